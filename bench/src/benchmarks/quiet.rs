@@ -201,14 +201,18 @@ fn tracing_cost(claims: &mut Claims, effort: Effort, session: &Session) -> Resul
 struct PurposeEvents {
     folder: PathBuf,
     events: Vec<PathBuf>,
+    /// Mounted for as long as the instance exists, where it was not.
+    _tracefs: Tracefs,
 }
 
 impl PurposeEvents {
-    fn new() -> Result<Self, String> {
-        let tracefs = Tracefs::find("/".as_ref()).map_err(|error| error.to_string())?;
+    fn new(session: &Session) -> Result<Self, String> {
+        let mount_point = Path::new(Tracefs::MOUNT_POINT);
+        let tracefs = Tracefs::find_or_mount("/".as_ref(), mount_point, session.guard().as_ref().ok());
+        let tracefs = tracefs.map_err(|error| error.to_string())?;
         let folder = tracefs.root().join(format!("instances/becalm-bench-{}", std::process::id()));
         fs::create_dir(&folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
-        let mut purpose = Self { folder, events: Vec::new() };
+        let mut purpose = Self { folder, events: Vec::new(), _tracefs: tracefs };
         for group in CARRIED {
             for name in group.events {
                 let event = purpose.folder.join("events").join(group.system).join(name);
@@ -251,7 +255,7 @@ fn purpose_cost(
 ) -> Result<(), String> {
     let allowed = sched::allowed_cpus().map_err(|error| error.to_string())?;
     let cpu = allowed.iter().last().ok_or("there is no CPU to run on")?;
-    let events = PurposeEvents::new()?;
+    let events = PurposeEvents::new(session)?;
     if events.events.is_empty() {
         return Err("this kernel does not have them".to_owned());
     }

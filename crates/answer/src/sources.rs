@@ -80,7 +80,7 @@ impl SourcesQuestion {
     /// If the run cannot be read, does not hold what is asked for, or the answer cannot be shown.
     pub fn answer(&self, asker: &mut impl Asker) -> fault::Result<()> {
         if Contents::read(&self.run)? == Contents::Summary {
-            return self.of_summary(asker);
+            return self.answer_from_summary(asker);
         }
         let bundle = open::recording(&self.run, |text| asker.tell(text))?;
         let selection = &self.selection;
@@ -110,8 +110,8 @@ impl SourcesQuestion {
         asker.show(&DetoursReport { timelines: &timelines })
     }
 
-    /// Of a recording in summary form.
-    fn of_summary(&self, asker: &mut impl Asker) -> fault::Result<()> {
+    /// Answers from a recording in summary form.
+    fn answer_from_summary(&self, asker: &mut impl Asker) -> fault::Result<()> {
         let SourcesWanted::Ranked { per_cpu } = self.wanted else {
             let text = Wording::new(
                 "{} holds a recording in summary form, which does not say what each detour consists of; leave {job}, {together}, \
@@ -130,7 +130,8 @@ fn find(bundle: &Bundle, selection: &Selection, detour: DetourName) -> fault::Re
     let cpus = selection.cpus.clone().or_else(|| detour.cpu.map(|cpu| [cpu].into_iter().collect()));
     let docs = Selection { node: selection.node.clone(), cpus, with_self: selection.with_self }.documents(bundle)?;
     let places = docs.iter().flat_map(|doc| doc.cpus.iter().map(|cpu| (doc.node.clone(), cpu.cpu)));
-    let places: Vec<(String, CpuId)> = places.filter(|(_, cpu)| detour.cpu.is_none_or(|of| of == *cpu)).collect();
+    let places: Vec<(String, CpuId)> =
+        places.filter(|(_, cpu)| detour.cpu.is_none_or(|wanted| wanted == *cpu)).collect();
     let number = detour.number;
     let refusal = match places.as_slice() {
         [(node, cpu)] => return Ok(DetourId { node: node.clone(), cpu: *cpu, number }),

@@ -37,7 +37,7 @@ pub struct Discretion {
 
 impl Discretion {
     /// What this process knows of itself.
-    pub fn of_process() -> Self {
+    pub fn for_process() -> Self {
         let mut discretion = Self::default();
         let host = hostname(Path::new("/")).unwrap_or_default();
         discretion.add(&host, "HOST");
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn the_process_hides_its_own() {
-        let discretion = Discretion::of_process().and_words(["my-command", "--duration", "x"]);
+        let discretion = Discretion::for_process().and_words(["my-command", "--duration", "x"]);
         let home = env::var("HOME").unwrap_or_default();
         if home.len() > 1 {
             assert_eq!(discretion.hide(&format!("in {home}: no")), "in HOME: no");

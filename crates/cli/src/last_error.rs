@@ -27,10 +27,11 @@ const LARGEST: u64 = 64 << 10;
 
 /// The folder of what becalm keeps for its user; `None` without a home.
 fn folder() -> Option<PathBuf> {
-    let of = |name| env::var_os(name);
-    let folder = user_folder(of("XDG_STATE_HOME").as_deref(), of("HOME").as_deref(), ".local/state")?;
+    let variable = |name| env::var_os(name);
+    let folder = user_folder(variable("XDG_STATE_HOME").as_deref(), variable("HOME").as_deref(), ".local/state")?;
     // No home is made, and none is in the first folder of all.
-    let base = of("XDG_STATE_HOME").filter(|base| !base.is_empty()).or_else(|| of("HOME")).map(PathBuf::from)?;
+    let base =
+        variable("XDG_STATE_HOME").filter(|base| !base.is_empty()).or_else(|| variable("HOME")).map(PathBuf::from)?;
     (base.is_dir() && base.parent().is_some()).then_some(folder)
 }
 
@@ -42,7 +43,7 @@ pub fn keep(error: &str) {
     }
     let words: Vec<_> = env::args_os().collect();
     let (shape, values) = command_shape(&command_line(), &words);
-    let discretion = Discretion::of_process().and_words(values.iter().map(String::as_str));
+    let discretion = Discretion::for_process().and_words(values.iter().map(String::as_str));
     let cut = |text: String| text.chars().take(LONGEST).collect();
     let kept = LastError {
         when: Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),

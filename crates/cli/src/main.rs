@@ -88,7 +88,7 @@ fn run() -> ExitCode {
         Ok(Exit::Done) if !stuck.is_empty() => Exit::Failed.into(),
         Ok(exit) => exit.into(),
         Err(error) => {
-            let (text, exit) = (messages::of_error(&error), exit::of_error(&error));
+            let (text, exit) = (messages::error_line(&error), exit::for_error(&error));
             say_error(&text);
             if exit == Exit::Failed {
                 last_error::keep(&text);
@@ -115,7 +115,7 @@ fn understand(words: &[OsString]) -> Result<Arguments, ExitCode> {
     let root = command_line();
     let is_off = || words.iter().take_while(|word| *word != "--").any(|word| word == "--no-config");
     let settings = if settings::are_off() || is_off() { Ok(Settings::default()) } else { Settings::read(&root) };
-    looks::choose_early(words, |option| settings.as_ref().ok()?.of_all(option));
+    looks::choose_early(words, |option| settings.as_ref().ok()?.common(option));
     let matches = settings.map_err(Asked::Settings).and_then(|settings| {
         for place in &settings.places {
             if let PlaceState::Refused(why) = &place.state {

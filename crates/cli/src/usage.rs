@@ -146,24 +146,24 @@ fn tip(error: &clap::Error) -> Option<String> {
         _ => None,
     };
     match error.kind() {
-        ErrorKind::InvalidSubcommand => of_command(said(ContextKind::InvalidSubcommand)?).map(str::to_owned),
-        ErrorKind::UnknownArgument => of_option(said(ContextKind::InvalidArg)?).map(str::to_owned),
-        ErrorKind::InvalidValue | ErrorKind::ValueValidation => of_value(said(ContextKind::InvalidValue)?),
+        ErrorKind::InvalidSubcommand => command_hint(said(ContextKind::InvalidSubcommand)?).map(str::to_owned),
+        ErrorKind::UnknownArgument => option_hint(said(ContextKind::InvalidArg)?).map(str::to_owned),
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation => value_hint(said(ContextKind::InvalidValue)?),
         _ => None,
     }
 }
 
-fn of_command(name: &str) -> Option<&'static str> {
+fn command_hint(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase();
     COMMANDS.iter().find(|(of_others, _)| *of_others == name).map(|(_, here)| *here)
 }
 
-fn of_option(option: &str) -> Option<&'static str> {
+fn option_hint(option: &str) -> Option<&'static str> {
     let name = option.split('=').next().unwrap_or(option);
     OPTIONS.iter().find(|(of_others, _)| of_others.contains(&name)).map(|(_, here)| *here)
 }
 
-fn of_value(value: &str) -> Option<String> {
+fn value_hint(value: &str) -> Option<String> {
     let plain = plain_number(value)?;
     Some(format!(
         "numbers have a point before their fraction and nothing between thousands, and their unit stands right behind them: write {plain}"

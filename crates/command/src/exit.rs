@@ -24,16 +24,16 @@ pub enum Exit {
 impl Exit {
     /// As a command that ended so.
     #[must_use]
-    pub fn of(status: ExitStatus) -> Self {
+    pub fn from_status(status: ExitStatus) -> Self {
         match (status.code(), status.signal()) {
             (Some(code), _) => Self::As(u8::try_from(code).unwrap_or(1)),
-            (None, signal) => Self::of_signal(signal.unwrap_or(0)),
+            (None, signal) => Self::from_signal(signal.unwrap_or(0)),
         }
     }
 
     /// The exit code of what a signal ended.
     #[must_use]
-    pub fn of_signal(signal: i32) -> Self {
+    pub fn from_signal(signal: i32) -> Self {
         Self::As(128 + u8::try_from(signal).unwrap_or(0))
     }
 }
@@ -51,7 +51,7 @@ impl From<Exit> for ExitCode {
 }
 
 /// The exit code of an error.
-pub fn of_error(error: &fault::Error) -> Exit {
+pub fn for_error(error: &fault::Error) -> Exit {
     if error.is_usage() { Exit::Usage } else { Exit::Failed }
 }
 

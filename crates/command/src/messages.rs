@@ -59,7 +59,7 @@ fn is_dumb(term: Option<&OsStr>) -> bool {
 
 /// An error, with the context in which it happened before it and what to do about it behind it, as one line. The text of an error is whole: it names its cause
 /// where there is one, which therefore is no `source` of it.
-pub fn of_error(error: &fault::Error) -> String {
+pub fn error_line(error: &fault::Error) -> String {
     error.message(option)
 }
 
@@ -101,10 +101,10 @@ mod tests {
     fn an_error_is_one_line_without_what_steers_a_terminal() {
         let error =
             fault::Error::from(io::Error::other("it\nbecalm: FAKE")).context("cannot read node=e\u{1b}[2J.json");
-        let line = line_of(format_args!("{}", of_error(&error)), None);
+        let line = line_of(format_args!("{}", error_line(&error)), None);
         let text = "cannot read node=e\u{fffd}[2J.json: it\u{fffd}becalm: FAKE";
         assert_eq!(line, format!("becalm: {text}"));
-        let line = line_of(format_args!("{}", of_error(&error)), Some(RED));
+        let line = line_of(format_args!("{}", error_line(&error)), Some(RED));
         assert_eq!(line, format!("\u{1b}[1;31mbecalm:\u{1b}[0m {text}"));
     }
 
@@ -113,15 +113,15 @@ mod tests {
         let gone = || io::Error::other("it is gone");
         let error = FileError::Read { what: "the count", path: "x".into(), source: gone() };
         let error = fault::Error::from(error).context("nothing was done");
-        assert_eq!(of_error(&error), "nothing was done: cannot read the count from x: it is gone");
+        assert_eq!(error_line(&error), "nothing was done: cannot read the count from x: it is gone");
         let plain = fault::Error::from(gone()).context("cannot read x");
-        assert_eq!(of_error(&plain), "cannot read x: it is gone");
+        assert_eq!(error_line(&plain), "cannot read x: it is gone");
     }
 
     /// What follows the text of an error.
     fn hint(error: impl Into<fault::Error>) -> String {
         let error = error.into();
-        let (text, message) = (error.text(option), of_error(&error));
+        let (text, message) = (error.text(option), error_line(&error));
         message.strip_prefix(&text).expect("the text comes first").to_owned()
     }
 
@@ -136,7 +136,7 @@ mod tests {
             RecordError::Sink(several()).into(),
         ];
         for error in errors {
-            assert!(of_error(&error).ends_with("x holds the nodes a, b; choose one with --node"), "{error}");
+            assert!(error_line(&error).ends_with("x holds the nodes a, b; choose one with --node"), "{error}");
         }
         assert_eq!(hint(CpuError::Empty), ", like --cpus 1");
         assert_eq!(hint(RecordError::<BundleError>::from(CpuError::Empty)), ", like --cpus 1");

@@ -137,15 +137,15 @@ fn predict(args: &FleetPredictArgs, out: &mut dyn Write) -> fault::Result<Exit> 
     let accounting = match (&text, &args.sacct) {
         (Some(text), Some(path)) => {
             let cpus = fleet.nodes.iter().map(|node| node.cpus as u64).max().unwrap_or(1);
-            let of = sacct::parse(text, cpus);
-            let of = of.map_err(|why| {
+            let accounting = sacct::parse(text, cpus);
+            let accounting = accounting.map_err(|why| {
                 fault::Error::new(format!("cannot read {} as the accounting of Slurm: {why}", path.display()))
             })?;
-            if let Some(Unreadable { lines, first }) = &of.unreadable {
+            if let Some(Unreadable { lines, first }) = &accounting.unreadable {
                 let lines = counted(*lines, "line", "lines");
                 say(format_args!("{lines} of {} cannot be read and are left out: {first}", path.display()));
             }
-            Some(of)
+            Some(accounting)
         }
         _ => None,
     };

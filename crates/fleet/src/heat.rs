@@ -41,7 +41,7 @@ impl Window {
     }
 
     /// When the loops of a node ran, by its wall clock; if that is not known, since its own origin.
-    pub(super) fn of_node(doc: &NodeDoc) -> Option<Self> {
+    pub(super) fn from_document(doc: &NodeDoc) -> Option<Self> {
         let origin = i64::try_from(doc.origin_ns()).unwrap_or(0);
         let begin = doc.cpus.iter().map(|cpu| cpu.start_ns.get()).min()?;
         let end = doc.cpus.iter().map(|cpu| cpu.start_ns.get().saturating_add(cpu.duration_ns.get())).max()?;
@@ -58,7 +58,7 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    pub(super) fn of(windows: impl Iterator<Item = Window>) -> Self {
+    pub(super) fn new(windows: impl Iterator<Item = Window>) -> Self {
         let (mut begins, mut ends): (Vec<i64>, Vec<i64>) = windows.map(|window| (window.begin, window.end)).unzip();
         begins.sort_unstable();
         ends.sort_unstable();
@@ -72,8 +72,8 @@ impl Windows {
     }
 
     /// Whether a node was watched at no time of that in which most were.
-    pub(super) const fn misses(&self, of: Window) -> bool {
-        of.end <= self.most.begin || of.begin >= self.most.end
+    pub(super) const fn misses(&self, window: Window) -> bool {
+        window.end <= self.most.begin || window.begin >= self.most.end
     }
 }
 
@@ -139,12 +139,13 @@ impl Gathered {
         if digest.run.origin.is_none() {
             return;
         }
-        let of = SlotNoise { slot_ns: digest.slot_ns, first_slot: digest.first_slot, cpus: digest.cpus.len(), noise };
-        self.noise.insert(digest.run.node.clone(), of);
-        if let (Rung::Tracepoints, Some(window)) = (digest.run.rung, Window::of_node(&digest.run))
+        let noise_of_slots =
+            SlotNoise { slot_ns: digest.slot_ns, first_slot: digest.first_slot, cpus: digest.cpus.len(), noise };
+        self.noise.insert(digest.run.node.clone(), noise_of_slots);
+        if let (Rung::Tracepoints, Some(window)) = (digest.run.rung, Window::from_document(&digest.run))
             && self.candidates.len() < CANDIDATES
         {
-            let moments = digest.moments.iter().map(|of| ((of.kind, of.source.clone()), of.slots));
+            let moments = digest.moments.iter().map(|moments| ((moments.kind, moments.source.clone()), moments.slots));
             self.candidates.push(Candidate {
                 node: digest.run.node.clone(),
                 window,
@@ -168,12 +169,12 @@ impl Gathered {
         let window = windows.most;
         let column_ns = window.length() / COLUMNS as i64;
         let mut row = |node: &str| {
-            let Some(of) = self.noise.get(node) else {
+            let Some(noise) = self.noise.get(node) else {
                 let why = "its file does not say when it was recorded: the map shows none of its noise";
-                problems.push(Problem::of_comparison(node, why.to_owned()));
+                problems.push(Problem::from_comparison(node, why.to_owned()));
                 return vec![0.0; COLUMNS];
             };
-            of.row(window)
+            noise.row(window)
         };
         let heat =
             (column_ns > 0).then(|| Heat { begin_ns: window.begin, column_ns, rows: nodes.map(&mut row).collect() });
@@ -184,7 +185,7 @@ impl Gathered {
 /// How long slots must be, in nanoseconds, so that what comes to two nodes at one instant is in one slot or in neighbors by their clocks:
 /// twice as long as a clock may be off. One node in ten may have a worse clock; and no longer than leaves enough slots of the common time.
 fn widened(tested: &[&Candidate], slot_ns: i64, common: Window) -> i64 {
-    let mut errors: Vec<i64> = tested.iter().filter_map(|of| of.clock_error).collect();
+    let mut errors: Vec<i64> = tested.iter().filter_map(|node| node.clock_error).collect();
     errors.sort_unstable();
     let Some(error) = errors.get(errors.len().saturating_sub(1) * 9 / 10) else { return slot_ns };
     let mut wide = slot_ns;
@@ -202,19 +203,19 @@ const fn fits(error: i64, slot_ns: i64) -> bool {
 
 /// Tests the nodes that were watched all the time in the slots that they have in common.
 fn at_once(candidates: &[Candidate], common: Window, problems: &mut Vec<Problem>) -> Result<Together, String> {
-    let covers = |of: &&Candidate| of.window.begin <= common.begin && of.window.end >= common.end;
+    let covers = |node: &&Candidate| node.window.begin <= common.begin && node.window.end >= common.end;
     let mut tested: Vec<&Candidate> = candidates.iter().filter(covers).collect();
-    let mut lengths: Vec<i64> = tested.iter().map(|of| of.slot_ns).collect();
+    let mut lengths: Vec<i64> = tested.iter().map(|node| node.slot_ns).collect();
     lengths.sort_unstable();
     // One that was recorded for far longer has slots that are too long.
     let slot_ns = lengths.get(lengths.len() * 9 / 10).copied().unwrap_or(1);
-    tested.retain(|of| of.slot_ns <= slot_ns);
+    tested.retain(|node| node.slot_ns <= slot_ns);
     let slot_ns = widened(&tested, slot_ns, common);
     // Of too few nodes nothing is told, whatever their clocks are.
     let few = tested.len() < NODES_MIN;
     let (fit, off): (Vec<&Candidate>, Vec<&Candidate>) =
-        tested.into_iter().partition(|of| few || of.clock_error.is_none_or(|error| fits(error, slot_ns)));
-    let worst = off.iter().filter_map(|of| of.clock_error).max();
+        tested.into_iter().partition(|node| few || node.clock_error.is_none_or(|error| fits(error, slot_ns)));
+    let worst = off.iter().filter_map(|node| node.clock_error).max();
     let slot = Nanos::new(slot_ns);
     if let (Some(worst), true) = (worst, fit.len() < NODES_MIN) {
         return Err(format!(
@@ -223,33 +224,33 @@ fn at_once(candidates: &[Candidate], common: Window, problems: &mut Vec<Problem>
             Nanos::new(worst)
         ));
     }
-    for of in off {
-        let error = Nanos::new(of.clock_error.unwrap_or(0));
+    for node in off {
+        let error = Nanos::new(node.clock_error.unwrap_or(0));
         let what = format!(
             "its clock may be off by {error:.1}, as it states, more than half a slot of {slot:.1}: what strikes nodes at the same time is told \
              without it"
         );
-        problems.push(Problem::of_comparison(&of.node, what));
+        problems.push(Problem::from_comparison(&node.node, what));
     }
     let mut tested = fit;
     tested.truncate(NODES);
-    let clock_error_ns = tested.iter().filter_map(|of| of.clock_error).max();
-    let unstated = tested.iter().filter(|of| of.clock_error.is_none()).count();
+    let clock_error_ns = tested.iter().filter_map(|node| node.clock_error).max();
+    let unstated = tested.iter().filter(|node| node.clock_error.is_none()).count();
     let first = common.begin.div_euclid(slot_ns) + i64::from(common.begin.rem_euclid(slot_ns) > 0);
     let slots = usize::try_from(common.end.div_euclid(slot_ns).saturating_sub(first)).unwrap_or(0);
     let slots = slots.min(becalm_model::digest::SLOTS);
-    let of_node = |of: &&Candidate| -> BTreeMap<SourceName, Moments> {
+    let moments_of_node = |node: &&Candidate| -> BTreeMap<SourceName, Moments> {
         let place = |slot: usize| {
-            let number = of.first_slot.saturating_add(slot as i64).div_euclid(slot_ns / of.slot_ns);
+            let number = node.first_slot.saturating_add(slot as i64).div_euclid(slot_ns / node.slot_ns);
             usize::try_from(number.saturating_sub(first)).ok().filter(|at| *at < slots)
         };
-        let moments = of.moments.iter().map(|(name, set)| {
+        let moments = node.moments.iter().map(|(name, set)| {
             let mut marks = vec![false; slots];
-            set.slots().take_while(|slot| *slot < of.slots).filter_map(place).for_each(|at| marks[at] = true);
-            (name.clone(), Moments::of_slots(marks))
+            set.slots().take_while(|slot| *slot < node.slots).filter_map(place).for_each(|at| marks[at] = true);
+            (name.clone(), Moments::from_slots(marks))
         });
         moments.collect()
     };
-    let found = strikes(&tested.iter().map(of_node).collect::<Vec<_>>(), slots, slot_ns)?;
+    let found = strikes(&tested.iter().map(moments_of_node).collect::<Vec<_>>(), slots, slot_ns)?;
     Ok(Together { clock_error_ns, unstated, ..found })
 }

@@ -86,13 +86,13 @@ pub fn fleet_cost(
         .nodes
         .iter()
         .filter_map(|node| {
-            let differs = node.differs.as_ref().filter(|of| of.factor > 1.0)?;
+            let differs = node.differs.as_ref().filter(|differs| differs.factor > 1.0)?;
             Some((node.node.as_str(), &differs.reason.as_ref()?.0))
         })
         .collect();
     let wanted: BTreeSet<&str> = fleet.nodes.iter().map(|node| node.node.as_str()).collect();
-    let of_noise = fleet.problems.iter().filter_map(|problem| Some((problem.node.clone(), problem.noise.clone()?)));
-    let (mut read, mut problems): (BTreeSet<String>, Vec<_>) = (BTreeSet::new(), of_noise.collect());
+    let from_noise = fleet.problems.iter().filter_map(|problem| Some((problem.node.clone(), problem.noise.clone()?)));
+    let (mut read, mut problems): (BTreeSet<String>, Vec<_>) = (BTreeSet::new(), from_noise.collect());
     let mut losses: PhaseLosses<Cause> = PhaseLosses::new(grain);
     let mut recorded = Nanos::ZERO;
     for bundle in bundles {
@@ -106,7 +106,7 @@ pub fn fleet_cost(
                     let (of_node, time) = draw_losses(&digest, grain, wanted.len(), |kind, source| {
                         let name = (kind, source.to_owned());
                         match own.get(node) {
-                            Some(of) if **of == name => Cause::OnNode(node.to_owned(), name),
+                            Some(other) if **other == name => Cause::OnNode(node.to_owned(), name),
                             _ => Cause::Everywhere(name),
                         }
                     });
@@ -120,10 +120,10 @@ pub fn fleet_cost(
         }
     }
     let sizes: Vec<u64> = match accounting {
-        Some(of) => of.sizes.iter().map(|size| size.ranks).collect(),
+        Some(jobs) => jobs.sizes.iter().map(|size| size.ranks).collect(),
         None => ranks.to_vec(),
     };
-    let hours = |place: usize| accounting.map(|of| of.sizes[place].node_hours * of.per_year());
+    let hours = |place: usize| accounting.map(|jobs| jobs.sizes[place].node_hours * jobs.per_year());
     let slowdowns: Vec<f64> = sizes.iter().map(|ranks| losses.slowdown(*ranks, None)).collect();
     let all = || slowdowns.iter().enumerate();
     let rows = sizes.iter().zip(all()).map(|(ranks, (place, slowdown))| JobLoss {
@@ -142,11 +142,12 @@ pub fn fleet_cost(
             let saved = gains.iter().enumerate().map(|(place, gain)| hours(place).map(|hours| hours * gain));
             Mending { cause: cause.clone(), saved_hours: saved.sum(), gains }
         })
-        .filter(|of| of.gains.iter().any(|gain| *gain > 1e-6))
+        .filter(|mending| mending.gains.iter().any(|gain| *gain > 1e-6))
         .collect();
-    let weight = |of: &Mending| of.saved_hours.unwrap_or_else(|| of.gains.last().copied().unwrap_or(0.0));
+    let weight =
+        |mending: &Mending| mending.saved_hours.unwrap_or_else(|| mending.gains.last().copied().unwrap_or(0.0));
     mendings.sort_by(|a, b| weight(b).total_cmp(&weight(a)).then_with(|| a.cause.cmp(&b.cause)));
-    let jobs = accounting.map(|of| of.jobs);
+    let jobs = accounting.map(|jobs| jobs.jobs);
     Ok(FleetCost { nodes: read.len(), grain, recorded, sizes: rows, mendings, jobs, problems })
 }
 

@@ -63,7 +63,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn of_header(header: &str) -> Result<Self, String> {
+    fn from_header(header: &str) -> Result<Self, String> {
         let names: Vec<&str> = header.split('|').collect();
         let find = |wanted: &[&str]| wanted.iter().find_map(|name| names.iter().position(|known| known == name));
         let needed = |wanted: &[&str]| {
@@ -92,14 +92,14 @@ impl Columns {
 pub fn parse(text: &str, cpus_a_node: u64) -> Result<Accounting, String> {
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).peekable();
     let (_, header) = lines.next().ok_or("it is empty")?;
-    let mut columns = Columns::of_header(header)?;
-    let mut of = Accounting::default();
+    let mut columns = Columns::from_header(header)?;
+    let mut accounting = Accounting::default();
     let mut sizes: BTreeMap<u64, (u64, f64)> = BTreeMap::new();
     let (mut first, mut last) = (i64::MAX, i64::MIN);
     let is_cut = !text.ends_with('\n');
     let mut unreadable = |number: usize, why: &str| {
         let first = || Unreadable { lines: 0, first: format!("line {}: {why}", number + 1) };
-        of.unreadable.get_or_insert_with(first).lines += 1;
+        accounting.unreadable.get_or_insert_with(first).lines += 1;
     };
     while let Some((number, line)) = lines.next() {
         // The last line may be cut within a field.
@@ -108,7 +108,7 @@ pub fn parse(text: &str, cpus_a_node: u64) -> Result<Accounting, String> {
             break;
         }
         // Periods that were appended to one file have a header each, and need not have the same columns.
-        if let Ok(again) = Columns::of_header(line) {
+        if let Ok(again) = Columns::from_header(line) {
             columns = again;
             continue;
         }
@@ -122,19 +122,20 @@ pub fn parse(text: &str, cpus_a_node: u64) -> Result<Accounting, String> {
                 let size = sizes.entry(1 << job.ranks.ilog2()).or_default();
                 size.0 += 1;
                 size.1 += job.node_hours;
-                of.jobs += 1;
+                accounting.jobs += 1;
             }
-            Ok(None) => of.left_out += 1,
+            Ok(None) => accounting.left_out += 1,
             Err(why) => unreadable(number, &why),
         }
     }
-    if of.jobs == 0 {
-        let why = of.unreadable.map(|unreadable| format!("; {}", unreadable.first)).unwrap_or_default();
+    if accounting.jobs == 0 {
+        let why = accounting.unreadable.map(|unreadable| format!("; {}", unreadable.first)).unwrap_or_default();
         return Err(format!("it has no job that ended{why}"));
     }
-    of.sizes = sizes.into_iter().map(|(ranks, (jobs, node_hours))| JobSize { ranks, jobs, node_hours }).collect();
-    of.span_hours = if last > first { last.saturating_sub(first) as f64 / 3_600.0 } else { 0.0 };
-    Ok(of)
+    accounting.sizes =
+        sizes.into_iter().map(|(ranks, (jobs, node_hours))| JobSize { ranks, jobs, node_hours }).collect();
+    accounting.span_hours = if last > first { last.saturating_sub(first) as f64 / 3_600.0 } else { 0.0 };
+    Ok(accounting)
 }
 
 /// A job that ended.
@@ -233,12 +234,12 @@ mod tests {
 
     #[test]
     fn jobs_are_summed_up_by_their_ranks() {
-        let of = parse(TEXT, 64).unwrap();
-        assert_eq!((of.jobs, of.left_out, of.span_hours), (3, 2, 24.0));
+        let accounting = parse(TEXT, 64).unwrap();
+        assert_eq!((accounting.jobs, accounting.left_out, accounting.span_hours), (3, 2, 24.0));
         let sizes: Vec<(u64, u64, f64)> =
-            of.sizes.iter().map(|size| (size.ranks, size.jobs, size.node_hours)).collect();
+            accounting.sizes.iter().map(|size| (size.ranks, size.jobs, size.node_hours)).collect();
         assert_eq!(sizes, [(128, 1, 4.0), (256, 2, 9.0)]);
-        assert!((of.per_year() - 365.25).abs() < 1e-9);
+        assert!((accounting.per_year() - 365.25).abs() < 1e-9);
     }
 
     #[test]
@@ -246,8 +247,8 @@ mod tests {
         let text = "JobID|NNodes|NCPUS|ElapsedRaw|Start|End\n\
                     7|1.50K|96K|3600|2026-01-01T00:00:00|2026-01-01T01:00:00\n\
                     8|2|2M|3600|2026-01-01T00:00:00|2026-01-01T01:00:00\n";
-        let of = parse(text, 1).unwrap();
-        let sizes: Vec<(u64, f64)> = of.sizes.iter().map(|size| (size.ranks, size.node_hours)).collect();
+        let accounting = parse(text, 1).unwrap();
+        let sizes: Vec<(u64, f64)> = accounting.sizes.iter().map(|size| (size.ranks, size.node_hours)).collect();
         assert_eq!(sizes, [(1 << 16, 1_536.0), (1 << 21, 2.0)]);
         for (text, number) in [("1T", 1 << 40), ("2P", 1 << 51), ("1.5K", 1_536), ("1024", 1_024)] {
             assert_eq!(abbreviated(text), Some(number), "{text}");
@@ -294,7 +295,7 @@ mod tests {
         let both = parse(&format!("{TEXT}{february}"), 1).unwrap();
         let [january, february] = [TEXT, february].map(|text| parse(text, 1).unwrap());
         assert_eq!((both.jobs, &both.unreadable), (january.jobs + february.jobs, &None));
-        let hours = |of: &Accounting| of.sizes.iter().map(|size| size.node_hours).sum::<f64>();
+        let hours = |accounting: &Accounting| accounting.sizes.iter().map(|size| size.node_hours).sum::<f64>();
         assert_eq!(hours(&both), hours(&january) + hours(&february));
     }
 

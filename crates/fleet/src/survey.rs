@@ -56,11 +56,11 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub(crate) fn of_noise(node: &str, noise: String) -> Self {
+    pub(crate) fn from_noise(node: &str, noise: String) -> Self {
         Self { node: node.to_owned(), noise: Some(noise), comparison: None }
     }
 
-    pub(crate) fn of_comparison(node: &str, comparison: String) -> Self {
+    pub(crate) fn from_comparison(node: &str, comparison: String) -> Self {
         Self { node: node.to_owned(), noise: None, comparison: Some(comparison) }
     }
 
@@ -107,7 +107,7 @@ struct Size {
 }
 
 impl Size {
-    fn of(doc: &NodeDoc) -> Self {
+    fn new(doc: &NodeDoc) -> Self {
         Self { online: doc.machine.online.len(), watched: doc.cpus.len() }
     }
 }
@@ -139,14 +139,14 @@ struct Facts {
 }
 
 impl Facts {
-    fn of(doc: &NodeDoc) -> Self {
+    fn new(doc: &NodeDoc) -> Self {
         Self {
             node: doc.node.clone(),
             ended: doc.ended.is_some(),
             program: doc.program.clone(),
             counter: doc.clock.counter.clone(),
-            watched: Window::of_node(doc).filter(|_| doc.origin.is_some()),
-            size: Size::of(doc),
+            watched: Window::from_document(doc).filter(|_| doc.origin.is_some()),
+            size: Size::new(doc),
             cut_short: {
                 let cut: CpuList = doc.cpus.iter().filter(|cpu| cpu.cut_short).map(|cpu| cpu.cpu).collect();
                 (!cut.is_empty()).then(|| cpus(&cut))
@@ -175,13 +175,13 @@ pub fn survey(bundles: &[StoredNodes]) -> Result<Fleet, SummaryError> {
             if names.contains(node) {
                 let path = bundle.path().display();
                 let told = format!("a node of this name was read already; that of {path} is left out");
-                problems.push(Problem::of_noise(node, told));
+                problems.push(Problem::from_noise(node, told));
                 continue;
             }
             let stored = match bundle.read(node) {
                 Ok(stored) => stored,
                 Err(error) => {
-                    problems.push(Problem::of_noise(node, format!("its document is left out: {error}")));
+                    problems.push(Problem::from_noise(node, format!("its document is left out: {error}")));
                     failure = failure.or(Some(error.into()));
                     continue;
                 }
@@ -189,17 +189,17 @@ pub fn survey(bundles: &[StoredNodes]) -> Result<Fleet, SummaryError> {
             match digest(stored) {
                 Ok(digest) => {
                     names.insert(node.to_owned());
-                    facts.push(Facts::of(&digest.run));
-                    match FleetNode::of_digest(&digest) {
+                    facts.push(Facts::new(&digest.run));
+                    match FleetNode::from_digest(&digest) {
                         Some(node) => {
                             gathered.take(&digest);
                             nodes.push(node);
                         }
-                        None => problems.push(Problem::of_noise(node, "it recorded nothing".to_owned())),
+                        None => problems.push(Problem::from_noise(node, "it recorded nothing".to_owned())),
                     }
                 }
                 Err(error) => {
-                    problems.push(Problem::of_noise(node, format!("it is left out: {error}")));
+                    problems.push(Problem::from_noise(node, format!("it is left out: {error}")));
                     failure = failure.or(Some(error));
                 }
             }
@@ -208,7 +208,7 @@ pub fn survey(bundles: &[StoredNodes]) -> Result<Fleet, SummaryError> {
     if let (true, Some(error)) = (nodes.is_empty(), failure) {
         return Err(error);
     }
-    let windows = Windows::of(facts.iter().filter_map(|of| of.watched));
+    let windows = Windows::new(facts.iter().filter_map(|facts| facts.watched));
     let apart = note_others(&facts, &windows, &mut problems);
     for node in &mut nodes {
         node.comparable = !apart.contains(&node.node);
@@ -227,10 +227,10 @@ impl FleetNode {
     }
 
     /// Nothing for a node that was watched for no time.
-    fn of_digest(digest: &DigestDoc) -> Option<Self> {
+    fn from_digest(digest: &DigestDoc) -> Option<Self> {
         let NodeNoise { ratio, interval } = node_noise(digest)?;
         let spans = digest.run.cpus.iter().zip(&digest.cpus);
-        let spans = spans.filter_map(|(cpu, of)| observed(&digest.run, cpu, of).0);
+        let spans = spans.filter_map(|(cpu, counts)| observed(&digest.run, cpu, counts).0);
         let observed = spans.fold(0, i64::saturating_add).max(1) as f64;
         let mut wholes: BTreeMap<SourceName, i64> = BTreeMap::new();
         for source in digest.cpus.iter().flat_map(|cpu| &cpu.sources).filter(|source| source.whole_ns > 0) {
@@ -252,7 +252,7 @@ impl FleetNode {
             differs: None,
             comparable: true,
             steady: steady(digest, observed),
-            size: Size::of(&digest.run),
+            size: Size::new(&digest.run),
             sources: sources.into_iter().collect(),
         })
     }
@@ -261,7 +261,7 @@ impl FleetNode {
 /// The noise ratio of a node in the quietest of [`PARTS`] equal parts of the time for which it was watched, if all of its CPUs were `observed`
 /// for so long together.
 fn steady(digest: &DigestDoc, observed: f64) -> Option<f64> {
-    let window = Window::of_node(&digest.run)?;
+    let window = Window::from_document(&digest.run)?;
     let mut parts = [0.0; PARTS];
     for cpu in &digest.cpus {
         for (slot, noise) in cpu.noise_ns.iter().enumerate() {
@@ -288,67 +288,67 @@ const LIKE_ITSELF: Option<&str> = Some("it is compared with nodes like itself al
 /// Tells of nodes that did not end, that another program recorded, and that were watched at another time, otherwise, or in part. Gives those
 /// whose noise is not that of the others for that reason alone.
 fn note_others(facts: &[Facts], windows: &Windows, problems: &mut Vec<Problem>) -> BTreeSet<String> {
-    let program = usual(facts.iter().map(|of| &of.program));
-    let counter = usual(facts.iter().map(|of| &of.counter));
-    let size = usual(facts.iter().map(|of| &of.size));
-    let lengths = facts.iter().filter_map(|of| of.watched).map(Window::length);
+    let program = usual(facts.iter().map(|facts| &facts.program));
+    let counter = usual(facts.iter().map(|facts| &facts.counter));
+    let size = usual(facts.iter().map(|facts| &facts.size));
+    let lengths = facts.iter().filter_map(|facts| facts.watched).map(Window::length);
     let length = median_low(&mut lengths.collect::<Vec<i64>>()).unwrap_or(0);
-    let thresholds = facts.iter().map(|of| of.threshold_ns).filter(|ns| *ns > 0);
+    let thresholds = facts.iter().map(|facts| facts.threshold_ns).filter(|ns| *ns > 0);
     let threshold = median_low(&mut thresholds.collect::<Vec<i64>>()).unwrap_or(0);
     let mut apart = BTreeSet::new();
-    for of in facts {
+    for node in facts {
         let mut say = |noise: String, comparison: Option<&str>| {
             let comparison = comparison.map(str::to_owned);
-            problems.push(Problem { node: of.node.clone(), noise: Some(noise), comparison });
+            problems.push(Problem { node: node.node.clone(), noise: Some(noise), comparison });
         };
-        if !of.ended {
+        if !node.ended {
             let noise = "its recording has no end: it goes on, or the node died; what was stored until then is read";
             say(noise.to_owned(), NOT_COMPARED);
-            apart.insert(of.node.clone());
+            apart.insert(node.node.clone());
         }
-        if let Some(usual) = program.filter(|usual| **usual != of.program) {
-            say(format!("it was recorded by {}, and most by {usual}", of.program), None);
+        if let Some(usual) = program.filter(|usual| **usual != node.program) {
+            say(format!("it was recorded by {}, and most by {usual}", node.program), None);
         }
-        if let Some(usual) = counter.filter(|usual| **usual != of.counter) {
+        if let Some(usual) = counter.filter(|usual| **usual != node.counter) {
             say(
-                format!("its loops read the counter {}, and most {usual}; it resolves other detours", of.counter),
+                format!("its loops read the counter {}, and most {usual}; it resolves other detours", node.counter),
                 None,
             );
         }
-        if let Some(usual) = size.filter(|usual| usual.watched != of.size.watched) {
-            let watched = counted(of.size.watched as u64, "CPU of it was", "CPUs of it were");
+        if let Some(usual) = size.filter(|usual| usual.watched != node.size.watched) {
+            let watched = counted(node.size.watched as u64, "CPU of it was", "CPUs of it were");
             say(format!("{watched} watched, and {} of most", usual.watched), LIKE_ITSELF);
-        } else if let Some(usual) = size.filter(|usual| usual.online != of.size.online) {
-            let online = counted(of.size.online as u64, "CPU of it was", "CPUs of it were");
+        } else if let Some(usual) = size.filter(|usual| usual.online != node.size.online) {
+            let online = counted(node.size.online as u64, "CPU of it was", "CPUs of it were");
             say(format!("{online} online, and {} of most", usual.online), LIKE_ITSELF);
         }
-        if let Some(doubt) = &of.doubt {
+        if let Some(doubt) = &node.doubt {
             say(doubt.clone(), NOT_COMPARED);
-            apart.insert(of.node.clone());
+            apart.insert(node.node.clone());
         }
-        if let Some(cut) = &of.cut_short {
+        if let Some(cut) = &node.cut_short {
             say(format!("{cut} went off line or was full before the end"), NOT_COMPARED);
-            apart.insert(of.node.clone());
+            apart.insert(node.node.clone());
         }
-        match of.watched {
+        match node.watched {
             Some(watched) if windows.misses(watched) => {
                 let noise = "by its clock it was recorded at another time than most".to_owned();
                 say(noise, Some("its common time is not known"));
             }
-            Some(watched) if watched.length() < length / 10 * 9 && of.ended => {
+            Some(watched) if watched.length() < length / 10 * 9 && node.ended => {
                 let [own, most] = [watched.length(), length].map(Nanos::new);
                 say(format!("it was watched for {own:.1}, and most for {most:.1}"), None);
             }
             _ => {}
         }
         if threshold > 0
-            && of.threshold_ns > 0
-            && !(threshold / 2..=threshold.saturating_mul(2)).contains(&of.threshold_ns)
+            && node.threshold_ns > 0
+            && !(threshold / 2..=threshold.saturating_mul(2)).contains(&node.threshold_ns)
         {
-            let [own, most] = [of.threshold_ns, threshold].map(Nanos::new);
+            let [own, most] = [node.threshold_ns, threshold].map(Nanos::new);
             let noise = format!("its threshold is {own}, and that of most about {most}: it sees other detours");
             say(noise, NOT_COMPARED);
-            apart.insert(of.node.clone());
+            apart.insert(node.node.clone());
         }
     }
     apart
@@ -397,7 +397,7 @@ fn note_sizes(nodes: &[FleetNode], problems: &mut Vec<Problem>) {
     let groups = groups(nodes);
     for node in nodes.iter().filter(|node| node.comparable && !groups.contains_key(&node.size)) {
         let what = format!("fewer than {PEERS_MIN} nodes have as many CPUs as it; it is not compared");
-        problems.push(Problem::of_comparison(&node.node, what));
+        problems.push(Problem::from_comparison(&node.node, what));
     }
 }
 
@@ -421,8 +421,8 @@ fn usual_sources(nodes: &[FleetNode], places: &[usize]) -> BTreeMap<SourceName, 
 fn reason(node: &FleetNode, usual: &BTreeMap<SourceName, f64>, median: f64) -> Option<(SourceName, f64)> {
     let difference = node.ratio - median;
     let names: Vec<&SourceName> = if difference < 0.0 { usual.keys().collect() } else { node.sources.keys().collect() };
-    let of = |sources: &BTreeMap<SourceName, f64>, name: &SourceName| sources.get(name).copied().unwrap_or(0.0);
-    let parts = names.into_iter().map(|name| (name, (of(&node.sources, name) - of(usual, name)) / difference));
+    let share = |sources: &BTreeMap<SourceName, f64>, name: &SourceName| sources.get(name).copied().unwrap_or(0.0);
+    let parts = names.into_iter().map(|name| (name, (share(&node.sources, name) - share(usual, name)) / difference));
     let (name, part) = parts.max_by(|a, b| a.1.total_cmp(&b.1))?;
     (part > 0.0).then(|| (name.clone(), part.min(1.0)))
 }

@@ -87,7 +87,7 @@ pub(super) struct Moments(Vec<bool>);
 
 impl Moments {
     /// In these slots.
-    pub(super) fn of_slots(slots: Vec<bool>) -> Self {
+    pub(super) fn from_slots(slots: Vec<bool>) -> Self {
         Self(slots)
     }
 
@@ -111,28 +111,34 @@ pub(super) fn strikes(nodes: &[BTreeMap<SourceName, Moments>], slots: usize, slo
     let mut found: Vec<(&SourceName, Vec<&Moments>, usize)> = names
         .into_iter()
         .map(|name| {
-            let of: Vec<&Moments> =
-                nodes.iter().filter_map(|node| node.get(name)).filter(|of| of.count() > 0).collect();
-            let count = of.iter().map(|of| of.count()).sum();
-            (name, of, count)
+            let moments: Vec<&Moments> =
+                nodes.iter().filter_map(|node| node.get(name)).filter(|moments| moments.count() > 0).collect();
+            let count = moments.iter().map(|moments| moments.count()).sum();
+            (name, moments, count)
         })
-        .filter(|(_, of, _)| of.len() >= NODES_MIN)
+        .filter(|(_, moments, _)| moments.len() >= NODES_MIN)
         .collect();
     found.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| a.0.cmp(b.0)));
     found.truncate(SOURCES);
-    let everywhere = |of: &[&Moments], count: usize| count * 2 > of.len() * slots;
-    let tested = found.iter().filter(|(_, of, count)| !everywhere(of, *count)).count();
+    let everywhere = |moments: &[&Moments], count: usize| count * 2 > moments.len() * slots;
+    let tested = found.iter().filter(|(_, moments, count)| !everywhere(moments, *count)).count();
     let mut sources: Vec<Struck> = found
         .iter()
-        .map(|(name, of, count)| {
-            let most = at_once(of, &vec![0; of.len()]).into_iter().max().unwrap_or(0) as usize;
-            let chance = (!everywhere(of, *count)).then(|| chance(of));
+        .map(|(name, moments, count)| {
+            let most = at_once(moments, &vec![0; moments.len()]).into_iter().max().unwrap_or(0) as usize;
+            let chance = (!everywhere(moments, *count)).then(|| chance(moments));
             let verdict = match chance {
                 None => Verdict::Everywhere,
                 Some((chance, pairs)) if chance * tested as f64 <= LEVEL && pairs >= FACTOR_MIN => Verdict::Together,
                 Some(_) => Verdict::NotShown,
             };
-            Struck { name: (*name).clone(), nodes: of.len(), most, chance: chance.map(|of| of.0), verdict }
+            Struck {
+                name: (*name).clone(),
+                nodes: moments.len(),
+                most,
+                chance: chance.map(|(chance, _)| chance),
+                verdict,
+            }
         })
         .collect();
     sources.sort_by(|a, b| a.chance.unwrap_or(2.0).total_cmp(&b.chance.unwrap_or(2.0)));
@@ -197,7 +203,7 @@ mod tests {
                 let of = |times: &[f64]| {
                     let mut slots = vec![false; SLOTS];
                     times.iter().for_each(|at| slots[(*at / LENGTH as f64 * SLOTS as f64) as usize] = true);
-                    Moments::of_slots(slots)
+                    Moments::from_slots(slots)
                 };
                 let own = source.trains(2.0, 3.0, 2e7, LENGTH as f64);
                 let mut node = BTreeMap::from([(name("own"), of(&own))]);

@@ -156,13 +156,13 @@ struct FairServerObject<'a> {
 }
 
 impl<'a> TollDoc<'a> {
-    fn of(SharedToll { measured_on, cpus, shortest }: &'a SharedToll) -> Self {
+    fn new(SharedToll { measured_on, cpus, shortest }: &'a SharedToll) -> Self {
         Self { measured_on: *measured_on, cpus, shortest_ns: shortest.get() }
     }
 }
 
 impl<'a> FairServerObject<'a> {
-    fn of(FairServerDoc { cpus, runtime, period, assumed }: &'a FairServerDoc) -> Self {
+    fn new(FairServerDoc { cpus, runtime, period, assumed }: &'a FairServerDoc) -> Self {
         Self { cpus, runtime_ns: runtime.get(), period_ns: period.get(), assumed: *assumed }
     }
 }
@@ -204,8 +204,8 @@ fn document(report: &InjectDoc) -> InjectDocument<'_> {
         processes_without_signal: signal.map(|counts| counts.without_signal),
         requested: Object::new(&requested),
         delivered: Object::new(&delivered),
-        tolls: report.tolls.iter().map(TollDoc::of).collect(),
-        fair_servers: report.fair_servers.iter().map(FairServerObject::of).collect(),
+        tolls: report.tolls.iter().map(TollDoc::new).collect(),
+        fair_servers: report.fair_servers.iter().map(FairServerObject::new).collect(),
         cpus: cpus.into_iter().map(document_of).collect(),
         threads: threads.into_iter().map(document_of).collect(),
     }

@@ -87,7 +87,7 @@ fn each_grain<C: Counter>(args: &BenchArgs, job: &Job, out: &mut dyn Write) -> R
     let path = output(args, job);
     let mut runs = Vec::new();
     for grain in &args.grain {
-        let path = if args.grain.len() == 1 { path.clone() } else { of_grain(&path, *grain) };
+        let path = if args.grain.len() == 1 { path.clone() } else { grain_path(&path, *grain) };
         let phases = measure::<C>(args, *grain, &path, job, &seat)?;
         runs.extend(phases.map(|phases| (path.display().to_string(), phases)));
     }
@@ -104,7 +104,7 @@ fn each_grain<C: Counter>(args: &BenchArgs, job: &Job, out: &mut dyn Write) -> R
 }
 
 /// The path of the run with that grain: `job-100us.becalm` of `job.becalm`.
-fn of_grain(path: &Path, grain: Nanos) -> PathBuf {
+fn grain_path(path: &Path, grain: Nanos) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let stem = name.strip_suffix(SUFFIX).unwrap_or(&name);
     path.with_file_name(format!("{stem}-{grain}{SUFFIX}"))

@@ -18,7 +18,7 @@ const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
 const STREAM: &CStr = c"arrow_array_stream";
 
-fn of_arrow(error: ArrowError) -> PyErr {
+fn arrow_error(error: ArrowError) -> PyErr {
     BecalmError::new_err(error.to_string())
 }
 
@@ -62,12 +62,12 @@ impl Table {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
         drop(requested_schema);
-        capsules(py, to_ffi(&StructArray::from(self.0.clone()).to_data()).map_err(of_arrow)?)
+        capsules(py, to_ffi(&StructArray::from(self.0.clone()).to_data()).map_err(arrow_error)?)
     }
 
     /// The Arrow schema of the table.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        let schema = FFI_ArrowSchema::try_from(self.0.schema().as_ref()).map_err(of_arrow)?;
+        let schema = FFI_ArrowSchema::try_from(self.0.schema().as_ref()).map_err(arrow_error)?;
         PyCapsule::new_with_value(py, schema, SCHEMA)
     }
 
@@ -105,7 +105,7 @@ impl Column {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
         drop(requested_schema);
-        capsules(py, to_ffi(&self.0.to_data()).map_err(of_arrow)?)
+        capsules(py, to_ffi(&self.0.to_data()).map_err(arrow_error)?)
     }
 
     /// How many rows it has.

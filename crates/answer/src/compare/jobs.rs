@@ -54,9 +54,9 @@ fn read(path: &Path) -> fault::Result<(String, JobPhases)> {
 /// one that leaves a CPU idle has.
 fn refuse_others(jobs: &[(String, JobPhases)]) -> fault::Result<()> {
     let phase = |job: &JobDoc| (job.grain_ns, job.collective, job.bytes);
-    let of = |(_, phases): &(String, JobPhases)| phases.nodes.first().map(|doc| (phase(&doc.job), doc.origin));
+    let start = |(_, phases): &(String, JobPhases)| phases.nodes.first().map(|doc| (phase(&doc.job), doc.origin));
     for (number, job) in jobs.iter().enumerate().skip(1) {
-        if of(job).map(|(phase, _)| phase) != of(&jobs[0]).map(|(phase, _)| phase) {
+        if start(job).map(|(phase, _)| phase) != start(&jobs[0]).map(|(phase, _)| phase) {
             return Err(UsageError::new(format!(
                 "{} and {} differ in what a phase is (its work, its collective or the bytes of that), and so in more than what \
                  slows them down",
@@ -64,7 +64,9 @@ fn refuse_others(jobs: &[(String, JobPhases)]) -> fault::Result<()> {
             ))
             .into());
         }
-        if let Some(same) = jobs[..number].iter().find(|other| of(other) == of(job) && other.1.nodes == job.1.nodes) {
+        if let Some(same) =
+            jobs[..number].iter().find(|other| start(other) == start(job) && other.1.nodes == job.1.nodes)
+        {
             let (one, other) = (&same.0, &job.0);
             let text = format!("{one} and {other} are the same job, which shows nothing against itself");
             return Err(UsageError::new(text).into());

@@ -93,7 +93,7 @@ impl Task for DoctorArgs {
 /// If `out` cannot be written. What cannot be found out is said.
 fn run(args: &DoctorArgs, out: &mut dyn Write) -> Result<Exit> {
     let root = Path::new("/");
-    let discretion = Discretion::of_process();
+    let discretion = Discretion::for_process();
     let identity = Identity::read(root);
     let config = config::report(false);
     let (last_error, unread) = match last_error::read() {
@@ -102,8 +102,8 @@ fn run(args: &DoctorArgs, out: &mut dyn Write) -> Result<Exit> {
     };
     let audit = see::look(root);
     let companions = companions(&discretion);
-    let mut checks = vec![of_settings(&config), of_journal(), of_programs(), of_companions(&companions)];
-    checks.extend([of_room(), of_last_error(last_error.as_ref(), unread.as_deref())]);
+    let mut checks = vec![check_settings(&config), check_journal(), check_programs(), check_companions(&companions)];
+    checks.extend([check_room(), check_last_error(last_error.as_ref(), unread.as_deref())]);
     for check in &mut checks {
         check.what = discretion.hide(&check.what);
     }
@@ -172,7 +172,7 @@ fn not_ok(name: &'static str, what: impl Into<String>, advice: impl Into<String>
 }
 
 /// Whether the defaults can be meant, and all files of them are read.
-fn of_settings(config: &ConfigReport) -> DoctorCheck {
+fn check_settings(config: &ConfigReport) -> DoctorCheck {
     let name = "defaults";
     if let Some(error) = &config.error {
         return not_ok(name, error.clone(), "correct that, which becalm config shows in full");
@@ -188,7 +188,7 @@ fn of_settings(config: &ConfigReport) -> DoctorCheck {
 }
 
 /// Whether settings of the machine are left to restore.
-fn of_journal() -> DoctorCheck {
+fn check_journal() -> DoctorCheck {
     let name = "tuning";
     let folder = Folder::new(Folder::DEFAULT);
     match folder.read() {
@@ -214,7 +214,7 @@ fn of_journal() -> DoctorCheck {
 }
 
 /// Whether another becalm is found before this one, or beside it.
-fn of_programs() -> DoctorCheck {
+fn check_programs() -> DoctorCheck {
     let name = "programs";
     let own = env::current_exe().and_then(|own| own.canonicalize()).unwrap_or_default();
     let folders: Vec<PathBuf> = env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default();
@@ -241,21 +241,21 @@ fn of_programs() -> DoctorCheck {
 }
 
 /// Whether the becalm that works with MPI is of the same version.
-fn of_companions(companions: &[DoctorCompanion]) -> DoctorCheck {
+fn check_companions(companions: &[DoctorCompanion]) -> DoctorCheck {
     let name = "becalm-mpi";
-    match companions.iter().find(|of| of.name == name) {
+    match companions.iter().find(|companion| companion.name == name) {
         None => ok(name, "it is not here, and is needed for measuring parallel jobs alone"),
-        Some(of) if of.version.split(' ').any(|word| word == env!("CARGO_PKG_VERSION")) => {
+        Some(companion) if companion.version.split(' ').any(|word| word == env!("CARGO_PKG_VERSION")) => {
             ok(name, "it is of the same version")
         }
-        Some(of) => {
-            not_ok(name, format!("it is of another version: {}", of.version), "build both from the same sources")
+        Some(companion) => {
+            not_ok(name, format!("it is of another version: {}", companion.version), "build both from the same sources")
         }
     }
 }
 
 /// Whether there is room for recordings where they would lie.
-fn of_room() -> DoctorCheck {
+fn check_room() -> DoctorCheck {
     let name = "room";
     match free_bytes(Path::new(".")) {
         Ok(free) if free >= ROOM => ok(name, format!("{:.1} GiB are free in this folder", free as f64 / ROOM as f64)),
@@ -272,7 +272,7 @@ fn of_room() -> DoctorCheck {
     }
 }
 
-fn of_last_error(last: Option<&LastError>, unread: Option<&str>) -> DoctorCheck {
+fn check_last_error(last: Option<&LastError>, unread: Option<&str>) -> DoctorCheck {
     let name = "last error";
     match (last, unread) {
         (_, Some(why)) => not_ok(name, format!("what was kept cannot be read: {why}"), "remove that file"),

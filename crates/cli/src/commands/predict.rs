@@ -206,11 +206,11 @@ fn node_hours(text: &str) -> Result<f64, String> {
 /// The collectives with their algorithms, the default first.
 fn collectives() -> String {
     let names: Vec<(&str, &str)> = Collective::names().filter_map(|name| name.split_once(':')).collect();
-    let of = |some: &[(&str, &str)]| {
+    let line = |some: &[(&str, &str)]| {
         let algorithms: Vec<&str> = some.iter().map(|(_, algorithm)| *algorithm).collect();
         format!("  {}: {}", some[0].0, algorithms.join(", "))
     };
-    let lines: Vec<String> = names.chunk_by(|a, b| a.0 == b.0).map(of).collect();
+    let lines: Vec<String> = names.chunk_by(|a, b| a.0 == b.0).map(line).collect();
     let rest = "  and each of them: openmpi, mpich, cray; alltoall:scattered=N has N messages of each rank under way";
     format!("Collectives, each with its default first:\n{}\n{rest}", lines.join("\n"))
 }

@@ -89,7 +89,7 @@ pub fn ask(root: &Command, settings: &Settings, words: &[OsString]) -> Result<Ar
     // What is wrong in it is said below; and no default changes what help says.
     let Ok(said) = root.clone().ignore_errors(true).try_get_matches_from(words) else { return Ok(plain()?) };
     let (section, line) = deepest(&said);
-    let due = due(root, line, settings.of(&section));
+    let due = due(root, line, settings.for_command(&section));
     let mut command = root.clone();
     for setting in &due {
         command = within(command, &setting.command, &mut |command| with_default(command, setting));

@@ -130,7 +130,7 @@ impl Settings {
                 Ok(None) => {}
                 Ok(Some(text)) => {
                     place.state = PlaceState::Read;
-                    found.extend(of_text(command, place, &text)?);
+                    found.extend(parse_text(command, place, &text)?);
                 }
                 Err(error) if place.kind == PlaceKind::Named => {
                     return Err(SettingsError::Unread { path: place.shown(), why: error.to_string() });
@@ -138,7 +138,7 @@ impl Settings {
                 Err(error) => place.state = PlaceState::Refused(error.to_string()),
             }
         }
-        found.extend(of_environment(command, env::vars_os())?);
+        found.extend(from_environment(command, env::vars_os())?);
         for setting in found {
             read.add(setting);
         }
@@ -153,13 +153,13 @@ impl Settings {
     }
 
     /// The value of an option that all commands have.
-    pub fn of_all(&self, option: &str) -> Option<String> {
+    pub fn common(&self, option: &str) -> Option<String> {
         let setting = self.settings.iter().find(|setting| setting.command.is_empty() && setting.option == option)?;
         setting.value.to_str().map(str::to_owned)
     }
 
     /// Those of a command, and those of all commands.
-    pub fn of(&self, command: &str) -> impl Iterator<Item = &Setting> {
+    pub fn for_command(&self, command: &str) -> impl Iterator<Item = &Setting> {
         self.settings.iter().filter(move |setting| setting.command.is_empty() || setting.command == command)
     }
 }
@@ -178,7 +178,7 @@ pub fn looked_at() -> Vec<Place> {
 }
 
 /// The settings of a file.
-fn of_text(command: &Command, place: &Place, text: &str) -> Result<Vec<Setting>, SettingsError> {
+fn parse_text(command: &Command, place: &Place, text: &str) -> Result<Vec<Setting>, SettingsError> {
     let mut settings: Vec<Setting> = Vec::new();
     let mut section = String::new();
     for (at, line) in text.lines().enumerate() {
@@ -206,7 +206,7 @@ fn of_text(command: &Command, place: &Place, text: &str) -> Result<Vec<Setting>,
 }
 
 /// The settings of the environment: `BECALM_RECORD_DURATION` is `duration` in the section `[record]`.
-fn of_environment(
+fn from_environment(
     command: &Command,
     variables: impl Iterator<Item = (OsString, OsString)>,
 ) -> Result<Vec<Setting>, SettingsError> {

@@ -61,8 +61,8 @@ pub fn are_off() -> bool {
 
 /// The files that are looked for, the one that is over the others last.
 pub fn places() -> Vec<Place> {
-    let of = |name| env::var_os(name);
-    chosen(of(SWITCH).as_deref(), of("XDG_CONFIG_HOME").as_deref(), of("HOME").as_deref())
+    let variable = |name| env::var_os(name);
+    chosen(variable(SWITCH).as_deref(), variable("XDG_CONFIG_HOME").as_deref(), variable("HOME").as_deref())
 }
 
 fn chosen(named: Option<&OsStr>, config_home: Option<&OsStr>, home: Option<&OsStr>) -> Vec<Place> {

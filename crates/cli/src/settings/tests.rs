@@ -13,7 +13,7 @@ fn set_over(system: &str, user: &str) -> Result<Settings, SettingsError> {
     let mut settings = Settings::default();
     for (kind, path, text) in [(PlaceKind::System, "/etc/c", system), (PlaceKind::User, "/home/c", user)] {
         let place = Place { kind, path: path.into(), state: PlaceState::Read };
-        of_text(&root, &place, text)?.into_iter().for_each(|setting| settings.add(setting));
+        parse_text(&root, &place, text)?.into_iter().for_each(|setting| settings.add(setting));
     }
     Ok(settings)
 }
@@ -46,16 +46,16 @@ fn refused(settings: &Settings, line: &str) -> String {
 fn the_command_line_is_over_the_user_and_the_user_over_the_system() {
     let system = "color = never\n[record]\nduration = 1s\nbuffer = 64\nsched = rr:3";
     let settings = set_over(system, "[record]\nduration = 2s\n[top]\nbuffer = 32").unwrap();
-    let of = |line: &str, id: &str| value(&settings, line, id).unwrap();
-    assert_eq!(of("becalm record", "duration"), "2s");
-    assert_eq!(of("becalm record --duration 3s", "duration"), "3s");
-    assert_eq!(of("becalm record", "buffer"), "64");
-    assert_eq!(of("becalm top", "buffer"), "32");
-    assert_eq!(of("becalm record", "sched"), "rr:3");
-    assert_eq!(of("becalm top", "sched"), "other");
-    assert_eq!(of("becalm record", "color"), "never");
-    assert_eq!(of("becalm record --color always", "color"), "always");
-    assert_eq!(of("becalm --color always record", "color"), "always");
+    let value_in = |line: &str, id: &str| value(&settings, line, id).unwrap();
+    assert_eq!(value_in("becalm record", "duration"), "2s");
+    assert_eq!(value_in("becalm record --duration 3s", "duration"), "3s");
+    assert_eq!(value_in("becalm record", "buffer"), "64");
+    assert_eq!(value_in("becalm top", "buffer"), "32");
+    assert_eq!(value_in("becalm record", "sched"), "rr:3");
+    assert_eq!(value_in("becalm top", "sched"), "other");
+    assert_eq!(value_in("becalm record", "color"), "never");
+    assert_eq!(value_in("becalm record --color always", "color"), "always");
+    assert_eq!(value_in("becalm --color always record", "color"), "always");
     assert_eq!(value(&settings, "becalm work", "duration"), None);
 }
 
@@ -70,24 +70,24 @@ fn variables_are_over_files() {
         ("BECALM_RUN", "x"),
     ];
     let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
-    of_environment(&root, variables).unwrap().into_iter().for_each(|setting| settings.add(setting));
+    from_environment(&root, variables).unwrap().into_iter().for_each(|setting| settings.add(setting));
     assert_eq!(value(&settings, "becalm tune plan --cpus 1", "profile").unwrap(), "benchmark");
     assert_eq!(value(&settings, "becalm record", "no_argv").unwrap(), "false");
     assert_eq!(value(&settings, "becalm record", "width").unwrap(), "70");
     let wrong = [("BECALM_RECORD_NO_ARGV".into(), "maybe".into())];
-    let error = of_environment(&root, wrong.into_iter()).unwrap_err().to_string();
+    let error = from_environment(&root, wrong.into_iter()).unwrap_err().to_string();
     assert_eq!(error, "BECALM_RECORD_NO_ARGV: 'maybe' is neither yes nor no");
 }
 
 #[test]
 fn what_is_on_can_be_switched_off_and_on_again() {
     let settings = set("no-last-error = yes\n[record]\nno-argv = yes").unwrap();
-    let of = |line: &str, id: &str| value(&settings, line, id).unwrap();
-    assert_eq!(of("becalm record", "no_argv"), "true");
-    assert_eq!(of("becalm record --argv", "no_argv"), "false");
-    assert_eq!(of("becalm record --argv --no-argv", "no_argv"), "true");
-    assert_eq!(of("becalm record --no-argv --argv", "no_argv"), "false");
-    assert_eq!(of("becalm record --last-error", "no_last_error"), "false");
+    let value_in = |line: &str, id: &str| value(&settings, line, id).unwrap();
+    assert_eq!(value_in("becalm record", "no_argv"), "true");
+    assert_eq!(value_in("becalm record --argv", "no_argv"), "false");
+    assert_eq!(value_in("becalm record --argv --no-argv", "no_argv"), "true");
+    assert_eq!(value_in("becalm record --no-argv --argv", "no_argv"), "false");
+    assert_eq!(value_in("becalm record --last-error", "no_last_error"), "false");
     // Without any default as well.
     assert_eq!(value(&Settings::default(), "becalm record --no-argv --argv", "no_argv").unwrap(), "false");
     let settings = set_over("[record]\nno-argv = yes", "[record]\nno-argv = no").unwrap();
@@ -211,10 +211,10 @@ fn each_option_that_is_on_or_off_has_an_opposite() {
         for word in section.split(' ').filter(|word| !word.is_empty()) {
             command = command.find_subcommand(word).unwrap();
         }
-        let of = |long: &str| command.get_arguments().find(|argument| argument.get_long() == Some(long));
-        if matches!(of(&name).unwrap().get_action(), clap::ArgAction::SetTrue) {
+        let argument = |long: &str| command.get_arguments().find(|argument| argument.get_long() == Some(long));
+        if matches!(argument(&name).unwrap().get_action(), clap::ArgAction::SetTrue) {
             flags += 1;
-            let opposite = of(&line::opposite(&name)).unwrap_or_else(|| panic!("[{section}] {name}"));
+            let opposite = argument(&line::opposite(&name)).unwrap_or_else(|| panic!("[{section}] {name}"));
             assert!(opposite.is_hide_set(), "[{section}] {name}");
         }
     }

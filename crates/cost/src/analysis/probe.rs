@@ -252,13 +252,14 @@ mod tests {
 
     #[test]
     fn an_interval_is_wider_by_what_processes_drifted() {
-        let of = |values: [i64; 8]| widened((*values.iter().min().unwrap(), *values.iter().max().unwrap()), &values);
-        assert_eq!(of([100; 8]), (100, 100));
-        assert_eq!(of([100, 200, 100, 200, 100, 200, 100, 200]), (100, 200));
-        assert_eq!(of([100, 100, 100, 200, 100, 120, 120, 200]), (83, 240));
-        assert_eq!(of([100, 100, 100, 100, 400, 400, 400, 400]), (50, 800));
-        assert_eq!(of([-8, -8, -8, -8, 4, 4, 4, 4]), (-14, 10));
-        assert_eq!(of([i64::MIN, 1, 1, 1, 1, 1, 1, i64::MAX]), (i64::MIN, i64::MAX));
+        let widened_range =
+            |values: [i64; 8]| widened((*values.iter().min().unwrap(), *values.iter().max().unwrap()), &values);
+        assert_eq!(widened_range([100; 8]), (100, 100));
+        assert_eq!(widened_range([100, 200, 100, 200, 100, 200, 100, 200]), (100, 200));
+        assert_eq!(widened_range([100, 100, 100, 200, 100, 120, 120, 200]), (83, 240));
+        assert_eq!(widened_range([100, 100, 100, 100, 400, 400, 400, 400]), (50, 800));
+        assert_eq!(widened_range([-8, -8, -8, -8, 4, 4, 4, 4]), (-14, 10));
+        assert_eq!(widened_range([i64::MIN, 1, 1, 1, 1, 1, 1, i64::MAX]), (i64::MIN, i64::MAX));
     }
 
     /// Runs of one machine: a process shifts all of its rounds, by where its pages are and what the CPU did then; half of the

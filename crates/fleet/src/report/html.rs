@@ -173,8 +173,8 @@ fn together(together: &Result<Together, String>) -> Section {
         Ok(found) => {
             let fields: Vec<&Field<Struck>> = STRUCK.iter().collect();
             let mut table = Table::new(&fields).captioned("The sources that came on several nodes");
-            found.sources.iter().for_each(|of| {
-                table.row(&fields, of);
+            found.sources.iter().for_each(|source| {
+                table.row(&fields, source);
             });
             vec![Block::Table(table), Block::Note(sentence(&how_together(found)))]
         }
@@ -194,7 +194,10 @@ fn missing(fleet: &Fleet) -> Option<Section> {
     if fleet.problems.is_empty() {
         return None;
     }
-    let facts = fleet.problems.iter().map(|of| (printable(&of.node).into_owned(), sentence(&printable(&of.what()))));
+    let facts = fleet
+        .problems
+        .iter()
+        .map(|problem| (printable(&problem.node).into_owned(), sentence(&printable(&problem.what()))));
     Some(Section {
         opening: Opening::None,
         id: "remarks",

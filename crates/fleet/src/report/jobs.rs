@@ -51,7 +51,7 @@ fn named(cause: &Cause, cost: &FleetCost) -> String {
     match cause {
         Cause::OnNode(node, source) => format!("{} on {}", shown(source), printable(node)),
         Cause::Everywhere(source) => {
-            let apart = |of: &Mending| matches!(&of.cause, Cause::OnNode(_, other) if other == source);
+            let apart = |mending: &Mending| matches!(&mending.cause, Cause::OnNode(_, other) if other == source);
             let nodes = if cost.mendings.iter().any(apart) { "the other nodes" } else { "all nodes" };
             format!("{} on {nodes}", shown(source))
         }
@@ -59,8 +59,8 @@ fn named(cause: &Cause, cost: &FleetCost) -> String {
 }
 
 /// By how much jobs of the largest size become shorter. Less than is told makes no difference to anybody.
-fn gain(of: &Mending) -> String {
-    let percent = of.gains.last().copied().unwrap_or(0.0) * 100.0;
+fn gain(mending: &Mending) -> String {
+    let percent = mending.gains.last().copied().unwrap_or(0.0) * 100.0;
     if percent < 0.001 { "less than 0.001%".to_owned() } else { format!("{}%", three_digits(percent)) }
 }
 
@@ -111,7 +111,7 @@ struct SizeDoc {
 }
 
 impl SizeDoc {
-    fn of(size: &JobLoss) -> Self {
+    fn new(size: &JobLoss) -> Self {
         Self {
             lost_node_hours: size.lost_hours,
             lost_ratio: 1.0 - 1.0 / size.slowdown,
@@ -138,7 +138,7 @@ struct MendingDoc<'a> {
 }
 
 impl<'a> MendingDoc<'a> {
-    fn of(mending: &'a Mending) -> Self {
+    fn new(mending: &'a Mending) -> Self {
         let (node, (kind, source)) = match &mending.cause {
             Cause::OnNode(node, source) => (Some(node.as_str()), source),
             Cause::Everywhere(source) => (None, source),
@@ -193,18 +193,18 @@ impl Report for FleetSweepReport<'_> {
 
     fn document(&self) -> impl Serialize {
         let cells = self.costs.iter().flat_map(|cost| {
-            cost.sizes.iter().map(|size| CellDoc { grain_ns: cost.grain.get(), size: SizeDoc::of(size) })
+            cost.sizes.iter().map(|size| CellDoc { grain_ns: cost.grain.get(), size: SizeDoc::new(size) })
         });
         let grains = self.costs.iter().map(|cost| GrainDoc {
             grain_ns: cost.grain.get(),
-            mend: cost.mendings.iter().map(MendingDoc::of).collect(),
+            mend: cost.mendings.iter().map(MendingDoc::new).collect(),
             recorded_ns: cost.recorded.get(),
             summary: conclusion(cost),
         });
         SweepDocument {
             nodes: self.costs[0].nodes,
             jobs: self.costs[0].jobs,
-            span_hours: self.accounting.map(|of| of.span_hours),
+            span_hours: self.accounting.map(|jobs| jobs.span_hours),
             cells: cells.collect(),
             grains: grains.collect(),
             problems: problems(&self.costs[0]),
@@ -254,9 +254,9 @@ impl Report for FleetCostReport<'_> {
             grain_ns: cost.grain.get(),
             recorded_ns: cost.recorded.get(),
             jobs: cost.jobs,
-            span_hours: self.accounting.map(|of| of.span_hours),
-            rows: cost.sizes.iter().map(SizeDoc::of).collect(),
-            mend: cost.mendings.iter().map(MendingDoc::of).collect(),
+            span_hours: self.accounting.map(|jobs| jobs.span_hours),
+            rows: cost.sizes.iter().map(SizeDoc::new).collect(),
+            mend: cost.mendings.iter().map(MendingDoc::new).collect(),
             problems: problems(cost),
         }
     }
@@ -286,12 +286,12 @@ fn render_sizes(cost: &FleetCost, accounting: Option<&Accounting>, out: &mut She
         plural(nodes, "node", "nodes"),
         cost.recorded
     );
-    if let Some(of) = accounting {
+    if let Some(jobs) = accounting {
         note += &format!(
             "; {} {} of {} hours, and so for a year; sizes are powers of two, rounded down",
-            grouped(of.jobs),
-            plural(of.jobs, "job", "jobs"),
-            three_digits(of.span_hours)
+            grouped(jobs.jobs),
+            plural(jobs.jobs, "job", "jobs"),
+            three_digits(jobs.span_hours)
         );
     }
     paragraph(out, "  ", &note)?;
@@ -309,14 +309,14 @@ fn render_mendings(cost: &FleetCost, out: &mut Sheet<'_>) -> io::Result<()> {
         return Ok(());
     }
     heading(out, "What to mend, the most rewarding first")?;
-    let with_hours = cost.mendings.iter().any(|of| of.saved_hours.is_some());
+    let with_hours = cost.mendings.iter().any(|mending| mending.saved_hours.is_some());
     let ranks = cost.sizes.last().map_or(0, |size| size.ranks);
-    for (number, of) in (1..).zip(&cost.mendings[..shown]) {
-        let saved = match of.saved_hours.filter(|_| with_hours) {
+    for (number, mending) in (1..).zip(&cost.mendings[..shown]) {
+        let saved = match mending.saved_hours.filter(|_| with_hours) {
             Some(hours) => format!("saves {} node-hours a year; ", grouped(hours.round() as u64)),
             None => String::new(),
         };
-        let (named, gain, ranks) = (named(&of.cause, cost), gain(of), RankCount::new(ranks));
+        let (named, gain, ranks) = (named(&mending.cause, cost), gain(mending), RankCount::new(ranks));
         let text = format!("{named}: {saved}jobs of {ranks} ranks become {gain} shorter");
         paragraph(out, &format!("{number:>3}. "), &text)?;
     }
@@ -372,12 +372,12 @@ mod tests {
     /// A billionth is no figure that anybody mends for, and its digits are those of the sampling.
     #[test]
     fn gains_without_a_difference_have_no_digits() {
-        let of = |gains: &[f64]| Mending {
+        let mending = |gains: &[f64]| Mending {
             cause: Cause::Everywhere((Kind::Irq, "local_timer".to_owned())),
             gains: gains.to_vec(),
             saved_hours: None,
         };
-        let shown = [&[0.5, 0.0417][..], &[0.5, 8.8e-10], &[1e-5], &[]].map(|gains| gain(&of(gains)));
+        let shown = [&[0.5, 0.0417][..], &[0.5, 8.8e-10], &[1e-5], &[]].map(|gains| gain(&mending(gains)));
         assert_eq!(shown, ["4.17%", "less than 0.001%", "0.00100%", "less than 0.001%"]);
     }
 }

@@ -55,11 +55,11 @@ fields! {
 fields! {
     /// The fields of a source that came on several nodes.
     pub(crate) STRUCK, struck: Struck {
-        SOURCE = "source", "source", |of| shown(&of.name);
-        NODES = "nodes", "nodes", |of| of.nodes;
-        MOST = "most_at_once", "most at once", |of| of.most;
-        CHANCE = "chance_ratio", "chance", |of| of.chance.map(Ratio);
-        VERDICT = "verdict", "strikes nodes", |of| of.verdict.words();
+        SOURCE = "source", "source", |struck| shown(&struck.name);
+        NODES = "nodes", "nodes", |struck| struck.nodes;
+        MOST = "most_at_once", "most at once", |struck| struck.most;
+        CHANCE = "chance_ratio", "chance", |struck| struck.chance.map(Ratio);
+        VERDICT = "verdict", "strikes nodes", |struck| struck.verdict.words();
     }
 }
 
@@ -118,7 +118,7 @@ struct OutlierDoc<'a> {
 }
 
 impl<'a> OutlierDoc<'a> {
-    fn of(node: &'a FleetNode) -> Option<Self> {
+    fn new(node: &'a FleetNode) -> Option<Self> {
         let differs = node.differs.as_ref()?;
         let reason = differs.reason.as_ref();
         Some(Self {
@@ -172,13 +172,17 @@ fn document<'a>(fleet: &'a Fleet) -> FleetDocument<'a> {
         nodes: fleet.nodes.iter().map(Object::new).collect(),
         compared: fleet.compared,
         median_noise_ratio: fleet.median_ratio,
-        outliers: fleet.nodes.iter().filter_map(OutlierDoc::of).collect(),
+        outliers: fleet.nodes.iter().filter_map(OutlierDoc::new).collect(),
         heat: fleet.heat.as_ref().map(heat),
-        together: fleet.together.as_ref().ok().map(|of| of.sources.iter().map(Object::new).collect()),
-        together_slot_ns: fleet.together.as_ref().ok().map(|of| of.slot_ns),
-        together_clock_error_ns: fleet.together.as_ref().ok().and_then(|of| of.clock_error_ns),
+        together: fleet.together.as_ref().ok().map(|together| together.sources.iter().map(Object::new).collect()),
+        together_slot_ns: fleet.together.as_ref().ok().map(|together| together.slot_ns),
+        together_clock_error_ns: fleet.together.as_ref().ok().and_then(|together| together.clock_error_ns),
         together_missing: fleet.together.as_ref().err().cloned(),
-        problems: fleet.problems.iter().map(|of| ProblemDoc { node: &of.node, what: of.what().into() }).collect(),
+        problems: fleet
+            .problems
+            .iter()
+            .map(|problem| ProblemDoc { node: &problem.node, what: problem.what().into() })
+            .collect(),
     }
 }
 
@@ -273,7 +277,7 @@ fn render_together(together: &Result<Together, String>, out: &mut Sheet<'_>) -> 
     heading(out, "Sources on several nodes")?;
     let fields: Vec<&Field<Struck>> = STRUCK.iter().collect();
     let mut table = Table::new(&fields);
-    found.sources.iter().for_each(|of| table.row(&fields, of));
+    found.sources.iter().for_each(|source| table.row(&fields, source));
     table.print(out)?;
     paragraph(out, "  ", &how_together(found))
 }
@@ -281,7 +285,7 @@ fn render_together(together: &Result<Together, String>, out: &mut Sheet<'_>) -> 
 /// How it was found what strikes nodes at the same time.
 fn how_together(found: &Together) -> String {
     let slot = Value::Time(found.slot_ns).cell();
-    let tested = found.sources.iter().filter(|of| of.verdict != Verdict::Everywhere).count() as u64;
+    let tested = found.sources.iter().filter(|source| source.verdict != Verdict::Everywhere).count() as u64;
     let clocks = match (found.clock_error_ns, found.unstated as u64) {
         (None, _) => "the nodes do not state how far their clocks may be off".to_owned(),
         (Some(error), 0) => format!("their clocks are off by at most {}, as they state", Value::Time(error).cell()),

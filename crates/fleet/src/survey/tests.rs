@@ -150,7 +150,11 @@ fn what_comes_at_once_is_told_within_the_stated_errors_of_the_clocks() {
     assert_eq!(flush(&one), (31, 2, Some(2_000_000), Verdict::Together));
     let told =
         ("n07".to_owned(), "its clock may be off by 900.0ms, as it states, more than half a slot of 33.6ms".to_owned());
-    assert!(one.problems.iter().any(|of| of.node == told.0 && of.what().starts_with(&told.1)), "{:?}", one.problems);
+    assert!(
+        one.problems.iter().any(|problem| problem.node == told.0 && problem.what().starts_with(&told.1)),
+        "{:?}",
+        one.problems
+    );
     let none = stating(16_000, 16_000);
     let why = none.together.unwrap_err();
     assert!(why.starts_with("the clocks of 32 nodes may be off by up to 16.0s"), "{why}");
@@ -170,7 +174,7 @@ fn nodes_with_other_numbers_of_cpus_are_told_and_not_named() {
     });
     let told = |node: &str, what: &str| {
         assert!(
-            fleet.problems.iter().any(|of| of.node == node && of.what().contains(what)),
+            fleet.problems.iter().any(|problem| problem.node == node && problem.what().contains(what)),
             "{what}: {:?}",
             fleet.problems
         );
@@ -187,13 +191,13 @@ fn nodes_with_other_numbers_of_cpus_are_told_and_not_named() {
 #[test]
 fn what_is_missing_is_told_and_the_rest_is_read() {
     let fleet = fleet(Planted::SlowNodeAndBroken, 1);
-    let of = |node: &str| {
+    let remark = |node: &str| {
         let found = fleet.problems.iter().find(|problem| problem.node == node);
         found.map_or_else(String::new, super::Problem::what)
     };
-    assert!(of("n03").contains("has no end"), "{:?}", fleet.problems);
-    assert!(of("n05").contains("becalm 0.0.9"), "{:?}", fleet.problems);
-    assert!(of("n30").contains("becalm.run/99"), "{:?}", fleet.problems);
+    assert!(remark("n03").contains("has no end"), "{:?}", fleet.problems);
+    assert!(remark("n05").contains("becalm 0.0.9"), "{:?}", fleet.problems);
+    assert!(remark("n30").contains("becalm.run/99"), "{:?}", fleet.problems);
     assert_eq!((fleet.nodes.len(), fleet.nodes[0].node.as_str()), (31, "n17"));
 }
 

@@ -62,13 +62,13 @@ fn read(path: &Path, selection: &Selection) -> fault::Result<(Side, Option<Strin
         Contents::Distribution => {
             let mut docs = load_documents(path, node)?;
             let doc = docs.pop().filter(|_| docs.is_empty());
-            (Side::of_distribution(&name, doc.ok_or_else(|| several(path))?), None)
+            (Side::from_distribution(&name, doc.ok_or_else(|| several(path))?), None)
         }
         _ => {
             let nodes = StoredNodes::open(path)?;
             let only = nodes.names().next().filter(|_| nodes.names().len() == 1);
             let node = node.or(only).ok_or_else(|| several(path))?;
-            (Side::of_digest(&name, &digest(nodes.read(node)?)?), Some(node.to_owned()))
+            (Side::from_digest(&name, &digest(nodes.read(node)?)?), Some(node.to_owned()))
         }
     };
     if let Some(cpus) = &selection.cpus {

@@ -98,14 +98,14 @@ impl Fault for SidesError {
 impl Side {
     /// Of an imported distribution.
     #[must_use]
-    pub fn of_distribution(name: &str, doc: DistributionDoc) -> Self {
+    pub fn from_distribution(name: &str, doc: DistributionDoc) -> Self {
         let DistributionDoc { quantity, loop_subtracted, series, .. } = doc;
         Self { name: name.to_owned(), quantity, loop_subtracted, series }
     }
 
     /// Of a recording of becalm's own, in summary form.
     #[must_use]
-    pub fn of_digest(name: &str, digest: &DigestDoc) -> Self {
+    pub fn from_digest(name: &str, digest: &DigestDoc) -> Self {
         let series = digest.run.cpus.iter().zip(&digest.cpus).map(|(cpu, counts)| recorded(cpu, counts)).collect();
         Self { name: name.to_owned(), quantity: Quantity::Stolen, loop_subtracted: Some(true), series }
     }
@@ -251,7 +251,7 @@ fn pair<E>(
     {
         let Some((cpu, observed)) = series.cpu.zip(series.observed_ns) else { continue };
         let Some(cells) = times(side, run, cpu, tested_from_ns)? else { continue };
-        match Clustering::of_cells(&cells, observed) {
+        match Clustering::from_cells(&cells, observed) {
             Some(found) => clustering = Some(clustering.map_or(found, |worst| worst.worse(found))),
             None => too_short = true,
         }

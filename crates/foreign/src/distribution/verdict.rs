@@ -121,7 +121,7 @@ pub struct Clustering {
 impl Clustering {
     /// Of the numbers of detours in the cells of a recording that was observed for so long; `None` where it is too short or drifts.
     #[must_use]
-    pub fn of_cells(counts: &TimeCells, observed_ns: i64) -> Option<Self> {
+    pub fn from_cells(counts: &TimeCells, observed_ns: i64) -> Option<Self> {
         let count: i64 = counts.noise().iter().sum();
         if count == 0 || observed_ns <= 0 {
             return None;
@@ -162,7 +162,7 @@ pub(super) fn test(sides: &[Vec<RunLengths<'_>>; 2], clustering: Option<Clusteri
     ];
     let freedom = clustering.map_or(1.0, |found| found.freedom);
     let mut rows: Vec<Row> =
-        figures.iter().filter_map(|(figure, of)| row(*figure, &sides, *of, several, freedom)).collect();
+        figures.iter().filter_map(|(figure, test)| row(*figure, &sides, *test, several, freedom)).collect();
     // How the shares of several runs scatter between these is not known.
     rows.extend(clustering.filter(|_| !several).and_then(|_| shares(&sides)));
     if rows.is_empty() {
@@ -218,7 +218,8 @@ fn row(
         side.iter().map(|run| RunFigure::new(end(run).max(0.0), run.variance.unwrap_or(0.0))).collect()
     };
     let ends = [[at(&a, |run| run.high), at(&b, |run| run.low)], [at(&a, |run| run.low), at(&b, |run| run.high)]];
-    let [low, high] = ends.each_ref().map(|sides| if several { of_several(sides) } else { of_two(sides, freedom) });
+    let [low, high] =
+        ends.each_ref().map(|sides| if several { several_ratio(sides) } else { two_ratio(sides, freedom) });
     let (low, high) = (low?, high?);
     let p_value = match (low.ratio > 1.0, high.ratio < 1.0) {
         (true, _) => low.p_value,
@@ -250,7 +251,7 @@ struct Ratio {
 }
 
 /// By how the runs of a side differ from each other.
-fn of_several(sides: &[Vec<RunFigure>; 2]) -> Option<Ratio> {
+fn several_ratio(sides: &[Vec<RunFigure>; 2]) -> Option<Ratio> {
     let found = contrast::contrast(&sides[0], &sides[1]).ok()?;
     let [a, b] = contrast::typical(sides).map(|typical| typical.unwrap_or(0.0));
     let ratio = if a > 0.0 { b / a } else { f64::INFINITY };
@@ -259,7 +260,7 @@ fn of_several(sides: &[Vec<RunFigure>; 2]) -> Option<Ratio> {
 
 /// By how one run a side scatters within itself: to the first order the variance of a logarithm is that of the figure in proportion to
 /// its square.
-fn of_two([a, b]: &[Vec<RunFigure>; 2], freedom: f64) -> Option<Ratio> {
+fn two_ratio([a, b]: &[Vec<RunFigure>; 2], freedom: f64) -> Option<Ratio> {
     let (a, b) = (a.first()?, b.first()?);
     if a.value <= 0.0 || b.value <= 0.0 {
         let ratio = if a.value > 0.0 { 0.0 } else { f64::INFINITY };

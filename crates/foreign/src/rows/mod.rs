@@ -189,7 +189,7 @@ mod tests {
             let found: Vec<_> =
                 found.iter().map(|stack| (stack.part.clone().map(|part| part.1), stack.count, stack.ns)).collect();
             assert_eq!(found, [(None, 2, 15), (Some("after".to_owned()), 1, 5)]);
-            let time = TraceTime::of_node(&bundle, &doc).unwrap();
+            let time = TraceTime::for_node(&bundle, &doc).unwrap();
             let mut trace = Vec::new();
             traces::<Box<dyn std::error::Error>>(&bundle, &doc, &time, &mut |_, start, duration| {
                 trace.push((start.get(), duration.get()));
@@ -263,7 +263,7 @@ mod tests {
                 let noise = NoiseInput::from_run(&bundle, &Selection::default(), false).unwrap().noise;
                 let mut expected = noise.traces();
                 for doc in Selection::default().documents(&bundle).unwrap() {
-                    let time = TraceTime::of_node(&bundle, &doc).unwrap();
+                    let time = TraceTime::for_node(&bundle, &doc).unwrap();
                     let mut found = vec![Vec::new(); doc.cpus.len()];
                     traces::<Box<dyn std::error::Error>>(&bundle, &doc, &time, &mut |place, start, duration| {
                         found[place].push((start, duration));

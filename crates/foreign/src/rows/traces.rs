@@ -42,7 +42,7 @@ impl TraceTime {
     ///
     /// # Errors
     /// If a file cannot be read.
-    pub fn of_node(bundle: &Bundle, doc: &NodeDoc) -> Result<Self, BundleError> {
+    pub fn for_node(bundle: &Bundle, doc: &NodeDoc) -> Result<Self, BundleError> {
         let mut last = None;
         if doc.ended.is_none() {
             for batch in bundle.detours(&doc.node)? {

@@ -275,12 +275,12 @@ mod tests {
 
     /// CPUs whose own noise comes and goes: a recording of a second that is quiet but for trains of long detours.
     fn restless() -> Vec<OwnNoise> {
-        let of = |shift: i64| {
+        let shifted = |shift: i64| {
             let train = |turn: i64| (0..40).flat_map(move |at| [turn * 250_000_000 + shift + at * 1_000_000, 400_000]);
             let numbers: Vec<i64> = std::iter::once(1_000_000_000).chain((0..4).flat_map(train)).collect();
             OwnNoise::from_numbers(&numbers)
         };
-        vec![of(0), of(90_000_000)]
+        vec![shifted(0), shifted(90_000_000)]
     }
 
     /// An effect of a hundredth under own noise of several, which comes in trains: unpaired its interval went from 0.97 to 1.05. Noise

@@ -87,7 +87,7 @@ pub(super) fn document(report: &CompareReport<'_>) -> impl Serialize {
             Limit::Unknown => "not enough data",
         },
     };
-    let of = |between: &'static str, within: &'static str| match comparison.basis {
+    let basis_name = |between: &'static str, within: &'static str| match comparison.basis {
         Basis::BetweenRuns => between,
         Basis::WithinRuns => within,
     };
@@ -98,15 +98,15 @@ pub(super) fn document(report: &CompareReport<'_>) -> impl Serialize {
         basis: comparison.basis.name(),
         shortest_ns: comparison.shortest_ns,
         method: MethodDoc {
-            sums: of(
+            sums: basis_name(
                 BETWEEN,
                 "welch's t of logarithms; variance by blocks and drift, and between recordings as learned elsewhere",
             ),
-            quantiles: of(
+            quantiles: basis_name(
                 BETWEEN,
                 "welch's t of logarithms; variance by woodruff and blocks, and between recordings as learned elsewhere",
             ),
-            stretches: of(
+            stretches: basis_name(
                 BETWEEN,
                 "welch's t of logarithms of medians; variance by ranks, and between recordings as learned elsewhere",
             ),

@@ -127,7 +127,11 @@ pub fn check_text(comparison: &Comparison, check: &LimitCheck) -> String {
 /// The runs of both sides by their names, each in a line.
 pub(crate) fn runs(comparison: &Comparison) -> Vec<(String, String)> {
     let of_side = |name: &'static str, side: &Side| -> Vec<(String, String)> {
-        side.runs.iter().enumerate().map(|(at, of)| (run_name(name, at, side.runs.len()), run(of))).collect()
+        side.runs
+            .iter()
+            .enumerate()
+            .map(|(at, compared)| (run_name(name, at, side.runs.len()), run(compared)))
+            .collect()
     };
     [of_side("A", &comparison.a), of_side("B", &comparison.b)].concat()
 }

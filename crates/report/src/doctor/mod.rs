@@ -226,7 +226,7 @@ impl DoctorReport {
         let libc = if *static_libc { ", static" } else { "" };
         let debug = if *debug { ", a development build" } else { "" };
         label(out, "becalm", &format!("{version}, {commit}, for {target}{libc}{debug}"))?;
-        self.companions.iter().try_for_each(|of| label(out, of.name, &of.version))
+        self.companions.iter().try_for_each(|companion| label(out, companion.name, &companion.version))
     }
 
     fn print_machine(&self, out: &mut Sheet<'_>) -> io::Result<()> {
@@ -265,7 +265,7 @@ impl DoctorReport {
         let number = |limit: Option<u64>| limit.map_or_else(|| "unlimited".to_owned(), |limit| limit.to_string());
         let limits = self.rights.limits.iter();
         let limits: Vec<String> =
-            limits.map(|of| format!("{} {} of {}", of.name, number(of.now), number(of.most))).collect();
+            limits.map(|limit| format!("{} {} of {}", limit.name, number(limit.now), number(limit.most))).collect();
         label(out, "limits", &limits.join(", "))
     }
 }

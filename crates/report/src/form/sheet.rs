@@ -70,7 +70,7 @@ pub enum Style {
 
 impl Style {
     /// That of a mark or a verdict, if it has one.
-    pub fn of(word: &str) -> Option<Self> {
+    pub fn for_word(word: &str) -> Option<Self> {
         Some(match word {
             "yes" | "ok" | "fine" | "holds" => Self::Good,
             "!" | "in part" | "look" | "warning" | "not enough data" => Self::Doubtful,
@@ -126,7 +126,7 @@ impl<'a> Sheet<'a> {
         let word = text.trim();
         let (before, rest) = text.split_at(text.len() - text.trim_start().len());
         write!(self, "{before}")?;
-        self.paint(Style::of(word), word)?;
+        self.paint(Style::for_word(word), word)?;
         write!(self, "{}", &rest[word.len()..])
     }
 

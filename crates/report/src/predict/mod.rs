@@ -109,8 +109,8 @@ impl PredictedRow {
     }
 
     /// A time of the spread of phases.
-    fn spread(&self, of: fn(&PhaseSpread) -> Nanos) -> Option<Nanos> {
-        self.row.spread.as_ref().map(of)
+    fn spread(&self, time: fn(&PhaseSpread) -> Nanos) -> Option<Nanos> {
+        self.row.spread.as_ref().map(time)
     }
 
     /// The part of the added time that comes from the longest 1, 3 or 10 delays of the recording.

@@ -150,7 +150,7 @@ impl Cause<'_> {
 }
 
 impl<'a> Conclusion<'a> {
-    pub(crate) fn of_run(summary: &'a Summary) -> Self {
+    pub(crate) fn from_run(summary: &'a Summary) -> Self {
         let total = &summary.total;
         let scaled = summary.at_scale.as_ref();
         let cause = |source: &'a SourceSummary| Cause::new(source, scaled.ok(), summary);

@@ -242,11 +242,11 @@ fn checked(summary: &Summary) -> Option<String> {
     let Some(checked) = &summary.checked else {
         return Some("no: the recording does not say how often the kernel counted what is in its trace".to_owned());
     };
-    let of = |found: Found, what: &str| format!("{} of {} {what}", grouped(found.found), grouped(found.counted));
+    let share = |found: Found, what: &str| format!("{} of {} {what}", grouped(found.found), grouped(found.counted));
     let parts =
         [(checked.timers, "timer interrupts"), (checked.others, "other interrupts"), (checked.softirqs, "softirqs")];
     let parts: Vec<String> =
-        parts.iter().filter(|(found, _)| found.counted > 0).map(|(found, what)| of(*found, what)).collect();
+        parts.iter().filter(|(found, _)| found.counted > 0).map(|(found, what)| share(*found, what)).collect();
     let warnings = || summary.nodes.iter().flat_map(|node| &node.doc.warnings);
     // Not by a count of 0: a file that can be read may say that there were none.
     let is_compared = |what| !warnings().any(|it| becalm_model::warning::says_not_compared(it, what));

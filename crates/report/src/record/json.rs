@@ -198,7 +198,7 @@ pub(super) fn document(summary: &Summary, per_cpu: bool) -> impl Serialize {
     RunDocument {
         path: summary.path.display().to_string(),
         rung: summary.rung,
-        summary: Conclusion::of_run(summary),
+        summary: Conclusion::from_run(summary),
         lost_events: summary.total.lost_events,
         books: match summary.books {
             Books::Closed => Some("closed"),
@@ -259,12 +259,12 @@ pub(super) fn detours(timelines: &[Timeline]) -> impl Serialize {
 }
 
 fn checked(checked: &Checked) -> CheckedDoc<'_> {
-    let of = |found: Found| FoundDoc { counted: found.counted, traced: found.found };
+    let found_doc = |found: Found| FoundDoc { counted: found.counted, traced: found.found };
     CheckedDoc {
-        timer_interrupts: of(checked.timers),
-        other_interrupts: of(checked.others),
-        softirqs: of(checked.softirqs),
-        lacking: checked.lacking.iter().map(|(name, found)| LackingDoc { name, found: of(*found) }).collect(),
+        timer_interrupts: found_doc(checked.timers),
+        other_interrupts: found_doc(checked.others),
+        softirqs: found_doc(checked.softirqs),
+        lacking: checked.lacking.iter().map(|(name, found)| LackingDoc { name, found: found_doc(*found) }).collect(),
     }
 }
 

@@ -43,7 +43,7 @@ pub(super) fn run(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
 
 /// How much is lost and by what, before everything else.
 fn print_conclusion(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
-    let conclusion = Conclusion::of_run(summary);
+    let conclusion = Conclusion::from_run(summary);
     paragraph(out, "", &conclusion.sentence)?;
     if let Some(scale) = conclusion.scale() {
         paragraph(out, "", &scale)?;

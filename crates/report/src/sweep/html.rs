@@ -54,7 +54,7 @@ impl Figure<'_> {
     /// The charts, side by side; where no parameter of numbers varies, a bar for each cell.
     pub(super) fn charts(&self, axes: &Axes) -> Vec<Block> {
         let all = axes.all();
-        let Some(layout) = Layout::of(&all) else { return self.bars(&all).into_iter().collect() };
+        let Some(layout) = Layout::new(&all) else { return self.bars(&all).into_iter().collect() };
         let (charts, left_out) = self.curves(&all, &layout);
         let mut blocks = Vec::new();
         if !charts.is_empty() {
@@ -212,7 +212,7 @@ impl Figure<'_> {
 impl Layout {
     /// The last parameter of numbers is along the axis; those that are told so have charts of their own, and further ones where one
     /// chart has too many curves. `None` where no parameter of numbers varies.
-    fn of(all: &[&Axis]) -> Option<Self> {
+    fn new(all: &[&Axis]) -> Option<Self> {
         let differ = |axis: &Axis| {
             let numbers = axis.numbers.as_ref().map_or(&[][..], |(numbers, _)| numbers.as_slice());
             numbers.iter().any(|number| *number != numbers[0])
@@ -238,9 +238,9 @@ fn along_axis(axis: &Axis) -> ChartAxis {
 }
 
 /// All combinations of values of some parameters, as their places; those of the last parameter next to each other.
-fn combinations(all: &[&Axis], of: &[usize]) -> Vec<Vec<usize>> {
+fn combinations(all: &[&Axis], axes: &[usize]) -> Vec<Vec<usize>> {
     let mut found: Vec<Vec<usize>> = vec![Vec::new()];
-    for axis in of {
+    for axis in axes {
         let with = |places: &Vec<usize>| {
             let places = places.clone();
             (0..all[*axis].labels.len()).map(move |place| places.iter().copied().chain([place]).collect())

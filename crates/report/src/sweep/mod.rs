@@ -145,7 +145,7 @@ impl Axes {
         written: fn(f64) -> String,
         out: &mut Sheet<'_>,
     ) -> io::Result<()> {
-        let Some(fifths) = Fifths::of(values) else { return Ok(()) };
+        let Some(fifths) = Fifths::new(values) else { return Ok(()) };
         let labels = self.columns.as_ref().map_or(&[][..], |axis| axis.labels.as_slice());
         let width = labels.iter().map(|label| label.chars().count() + 1).max().unwrap_or(0).max(NARROWEST);
         let head: String = labels.iter().map(|label| format!("{label:<width$}")).collect();
@@ -154,7 +154,7 @@ impl Axes {
         table.keep_whole(names.len() - 1);
         table.name_column(names.len() - 1, head.trim_end().to_owned());
         let shaded = |row: &[Option<f64>]| {
-            let cell = |value: &Option<f64>| value.map_or(' ', |value| SHADES[fifths.of_value(value)]);
+            let cell = |value: &Option<f64>| value.map_or(' ', |value| SHADES[fifths.fifth(value)]);
             vec![row.iter().map(|value| cell(value).to_string().repeat(width)).collect::<String>()]
         };
         writeln!(out, "\n{title}{}", self.columns_are())?;
@@ -202,7 +202,7 @@ struct Fifths {
 }
 
 impl Fifths {
-    fn of(values: &[Option<f64>]) -> Option<Self> {
+    fn new(values: &[Option<f64>]) -> Option<Self> {
         let finite = values.iter().flatten().copied().filter(|value| value.is_finite());
         let lowest = finite.clone().min_by(f64::total_cmp)?;
         let highest = finite.max_by(f64::total_cmp)?;
@@ -211,7 +211,7 @@ impl Fifths {
     }
 
     /// Where a value lies between the lowest, 0, and the highest, 1.
-    fn of_value(&self, value: f64) -> usize {
+    fn fifth(&self, value: f64) -> usize {
         let along = if self.by_logarithm {
             (value / self.lowest).ln() / (self.highest / self.lowest).ln()
         } else {

@@ -151,7 +151,7 @@ fn ticks(args: &CheckArgs, choice: &CpuChoice, summary: Option<&Summary>) -> (Ve
         summary.rung == Rung::Tracepoints && summary.nodes.iter().all(|node| node.doc.trace_change().is_none())
     };
     if let Some(summary) = summary.filter(counts) {
-        return (of_recording(summary), None);
+        return (recorded_ticks(summary), None);
     }
     if args.root != Path::new("/") {
         return (Vec::new(), Some("the files are not those of the machine that this runs on".to_owned()));
@@ -161,12 +161,12 @@ fn ticks(args: &CheckArgs, choice: &CpuChoice, summary: Option<&Summary>) -> (Ve
     }
     match measured::count(&choice.cpus, args.measure) {
         Ok(ticks) => (ticks, None),
-        Err(error) => (Vec::new(), Some(messages::of_error(&error))),
+        Err(error) => (Vec::new(), Some(messages::error_line(&error))),
     }
 }
 
 /// The ticks in a recording, or all timer interrupts if its kernel does not name its ticks.
-fn of_recording(summary: &Summary) -> Vec<TickCount> {
+fn recorded_ticks(summary: &Summary) -> Vec<TickCount> {
     let interrupts = summary.cpu_sources.iter().filter(|source| source.kind == Kind::Irq);
     let names = tick_names(interrupts.clone().map(|source| &source.source));
     let are_ticks = names == [TICK];

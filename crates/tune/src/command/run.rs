@@ -102,7 +102,7 @@ pub fn run(args: &TuneRunArgs, out: &mut dyn Write) -> fault::Result<Exit> {
             proof.inside(turn, stage.group().as_deref(), args.priority, signals)?;
             if !is_last {
                 // Whoever asks for the end does not want another turn.
-                return Ok(signals.take().map_or(Exit::Done, |incoming| Exit::of_signal(incoming.signal)));
+                return Ok(signals.take().map_or(Exit::Done, |incoming| Exit::from_signal(incoming.signal)));
             }
             // Standard output is the command's.
             proof.print(args.command.is_empty(), out)?;
@@ -124,7 +124,7 @@ fn command(args: &TuneRunArgs, stage: &Stage<'_>, signals: &Relay) -> fault::Res
     let child = command.spawn().with_context(|| {
         format!("cannot start '{program}' on CPU {} in the class {}", stage.plan.cpus, args.priority)
     })?;
-    Ok(Exit::of(attend(child, signals)?))
+    Ok(Exit::from_status(attend(child, signals)?))
 }
 
 /// Waits for the command, and passes signals on.

@@ -70,7 +70,7 @@ impl Resumed {
         let Some(work) = doc.settings.work.clone() else {
             return Err(usage("it holds no samples of work, but a recording of detours").into());
         };
-        let mut samples: BTreeMap<CpuId, u64> = work.loops.iter().map(|of| (of.cpu, 0)).collect();
+        let mut samples: BTreeMap<CpuId, u64> = work.loops.iter().map(|span| (span.cpu, 0)).collect();
         for batch in bundle.samples(&doc.node)? {
             for run in batch?.cpus().chunk_by(|a, b| a == b) {
                 let cpu = CpuId::new(u32::try_from(run[0]).unwrap_or(0));
@@ -97,7 +97,7 @@ pub fn parts(args: &WorkArgs, resumed: Option<&Resumed>, root: &Path) -> Result<
     plan.duration = args.duration;
     plan.root = root.to_owned();
     if let Some(run) = resumed {
-        plan.cpus = Some(run.work.loops.iter().map(|of| of.cpu).collect());
+        plan.cpus = Some(run.work.loops.iter().map(|span| span.cpu).collect());
         plan.limit_trace_buffers();
         plan.policy = run.doc.settings.sched.parse().unwrap_or(args.sched);
         plan.task = LoopTask::Work(left_of(args, run)?);
@@ -200,7 +200,7 @@ fn left_of(args: &WorkArgs, run: &Resumed) -> Result<WorkPlan> {
     let named = |name: &str| -> Result<Body, UsageError> {
         name.parse().map_err(|error| UsageError::new(format!("{}: {error}", run.path.display())))
     };
-    let bodies = run.work.bodies.iter().map(|of| Ok((of.cpu, named(&of.body)?)));
+    let bodies = run.work.bodies.iter().map(|body| Ok((body.cpu, named(&body.body)?)));
     let bodies = bodies.collect::<Result<BTreeMap<CpuId, Body>, UsageError>>()?;
     let body = bodies.values().next().map_or_else(|| named(&run.work.body), |body| Ok(*body))?;
     let wanted = args.samples.or(run.work.samples);
@@ -227,7 +227,7 @@ fn left_of(args: &WorkArgs, run: &Resumed) -> Result<WorkPlan> {
         copies: run.work.copies,
         added_hz: run.work.added_hz,
         counters: counters(args),
-        iterations: run.work.loops.iter().map(|of| (of.cpu, of.iterations)).collect(),
+        iterations: run.work.loops.iter().map(|span| (span.cpu, span.iterations)).collect(),
     })
 }
 
@@ -325,13 +325,13 @@ impl PartKind {
 }
 
 /// The path of one of several runs: `RUN-4.becalm` for `RUN.becalm`.
-fn named(path: &Path, of: &str) -> PathBuf {
+fn named(path: &Path, part: &str) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let (stem, ending) = match name.strip_suffix(".becalm") {
         Some(stem) => (stem, ".becalm"),
         None => (name.as_ref(), ""),
     };
-    path.with_file_name(format!("{stem}-{of}{ending}"))
+    path.with_file_name(format!("{stem}-{part}{ending}"))
 }
 
 /// The progress on the terminal, if there is one.

@@ -120,7 +120,7 @@ impl DoneParts {
         let same =
             |doc: &&WorkDoc| (&doc.body, doc.grain_ns, doc.copies) == (&work.body_name(), work.grain, work.copies);
         if let Some(doc) = self.0.iter().find(same) {
-            work.iterations = doc.loops.iter().map(|of| (of.cpu, of.iterations)).collect();
+            work.iterations = doc.loops.iter().map(|span| (span.cpu, span.iterations)).collect();
         }
     }
 

@@ -86,7 +86,7 @@ pub fn export(args: &ExportArgs, destination: Destination<'_>) -> fault::Result<
 
 /// The time that the traces of a node cover, with what limits it told.
 fn time_of(bundle: &Bundle, doc: &NodeDoc) -> fault::Result<TraceTime> {
-    let time = TraceTime::of_node(bundle, doc)?;
+    let time = TraceTime::for_node(bundle, doc)?;
     time.warnings.iter().for_each(|warning| say(format_args!("{}", warning.message)));
     if time.length <= Nanos::ZERO {
         fault::bail!("there is no time in which all of the CPUs of node {} were measured", doc.node);

@@ -65,7 +65,7 @@ fn store(
     size: u64,
     progress: &Bar,
 ) -> fault::Result<()> {
-    let cpus = of_cpus.iter().map(|(cpu, length, list)| of_cpu(*cpu, *length, list)).collect();
+    let cpus = of_cpus.iter().map(|(cpu, length, list)| cpu_doc(*cpu, *length, list)).collect();
     let mut doc = document::recording(args.node(None), format, cpus);
     document::add_warnings(&mut doc.warnings, of_cpus.iter().flat_map(|(.., list)| &list.warnings));
     let mut writer = BundleWriter::create(&args.output, &NodeDoc { ended: None, ..doc.clone() })?;
@@ -82,7 +82,7 @@ fn store(
 }
 
 /// What the detours of a CPU come to.
-fn of_cpu(cpu: CpuId, length: Nanos, list: &DetourList) -> CpuDoc {
+fn cpu_doc(cpu: CpuId, length: Nanos, list: &DetourList) -> CpuDoc {
     let durations = || list.detours.iter().map(|(_, duration)| *duration);
     CpuDoc {
         duration_ns: length,

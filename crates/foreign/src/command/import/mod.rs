@@ -18,7 +18,7 @@ use crate::read::{FileFacts, Form, Format, ReadError, TimeUnit};
 use becalm_command::Exit;
 use becalm_command::Task;
 use becalm_command::arguments::some_cpus;
-use becalm_command::messages::of_error;
+use becalm_command::messages::error_line;
 use becalm_command::rights::RightsKept;
 use becalm_model::check_node_name;
 use becalm_units::fault::{self, UsageError};
@@ -121,7 +121,7 @@ fn run(args: &ImportArgs) -> fault::Result<Exit> {
         let advice = files::advice(&files, format, chosen.is_some())
             .filter(|_| error.causes().any(|cause| cause.is::<ReadError>()));
         match advice {
-            Some(advice) => fault::Error::new(format!("{}; {advice}", of_error(&error))),
+            Some(advice) => fault::Error::new(format!("{}; {advice}", error_line(&error))),
             None => error,
         }
     })

@@ -33,7 +33,7 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> fault::Res
     for file in files {
         let path = file.path.display();
         let read = match ftq_ticks::part(file.source().name) {
-            Part::Times(prefix) if format == Format::FtqTicks => of_two(args, files, file, prefix, &progress)?,
+            Part::Times(prefix) if format == Format::FtqTicks => from_two_files(args, files, file, prefix, &progress)?,
             // It is read with its times.
             Part::Counts(_) if format == Format::FtqTicks && times_of(files, file).is_some() => continue,
             _ => {
@@ -57,7 +57,7 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> fault::Res
 }
 
 /// The samples of two files, one of times and one of counts.
-fn of_two(
+fn from_two_files(
     args: &ImportArgs,
     files: &[InputFile],
     times: &InputFile,
@@ -99,7 +99,7 @@ fn store(args: &ImportArgs, format: Format, loops: &[(CpuId, SampleList)]) -> fa
         return Err(UsageError::new(text.to_owned()).into());
     }
     let mut doc =
-        document::recording(args.node(None), format, loops.iter().map(|(cpu, list)| of_cpu(*cpu, list)).collect());
+        document::recording(args.node(None), format, loops.iter().map(|(cpu, list)| cpu_doc(*cpu, list)).collect());
     if !first.has_starts {
         doc.warnings.push(warning::imported_end_to_end());
     }
@@ -156,6 +156,6 @@ fn work(first: &SampleList, loops: &[(CpuId, SampleList)]) -> WorkDoc {
     }
 }
 
-fn of_cpu(cpu: CpuId, list: &SampleList) -> CpuDoc {
+fn cpu_doc(cpu: CpuId, list: &SampleList) -> CpuDoc {
     CpuDoc { duration_ns: list.end(), iterations: list.samples.len() as u64, ..CpuDoc::new(cpu) }
 }

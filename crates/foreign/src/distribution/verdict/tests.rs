@@ -29,7 +29,7 @@ fn histogram(detours: &Detours, width_ns: i64) -> Series {
 fn tested(recording: &Detours, other: &Detours) -> Result<Vec<Tested>, Untested> {
     let mut cells = TimeCells::new(0, (SECONDS * SECOND) as i64);
     recording.iter().for_each(|(start, _)| cells.add((start * SECOND) as i64, 1));
-    let clustering = Clustering::of_cells(&cells, (SECONDS * SECOND) as i64);
+    let clustering = Clustering::from_cells(&cells, (SECONDS * SECOND) as i64);
     let [a, b] = [histogram(recording, 100), histogram(other, 1_000)];
     let lengths = |series, own_slack_ns, other_slack_ns| {
         vec![RunLengths { series, cut_ns: 20_000, own_slack_ns, other_slack_ns, effect: 1.0 }]

@@ -45,8 +45,8 @@ pub(super) fn page(report: &JobsReport<'_>) -> Page {
 }
 
 /// The rows of a time, those that are drawn.
-fn drawn(rows: &[NamedRow], of: PhaseTime) -> impl Iterator<Item = &NamedRow> {
-    rows.iter().filter(move |row| row.row.time == of).take(DRAWN)
+fn drawn(rows: &[NamedRow], time: PhaseTime) -> impl Iterator<Item = &NamedRow> {
+    rows.iter().filter(move |row| row.row.time == time).take(DRAWN)
 }
 
 const fn tone(verdict: Option<Verdict>) -> Grade {
@@ -117,13 +117,13 @@ fn job_blocks(report: &JobsReport<'_>) -> Vec<Block> {
 }
 
 fn cases(rows: &[NamedRow]) -> Section {
-    let chart = |(of, [id, ..], what): (PhaseTime, [&'static str; 4], &str)| {
+    let chart = |(time, [id, ..], what): (PhaseTime, [&'static str; 4], &str)| {
         let pair = |row: &NamedRow| BarPair {
             name: row.name.clone(),
             values: [row.row.average.ns, row.row.worst.ns],
             texts: [row.row.average.ns, row.row.worst.ns].map(|ns| Value::time(ns).cell()),
         };
-        let pairs: Vec<BarPair> = drawn(rows, of).map(pair).collect();
+        let pairs: Vec<BarPair> = drawn(rows, time).map(pair).collect();
         let texts: Vec<String> =
             pairs.iter().map(|pair| format!("{} {} and {}", pair.name, pair.texts[0], pair.texts[1])).collect();
         let title = format!("Average and worst 1 % of {what}");
@@ -156,9 +156,9 @@ fn cases(rows: &[NamedRow]) -> Section {
 /// By how many times the cases differ from those of the first job.
 fn changes(report: &JobsReport<'_>, rows: &[NamedRow]) -> Option<Section> {
     let (first, _) = &report.jobs[0];
-    let chart = |of, id, title: String, figure: fn(&NamedRow) -> &JobFigure| {
+    let chart = |time, id, title: String, figure: fn(&NamedRow) -> &JobFigure| {
         let rows: Vec<ForestRow> =
-            drawn(rows, of).filter_map(|row| forest_row(row.name.clone(), figure(row))).collect();
+            drawn(rows, time).filter_map(|row| forest_row(row.name.clone(), figure(row))).collect();
         let texts: Vec<String> = rows.iter().map(|row| format!("{} {}, {}", row.name, row.text, row.verdict)).collect();
         (!rows.is_empty()).then(|| Chart {
             id,
@@ -169,9 +169,9 @@ fn changes(report: &JobsReport<'_>, rows: &[NamedRow]) -> Option<Section> {
             figures: None,
         })
     };
-    let both = |(of, [_, average, worst, _], what): (PhaseTime, [&'static str; 4], &str)| {
-        let average = chart(of, average, format!("Change of the average of {what}"), |row| &row.row.average);
-        let worst = chart(of, worst, format!("Change of its worst 1 %, {}", of.name()), |row| &row.row.worst);
+    let both = |(time, [_, average, worst, _], what): (PhaseTime, [&'static str; 4], &str)| {
+        let average = chart(time, average, format!("Change of the average of {what}"), |row| &row.row.average);
+        let worst = chart(time, worst, format!("Change of its worst 1 %, {}", time.name()), |row| &row.row.worst);
         average.into_iter().chain(worst).collect::<Vec<Chart>>()
     };
     let charts: Vec<Vec<Chart>> = TIMES.into_iter().map(both).filter(|row| !row.is_empty()).collect();

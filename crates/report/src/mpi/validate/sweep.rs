@@ -35,11 +35,11 @@ fn named(cell: &ValidationCell) -> String {
 
 impl ValidationSweepReport<'_> {
     /// A figure of each noise at each grain, the grains of a noise next to each other.
-    fn by_noise<T>(&self, of: impl Fn(&ValidationCell) -> Option<T>) -> Vec<Option<T>> {
+    fn by_noise<T>(&self, figure: impl Fn(&ValidationCell) -> Option<T>) -> Vec<Option<T>> {
         let noises = 0..self.grains[0].cells.len();
         noises
             .flat_map(|noise| self.grains.iter().map(move |doc| (noise, doc)))
-            .map(|(noise, doc)| doc.cells.get(noise).and_then(&of))
+            .map(|(noise, doc)| doc.cells.get(noise).and_then(&figure))
             .collect()
     }
 }

@@ -57,7 +57,7 @@ pub(crate) fn slowdown(row: &RankPrediction) -> Option<f64> {
 }
 
 /// What a row says of its job, in a sentence.
-pub(crate) fn of_job(row: &RankPrediction, slowdown: f64, job: &str) -> String {
+pub(crate) fn job_sentence(row: &RankPrediction, slowdown: f64, job: &str) -> String {
     let so_far =
         format!("At {} ranks{job} such a job takes {} times as long", RankCount::new(row.ranks), factor(slowdown));
     match row.recording.map(|bounds| (factor(bounds.low), bounds.high.map(factor))) {
@@ -80,7 +80,7 @@ fn headline(report: &PredictReport<'_>) -> Section {
         let lost = Value::Ratio(becalm_scale::tolerance::lost(slowdown)).cell();
         blocks.push(Block::OnPage(vec![Block::Verdict {
             tone: grade(slowdown),
-            text: of_job(row, slowdown, &job),
+            text: job_sentence(row, slowdown, &job),
             basis: format!("That is the most of what was asked: noise takes {lost} of such a job\u{2019}s time."),
         }]));
     }

@@ -53,15 +53,15 @@ pub(crate) fn chart(lines: &[PredictedRow], text: &str) -> Option<Chart> {
 
 /// What was predicted, what order statistics expect, and the noise law.
 fn alone(rows: &[PredictedRow]) -> Vec<ChartSeries> {
-    let of = |name: &str, value: fn(&PredictedRow) -> Option<f64>| ChartSeries {
+    let theory = |name: &str, value: fn(&PredictedRow) -> Option<f64>| ChartSeries {
         name: name.to_owned(),
         points: rows.iter().filter_map(|line| Some([line.row.ranks as f64, value(line)?])).collect(),
         dashed: true,
         ..ChartSeries::default()
     };
     let predicted = ChartSeries { dashed: false, ..predicted("predicted".to_owned(), rows) };
-    let law = of("law", |line| line.row.law.map(|law| law.slowdown_ratio));
-    vec![predicted, of("expected", |line| line.row.expected_ratio), law]
+    let law = theory("law", |line| line.row.law.map(|law| law.slowdown_ratio));
+    vec![predicted, theory("expected", |line| line.row.expected_ratio), law]
 }
 
 /// The curve of the slowdowns themselves, with their intervals.

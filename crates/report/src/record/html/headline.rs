@@ -26,7 +26,7 @@ fn is_grave(warning: &Warning) -> bool {
 }
 
 pub(super) fn section(summary: &Summary) -> Section {
-    let conclusion = Conclusion::of_run(summary);
+    let conclusion = Conclusion::from_run(summary);
     let mut blocks = vec![verdict(summary), Block::Text(conclusion.sentence.clone())];
     blocks.extend(conclusion.scale().map(Block::Text));
     blocks.push(Block::Tiles(tiles(summary)));

@@ -4,7 +4,7 @@ use crate::PredictReport;
 use crate::form::field::Field;
 use crate::form::table::Table;
 use crate::html::{Block, Opening, Section};
-use crate::predict::view::{blame, of_job, slowdown_chart, warning};
+use crate::predict::view::{blame, job_sentence, slowdown_chart, warning};
 use crate::predict::{self, row};
 
 /// A prediction, or what there is instead.
@@ -81,5 +81,5 @@ fn slowdown_table(report: &PredictReport<'_>) -> Table {
 /// What the prediction says of the largest number of ranks, in a sentence.
 fn most_ranks(report: &PredictReport<'_>) -> String {
     let largest = report.rows.iter().filter_map(|row| Some((row, row.slowdown?.mean))).next_back();
-    largest.map_or_else(String::new, |(row, slowdown)| of_job(row, slowdown, ""))
+    largest.map_or_else(String::new, |(row, slowdown)| job_sentence(row, slowdown, ""))
 }

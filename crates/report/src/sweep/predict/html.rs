@@ -59,11 +59,11 @@ fn headline(report: &PredictSweepReport<'_>, axes: &Axes) -> Section {
     let most = all.max_by(|a, b| a.1.total_cmp(&b.1));
     let mut blocks = Vec::new();
     if let (Some(least), Some(most)) = (least, most) {
-        let of = |(at, value): (usize, f64)| format!("{} times as long ({})", factor(value), axes.name_of(at));
+        let times = |(at, value): (usize, f64)| format!("{} times as long ({})", factor(value), axes.name_of(at));
         blocks.push(Block::Verdict {
             tone: grade(most.1),
             text: format!("Such jobs take from {} to {} times as long.", factor(least.1), factor(most.1)),
-            basis: format!("The least is {}, and the most {}.", of(least), of(most)),
+            basis: format!("The least is {}, and the most {}.", times(least), times(most)),
         });
     }
     blocks.push(Block::Facts(vec![("job".to_owned(), report.job())]));

@@ -248,8 +248,8 @@ impl PredictSweepReport<'_> {
             for warning in &noise.warnings {
                 if !said.contains(&warning) {
                     said.push(warning);
-                    let of = if self.noises.len() > 1 { format!("{}: ", noise.asked) } else { String::new() };
-                    warnings.push(Warning { message: format!("{of}{}", warning.message), ..warning.clone() });
+                    let prefix = if self.noises.len() > 1 { format!("{}: ", noise.asked) } else { String::new() };
+                    warnings.push(Warning { message: format!("{prefix}{}", warning.message), ..warning.clone() });
                 }
             }
         }

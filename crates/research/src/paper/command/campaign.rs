@@ -69,10 +69,10 @@ impl Campaign {
 
     /// The file of a step with this ending.
     fn file(&self, step: &Step, ending: &str) -> PathBuf {
-        self.of_step(&step.name, ending)
+        self.step_path(&step.name, ending)
     }
 
-    fn of_step(&self, name: &str, ending: &str) -> PathBuf {
+    fn step_path(&self, name: &str, ending: &str) -> PathBuf {
         self.folder.join("steps").join(format!("{name}.{ending}"))
     }
 
@@ -82,7 +82,7 @@ impl Campaign {
             serde_json::from_str(&read_regular_text(&self.file(step, "json"), LARGEST).ok()?).ok()?;
         let is_same =
             stored.schema == STEP_SCHEMA && stored.command == command && stored.version == env!("CARGO_PKG_VERSION");
-        let written = |name: &str| self.of_step(name, "json").metadata().and_then(|found| found.modified()).ok();
+        let written = |name: &str| self.step_path(name, "json").metadata().and_then(|found| found.modified()).ok();
         let is_old = step.after.iter().any(|name| written(name) > written(&step.name));
         (is_same && !is_old).then_some(stored.document)
     }

@@ -243,7 +243,7 @@ mod tests {
         let chart = |scattered: bool| {
             let curves = serde_json::json!([{ "name": "a", "step": "s" }]);
             let drawn = serde_json::json!({ "x": axis, "y": axis, "curves": curves, "scattered": scattered });
-            let mut report = super::super::tests::of_nothing("de2009");
+            let mut report = super::super::tests::empty("de2009");
             let rows: Vec<_> = (0..100).map(|n| serde_json::json!({ "n": n })).collect();
             report.documents.insert("s".to_owned(), serde_json::json!({ "rows": rows }));
             let chart = super::chart(&report, &report.items[0], &serde_json::from_value(drawn).unwrap()).unwrap();

@@ -346,7 +346,7 @@ mod tests {
     use crate::paper::catalogue::{self, ItemKind};
 
     /// The report of a paper of which nothing was run.
-    pub(super) fn of_nothing(name: &str) -> PaperReport {
+    pub(super) fn empty(name: &str) -> PaperReport {
         let paper = catalogue::paper(name).unwrap();
         PaperReport {
             name: name.to_owned(),
@@ -366,7 +366,7 @@ mod tests {
     #[test]
     fn reasons_are_said_once_and_also_for_drawings() {
         let lacking = [("tick", "no right to that"), ("rates", "no such event"), ("trap", "no clock")];
-        let mut report = of_nothing("tsafrir2007");
+        let mut report = empty("tsafrir2007");
         report.items.retain(|item| [2, 13].contains(&item.number) && item.kind == ItemKind::Figure);
         report.lacking = lacking.map(|(step, why)| (step.to_owned(), why.to_owned())).into();
         let text = becalm_report::text(&report, Form::default());
@@ -383,7 +383,7 @@ mod tests {
     /// Items with verdicts come with their worst figures, and published tables as they are printed. Another estimator has no verdict.
     #[test]
     fn outcomes_name_what_does_not_hold() {
-        let mut report = of_nothing("radojkovic2008");
+        let mut report = empty("radojkovic2008");
         assert!(report.outcomes().is_empty());
         let row =
             |ranks: u32, grain: u64, ratio: f64| json!({ "ranks": ranks, "grain_ns": grain, "slowdown_ratio": ratio });
@@ -406,7 +406,7 @@ mod tests {
     /// What another machine may lack is said; what no machine may lack is an error, and so is a step that only computes and fails.
     #[test]
     fn errors_of_becalm_are_not_limits_of_the_machine() {
-        let mut report = of_nothing("de2009");
+        let mut report = empty("de2009");
         let names: Vec<String> = report.paper.steps.iter().map(|step| step.name.clone()).collect();
         for name in &names {
             report.lacking.insert(name.clone(), "takes too long".to_owned());

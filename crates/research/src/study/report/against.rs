@@ -80,7 +80,7 @@ pub(super) fn remarks(entries: &[StudyEntry<'_>]) -> Vec<String> {
 }
 
 /// What single recordings cannot say, and whose they are; `None` where all have several.
-pub(super) fn of_one_turn(entries: &[StudyEntry<'_>]) -> Option<String> {
+pub(super) fn single_turn_remark(entries: &[StudyEntry<'_>]) -> Option<String> {
     let single = |entry: &&StudyEntry<'_>| {
         entry.studied.and_then(comparison).is_some_and(|comparison| comparison.basis == Basis::WithinRuns)
     };

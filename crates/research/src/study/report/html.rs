@@ -102,7 +102,7 @@ fn against_baseline(entries: &[StudyEntry<'_>]) -> Option<Section> {
         blocks.push(Block::Table(table));
     }
     blocks.extend(against::remarks(entries).into_iter().map(|text| Block::Text(format!("{text}."))));
-    let single = against::of_one_turn(entries);
+    let single = against::single_turn_remark(entries);
     blocks.extend(single.map(|text| Block::Warning { text: format!("{text}."), advice: String::new() }));
     if blocks.is_empty() {
         return None;

@@ -69,7 +69,7 @@ fn against_baseline(entries: &[StudyEntry<'_>], out: &mut Sheet<'_>) -> io::Resu
     for remark in against::remarks(entries) {
         paragraph(out, "  ", &remark)?;
     }
-    if let Some(text) = against::of_one_turn(entries) {
+    if let Some(text) = against::single_turn_remark(entries) {
         paragraph(out, "  ! ", &text)?;
     }
     if rows.is_empty() { Ok(()) } else { paragraph(out, "  ", &against::legend(&rows)) }

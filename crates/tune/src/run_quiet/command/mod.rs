@@ -234,7 +234,7 @@ impl Bench<'_> {
                     number + 1
                 ));
             }
-            let exit = stopped.map_or(Exit::As(run.exit_code), Exit::of_signal);
+            let exit = stopped.map_or(Exit::As(run.exit_code), Exit::from_signal);
             let failed = run.exit_code != 0 && !self.args.ignore_failure;
             if stopped.is_some() || failed {
                 if stopped.is_none() {

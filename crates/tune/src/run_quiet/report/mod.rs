@@ -130,8 +130,8 @@ impl RunQuietReport<'_> {
     pub fn hyperfine(&self) -> String {
         let seconds = |ns: f64| ns / 1e9;
         let all = &self.judged.all;
-        let mean = |of: fn(&Repetition) -> i64| {
-            seconds(self.runs.iter().map(|run| of(run) as f64).sum::<f64>() / self.runs.len().max(1) as f64)
+        let mean = |time: fn(&Repetition) -> i64| {
+            seconds(self.runs.iter().map(|run| time(run) as f64).sum::<f64>() / self.runs.len().max(1) as f64)
         };
         let document = serde_json::json!({ "results": [{
             "command": self.command.join(" "),
