@@ -2,27 +2,17 @@
 
 use becalm_inject::{InjectDoc, Injected, InjectedPlace, InjectionWay, NoisePlace, Shortfall, SignalCounts, Together};
 use becalm_report::{Form, Report};
+use becalm_testing::hostile::{STEERING, check_text, forging};
 use becalm_units::{CpuId, Nanos};
 use proptest::prelude::*;
-
-/// At its beginning stands what a name wants to pass for a line of becalm's own.
-const FORGED: &str = "FORGED";
 
 /// Checks each form of a report's text.
 fn check_harmless(report: &impl Report) {
     for width in [None, Some(100), Some(40)] {
         for all in [false, true] {
-            let text = becalm_report::text(report, Form::within(width).with_all(all));
-            assert_eq!(becalm_units::printable_lines(&text), text, "it would steer the terminal");
-            assert!(!text.lines().any(|line| line.starts_with(FORGED)), "a line is forged:\n{text}");
+            check_text(&becalm_report::text(report, Form::within(width).with_all(all)));
         }
     }
-}
-
-/// Names that begin a line, move the cursor, or turn the direction of writing.
-fn names() -> impl Strategy<Value = String> {
-    "[a-z]{0,3}[\\x1b\\x07\\x7f\\u{9b}\\u{85}\\u{202e}\\u{2066}\\t\\r]{1,4}[a-z ]{0,3}"
-        .prop_map(|name| format!("{name}\n{FORGED}{name}\r{FORGED}\u{2028}{FORGED}\u{85}{FORGED}"))
 }
 
 /// Compares the text and the document of a report with the snapshots of that name.
@@ -78,7 +68,8 @@ fn noise_in_threads_that_are_more_than_are_shown() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
     #[test]
-    fn no_text_steers_the_terminal_or_forges_a_line(name in names()) {
+    fn no_text_steers_the_terminal_or_forges_a_line(name in STEERING) {
+        let name = forging(&name);
         let noise = InjectDoc { noise: name.clone(), ..report(InjectionWay::Preempt(name), Vec::new()) };
         check_harmless(&noise);
     }

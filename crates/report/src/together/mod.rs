@@ -135,7 +135,7 @@ impl Report for TogetherReport<'_> {
         sections.extend(self.longest());
         let warning = |warning: &Warning| Block::Warning { text: warning.message.clone(), advice: String::new() };
         let warnings = self.together.warnings.iter().map(warning);
-        sections.last_mut().expect("there are sections").blocks.extend(warnings);
+        sections.push(Section::new("warnings", "Warnings", "Warnings", warnings.collect()));
         Page {
             title: "CPUs that lose time at once".to_owned(),
             subtitle: self.together.node.clone(),
