@@ -464,6 +464,25 @@ mod tests {
         }
     }
 
+    #[test]
+    fn rows_that_are_left_out_are_counted_and_their_sum_stays() {
+        let time = field!("t", "time", |row: &i64| Time(*row));
+        let fields = [&time];
+        let mut table = Table::filled(&fields, &[7, 8, 9]);
+        table.total(&fields, &24, "all");
+        let table = table.with_most_important(1, |more| format!("and {more} more"));
+        let shown = |all: bool| {
+            let mut out = Vec::new();
+            table.print(&mut Sheet::new(&mut out, Form::default().with_all(all))).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let has_sum = |text: &str| text.lines().any(|line| line.trim() == "all");
+        let (few, whole) = (shown(false), shown(true));
+        assert!(few.contains("7ns") && has_sum(&few) && !few.contains("8ns"), "{few}");
+        assert!(few.ends_with("and 2 more; --all shows every one\n"), "{few}");
+        assert!(whole.contains("9ns") && has_sum(&whole) && !whole.contains("more"), "{whole}");
+    }
+
     proptest! {
         #[test]
         fn nothing_is_wider_than_the_page(page in 40_usize..140, row: [i32; 4]) {
