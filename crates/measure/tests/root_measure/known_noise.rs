@@ -54,7 +54,7 @@ fn every_burst_of_the_gremlin_is_found_by_name() {
     let (index, doc) = run.cpu(cpu);
     let all = &run.memory.lanes[index].activities;
     let found = run.activities(cpu, Kind::Task, "gremlin");
-    let mut seen = Vec::new();
+    let (mut seen, mut not_traced) = (Vec::new(), 0_usize);
     for burst in bursts {
         let (start, end) = (axis.instant(burst.start), axis.instant(burst.end));
         if start < doc.start_ns + Nanos::from_millis(1) || end > doc.start_ns + doc.duration_ns - Nanos::from_millis(1)
@@ -64,7 +64,14 @@ fn every_burst_of_the_gremlin_is_found_by_name() {
         // The burst's own row began when the thread was switched in, just before its first reading.
         let row = found.iter().rfind(|row| row.start <= start).unwrap_or_else(|| panic!("no gremlin before {start}"));
         // The row before is an interval away.
-        assert!(start - row.start < Nanos::from_millis(100), "the burst at {start} has no row of its own");
+        if start - row.start >= Nanos::from_millis(100) {
+            // A busy kernel leaves switches out of its trace. That time has no name, and above all not another's.
+            let meets = |other: &Activity| other.start < end && other.start + other.self_time > start;
+            let unknown = all.iter().any(|other| other.kind == Kind::NotTraced && meets(other));
+            assert!(unknown, "the burst at {start} has no row of its own");
+            not_traced += 1;
+            continue;
+        }
         // Its log does not know of interrupts that hit the burst itself; the books do.
         let nested = |other: &&Activity| {
             matches!(other.kind, Kind::Irq | Kind::Softirq | Kind::Nmi) && other.start >= row.start && other.start < end
@@ -82,6 +89,7 @@ fn every_burst_of_the_gremlin_is_found_by_name() {
     }
     let checked = seen.len();
     assert!(checked >= 50, "only {checked} bursts in 8 s");
+    assert!(not_traced <= checked / 10, "{not_traced} bursts, and {checked} more, lie in time that was not traced");
     // Logging and going to sleep belong to the row as well, and are not in the log. They take some microseconds, and on a
     // virtual machine, which leaves it to set a timer, tens of them, or more while its host is busy.
     let mut offs: Vec<Nanos> = seen.iter().map(|(off, ..)| *off).collect();
@@ -102,7 +110,7 @@ fn every_burst_of_the_gremlin_is_found_by_name() {
         bursts_that(&|off, allowed, before| off.get().abs() > allowed.get() || before > Nanos::from_micros(200));
     assert!(missed.len() <= checked / 4, "{} of {checked} bursts are off:\n{}", missed.len(), missed.join("\n"));
     eprintln!(
-        "gremlin: {checked} bursts, {} of them within 2 % of their own log and the {usual} that they usually take beyond",
+        "gremlin: {checked} bursts and {not_traced} not traced, {} of them within 2 % of their own log and the {usual} beyond it",
         checked - missed.len()
     );
 }
