@@ -111,7 +111,7 @@ impl Row {
     pub fn from_outcome(setting: &str, config: &str, outcome: &Outcome, becalm: &Path) -> Result<Self, LabError> {
         let bundle = outcome.path("run.becalm");
         let report = ask(becalm, &["report".as_ref(), bundle.as_os_str()])?;
-        let job = ["--ranks", "16k", "--phases", "2000"].map(OsStr::new);
+        let job = ["--ranks", "16Ki", "--phases", "2000"].map(OsStr::new);
         let predicted = ask(becalm, &[&["predict".as_ref(), bundle.as_os_str()], &job[..]].concat()).ok();
         let counters = outcome.text("before")?;
         let after = outcome.text("after")?;
@@ -223,7 +223,7 @@ impl Matrix {
             "softirqs",
             "threads",
             "lost",
-            "16k"
+            "16Ki"
         );
         text += &format!("{:>79}| {:^27} | of the emulator\n", "", "to 1,000 ticks");
         for row in &self.rows {

@@ -75,9 +75,9 @@ fn compare(claims: &mut Claims, effort: Effort, unchecked: &OsString) -> Result<
         ("import", import(&text, &folder.path().join("imported"))),
         ("report", read("report", &[&large], "")),
         ("compare", read("compare", &[&run, &other], "")),
-        ("predict", words(&format!("predict {periodic} --ranks 64,1k,16k"))),
-        ("predict, of a run", read("predict", &[&run], "--ranks 16k --phases 1000")),
-        ("predict, a barrier", words(&format!("predict {poisson} --ranks 64k --collective barrier --phases 20"))),
+        ("predict", words(&format!("predict {periodic} --ranks 64,1Ki,16Ki"))),
+        ("predict, of a run", read("predict", &[&run], "--ranks 16Ki --phases 1000")),
+        ("predict, a barrier", words(&format!("predict {poisson} --ranks 64Ki --collective barrier --phases 20"))),
     ];
     for (what, arguments) in commands {
         let mut sides = [Vec::new(), Vec::new()];

@@ -62,7 +62,7 @@ fn rank_rounds(trace: &NoiseTrace, ranks: u64, phases: u64, grain: Nanos) -> f64
 fn memory(claims: &mut Claims) {
     let what = "peak memory of becalm predict, 1,048,576 ranks, with noise";
     let mut command = Command::new(programs::becalm());
-    command.args(["predict", NOISES[1], "--ranks", "1M", "--collective", "barrier", "--phases", "3"]);
+    command.args(["predict", NOISES[1], "--ranks", "1Mi", "--collective", "barrier", "--phases", "3"]);
     match programs::cost(&mut command, None) {
         Ok(cost) if cost.success => {
             claims.at_most(what, Figure::megabytes(cost.peak_bytes), 1_000.0);

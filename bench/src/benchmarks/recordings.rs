@@ -16,7 +16,7 @@ use becalm_scale::uncertainty::RecordingEnds;
 use becalm_scale::{Noise, NoiseTrace};
 use becalm_testing::noise::Source;
 use becalm_testing::rare::RareLaw;
-use becalm_units::{Nanos, RankCount};
+use becalm_units::{Count, Nanos};
 
 const RECORDINGS: u64 = 30;
 /// Intervals can have upper ends at the first one only, because a phase of all ranks takes less than a 60th of a recording there.
@@ -95,8 +95,7 @@ fn jobs(claims: &mut Claims, effort: Effort) {
             remark(claims, &name(&format!("{law:?}, {collective}, grain {grain}"), ranks, truth), truth, &intervals);
         }
         let share = Figure::percent(100.0 * held as f64 / all as f64);
-        let what =
-            format!("{collective}, grain {grain}, {} ranks: intervals that hold the truth", RankCount::new(ranks));
+        let what = format!("{collective}, grain {grain}, {} ranks: intervals that hold the truth", Count::new(ranks));
         claims.at_least(&what, share, 85.0);
     }
 }
@@ -106,7 +105,7 @@ fn holds(bounds: &RecordingEnds, truth: f64) -> bool {
 }
 
 fn name(what: &str, ranks: u64, truth: f64) -> String {
-    format!("{what}, {} ranks, truth {truth:.4}", RankCount::new(ranks))
+    format!("{what}, {} ranks, truth {truth:.4}", Count::new(ranks))
 }
 
 /// What became of the intervals of one law and number of ranks.

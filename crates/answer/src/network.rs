@@ -50,7 +50,7 @@ mod tests {
             network(path.to_str().unwrap())
         };
         let good = r#"{"schema":"becalm.network/1","network":"L=1us,o=200ns,g=50ns,G=0.1ns,S=8192","ranks":2}"#;
-        assert_eq!(read(good), Ok("L=1us,o=200ns,g=50ns,G=0.1ns,S=8k".parse().unwrap()));
+        assert_eq!(read(good), Ok("L=1us,o=200ns,g=50ns,G=0.1ns,S=8Ki".parse().unwrap()));
         for (text, why) in [
             ("{", "not a document"),
             (r#"{"schema":"becalm.run/1","network":"bgl"}"#, "its schema is"),

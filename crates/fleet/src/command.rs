@@ -10,7 +10,7 @@ use becalm_command::output::{Output, emit};
 use becalm_command::reading_task;
 use becalm_linux::file::read_regular_text;
 use becalm_units::fault::{self, Context, UsageError};
-use becalm_units::{Nanos, RankCount, counted};
+use becalm_units::{Count, Nanos, counted};
 use clap::{Args, Subcommand};
 
 use crate::jobs::fleet_cost;
@@ -65,9 +65,9 @@ pub struct FleetPredictArgs {
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
 
-    /// Numbers of ranks, one a CPU, where k is 1,024
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64,1k,16k", allow_hyphen_values = true)]
-    ranks: Vec<RankCount>,
+    /// Numbers of ranks, one a CPU
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64,1Ki,16Ki", allow_hyphen_values = true)]
+    ranks: Vec<Count>,
 
     /// The useful CPU time of a phase; of several, like 1ms,10ms, each
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1ms", allow_hyphen_values = true)]

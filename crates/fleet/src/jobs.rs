@@ -178,7 +178,7 @@ mod tests {
         assert!(cost.mendings[0].gains[0] > 0.005 && cost.mendings[0].gains[1] > 0.03, "{:?}", cost.mendings[0]);
         assert_eq!((cost.nodes, cost.problems.len()), (32, 0));
         let missed: Vec<bool> = cost.sizes.iter().map(|size| size.missed.is_some()).collect();
-        assert_eq!(missed, [false, false, true], "320 s of 16k ranks");
+        assert_eq!(missed, [false, false, true], "320 s of 16,384 ranks");
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub struct TopArgs {
     folder: FolderArgs,
 
     /// Drop the recording behind the view and begin a new one when it has this many bytes, so that the disk does not fill
-    #[arg(long, value_name = "BYTES", default_value = "1G")]
+    #[arg(long, value_name = "BYTES", default_value = "1GiB")]
     keep: ByteCount,
 
     /// Print as text this many times, then end; needs no terminal

@@ -7,7 +7,7 @@ mod code;
 
 use std::path::Path;
 
-use becalm_units::{CpuId, CpuList, Nanos, RankCount, counted, cpus, cpus_are, plural, printable};
+use becalm_units::{Count, CpuId, CpuList, Nanos, counted, cpus, cpus_are, plural, printable};
 
 use crate::node::{CpuDoc, TraceChange, Warning};
 
@@ -880,7 +880,7 @@ pub fn short_recording(ranks: u64, grain: Nanos, recorded: Nanos) -> Warning {
         format!(
             "from {} ranks on, a phase of {grain} takes more CPU time than the {recorded:.1} that were recorded: the longest \
              detours decide, and a longer recording may hold longer ones",
-            RankCount::new(ranks)
+            Count::new(ranks)
         ),
         "record for longer, or on more CPUs or nodes",
     )
@@ -894,7 +894,7 @@ pub fn short_formula(ranks: u64, grain: Nanos, drawn: Nanos) -> Warning {
         format!(
             "from {} ranks on, a phase of {grain} takes more than a tenth of the {drawn:.1} for which detours of the formula are drawn: \
              longer ones, or more of them at once, are too seldom to be among them, and the slowdown is at least this",
-            RankCount::new(ranks)
+            Count::new(ranks)
         ),
         "ask for fewer ranks or a shorter grain; for detours of one length becalm law has closed forms",
     )
@@ -906,7 +906,7 @@ pub fn no_blame(run: &Path) -> Warning {
     Warning::new(
         Code::NoBlame,
         "which sources are to blame would take too much time or memory to find out here",
-        format!("becalm predict {} --ranks 16k --grain 1ms --blame finds it out", run.display()),
+        format!("becalm predict {} --ranks 16Ki --grain 1ms --blame finds it out", run.display()),
     )
 }
 

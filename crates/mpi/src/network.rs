@@ -335,7 +335,7 @@ mod tests {
             round_trip_1m_ns: trip(LARGE[1]),
             eager_bytes: Some(4_096),
         };
-        assert_eq!(parameters(&measured), "L=1us,o=150ns,g=200ns,G=0.08ns,O=0.05ns,S=4k".parse());
+        assert_eq!(parameters(&measured), "L=1us,o=150ns,g=200ns,G=0.08ns,O=0.05ns,S=4Ki".parse());
         // Both sets in one; one alone stands for both, and says so.
         let cheap =
             MessagesDoc { round_trip_ns: nanos(600.0), send_ns: nanos(50.0), burst_ns: nanos(60.0), ..measured };

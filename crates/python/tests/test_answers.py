@@ -35,13 +35,13 @@ class Answers(unittest.TestCase):
     def test_laws(self):
         self.same(becalm.law(1_000_000, 50_000, 10), "law", "--grain=1ms", "--delay=50us", "--rate=10Hz")
         document = becalm.law(1_000_000, 50_000, probability=1e-3, ranks=np.array([1, 1 << 20]), tolerate=0.05)
-        self.same(document, "law", "--grain=1ms", "--delay=50us", "--probability=0.001", "--ranks=1,1M", "--tolerate=5%")
+        self.same(document, "law", "--grain=1ms", "--delay=50us", "--probability=0.001", "--ranks=1,1Mi", "--tolerate=5%")
         swept = becalm.law(np.array([1_000_000, 2_000_000]), [50_000], np.array([1, 10.5]), ranks=64)
         self.same(swept, "law", "--grain=1ms,2ms", "--delay=50us", "--rate=1Hz,10.5Hz", "--ranks=64")
 
     def test_predictions(self):
         few = {"ranks": [64, 1024], "phases": 500}
-        words = ("--ranks=64,1k", "--phases=500")
+        words = ("--ranks=64,1Ki", "--phases=500")
         self.same(becalm.predict(NOISE, **few), "predict", NOISE, *words)
         self.same(becalm.predict("busy", **few), "predict", "busy", *words)
         self.same(becalm.predict(becalm.open("busy"), cpus=1, blame=True, tolerate=0.05, **few),
@@ -78,7 +78,7 @@ class Answers(unittest.TestCase):
 
     def test_reports_sources_and_comparisons(self):
         self.same(becalm.report("busy"), "report", "busy")
-        self.same(becalm.open("busy").report(cpus="0", ranks=4096), "report", "busy.becalm", "--cpus=0", "--ranks=4k")
+        self.same(becalm.open("busy").report(cpus="0", ranks=4096), "report", "busy.becalm", "--cpus=0", "--ranks=4Ki")
         self.same(becalm.report("calm"), "report", "calm")
         self.same(becalm.report("costs/clock"), "report", "costs/clock")
         self.same(becalm.sources("busy", per_cpu=True, with_self=True), "sources", "busy", "--per-cpu", "--with-self")
@@ -116,7 +116,7 @@ class Answers(unittest.TestCase):
             (lambda: becalm.predict(NOISE, ranks=[0]), ("predict", NOISE, "--ranks=0"), {}),
             (lambda: becalm.predict(NOISE, coalesce_ns=1_000, blame=True), ("predict", NOISE, "--coalesce=1us", "--blame"),
              {"--blame": "blame=True", "--tolerate": "tolerate=", "--coalesce": "coalesce_ns="}),
-            (lambda: becalm.predict(NOISE, **alltoall), ("predict", NOISE, "--ranks=64k", "--collective=alltoall", "--phases=100000"),
+            (lambda: becalm.predict(NOISE, **alltoall), ("predict", NOISE, "--ranks=64Ki", "--collective=alltoall", "--phases=100000"),
              {"--allow-long": "allow_long=True"}),
         ]
         for asked, words, names in cases:

@@ -53,17 +53,12 @@
     return value < 9.99995 ? fixed(value, 4) : value < 99.995 ? fixed(value, 2) : fixed(value, 1);
   }
 
-  function ranks(count) {
-    const prefixes = [[2 ** 40, 'T'], [2 ** 30, 'G'], [2 ** 20, 'M'], [2 ** 10, 'k']];
-    const found = prefixes.find(([size]) => count !== 0 && count % size === 0);
-    return found ? `${count / found[0]}${found[1]}` : String(count);
-  }
-
   const seconds = (ns, decimals) => `${(ns / 1e9).toFixed(decimals)}s`;
 
   const write = {
-    time, picos, ratio, factor, ranks, rate,
+    time, picos, ratio, factor, rate,
     count: (value) => grouped(Math.round(value)),
+    ranks: (value) => grouped(Math.round(value)),
     instant: (value) => seconds(value, 6),
     plain: (value) => (value !== 0 && (Math.abs(value) < 1e-4 || Math.abs(value) >= 1e6) ? value.toExponential(1) : threeDigits(value)),
   };

@@ -26,8 +26,8 @@ const HOLDERS: &[(&str, Holder)] = &[
         Holder::As("law --grain 1ms,10ms --delay 1ms --rate 0.1Hz --html law.html"),
     ),
     (
-        "becalm predict poisson:rate=10Hz,detour=1ms --ranks 64,1k,16k --grain 1ms,10ms --phases 500 --replicas 2 --html",
-        Holder::As("predict poisson:rate=10Hz,detour=1ms --ranks 64,1k --phases 100 --html job.html"),
+        "becalm predict poisson:rate=10Hz,detour=1ms --ranks 64,1Ki,16Ki --grain 1ms,10ms --phases 500 --replicas 2 --html",
+        Holder::As("predict poisson:rate=10Hz,detour=1ms --ranks 64,1Ki --phases 100 --html job.html"),
     ),
     ("becalm law ", Holder::Exactly),
     ("becalm predict poisson", Holder::Exactly),
@@ -56,8 +56,8 @@ const HOLDERS: &[(&str, Holder)] = &[
     ),
     ("becalm predict periodic:interval=1ms,detour=200us", Holder::Root),
     (
-        "becalm predict node.becalm --ranks 64,1k,16k",
-        Holder::As("predict busy --ranks 64,1k --grain 1ms,10ms --phases 200"),
+        "becalm predict node.becalm --ranks 64,1Ki,16Ki",
+        Holder::As("predict busy --ranks 64,1Ki --grain 1ms,10ms --phases 200"),
     ),
     ("becalm predict node.becalm --blame", Holder::As("predict busy --ranks 64 --phases 200 --blame")),
     (
@@ -74,10 +74,10 @@ const HOLDERS: &[(&str, Holder)] = &[
     ),
     (
         "becalm predict node.becalm --collective allreduce:ring",
-        Holder::As("predict busy --collective allreduce:ring --network slingshot --bytes 1M --phases 20 --ranks 64"),
+        Holder::As("predict busy --collective allreduce:ring --network slingshot --bytes 1Mi --phases 20 --ranks 64"),
     ),
     (
-        "becalm predict node.becalm --ranks 64,256,1k",
+        "becalm predict node.becalm --ranks 64,256,1Ki",
         Holder::As("predict busy --ranks 64,256 --grain 1ms --phases 300"),
     ),
     ("becalm report --platforms", Holder::As("report --platforms busy quieter")),

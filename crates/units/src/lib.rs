@@ -1,5 +1,5 @@
 //! The quantities of becalm and how they are written and read: durations ([`Nanos`]), counter values ([`Ticks`],
-//! [`TickRate`]), processors ([`CpuId`], [`CpuList`]), counts ([`Count`], [`RankCount`], [`ByteCount`]) and shares ([`Share`]); and
+//! [`TickRate`]), processors ([`CpuId`], [`CpuList`]), counts ([`Count`], [`ByteCount`]) and shares ([`Share`]); and
 //! the lines of files that set them ([`SettingLine`]). Also the encoding of messages that several crates write ([`protobuf`]).
 //!
 //! Nothing here does input or output. Every parser names the value and the allowed form in its error.
@@ -23,7 +23,7 @@ mod ticks;
 mod words;
 
 pub use choice::{bracketed, chosen};
-pub use count::{ByteCount, Count, ParseCountError, RankCount};
+pub use count::{ByteCount, Count, ParseCountError};
 pub use cpu::{CpuId, CpuList, ParseCpuListError};
 pub use localized::plain_number;
 pub use name::{Named, UnknownName};

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use crate::{ByteCount, Count, CpuId, CpuList, Nanos, RankCount, Share, TickRate, Ticks};
+use crate::{ByteCount, Count, CpuId, CpuList, Nanos, Share, TickRate, Ticks};
 
 macro_rules! quantities {
     ($($type:ident: $schema:tt;)+) => {
@@ -30,7 +30,6 @@ quantities! {
     TickRate: { "type": "number", "format": "double" };
     CpuId: { "type": "integer", "minimum": 0 };
     Count: { "type": "integer", "minimum": 0 };
-    RankCount: { "type": "integer", "minimum": 0 };
     ByteCount: { "type": "integer", "minimum": 0 };
     Share: { "type": "number", "format": "double" };
     CpuList: {

@@ -7,7 +7,7 @@ use becalm_model::digest::DigestDoc;
 use becalm_model::node::Rung;
 use becalm_scale::sampled::PhaseLosses;
 use becalm_scale::uncertainty::{Missed, RecordingBounds};
-use becalm_units::{Nanos, RankCount};
+use becalm_units::{Count, Nanos};
 
 use super::Observed;
 use crate::noise::draw_losses;
@@ -33,7 +33,7 @@ pub enum NoScale {
     /// A phase of all ranks takes more CPU time than was recorded, so that the longest detours would decide alone.
     #[error(
         "a phase of {} ranks takes {needed} of CPU time, and {recorded:.1} were recorded; record for longer, or ask for fewer ranks",
-        RankCount::new(*ranks)
+        Count::new(*ranks)
     )]
     Short {
         /// The ranks asked for.

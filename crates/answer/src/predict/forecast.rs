@@ -6,8 +6,8 @@ use becalm_scale::ScaleError;
 use becalm_scale::collective::Collective;
 use becalm_scale::placement::RANKS_LIMIT;
 use becalm_scale::predict::{FirstReplica, Prediction, Question};
+use becalm_units::Count;
 use becalm_units::fault::{self, UsageError, Wording};
-use becalm_units::{Count, RankCount};
 
 use super::source::PreparedNoise;
 use crate::Asker;
@@ -130,7 +130,7 @@ fn after_first_phase(replay: &FirstReplica<'_>, phases: u64) -> Result<Duration,
 /// Why a question is refused, and what to ask instead.
 fn refusal(question: &Question, ranks: u64, seconds: f64) -> Wording {
     let collective = question.collective;
-    let (phases, job) = (Count::new(question.phases), RankCount::new(ranks));
+    let (phases, job) = (Count::new(question.phases), Count::new(ranks));
     let job =
         format!("{phases} phases of {job} ranks with the collective {collective} would take about {}", about(seconds));
     let refusal = match (question.phases as f64 * TOLD / seconds) as u64 {

@@ -17,7 +17,7 @@ use becalm_scale::tolerance::Tolerance;
 use becalm_scale::watch::ReplayWatch;
 use becalm_scale::{Alignment, ScaleError};
 use becalm_units::fault::{self, UsageError, Wording};
-use becalm_units::{Nanos, RankCount, Share};
+use becalm_units::{Count, Nanos, Share};
 
 use self::forecast::{Forecast, steps_of_phase, steps_of_row};
 use self::source::PreparedNoise;
@@ -150,7 +150,7 @@ impl PredictQuestion {
             bar.say("tables".to_owned());
             let prediction = prepared.prediction(*question)?.watched(ReplayWatch::new(&told));
             for ranks in ranks {
-                bar.say(format!("{} ranks", RankCount::new(*ranks)));
+                bar.say(format!("{} ranks", Count::new(*ranks)));
                 rows.push(prediction.row(*ranks)?);
                 end += steps_of_row(question, *ranks) as u64;
                 bar.reach(end);

@@ -5,7 +5,7 @@ use becalm_scale::Noise;
 use becalm_scale::collective::{Collective, Operation};
 use becalm_scale::predict::{Question, RankPrediction};
 use becalm_scale::watch::ReplayWatch;
-use becalm_units::{RankCount, fault};
+use becalm_units::{Count, fault};
 
 use super::PredictQuestion;
 use super::forecast::{Forecast, steps_of_phase};
@@ -138,7 +138,7 @@ fn cells_of(
                 for synchronized in asked.synchronized {
                     prediction = prediction.asking(*bytes, *synchronized);
                     for ranks in &asked.ranks {
-                        bar.say(format!("{} ranks", RankCount::new(*ranks)));
+                        bar.say(format!("{} ranks", Count::new(*ranks)));
                         rows.push(prediction.row(*ranks)?);
                     }
                 }

@@ -11,7 +11,7 @@ use becalm_command::reader::Reader;
 use becalm_command::reading_task;
 use becalm_report::LawOften;
 use becalm_units::fault;
-use becalm_units::{Nanos, RankCount, Share};
+use becalm_units::{Count, Nanos, ParseShareError, Share};
 use clap::{ArgGroup, Args};
 
 /// Say what delays of one length do to a job of any size, by the noise law (Tsafrir 2007)
@@ -32,16 +32,16 @@ pub struct LawArgs {
     delay: Vec<Nanos>,
 
     /// p: in which share of its phases a rank is delayed, like 0.01% or 1e-4, or several such shares
-    #[arg(long, value_name = "SHARES", value_delimiter = ',', allow_hyphen_values = true)]
+    #[arg(long, value_name = "SHARES", value_delimiter = ',', value_parser = probability, allow_hyphen_values = true)]
     probability: Vec<Share>,
 
     /// How often a rank is delayed, like 100Hz, or several such rates; p is then rate times grain
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = rate_hz, allow_hyphen_values = true)]
     rate: Vec<f64>,
 
-    /// Numbers of ranks, where k is 1,024
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64,1k,16k", allow_hyphen_values = true)]
-    ranks: Vec<RankCount>,
+    /// Numbers of ranks, like 64,16Ki
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64,1Ki,16Ki", allow_hyphen_values = true)]
+    ranks: Vec<Count>,
 
     /// Say what a job stands that may lose this share of its time, like 5%: up to how many ranks, and at each of --ranks up to
     /// which D and which p
@@ -55,6 +55,15 @@ pub struct LawArgs {
     /// Write a page for a browser instead, with charts: one file, which opens offline; one that is there already is replaced
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     html: Option<PathBuf>,
+}
+
+/// A probability, which is a part of 1 where it has no `%`.
+fn probability(text: &str) -> Result<Share, String> {
+    match text.parse().map(Share::from_ratio) {
+        Ok(Some(share)) => Ok(share),
+        Ok(None) => Err(format!("'{text}' is not a probability: write one like 0.01% or 1e-4")),
+        Err(_) => text.parse().map_err(|error: ParseShareError| error.to_string()),
+    }
 }
 
 /// A number of Hz, with its unit.

@@ -17,7 +17,7 @@ use becalm_scale::Alignment;
 use becalm_scale::collective::Collective;
 use becalm_scale::network::Network;
 use becalm_units::fault;
-use becalm_units::{ByteCount, Count, CpuList, Nanos, RankCount, Share};
+use becalm_units::{ByteCount, Count, CpuList, Nanos, Share};
 use clap::{Args, ValueEnum};
 
 /// Predict how much noise slows down a bulk-synchronous job on any number of ranks, and which source is to blame
@@ -51,15 +51,15 @@ pub struct PredictArgs {
     #[arg(long)]
     with_self: bool,
 
-    /// Numbers of ranks, where k is 1,024
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64,1k,16k", allow_hyphen_values = true)]
-    ranks: Vec<RankCount>,
+    /// Numbers of ranks, like 64,16Ki
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64,1Ki,16Ki", allow_hyphen_values = true)]
+    ranks: Vec<Count>,
 
     /// The useful CPU time of a phase, or several such times; 0 makes collectives back to back
     #[arg(long, value_name = "TIMES", value_delimiter = ',', default_value = "1ms", value_parser = grain, allow_hyphen_values = true)]
     grain: Vec<Nanos>,
 
-    /// How many phases to replay, where k is 1,000
+    /// How many phases to replay, like 10k
     #[arg(long, value_name = "N", default_value = "10000", allow_hyphen_values = true)]
     phases: Count,
 
@@ -70,7 +70,7 @@ pub struct PredictArgs {
     collective: Vec<Collective>,
 
     /// What messages cost: bgl, infiniband, ndr, slingshot, slingshot11, ethernet; own parameters like
-    /// L=2500ns,o=1500ns,g=1000ns,G=6ns; a preset with some of its own, like infiniband,S=8k; or a file of becalm-mpi network. nL, no, ng, nG and nO are
+    /// L=2500ns,o=1500ns,g=1000ns,G=6ns; a preset with some of its own, like infiniband,S=8Ki; or a file of becalm-mpi network. nL, no, ng, nG and nO are
     /// those of messages within a node; without them and a preset, these cost what messages between nodes do
     #[arg(long, value_name = "NETWORK", default_value = "infiniband", value_parser = network)]
     network: Network,

@@ -10,7 +10,7 @@ use std::ffi::OsString;
 
 use becalm_linux::sched::Policy;
 use becalm_measure::Threshold;
-use becalm_units::{ByteCount, Count, CpuId, CpuList, Nanos, RankCount, Share, printable};
+use becalm_units::{ByteCount, Count, CpuId, CpuList, Nanos, Share, printable};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -245,7 +245,6 @@ pub fn is_plain(argument: &Arg) -> bool {
         TypeId::of::<Share>(),
         TypeId::of::<Count>(),
         TypeId::of::<ByteCount>(),
-        TypeId::of::<RankCount>(),
         TypeId::of::<Policy>(),
         TypeId::of::<Threshold>(),
     ];

@@ -368,7 +368,7 @@ fn results_fit(folder: &Path, width: usize) {
     fits(&["sources", "busy.becalm", "--per-cpu"], folder, width);
     fits(&["sources", "busy.becalm", "--longest", "3"], folder, width);
     let periodic = "periodic:interval=1ms,detour=50us";
-    fits(&["predict", periodic, "--ranks", "64,1k,16k", "--grain", "1ms"], folder, width);
-    fits(&["law", "--grain", "1ms", "--delay", "50us", "--rate", "10Hz", "--ranks", "64,1k,16k"], folder, width);
+    fits(&["predict", periodic, "--ranks", "64,1Ki,16Ki", "--grain", "1ms"], folder, width);
+    fits(&["law", "--grain", "1ms", "--delay", "50us", "--rate", "10Hz", "--ranks", "64,1Ki,16Ki"], folder, width);
     fits(&[], folder, width);
 }

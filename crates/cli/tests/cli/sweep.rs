@@ -40,7 +40,7 @@ fn a_cell_of_a_prediction_is_what_its_own_command_gives() {
                 "--collective",
                 "ideal,barrier:hardware,allreduce",
                 "--bytes",
-                "8,4k",
+                "8,4Ki",
                 "--sync=both",
                 "--coalesce",
                 "0,5ms",
@@ -52,7 +52,7 @@ fn a_cell_of_a_prediction_is_what_its_own_command_gives() {
     assert_eq!((swept["schema"].as_str(), cells.len()), (Some("becalm.predict-sweep/1"), 3 * 3 * 2 * 2 * 2 * 2 * 2));
     let mut cells = cells.into_iter();
     for collective in collectives {
-        for (bytes, bytes_of) in [("8", 8), ("4k", 4_096)] {
+        for (bytes, bytes_of) in [("8", 8), ("4Ki", 4_096)] {
             for sync in [None, Some("--sync")] {
                 for (window, window_ns) in [("0", 0), ("5ms", 5_000_000)] {
                     for noise in noises {

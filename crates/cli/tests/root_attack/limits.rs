@@ -148,7 +148,7 @@ fn no_threads() {
         &["inject", "--signal", "--interval", "1ms", "--detour", "10us", "--", "true"],
         &["cost", "clock", "-o", path(&output)],
         &["predict", "periodic:interval=1ms,detour=50us", "--ranks", "64", "--phases", "100"],
-        &["predict", "poisson:rate=10Hz,detour=50us", "--ranks", "128k", "--phases", "2", "--collective", "barrier"],
+        &["predict", "poisson:rate=10Hz,detour=50us", "--ranks", "128Ki", "--phases", "2", "--collective", "barrier"],
         &["tune", "plan", "--cpus", bench.cpu()],
     ];
     attack("ulimit -u 1 as nobody: a result or a clear message", Tries { all: 8, few: 8 }, |number, _| {

@@ -239,7 +239,7 @@ fn laws() {
         let (grain, delay, often) = (word(random), word(random), word(random));
         let option = *random.one(&["--probability", "--rate"]);
         let ranks: Vec<String> = (0..1 + random.below(3)).map(|_| word(random)).collect();
-        let ranks = if random.once_in(2) { ranks.join(",") } else { "64,1k".to_owned() };
+        let ranks = if random.once_in(2) { ranks.join(",") } else { "64,1Ki".to_owned() };
         let mut words = vec!["law", "--grain", &grain, "--delay", &delay, option, &often, "--ranks", &ranks];
         if random.once_in(2) {
             words.push("--json");

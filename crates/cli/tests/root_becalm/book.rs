@@ -27,7 +27,7 @@ enum Held {
 const COMMANDS: [(&str, &str, Held); 7] = [
     (
         "becalm predict periodic",
-        "predict periodic:interval=1ms,detour=200us --ranks 1k,4k,16k,32k --ranks-per-node 2 --grain 0s \
+        "predict periodic:interval=1ms,detour=200us --ranks 1Ki,4Ki,16Ki,32Ki --ranks-per-node 2 --grain 0s \
          --collective barrier:hardware --network bgl --phases 2000 --replicas 3",
         Held::Exactly,
     ),

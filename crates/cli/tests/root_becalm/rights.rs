@@ -388,7 +388,7 @@ fn a_reader_behind_sudo_can_only_read() {
         "--phases",
         "100k",
         "--ranks",
-        "16k",
+        "16Ki",
         "--replicas",
         "40",
     ];

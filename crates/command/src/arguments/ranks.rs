@@ -2,14 +2,14 @@
 
 use becalm_analyze::summary::{RANKS, Summary};
 use becalm_scale::order::UNITS_LIMIT;
-use becalm_units::RankCount;
+use becalm_units::Count;
 use clap::Args;
 
 /// The program of many ranks by which causes are ranked.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct RanksArgs {
-    /// Rank the causes by what a program of so many ranks gains without them, which wait for each other after every 1ms of work;
-    /// k is 1,024 [default: 1k]
+    /// Rank the causes by what a program of so many ranks gains without them, which wait for each other after every 1ms of work
+    /// [default: 1024]
     #[arg(long, value_name = "N", value_parser = ranks, allow_hyphen_values = true)]
     ranks: Option<u64>,
 }
@@ -33,11 +33,11 @@ impl RanksArgs {
 
 /// Parses a number of ranks that order statistics can answer for.
 fn ranks(text: &str) -> Result<u64, String> {
-    let ranks = text.parse::<RankCount>().map_err(|error| error.to_string())?.get();
+    let ranks = text.parse::<Count>().map_err(|error| error.to_string())?.get();
     if (1..=UNITS_LIMIT).contains(&ranks) {
         return Ok(ranks);
     }
-    Err(format!("a program has 1 to {} ranks", RankCount::new(UNITS_LIMIT)))
+    Err(format!("a program has 1 to {} ranks", Count::new(UNITS_LIMIT)))
 }
 
 #[cfg(test)]
@@ -46,8 +46,8 @@ mod tests {
 
     #[test]
     fn ranks_are_counts_with_an_end() {
-        assert_eq!((ranks("1"), ranks("16k"), ranks("1T")), (Ok(1), Ok(16 << 10), Ok(1 << 40)));
-        for wrong in ["0", "-1", "2T", "many", ""] {
+        assert_eq!((ranks("1"), ranks("16Ki"), ranks("1Ti")), (Ok(1), Ok(16 << 10), Ok(1 << 40)));
+        for wrong in ["0", "-1", "2Ti", "many", ""] {
             assert!(ranks(wrong).is_err(), "{wrong}");
         }
     }

@@ -16,6 +16,6 @@ mod tests {
     fn not_all_of_the_time_can_be_lost() {
         assert_eq!(tolerable("5%").unwrap().ratio(), 0.05);
         assert!(tolerable("100%").unwrap_err().contains("less than 100%"));
-        assert!(tolerable("5").unwrap_err().contains("not a share"));
+        assert!(tolerable("5").unwrap_err().contains("has no unit"));
     }
 }

@@ -11,7 +11,7 @@ use becalm_report::form::value::{factor, grouped, three_digits};
 use becalm_report::sweep::{Axes, Axis};
 use becalm_report::{Report, Sheet, Value, missed};
 use becalm_scale::uncertainty::Missed;
-use becalm_units::{Nanos, RankCount, plural, printable};
+use becalm_units::{Count, Nanos, plural, printable};
 use serde::Serialize;
 
 use super::{ProblemDoc, shown};
@@ -38,7 +38,7 @@ fn hours(hours: Option<f64>) -> Option<u64> {
 fields! {
     /// The fields of a size of jobs.
     pub(crate) SIZE, size: JobLoss {
-        RANKS = "ranks", "ranks", |size| RankCount::new(size.ranks).to_string();
+        RANKS = "ranks", "ranks", |size| Count::new(size.ranks).to_string();
         SLOWDOWN = "slowdown_ratio", "slowdown", |size| Factor(size.slowdown);
         LOST = "lost_ratio", "lost", |size| Ratio(1.0 - 1.0 / size.slowdown);
         HOURS = "node_hours", "node-hours a year", |size| hours(size.node_hours);
@@ -78,7 +78,7 @@ fn conclusion(cost: &FleetCost) -> String {
         return format!("Mend first: {named}. That saves {} node-hours a year.", grouped(saved.round() as u64));
     }
     let ranks = cost.sizes.last().map_or(0, |size| size.ranks);
-    format!("Mend first: {named}. That makes jobs of {} ranks {} shorter.", RankCount::new(ranks), gain(first))
+    format!("Mend first: {named}. That makes jobs of {} ranks {} shorter.", Count::new(ranks), gain(first))
 }
 
 #[derive(Serialize)]
@@ -221,7 +221,7 @@ impl Report for FleetSweepReport<'_> {
         }
         let grains = self.costs.iter().map(|cost| cost.grain.to_string()).collect();
         let ranks: Vec<u64> = first.sizes.iter().map(|size| size.ranks).collect();
-        let columns = ranks.iter().map(|ranks| RankCount::new(*ranks).to_string()).collect();
+        let columns = ranks.iter().map(|ranks| Count::new(*ranks).to_string()).collect();
         let axes = Axes::new(vec![Axis::named("grain", grains), Axis::named("ranks", columns)]);
         let sizes = || self.costs.iter().flat_map(|cost| &cost.sizes);
         heading(out, &format!("Slowdown of jobs by grain and size{}", axes.columns_are()))?;
@@ -297,7 +297,7 @@ fn render_sizes(cost: &FleetCost, accounting: Option<&Accounting>, out: &mut She
     paragraph(out, "  ", &note)?;
     let first = cost.sizes.iter().find_map(|size| Some((size.ranks, size.missed?)));
     if let Some((ranks, Missed { every, phases })) = first {
-        let least = format!("from {} ranks on these jobs lose at least as much", RankCount::new(ranks));
+        let least = format!("from {} ranks on these jobs lose at least as much", Count::new(ranks));
         paragraph(out, "  ", &format!("{least}: {}", missed(every.get(), phases)))?;
     }
     Ok(())
@@ -316,7 +316,7 @@ fn render_mendings(cost: &FleetCost, out: &mut Sheet<'_>) -> io::Result<()> {
             Some(hours) => format!("saves {} node-hours a year; ", grouped(hours.round() as u64)),
             None => String::new(),
         };
-        let (named, gain, ranks) = (named(&mending.cause, cost), gain(mending), RankCount::new(ranks));
+        let (named, gain, ranks) = (named(&mending.cause, cost), gain(mending), Count::new(ranks));
         let text = format!("{named}: {saved}jobs of {ranks} ranks become {gain} shorter");
         paragraph(out, &format!("{number:>3}. "), &text)?;
     }
@@ -353,7 +353,7 @@ mod tests {
         let text = becalm_report::text(&report, becalm_report::Form::default());
         let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
         assert!(
-            rows.contains(&vec!["grain", "64", "1k"]) && rows.contains(&vec!["10ms", "1.0500", "1.2000"]),
+            rows.contains(&vec!["grain", "64", "1,024"]) && rows.contains(&vec!["10ms", "1.0500", "1.2000"]),
             "{text}"
         );
         assert!(

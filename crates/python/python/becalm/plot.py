@@ -230,11 +230,8 @@ def _length(ns: float) -> str:
 
 
 def _count(ranks: float) -> str:
-    """A number of ranks as the command line writes it: ``16k``."""
-    for unit, bits in (("T", 40), ("G", 30), ("M", 20), ("k", 10)):
-        if ranks >= 1 << bits:
-            return f"{ranks / (1 << bits):.3g}{unit}"
-    return f"{ranks:.3g}"
+    """A number of ranks as reports write it: ``16,384``."""
+    return f"{ranks:,.0f}"
 
 
 def _color(name: str, dark: bool) -> str:

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use becalm_units::{RankCount, printable};
+use becalm_units::{Count, printable};
 
 use crate::form::sheet::Sheet;
 
@@ -89,7 +89,7 @@ pub fn draw(curves: &[Curve], title: &str, out: &mut Sheet<'_>) -> io::Result<()
 fn axis(counts: &[u64], column: impl Fn(u64) -> usize) -> String {
     let mut text = String::new();
     for count in counts {
-        let label = RankCount::new(*count).to_string();
+        let label = Count::new(*count).to_string();
         // Centered, but not before the edge.
         let at = column(*count).saturating_sub(label.len() / 2);
         if text.is_empty() || at > text.len() {
@@ -123,7 +123,9 @@ mod tests {
             assert_eq!(after(lines[2]).chars().position(|c| c == MARKS[0]), Some(WIDTH - 1), "{text}");
             assert!(after(lines[HEIGHT + 1]).starts_with(MARKS[0]), "{text}");
             assert_eq!(text.chars().filter(|c| *c == MARKS[0]).count(), 3);
-            assert!(lines[HEIGHT + 3].trim_start().starts_with('1') && text.contains("1k") && text.contains("1M"));
+            assert!(
+                lines[HEIGHT + 3].trim_start().starts_with('1') && text.contains("1,024") && text.contains("1,048,576")
+            );
         }
     }
 

@@ -1,7 +1,7 @@
 //! The noise law for people.
 
 use becalm_scale::law::Law;
-use becalm_units::{RankCount, plural};
+use becalm_units::{Count, plural};
 
 use super::{LawReport, rank_of, row, row_fields};
 use crate::Value;
@@ -55,7 +55,7 @@ fn headline(report: &LawReport) -> Section {
             tone: grade(slowdown),
             text: format!(
                 "At {} {} such a job takes {} times as long.",
-                RankCount::new(ranks),
+                Count::new(ranks),
                 plural(ranks, "rank", "ranks"),
                 factor(slowdown)
             ),

@@ -1,7 +1,7 @@
 //! The closed books of a job: what each source adds, and which detours cost most.
 
 use becalm_scale::closed::{ClosedBooks, DearDetour, SourceShare};
-use becalm_units::{Nanos, RankCount, printable};
+use becalm_units::{Count, Nanos, printable};
 use serde::Serialize;
 
 use crate::catalogue;
@@ -157,7 +157,7 @@ pub(crate) fn sentence(report: &PredictReport<'_>, books: &ClosedBooks) -> Strin
 
 /// The books on a terminal.
 pub(super) fn blocks(report: &PredictReport<'_>, grain: Nanos, all: f64, books: &ClosedBooks) -> Vec<Block> {
-    let title = format!("Blame at {} ranks, grain {grain}: {} as replayed", RankCount::new(books.ranks), factor(all));
+    let title = format!("Blame at {} ranks, grain {grain}: {} as replayed", Count::new(books.ranks), factor(all));
     let mut blocks = vec![Block::Heading(title), Block::Text(sentence(report, books))];
     let rows = added_rows(report, books);
     let mut fields = vec![&added::SOURCE, &added::ADDED_RATIO];

@@ -2,7 +2,7 @@
 
 use becalm_scale::predict::RankPrediction;
 use becalm_scale::uncertainty::{Missed, RecordingBounds};
-use becalm_units::{RankCount, plural};
+use becalm_units::{Count, plural};
 
 use crate::Value;
 use crate::form::value::{factor, time};
@@ -76,7 +76,7 @@ fn bounded(rows: &[RankPrediction]) -> impl Iterator<Item = (&RankPrediction, &R
 
 /// A row's ranks, with the grain and the collective where there are several.
 fn job(rows: &[RankPrediction], row: &RankPrediction) -> String {
-    let mut job = format!("{} {}", RankCount::new(row.ranks), plural(row.ranks, "rank", "ranks"));
+    let mut job = format!("{} {}", Count::new(row.ranks), plural(row.ranks, "rank", "ranks"));
     if rows.iter().any(|other| other.grain != row.grain) {
         job = format!("{job}, grain {}", row.grain);
     }

@@ -13,7 +13,7 @@ use becalm_scale::phases::PhaseSpread;
 use becalm_scale::predict::{Question, RankPrediction};
 use becalm_scale::tolerance::{Tolerance, lost};
 use becalm_scale::{Alignment, Noise};
-use becalm_units::{Nanos, RankCount, Share, printable};
+use becalm_units::{Count, Nanos, Share, printable};
 use serde::Serialize;
 
 use crate::Value;
@@ -500,7 +500,7 @@ fn blame_blocks(report: &PredictReport<'_>, grain: Nanos, blame: &Blame) -> Vec<
             blocks
         }
         None => {
-            let ranks = RankCount::new(blame.all.ranks);
+            let ranks = Count::new(blame.all.ranks);
             vec![Block::Heading(format!("Blame at {ranks} ranks, grain {grain}: {} as it is", factor(all)))]
         }
     };

@@ -1,7 +1,7 @@
 //! Up to how many ranks, and up to which length of detours, a job loses no more than it may.
 
 use becalm_scale::tolerance::{TRIED_RANKS, Tolerance, ToleratedDetours};
-use becalm_units::{Nanos, RankCount};
+use becalm_units::{Count, Nanos};
 use serde::Serialize;
 
 use super::PredictReport;
@@ -72,7 +72,7 @@ pub(super) fn section(report: &PredictReport<'_>) -> Option<Section> {
 fn up_to(report: &PredictReport<'_>, tolerance: &Tolerance) -> String {
     let ranks = |ranks: u64| match ranks {
         0 => "none".to_owned(),
-        ranks if is_limit(report, ranks) => format!("{} and more", RankCount::new(ranks)),
+        ranks if is_limit(report, ranks) => format!("{} and more", Count::new(ranks)),
         ranks => grouped(ranks),
     };
     let interval = tolerance.ranks.interval.map(|ends| format!(" (95 %: {} to {})", ranks(ends.low), ranks(ends.high)));
@@ -86,7 +86,7 @@ fn up_to(report: &PredictReport<'_>, tolerance: &Tolerance) -> String {
 }
 
 fn without(detours: &ToleratedDetours) -> String {
-    let ranks = RankCount::new(detours.ranks);
+    let ranks = Count::new(detours.ranks);
     let rate = Value::Rate(detours.longer_hz).cell();
     match detours.longest {
         Nanos::ZERO => format!("at {ranks} ranks no detour may be left: a CPU has {rate}"),

@@ -4,7 +4,7 @@
 use becalm_analyze::summary::{CostAtScale, SourceSummary, Summary};
 use becalm_model::carried::TICK;
 use becalm_model::{Kind, remedy};
-use becalm_units::{RankCount, plural};
+use becalm_units::{Count, plural};
 use serde::Serialize;
 
 use crate::Value;
@@ -233,7 +233,7 @@ fn timers_tick(source: &SourceSummary, summary: &Summary) -> bool {
 
 /// A number of ranks in words.
 fn ranks_text(ranks: u64) -> String {
-    format!("{} {}", RankCount::new(ranks), plural(ranks, "rank", "ranks"))
+    format!("{} {}", Count::new(ranks), plural(ranks, "rank", "ranks"))
 }
 
 fn sentence(summary: &Summary) -> String {

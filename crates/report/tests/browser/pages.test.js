@@ -627,7 +627,7 @@ test('runs of work on a phone, of two CPUs, of an enemy and without a trace', as
 });
 
 // The pages of predictions, laws, jobs and costs: what makes each, and its charts.
-const FEW = ['--ranks', '16,64,256,1k', '--phases', '200', '--replicas', '3'];
+const FEW = ['--ranks', '16,64,256,1Ki', '--phases', '200', '--replicas', '3'];
 const NOISES = 'periodic:interval={1ms,10ms,100ms},detour={16us,50us,100us,200us}';
 const ASKED = {
   // At 16 ranks, the first, no source gains surely when it is taken out, and there is nothing to draw.
@@ -637,9 +637,9 @@ const ASKED = {
   'predict-sweep': [['predict', NOISES, '--sync=both', '--grain', '0', '--collective', 'barrier', '--network', 'bgl', ...FEW],
     ['slowdown-1', 'slowdown-2', 'surface', 'phase-1', 'phase-2']],
   'predict-names': [['predict', 'periodic:interval=1ms,detour=50us', 'poisson:rate=10Hz,detour=100us', '--ranks', '64', '--phases', '200'], ['slowdown-1', 'phase-1']],
-  law: [['law', '--grain', '1ms', '--delay', '50us', '--probability', '0.01%', '--ranks', '64,1k,16k,1M', '--tolerate', '1%'], ['slowdown']],
+  law: [['law', '--grain', '1ms', '--delay', '50us', '--probability', '0.01%', '--ranks', '64,1Ki,16Ki,1Mi', '--tolerate', '1%'], ['slowdown']],
   // Figure 9 of Tsafrir 2007.
-  'law-sweep': [['law', '--grain', '1ms,2ms,5ms,10ms,20ms', '--delay', '1ms', '--rate', '0.1Hz', '--ranks', '1,1k,100k,1M', '--tolerate', '5%'],
+  'law-sweep': [['law', '--grain', '1ms,2ms,5ms,10ms,20ms', '--delay', '1ms', '--rate', '0.1Hz', '--ranks', '1,1Ki,100Ki,1Mi', '--tolerate', '5%'],
     ['slowdown-1', 'surface', 'tolerance-surface']],
   job: [['report', 'jobs/job'], ['compute', 'total', 'collective', 'histogram', 'survival', 'latest-ranks', 'latest-map']],
   'job-long': [['report', 'jobs/long'], ['compute', 'total', 'collective', 'histogram', 'survival', 'latest-ranks', 'latest-map']],

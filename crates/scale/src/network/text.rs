@@ -10,7 +10,7 @@ use super::{Links, Network, WithinNode};
 use crate::ScaleError;
 
 const FORM: &str = "write bgl, infiniband, ndr, slingshot, slingshot11, ethernet, or own parameters like \
-                    L=2500ns,o=1500ns,g=1000ns,G=6ns, or a preset with other parameters like infiniband,S=8k (G, O and R are the \
+                    L=2500ns,o=1500ns,g=1000ns,G=6ns, or a preset with other parameters like infiniband,S=8Ki (G, O and R are the \
                     times of a byte on the wire, of its CPUs, and of its reduction, and may be fractions, like 0.04ns; above S \
                     bytes messages are asked for first; T is what of a link's time a message takes where all send to all, a \
                     number or torus, and P its least bytes; B and b are the wire and the CPU steps of a hardware barrier; nL, no, \
@@ -187,14 +187,14 @@ mod tests {
     #[test]
     fn further_parameters_and_changed_presets() {
         let plain: Network = "L=1us,o=100ns,g=10ns,G=0.1ns".parse().unwrap();
-        let more: Network = "L=1us,o=100ns,g=10ns,G=0.1ns,O=0.2ns,R=0.05ns,S=8k,T=2.5,P=64".parse().unwrap();
+        let more: Network = "L=1us,o=100ns,g=10ns,G=0.1ns,O=0.2ns,R=0.05ns,S=8Ki,T=2.5,P=64".parse().unwrap();
         assert_eq!((plain.cpu_time(11), more.cpu_time(11)), (Ok(Nanos::new(100)), Ok(Nanos::new(102))));
         assert_eq!((plain.reduction_time(100), more.reduction_time(100)), (Ok(Nanos::ZERO), Ok(Nanos::new(5))));
         assert!(!plain.waits_for_receiver(u64::MAX));
         assert!(!more.waits_for_receiver(8_192) && more.waits_for_receiver(8_193));
         assert_eq!((more.share(5, 1), more.gap_after(1, 2_500)), (2_500, Ok(Nanos::new(10 + 16))));
         assert_eq!(more.to_string().parse(), Ok(more));
-        let changed: Network = "slingshot11,S=1k,O=0.1ns".parse().unwrap();
+        let changed: Network = "slingshot11,S=1Ki,O=0.1ns".parse().unwrap();
         let base: Network = "slingshot11".parse().unwrap();
         assert_eq!(changed, base.with_rendezvous_above(1_024).with_cpu_bytes(100, 0).unwrap());
         assert_eq!("bgl,T=full,P=0".parse::<Network>().unwrap().gap_after(1, 1_000), Ok(Nanos::ZERO));

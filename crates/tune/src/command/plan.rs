@@ -7,7 +7,7 @@ use becalm_command::Exit;
 use becalm_command::arguments::some_grains;
 use becalm_command::output::{Output, emit};
 use becalm_units::fault;
-use becalm_units::{Nanos, RankCount};
+use becalm_units::{Count, Nanos};
 use clap::Args;
 
 use super::formats::FormatArgs;
@@ -30,9 +30,9 @@ pub struct PlanArgs {
     #[arg(long, value_name = "RUN")]
     run: Option<PathBuf>,
 
-    /// Predict the gain for jobs of these numbers of ranks, where k is 1,024
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64,1k,16k", requires = "run")]
-    ranks: Vec<RankCount>,
+    /// Predict the gain for jobs of these numbers of ranks
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64,1Ki,16Ki", requires = "run")]
+    ranks: Vec<Count>,
 
     /// Predict the gain for phases of these lengths, like 100us,1ms
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1ms", requires = "run")]

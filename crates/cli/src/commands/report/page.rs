@@ -103,7 +103,7 @@ impl PagePrediction {
         let detours = summary.total.detours();
         if detours > DETOURS_LIMIT {
             fault::bail!(
-                "the run has {} detours, and a prediction holds them all in memory; becalm predict {} --ranks 64,16k --grain \
+                "the run has {} detours, and a prediction holds them all in memory; becalm predict {} --ranks 64,16Ki --grain \
                  1ms makes it all the same, with --cpus of a part of it",
                 becalm_report::Value::Count(detours).cell(),
                 bundle.path().display()

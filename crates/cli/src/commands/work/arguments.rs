@@ -36,7 +36,7 @@ pub struct WorkArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',', allow_hyphen_values = true)]
     pub grain: Vec<Nanos>,
 
-    /// How many samples to take on each CPU, like 500, 10k, 1M (k = 1,000) [default: 10000]
+    /// How many samples to take on each CPU, like 500, 10k, 1M [default: 10000]
     #[arg(long, value_name = "N", value_parser = some_samples, conflicts_with_all = ["maiv", "duration"])]
     pub samples: Option<u64>,
 

@@ -2,7 +2,7 @@
 
 use becalm_scale::blame::Blame;
 use becalm_scale::closed::ClosedBooks;
-use becalm_units::RankCount;
+use becalm_units::Count;
 
 use crate::PredictReport;
 use crate::catalogue;
@@ -21,7 +21,7 @@ const ROWS: usize = 100;
 pub(crate) fn tables(report: &PredictReport<'_>, blame: &Blame) -> Vec<Block> {
     let mut blocks = Vec::new();
     if let Some(books) = &blame.books {
-        let ranks = RankCount::new(books.ranks);
+        let ranks = Count::new(books.ranks);
         blocks.push(Block::Text(format!("Of the added time at {ranks} ranks: {}.", sentence(report, books))));
         blocks.push(Block::Table(added_table(report, books)));
         blocks.push(Block::Table(dear_table(report, books)));
@@ -42,7 +42,7 @@ fn added_table(report: &PredictReport<'_>, books: &ClosedBooks) -> Table {
         &added::SHARE_RATIO,
     ];
     let mut table =
-        Table::new(&fields).captioned(&format!("What each source adds at {} ranks", RankCount::new(books.ranks)));
+        Table::new(&fields).captioned(&format!("What each source adds at {} ranks", Count::new(books.ranks)));
     added_rows(report, books).iter().take(ROWS).for_each(|line| {
         table.row(&fields, line);
     });
@@ -65,7 +65,7 @@ fn dear_table(report: &PredictReport<'_>, books: &ClosedBooks) -> Table {
         &dear::SOURCES,
     ];
     let mut table =
-        Table::new(&fields).captioned(&format!("The detours that cost most at {} ranks", RankCount::new(books.ranks)));
+        Table::new(&fields).captioned(&format!("The detours that cost most at {} ranks", Count::new(books.ranks)));
     dear_rows(report, books).iter().for_each(|line| {
         table.row(&fields, line);
     });
@@ -85,7 +85,7 @@ pub(crate) fn chart(report: &PredictReport<'_>, blame: &Blame, id: &'static str)
     }
     Some(Chart {
         id,
-        title: format!("What is left at {} ranks without one source after another", RankCount::new(blame.all.ranks)),
+        title: format!("What is left at {} ranks without one source after another", Count::new(blame.all.ranks)),
         label: format!("Slowdown without sources, one after another. {}", text(report, blame)),
         height: 44 + 34 * bars.len() as u32,
         spec: Spec::Bars(Bars { x: Axis::new("", AxisScale::Linear, AxisUnit::Factor).between(Some(1.0), None), bars }),
@@ -112,7 +112,7 @@ fields! {
 fn alone(report: &PredictReport<'_>, blame: &Blame) -> Table {
     let fields = [&alone::SOURCE, &alone::ALL_RATIO, &alone::SLOWDOWN_RATIO];
     let mut table =
-        Table::new(&fields).captioned(&format!("Without one source, at {} ranks", RankCount::new(blame.all.ranks)));
+        Table::new(&fields).captioned(&format!("Without one source, at {} ranks", Count::new(blame.all.ranks)));
     // A gain that the figures do not show is none to act on.
     let all = factor(blame.all.slowdown);
     let gains =
@@ -133,7 +133,7 @@ fn bar(name: String, slowdown: f64) -> Bar {
 }
 
 fn text(report: &PredictReport<'_>, blame: &Blame) -> String {
-    let ranks = RankCount::new(blame.all.ranks);
+    let ranks = Count::new(blame.all.ranks);
     let steps: Vec<String> = blame
         .next
         .iter()

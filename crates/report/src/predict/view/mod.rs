@@ -6,7 +6,7 @@ mod slowdown;
 
 use becalm_model::node::Warning;
 use becalm_scale::predict::RankPrediction;
-use becalm_units::RankCount;
+use becalm_units::Count;
 
 use super::{PredictReport, PredictedRow, blame_blocks, collectives, curves, job_of, lines, meanings, noise};
 use super::{phase_fields, rows_table, same_curve, slowdown_fields, tolerance};
@@ -58,8 +58,7 @@ pub(crate) fn slowdown(row: &RankPrediction) -> Option<f64> {
 
 /// What a row says of its job, in a sentence.
 pub(crate) fn job_sentence(row: &RankPrediction, slowdown: f64, job: &str) -> String {
-    let so_far =
-        format!("At {} ranks{job} such a job takes {} times as long", RankCount::new(row.ranks), factor(slowdown));
+    let so_far = format!("At {} ranks{job} such a job takes {} times as long", Count::new(row.ranks), factor(slowdown));
     match row.recording.map(|bounds| (factor(bounds.low), bounds.high.map(factor))) {
         Some((low, Some(high))) => format!("{so_far}; what the machine costs lies between {low} and {high}."),
         Some((low, None)) => format!("{so_far}; what the machine costs is at least {low}."),

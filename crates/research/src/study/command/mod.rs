@@ -21,7 +21,7 @@ use becalm_model::tune::Profile;
 use becalm_scale::collective::Collective;
 use becalm_scale::predict::Question;
 use becalm_units::fault::{Context, Result, UsageError};
-use becalm_units::{Count, CpuList, Named, Nanos, RankCount};
+use becalm_units::{Count, CpuList, Named, Nanos};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
@@ -85,15 +85,15 @@ pub struct StudyArgs {
     #[arg(long, value_name = "FOLDER")]
     from: Option<PathBuf>,
 
-    /// Numbers of ranks of the job, where k is 1,024
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64,256,1k,4k,16k")]
-    ranks: Vec<RankCount>,
+    /// Numbers of ranks of the job
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64,256,1Ki,4Ki,16Ki")]
+    ranks: Vec<Count>,
 
     /// Useful CPU time of a phase; one or more, and answers are about the first
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1ms", allow_hyphen_values = true)]
     grain: Vec<Nanos>,
 
-    /// How many phases to replay, where k is 1,000
+    /// How many phases to replay
     #[arg(long, value_name = "N", default_value = "10000")]
     phases: Count,
 

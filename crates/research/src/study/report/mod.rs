@@ -19,7 +19,7 @@ use becalm_report::form::sheet::Sheet;
 use becalm_report::html::Page;
 use becalm_report::predict::{PredictedRow, job};
 use becalm_scale::predict::{Question, RankPrediction};
-use becalm_units::{Nanos, RankCount};
+use becalm_units::{Count, Nanos};
 use serde::Serialize;
 
 use self::against::AgainstJson;
@@ -128,8 +128,8 @@ fn entries<'a>(report: &'a StudyReport<'_>) -> Vec<StudyEntry<'a>> {
 }
 
 /// The largest number of ranks.
-fn most_ranks(report: &StudyReport<'_>) -> Option<RankCount> {
-    report.studied.iter().flatten().find_map(Studied::headline).map(|row| RankCount::new(row.ranks))
+fn most_ranks(report: &StudyReport<'_>) -> Option<Count> {
+    report.studied.iter().flatten().find_map(Studied::headline).map(|row| Count::new(row.ranks))
 }
 
 /// A sentence that says which configuration gained most; `None` without a baseline and another one.

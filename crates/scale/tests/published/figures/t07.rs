@@ -37,7 +37,7 @@ fn limits() -> Vec<Figure> {
         line(
             "limit of the slowdown, 1 ms once every 10 s, grain 10 ms: by the law",
             1.1,
-            Ours::Law("becalm law --grain 10ms --delay 1ms --rate 0.1Hz --ranks 1024G", Unit::Times, asked(10)),
+            Ours::Law("becalm law --grain 10ms --delay 1ms --rate 0.1Hz --ranks 1024Gi", Unit::Times, asked(10)),
             1e-9,
         ),
         line(
@@ -49,7 +49,7 @@ fn limits() -> Vec<Figure> {
         line(
             "limit of the slowdown, 1 ms once every 10 s, grain 1 ms: by the law",
             2.0,
-            Ours::Law("becalm law --grain 1ms --delay 1ms --rate 0.1Hz --ranks 1024G", Unit::Times, asked(1)),
+            Ours::Law("becalm law --grain 1ms --delay 1ms --rate 0.1Hz --ranks 1024Gi", Unit::Times, asked(1)),
             1e-9,
         ),
         line(
