@@ -88,8 +88,8 @@ const OPTIONS: &[(&[&str], &str)] = &[
         "the loops of becalm never sleep, so they have no period; a priority is given by --sched fifo:80",
     ),
     (&["-i", "--interval"], "the loops of becalm never sleep, so there is no interval between their looks"),
-    (&["-d", "-D", "--runtime", "--time"], "how long is said by --duration, with its unit: --duration 10s"),
-    (&["-c", "-a", "-C", "--cpu", "--cpu-list", "--affinity"], "CPUs are named by --cpus, like --cpus 1-3,8"),
+    (&["-D", "--runtime", "--time"], "how long is said by --duration, with its unit: --duration 10s"),
+    (&["-a", "-C", "--cpu", "--cpu-list", "--affinity"], "CPUs are named by --cpus, like --cpus 1-3,8"),
     (
         &["-P", "--prio", "--priority", "--rtprio", "-R"],
         "the scheduling class is given by --sched, like --sched fifo:80",
@@ -188,14 +188,14 @@ mod tests {
         }
         assert_eq!(tip_of("becalm recrod"), None, "the parser knows better");
         assert!(tip_of("becalm record --period 1000").unwrap().contains("never sleep"));
-        assert!(tip_of("becalm record -d 10").unwrap().contains("--duration 10s"));
-        assert!(tip_of("becalm record -c 1").unwrap().contains("--cpus"));
+        assert!(tip_of("becalm record -D 10").unwrap().contains("--duration 10s"));
+        assert!(tip_of("becalm record -a 1").unwrap().contains("--cpus"));
         assert!(tip_of("becalm record --prio=80").unwrap().contains("--sched fifo:80"));
     }
 
     #[test]
     fn where_it_is_known_what_was_meant_nothing_is_guessed() {
-        for (line, guess) in [("becalm timerlat", "import"), ("becalm record -c 1", "'-- -c'")] {
+        for (line, guess) in [("becalm timerlat", "import"), ("becalm record -a 1", "'-- -a'")] {
             let mut error = Arguments::try_parse_from(line.split(' ')).unwrap_err();
             assert!(error.render().to_string().contains(guess), "the parser has learned something: {}", error.render());
             guess_nothing(&mut error);

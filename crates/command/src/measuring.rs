@@ -11,7 +11,7 @@ use clap::Args;
 #[derive(Args, Debug)]
 pub struct MeasuringArgs {
     /// The CPUs to measure, like 0-3,8, isolated ones included [default: all that are online]
-    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    #[arg(short, long, value_name = "LIST", allow_hyphen_values = true)]
     cpus: Option<CpuList>,
 
     /// Keep steps from this length on: a time, or auto, which is three times the 99th percentile of the loop's own steps

@@ -100,7 +100,7 @@ pub struct InjectArgs {
     main_thread: bool,
 
     /// The CPUs to take, like 0-3,8 [default: all that are online]
-    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    #[arg(short, long, value_name = "LIST", allow_hyphen_values = true)]
     cpus: Option<CpuList>,
 
     /// Take the same instants from all CPUs or threads, and on all nodes whose wall clocks agree; with --sync=node from those of a
@@ -130,7 +130,7 @@ pub struct InjectArgs {
     seed: u64,
 
     /// How long to inject [default: until Ctrl-C; with a command, until it ends]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    #[arg(short, long, value_name = "TIME", allow_hyphen_values = true)]
     duration: Option<Nanos>,
 
     /// The class of the injecting threads: fifo:PRIORITY or rr:PRIORITY; 51 is just above the interrupt threads of

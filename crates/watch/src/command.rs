@@ -37,7 +37,7 @@ pub struct WatchArgs {
     config: Option<PathBuf>,
 
     /// The CPUs to measure, like 0-3,8 [default: all that are online]
-    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    #[arg(short, long, value_name = "LIST", allow_hyphen_values = true)]
     cpus: Option<CpuList>,
 
     /// How long a CPU is measured at a time, from 10ms to 60s [default: 200ms]

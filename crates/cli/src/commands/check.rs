@@ -42,11 +42,11 @@ pub struct CheckArgs {
     limits: LimitArgs,
 
     /// The CPUs to check, like 0-3,8 [default: all that are online; of a stored run all that were recorded]
-    #[arg(long, value_name = "LIST", value_parser = some_cpus, allow_hyphen_values = true)]
+    #[arg(short, long, value_name = "LIST", value_parser = some_cpus, allow_hyphen_values = true)]
     cpus: Option<CpuList>,
 
     /// How long to record
-    #[arg(long, value_name = "TIME", default_value = "10s", allow_hyphen_values = true)]
+    #[arg(short, long, value_name = "TIME", default_value = "10s", allow_hyphen_values = true)]
     duration: Nanos,
 
     /// Where to store the recording [default: HOST-TIME.becalm]

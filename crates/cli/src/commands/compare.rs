@@ -56,11 +56,11 @@ pub struct CompareArgs {
     output: Option<PathBuf>,
 
     /// Length of each run of --record, like 10s [default: that of the first RUN, or 10s]
-    #[arg(long, value_name = "TIME", requires = "record")]
+    #[arg(short, long, value_name = "TIME", requires = "record")]
     duration: Option<Nanos>,
 
     /// Compare only these CPUs of all runs, like 0-3,8 [default: those that all measured]
-    #[arg(long, value_name = "LIST", value_parser = some_cpus, conflicts_with_all = ["cpus_a", "cpus_b"])]
+    #[arg(short, long, value_name = "LIST", value_parser = some_cpus, conflicts_with_all = ["cpus_a", "cpus_b"])]
     cpus: Option<CpuList>,
 
     /// Take only these CPUs of A; where they differ from those of B, all CPUs of each side are compared together

@@ -40,7 +40,7 @@ pub struct PredictArgs {
     noise: Vec<NoiseList>,
 
     /// Take only these CPUs of the run, like 0-3,8
-    #[arg(long, value_name = "LIST", value_parser = some_cpus)]
+    #[arg(short, long, value_name = "LIST", value_parser = some_cpus)]
     cpus: Option<CpuList>,
 
     /// Take only this node, where the run has several

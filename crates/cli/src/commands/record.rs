@@ -47,7 +47,7 @@ pub struct RecordArgs {
     measuring: MeasuringArgs,
 
     /// How long to measure, like 500ms, 10s, 2m, 1h [default: 10s; with a command, until it ends; with --detours, until there are so many]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    #[arg(short, long, value_name = "TIME", allow_hyphen_values = true)]
     duration: Option<Nanos>,
 
     /// Catch so many detours on each CPU, like 1000000 or 1M: its loop ends with the last of them, and the recording with the last loop, or

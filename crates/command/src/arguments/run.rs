@@ -28,7 +28,7 @@ pub struct RunArgs {
     pub path: PathBuf,
 
     /// Show only these CPUs, like 0-3,8
-    #[arg(long, value_name = "LIST", value_parser = some_cpus)]
+    #[arg(short, long, value_name = "LIST", value_parser = some_cpus)]
     pub cpus: Option<CpuList>,
 
     /// Show only this node, where the run has several

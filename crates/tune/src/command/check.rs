@@ -37,7 +37,7 @@ use crate::report::TuneCheckReport;
 #[derive(Args, Debug)]
 pub struct CheckArgs {
     /// The CPUs that are to be quiet, like 1-3,8 [default: those that are isolated; if none are, all but the first]
-    #[arg(long, value_name = "LIST", value_parser = some_cpus, allow_hyphen_values = true)]
+    #[arg(short, long, value_name = "LIST", value_parser = some_cpus, allow_hyphen_values = true)]
     cpus: Option<CpuList>,
 
     /// Say what each finding cost in this recording of the same machine

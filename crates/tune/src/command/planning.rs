@@ -17,7 +17,7 @@ use crate::{Damage, Family, Folder, LiveMachine, Profile, Request, Restored, Tun
 #[derive(Args, Debug)]
 pub struct PlanningArgs {
     /// The CPUs to make quiet, like 1-3,8; at least one must be left for everything else
-    #[arg(long, value_name = "LIST", value_parser = some_cpus, allow_hyphen_values = true)]
+    #[arg(short, long, value_name = "LIST", value_parser = some_cpus, allow_hyphen_values = true)]
     pub cpus: CpuList,
 
     /// What they are wanted for: hpc moves away whatever can be, rt gives up throttling and deep sleep for latency, benchmark

@@ -46,7 +46,7 @@ pub struct WorkArgs {
     pub maiv: Option<Share>,
 
     /// How long to measure, instead of a number of samples
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    #[arg(short, long, value_name = "TIME", allow_hyphen_values = true)]
     pub duration: Option<Nanos>,
 
     /// What stays the same from sample to sample [default: work]
@@ -54,7 +54,7 @@ pub struct WorkArgs {
     pub fixed: Option<FixedArg>,
 
     /// The CPUs to work on, like 1 or 0-3,8 [default: the last one that is online]
-    #[arg(long, value_name = "LIST", value_parser = some_cpus)]
+    #[arg(short, long, value_name = "LIST", value_parser = some_cpus)]
     pub cpus: Option<CpuList>,
 
     /// How many loops share each CPU, like 4; of several numbers, like 1,2,4,8, one run each, stored in RUN-1, RUN-2, ...

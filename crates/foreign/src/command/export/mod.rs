@@ -39,7 +39,7 @@ pub struct ExportArgs {
     path: PathBuf,
 
     /// Export only these CPUs, like 0-3,8
-    #[arg(long, value_name = "LIST", value_parser = some_cpus)]
+    #[arg(short, long, value_name = "LIST", value_parser = some_cpus)]
     cpus: Option<CpuList>,
 
     /// Export only this node, where the run has several

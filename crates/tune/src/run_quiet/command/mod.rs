@@ -54,7 +54,7 @@ pub struct RunQuietArgs {
     warmup: u64,
 
     /// The CPUs it runs on, like 1 or 2-3 [default: the quietest one]
-    #[arg(long, value_name = "LIST", value_parser = some_cpus, allow_hyphen_values = true)]
+    #[arg(short, long, value_name = "LIST", value_parser = some_cpus, allow_hyphen_values = true)]
     cpus: Option<CpuList>,
 
     /// What the CPUs are made quiet for: benchmark wants the same speed each time; hpc, rt, cloud-guest as in `becalm tune plan`
