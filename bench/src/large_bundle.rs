@@ -27,9 +27,6 @@ const SOURCES: [(Kind, &str, &str); 10] = [
 ];
 
 /// Writes this many detours of two CPUs, in whole segments, and returns how many activities they have.
-///
-/// # Errors
-/// If they cannot be written.
 pub fn write(path: &Path, detours: u64) -> Result<u64, BundleError> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
     let mut labels = Labels::new();

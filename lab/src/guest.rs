@@ -72,11 +72,8 @@ impl Outcome {
         self.folder.path().join(OUT).join(name)
     }
 
-    /// The contents of a text file that the scenario left, without white space at its ends.
-    ///
-    /// # Errors
-    ///
-    /// When there is no such file.
+    /// The contents of a text file that the scenario left, without white space at its ends. Fails if there is no such
+    /// file.
     pub fn text(&self, name: &str) -> Result<String, LabError> {
         let path = self.path(name);
         let bytes = fs::read(&path).map_err(LabError::file("read", &path))?;
@@ -89,11 +86,8 @@ impl Outcome {
         self.status
     }
 
-    /// Puts everything that the scenario left into a folder that stays, in place of what was there.
-    ///
-    /// # Errors
-    ///
-    /// When the folder cannot be replaced.
+    /// Puts everything that the scenario left into a folder that stays, in place of what was there. Fails if the folder
+    /// cannot be replaced.
     pub fn keep(&self, folder: &Path) -> Result<(), LabError> {
         if folder.exists() {
             fs::remove_dir_all(folder).map_err(LabError::file("remove", folder))?;
@@ -116,12 +110,9 @@ impl Outcome {
 }
 
 impl Guest<'_> {
-    /// Boots the guest, waits for its end and unpacks what it left.
-    ///
-    /// # Errors
-    ///
-    /// When the guest cannot be started, takes longer than its limits, or ends without leaving a result. A scenario
-    /// that fails is no error here: see [`Outcome::status`].
+    /// Boots the guest, waits for its end and unpacks what it left. Fails if the guest cannot be started, takes longer
+    /// than its limits, or ends without leaving a result. A scenario that fails is no error here: see
+    /// [`Outcome::status`].
     pub fn run(&self) -> Result<Outcome, LabError> {
         let folder = tempfile::tempdir().map_err(LabError::file("create a folder in", Path::new("/tmp")))?;
         let initramfs = folder.path().join("initramfs.cpio");

@@ -53,11 +53,8 @@ pub struct Kernel {
 impl Kernel {
     /// The kernel of a flavor, from `cache` if it is there, else from Debian's archive.
     ///
-    /// A kernel stays in the cache until someone removes it, so that tests go on meeting the same one.
-    ///
-    /// # Errors
-    ///
-    /// When the package cannot be found, fetched (`apt-get update` may never have been run), unpacked or stored.
+    /// A kernel stays in the cache until someone removes it, so that tests go on meeting the same one. Fails if the
+    /// package cannot be found, fetched (`apt-get update` may never have been run), unpacked or stored.
     pub fn debian(flavor: Flavor, cache: &Path) -> Result<Self, LabError> {
         let folder = cache.join(flavor.package());
         if !folder.exists() {
@@ -76,31 +73,20 @@ impl Kernel {
     }
 
     /// The kernel itself: without its compression where it could be taken away, as an emulated CPU takes five seconds for that, and
-    /// else as Debian packs it.
-    ///
-    /// # Errors
-    ///
-    /// When the cache does not hold it.
+    /// else as Debian packs it. Fails if the cache does not hold it.
     pub fn image(&self) -> Result<PathBuf, LabError> {
         let plain = self.find(PLAIN, |name| name == PLAIN);
         plain.or_else(|_| self.find("vmlinuz", |name| name.starts_with("vmlinuz-")))
     }
 
-    /// The configuration that it was built with.
-    ///
-    /// # Errors
-    ///
-    /// When the cache does not hold it.
+    /// The configuration that it was built with. Fails if the cache does not hold it.
     pub fn config(&self) -> Result<String, LabError> {
         let path = self.find("config", |name| name.starts_with("config-"))?;
         fs::read_to_string(&path).map_err(LabError::file("read", &path))
     }
 
-    /// The modules that make the guest's disk appear, in the order in which they must be loaded.
-    ///
-    /// # Errors
-    ///
-    /// When the cache does not hold one of them.
+    /// The modules that make the guest's disk appear, in the order in which they must be loaded. Fails if the cache
+    /// does not hold one of them.
     pub fn disk_modules(&self) -> Result<Vec<PathBuf>, LabError> {
         DISK_MODULES.iter().map(|module| self.find(module, |name| name.strip_suffix(".ko") == Some(module))).collect()
     }

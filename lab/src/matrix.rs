@@ -104,10 +104,8 @@ impl Row {
         (self.timer_interrupts > 0).then(|| 1e3 * count as f64 / self.timer_interrupts as f64)
     }
 
-    /// What a guest of the matrix left, by what this becalm makes of its recording here: an emulated CPU would take long.
-    ///
-    /// # Errors
-    /// If a file is missing, or becalm fails, or its document does not have what must be in it.
+    /// What a guest of the matrix left, by what this becalm makes of its recording here: an emulated CPU would take
+    /// long. Fails if a file is missing, or becalm fails, or its document does not have what must be in it.
     pub fn from_outcome(setting: &str, config: &str, outcome: &Outcome, becalm: &Path) -> Result<Self, LabError> {
         let bundle = outcome.path("run.becalm");
         let report = ask(becalm, &["report".as_ref(), bundle.as_os_str()])?;

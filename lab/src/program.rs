@@ -6,11 +6,7 @@ use std::process::Command;
 use crate::LabError;
 
 /// The shared libraries of a program and their loader, by the absolute paths at which the program looks for them; none
-/// for a static one.
-///
-/// # Errors
-///
-/// When they cannot be listed, or one of them is missing on this machine.
+/// for a static one. Fails if they cannot be listed, or one of them is missing on this machine.
 pub(crate) fn libraries(program: &Path) -> Result<Vec<PathBuf>, LabError> {
     let output = Command::new("ldd").arg(program).output().map_err(|source| LabError::Start {
         program: "ldd",

@@ -12,10 +12,7 @@ pub(super) trait RowBatch: Sized {
     /// The table of which it is a part.
     const TABLE: &'static Table;
 
-    /// Takes the columns, which have the schema's types already.
-    ///
-    /// # Errors
-    /// Says which column holds what it must not.
+    /// Takes the columns, which have the schema's types already. The error says which column holds what it must not.
     fn take(segment: u32, rows: Rows) -> Result<Self, String>;
 
     /// The rows' CPUs, and what must not decrease within a CPU.

@@ -114,10 +114,9 @@ pub(super) fn parse<D: Stored>(path: &Path, node: &str, text: &[u8]) -> Result<D
 }
 
 impl Contents {
-    /// Finds out what the bundle at `path`, or at `path` with [`SUFFIX`](super::SUFFIX), holds, by the first of its documents that tells.
-    ///
-    /// # Errors
-    /// If there is no bundle, if it holds no node, and if all documents are damaged or of another version.
+    /// Finds out what the bundle at `path`, or at `path` with [`SUFFIX`](super::SUFFIX), holds, by the first of its
+    /// documents that tells. Fails if there is no bundle, if it holds no node, and if all documents are damaged or of
+    /// another version.
     pub fn read(path: &Path) -> Result<Self, BundleError> {
         let (_, documents) = nodes::open(path)?;
         let mut failure = None;

@@ -48,10 +48,8 @@ fn segment_number(file_name: &str) -> Option<u32> {
     (segment(number) == file_name).then_some(number)
 }
 
-/// How many segments a table's folder holds. A missing folder holds none.
-///
-/// # Errors
-/// If the folder cannot be read, or a segment is missing among them: the detours after it would have wrong numbers.
+/// How many segments a table's folder holds. A missing folder holds none. Fails if the folder cannot be read, or a
+/// segment is missing among them: the detours after it would have wrong numbers.
 pub(super) fn count_segments(folder: &Path) -> Result<u32, BundleError> {
     let entries = match fs::read_dir(folder) {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(0),

@@ -107,10 +107,8 @@ impl NameReader {
         }
     }
 
-    /// Reads the keys of up to `rows` rows, fewer at the end only, and says how many came.
-    ///
-    /// # Errors
-    /// If a page is damaged, or a text is not UTF-8.
+    /// Reads the keys of up to `rows` rows, fewer at the end only, and says how many came. Fails if a page is damaged,
+    /// or a text is not UTF-8.
     pub(super) fn read(&mut self, rows: usize, keys: &mut Vec<i32>) -> Result<usize> {
         let wanted = keys.len() + rows;
         while keys.len() < wanted {

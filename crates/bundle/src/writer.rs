@@ -36,11 +36,9 @@ pub struct BundleWriter {
 }
 
 impl BundleWriter {
-    /// Makes the bundle, or joins the one that other nodes have made, and writes the node's document at once.
-    ///
-    /// # Errors
-    /// If `path` is a file or a folder of something else, if its parent is missing, if the bundle holds a recording
-    /// of this node already, if the node's name or document is not valid, and if the system refuses: a disk that is
+    /// Makes the bundle, or joins the one that other nodes have made, and writes the node's document at once. Fails if
+    /// `path` is a file or a folder of something else, if its parent is missing, if the bundle holds a recording of
+    /// this node already, if the node's name or document is not valid, and if the system refuses: a disk that is
     /// read-only or full. The place is then left as it was.
     pub fn create(path: &Path, doc: &NodeDoc) -> Result<Self, BundleError> {
         layout::check_node_name(&doc.node)?;
@@ -81,10 +79,8 @@ impl BundleWriter {
     }
 
     /// Goes on with a run of work that this node recorded into the bundle before, whether it ended or was killed: what
-    /// is written from now on comes behind its segments. `doc` replaces its document.
-    ///
-    /// # Errors
-    /// If there is no such run, or it cannot be read, and if the system refuses. What is there stays as it is.
+    /// is written from now on comes behind its segments. `doc` replaces its document. Fails if there is no such run, or
+    /// it cannot be read, and if the system refuses. What is there stays as it is.
     pub fn resume(path: &Path, doc: &NodeDoc) -> Result<Self, BundleError> {
         let bundle = Bundle::open(path)?;
         let main = main_table(doc);
@@ -123,11 +119,9 @@ impl BundleWriter {
     /// Writes a segment: detours, and the activities that they are split over.
     ///
     /// Within the segment the rows of one CPU stand together, in order of time, and go on where those of the segment
-    /// before ended. Each activity belongs to a detour of the same segment.
-    ///
-    /// # Errors
-    /// If the rows are not as said here, and if the system refuses. Nothing of the segment remains then, those before
-    /// stay as they are, and another attempt may follow.
+    /// before ended. Each activity belongs to a detour of the same segment. Fails if the rows are not as said here, and
+    /// if the system refuses. Nothing of the segment remains then, those before stay as they are, and another attempt
+    /// may follow.
     ///
     /// # Panics
     /// On labels of another table than `labels`.
@@ -142,9 +136,6 @@ impl BundleWriter {
 
     /// The same of rows that stand in several places, one behind the other. `pause` is called after every small portion of the
     /// work, well below a millisecond apart, but for what the disk takes; it may sleep.
-    ///
-    /// # Errors
-    /// See there.
     pub fn write_parts(
         &mut self,
         detours: &[&[Detour]],
@@ -163,9 +154,6 @@ impl BundleWriter {
     /// Writes a segment of a run of work: samples, and the activities that fell in them.
     ///
     /// Order, errors and panics are those of [`Self::write_segment`], with samples in the place of detours.
-    ///
-    /// # Errors
-    /// See there.
     pub fn write_samples(
         &mut self,
         samples: &[Sample],
@@ -176,9 +164,6 @@ impl BundleWriter {
     }
 
     /// Writes samples as [`Self::write_parts`] writes detours.
-    ///
-    /// # Errors
-    /// See there.
     pub fn write_sample_parts(
         &mut self,
         samples: &[&[Sample]],
@@ -239,10 +224,8 @@ impl BundleWriter {
         Ok(())
     }
 
-    /// Replaces the node's document. On a full disk the space that was held for it is used.
-    ///
-    /// # Errors
-    /// If the document is not valid or of another node, and if the system refuses. The former document stays then.
+    /// Replaces the node's document. On a full disk the space that was held for it is used. Fails if the document is
+    /// not valid or of another node, and if the system refuses. The former document stays then.
     pub fn write_doc(&mut self, doc: &NodeDoc) -> Result<(), BundleError> {
         match self.note_doc(doc) {
             Err(error) if error.is_full() && self.reserve.take().is_some() => self.note_doc(doc),
@@ -251,9 +234,6 @@ impl BundleWriter {
     }
 
     /// Likewise, of a recording that goes on: it leaves the room that is kept for the last document alone.
-    ///
-    /// # Errors
-    /// As for [`Self::write_doc`], and where only that room is left.
     pub fn note_doc(&mut self, doc: &NodeDoc) -> Result<(), BundleError> {
         let target = layout::document(self.path(), &self.node);
         if doc.node != self.node {

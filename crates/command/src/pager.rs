@@ -54,9 +54,6 @@ impl Shown<'_> {
     }
 
     /// Shows what was held back, and waits until its reader has seen enough.
-    ///
-    /// # Errors
-    /// If standard output cannot be written.
     pub fn finish(&mut self) -> io::Result<()> {
         let text = self.held.take().unwrap_or_default();
         if text.is_empty() || !self.page(&text) {
@@ -103,9 +100,6 @@ impl Write for Shown<'_> {
 }
 
 /// Shows one text, like a page of help.
-///
-/// # Errors
-/// If standard output cannot be written.
 pub fn show(text: &str) -> io::Result<()> {
     let mut shown = Shown::new(Paging::Long);
     shown.write_all(text.as_bytes())?;

@@ -31,10 +31,8 @@ pub struct Incoming {
 }
 
 impl Relay {
-    /// Blocks the signals. To be called before any thread is started.
-    ///
-    /// # Errors
-    /// If the kernel has no signalfd or no file descriptor is left.
+    /// Blocks the signals. To be called before any thread is started. Fails if the kernel has no signalfd or no file
+    /// descriptor is left.
     pub fn block() -> io::Result<Self> {
         // SAFETY: all-zero bytes are valid signal sets; the calls write to them and read them.
         unsafe {
@@ -100,10 +98,7 @@ pub const fn ends(signal: i32) -> bool {
     matches!(signal, libc::SIGHUP | libc::SIGINT | libc::SIGQUIT | libc::SIGTERM)
 }
 
-/// Sends a signal to a process.
-///
-/// # Errors
-/// If it is gone or not ours.
+/// Sends a signal to a process. Fails if it is gone or not ours.
 pub fn send(pid: u32, signal: i32) -> io::Result<()> {
     let pid = i32::try_from(pid).map_err(|_| io::ErrorKind::InvalidInput)?;
     // SAFETY: plain numbers. No other process than one is meant by a positive one.

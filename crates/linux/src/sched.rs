@@ -193,18 +193,14 @@ pub fn current_cpu() -> Option<CpuId> {
 /// Lets the calling thread run on these CPUs only.
 ///
 /// Through the raw system call with a mask as long as needed: the C library's `cpu_set_t` ends at 1,024 CPUs, and CPUs
-/// that are isolated from the scheduler are missing from what many libraries call the available ones.
-///
-/// # Errors
-/// If the kernel knows or allows none of the CPUs.
+/// that are isolated from the scheduler are missing from what many libraries call the available ones. Fails if the
+/// kernel knows or allows none of the CPUs.
 pub fn set_affinity(cpus: &CpuList) -> Result<(), SchedError> {
     set_affinity_of(0, cpus)
 }
 
-/// Lets a thread run on these CPUs only; thread 0 is the calling one.
-///
-/// # Errors
-/// If the kernel knows or allows none of the CPUs, or the thread is gone or another user's.
+/// Lets a thread run on these CPUs only; thread 0 is the calling one. Fails if the kernel knows or allows none of the
+/// CPUs, or the thread is gone or another user's.
 pub fn set_affinity_of(tid: i32, cpus: &CpuList) -> Result<(), SchedError> {
     let mask = affinity_mask(cpus);
     // SAFETY: the kernel reads `size_of_val(mask)` bytes from the mask, which is alive.
@@ -238,10 +234,8 @@ pub struct AffinityGuard {
 }
 
 impl AffinityGuard {
-    /// Keeps the calling thread on these CPUs. An empty list changes nothing.
-    ///
-    /// # Errors
-    /// If the kernel knows or allows none of the CPUs.
+    /// Keeps the calling thread on these CPUs. An empty list changes nothing. Fails if the kernel knows or allows none
+    /// of the CPUs.
     pub fn keep_on(cpus: &CpuList) -> Result<Self, SchedError> {
         let before = if cpus.is_empty() { None } else { Some(allowed_cpus()?) };
         if before.is_some() {
@@ -251,9 +245,6 @@ impl AffinityGuard {
     }
 
     /// Keeps the calling thread off these CPUs. Where it may run on no other, nothing changes.
-    ///
-    /// # Errors
-    /// If the kernel refuses.
     pub fn keep_off(cpus: &CpuList) -> Result<Self, SchedError> {
         Self::keep_on(&allowed_cpus()?.without(cpus))
     }
@@ -268,10 +259,8 @@ impl Drop for AffinityGuard {
     }
 }
 
-/// Binds the calling thread to one CPU and makes sure that it runs there.
-///
-/// # Errors
-/// If the CPU is offline, unknown or not allowed.
+/// Binds the calling thread to one CPU and makes sure that it runs there. Fails if the CPU is offline, unknown or not
+/// allowed.
 pub fn pin_current_thread(cpu: CpuId) -> Result<(), SchedError> {
     let cpus: CpuList = [cpu].into_iter().collect();
     set_affinity(&cpus)?;
@@ -285,17 +274,11 @@ pub fn pin_current_thread(cpu: CpuId) -> Result<(), SchedError> {
 }
 
 /// The CPUs on which the calling thread may run.
-///
-/// # Errors
-/// If the kernel refuses to say.
 pub fn allowed_cpus() -> Result<CpuList, SchedError> {
     allowed_cpus_of(0)
 }
 
 /// The CPUs on which a thread may run; thread 0 is the calling one.
-///
-/// # Errors
-/// If the thread is gone.
 fn allowed_cpus_of(tid: i32) -> Result<CpuList, SchedError> {
     let bits = libc::c_ulong::BITS;
     let mut mask: Vec<libc::c_ulong> = vec![0; 128];
@@ -319,9 +302,7 @@ fn allowed_cpus_of(tid: i32) -> Result<CpuList, SchedError> {
 }
 
 /// Puts the calling thread into a scheduling class. From a real-time one on, threads of a higher priority go first.
-///
-/// # Errors
-/// If the user may not use that class or priority.
+/// Fails if the user may not use that class or priority.
 pub fn set_policy(policy: Policy) -> Result<(), SchedError> {
     policy.set_for_calling_thread().map_err(|source| SchedError::Class { policy, source })?;
     if policy.is_realtime() {
@@ -333,9 +314,6 @@ pub fn set_policy(policy: Policy) -> Result<(), SchedError> {
 }
 
 /// Whether a thread of this process can be made a real-time one: a new one tries, at the lowest priority, and ends.
-///
-/// # Errors
-/// What the kernel denies it with; where no thread can be started, nothing is known against it.
 pub fn try_realtime() -> io::Result<()> {
     let attempt = || Policy::Fifo(1).set_for_calling_thread();
     let thread = std::thread::Builder::new().name("becalm/class".to_owned()).spawn(attempt);

@@ -22,10 +22,7 @@ pub struct StopSignals {
 
 impl StopSignals {
     /// Blocks the signals. To be called before any thread is started. A SIGHUP that is ignored, as under nohup, stays so:
-    /// the recording is to outlive its terminal.
-    ///
-    /// # Errors
-    /// If the kernel has no signalfd or no file descriptor is left.
+    /// the recording is to outlive its terminal. Fails if the kernel has no signalfd or no file descriptor is left.
     pub fn block() -> io::Result<Self> {
         // SAFETY: all-zero bytes are valid signal sets; the calls write to them and read them.
         unsafe {
@@ -144,10 +141,8 @@ fn caught_instead(signal: libc::c_int) -> Option<libc::sigaction> {
     }
 }
 
-/// Sleeps until one of the descriptors is readable or the time is over; tells which are readable.
-///
-/// # Errors
-/// If the kernel refuses to poll; an interruption counts as nothing readable.
+/// Sleeps until one of the descriptors is readable or the time is over; tells which are readable. Fails if the kernel
+/// refuses to poll; an interruption counts as nothing readable.
 pub fn wait_readable<const N: usize>(fds: [Option<BorrowedFd<'_>>; N], timeout: Duration) -> io::Result<[bool; N]> {
     // A negative descriptor is skipped by poll.
     let mut polled =
@@ -229,28 +224,21 @@ fn is_ignored(signal: libc::c_int) -> bool {
     asked == 0 && action.sa_sigaction == libc::SIG_IGN
 }
 
-/// A file descriptor that becomes readable when the process ends.
-///
-/// # Errors
-/// If the process is gone already or the kernel is older than 5.3.
+/// A file descriptor that becomes readable when the process ends. Fails if the process is gone already or the kernel is
+/// older than 5.3.
 pub fn process_end(pid: u32) -> io::Result<OwnedFd> {
     let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
     Ok(rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?)
 }
 
-/// Asks a process to end.
-///
-/// # Errors
-/// If it is gone or not ours.
+/// Asks a process to end. Fails if it is gone or not ours.
 pub fn terminate(pid: u32) -> io::Result<()> {
     let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
     Ok(rustix::process::kill_process(pid, rustix::process::Signal::TERM)?)
 }
 
-/// Has the kernel ask this process to end (SIGTERM) when the thread that started it does.
-///
-/// # Errors
-/// If the kernel refuses; or that has ended already.
+/// Has the kernel ask this process to end (SIGTERM) when the thread that started it does. Fails if the kernel refuses;
+/// or that has ended already.
 pub fn end_with_parent() -> io::Result<()> {
     let parent = rustix::process::getppid();
     // SAFETY: the operation takes a plain number.
@@ -268,9 +256,6 @@ pub fn effective_ids() -> (u32, u32) {
 }
 
 /// Stops the calling process as Ctrl-Z does, and returns when it goes on.
-///
-/// # Errors
-/// If the kernel refuses.
 pub fn suspend() -> io::Result<()> {
     // To the process alone: whatever else runs in the job is stopped by its terminal.
     Ok(rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TSTP)?)

@@ -59,10 +59,7 @@ impl HiddenBundle {
         &self.path
     }
 
-    /// Gives it its name.
-    ///
-    /// # Errors
-    /// If it cannot be renamed; it is removed then.
+    /// Gives it its name. Fails if it cannot be renamed; it is removed then.
     pub fn save(self, names: &RunNames) -> io::Result<PathBuf> {
         let name = names.next();
         fs::rename(&self.path, &name)?;

@@ -58,10 +58,8 @@ pub enum LiveError {
 
 becalm_units::fault::faultless!(LiveError);
 
-/// Measures as `plan` says and shows what is found, until the user ends it. Returns the names of the runs that the user saved.
-///
-/// # Errors
-/// If nothing can be measured or shown.
+/// Measures as `plan` says and shows what is found, until the user ends it. Returns the names of the runs that the user
+/// saved. Fails if nothing can be measured or shown.
 pub fn show(
     recording: &Recording,
     settings: &ViewSettings,

@@ -72,9 +72,6 @@ impl ViewThread {
     }
 
     /// Starts it, unless it runs; gives its number.
-    ///
-    /// # Errors
-    /// If the system has no room for a thread.
     pub fn start(&mut self, session: &Arc<LiveSession>, free: CpuList) -> io::Result<i32> {
         if let Some((tid, _)) = &self.thread {
             return Ok(*tid);
@@ -89,9 +86,6 @@ impl ViewThread {
     }
 
     /// Waits for its end. The session must be over.
-    ///
-    /// # Errors
-    /// What it failed of.
     pub fn join(&mut self) -> io::Result<()> {
         match self.thread.take() {
             Some((_, thread)) => {

@@ -17,9 +17,6 @@ const fn is_plain(c: char) -> bool {
 }
 
 /// Refuses names of nodes that [`node_name`] would not give.
-///
-/// # Errors
-/// Says what is wrong with the name.
 pub fn check_node_name(name: &str) -> Result<(), &'static str> {
     if name.is_empty() {
         Err("it is empty")

@@ -75,9 +75,7 @@ impl CpuList {
     }
 
     /// From the comma-separated hexadecimal words of 32 bits, highest first, in which the kernel writes CPU masks.
-    ///
-    /// # Errors
-    /// If a word is not hexadecimal or longer than eight digits, or a CPU is beyond [`CpuId::LIMIT`].
+    /// Fails if a word is not hexadecimal or longer than eight digits, or a CPU is beyond [`CpuId::LIMIT`].
     pub fn from_mask(text: &str) -> Result<Self, ParseCpuListError> {
         let err = |why: &str| ParseCpuListError { text: text.trim().to_owned(), why: why.to_owned() };
         let mut cpus = Vec::new();

@@ -239,16 +239,10 @@ impl<E: Fault + Send + Sync + 'static> From<E> for Error {
 
 /// Adds to an error the attempt that failed because of it. Where there is nothing, the attempt is the error.
 pub trait Context<T>: Sized {
-    /// Adds the attempt that is found only if there is an error.
-    ///
-    /// # Errors
-    /// If there is an error, or nothing.
+    /// Adds the attempt that is found only if there is an error. Fails if there is an error, or nothing.
     fn with_context<D: Display>(self, attempt: impl FnOnce() -> D) -> Result<T>;
 
-    /// Adds this attempt.
-    ///
-    /// # Errors
-    /// If there is an error, or nothing.
+    /// Adds this attempt. Fails if there is an error, or nothing.
     fn context(self, attempt: impl Display) -> Result<T> {
         self.with_context(|| attempt)
     }

@@ -135,10 +135,7 @@ impl Task for WatchArgs {
     }
 }
 
-/// Watches until it is asked to end.
-///
-/// # Errors
-/// Where the configuration, the address or the folder cannot be used.
+/// Watches until it is asked to end. Fails if the configuration, the address or the folder cannot be used.
 fn run(args: &WatchArgs) -> Result<Exit> {
     // Before anything is opened.
     let inherited = inherited_listener()?;

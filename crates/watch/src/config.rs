@@ -115,10 +115,8 @@ const KEYS: &str = "cpus, window, alert, budget, interval, busy, listen, allow-h
     sources, trace";
 
 impl WatchConfig {
-    /// From the file's text.
-    ///
-    /// # Errors
-    /// If a line is no `key = value`, or a key or value is unknown, or a key other than `trigger` and `allow-host` comes twice.
+    /// From the file's text. Fails if a line is no `key = value`, or a key or value is unknown, or a key other than
+    /// `trigger` and `allow-host` comes twice.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
         let mut config = Self::default();
         let mut seen: Vec<&str> = Vec::new();
@@ -201,10 +199,7 @@ impl WatchConfig {
         }
     }
 
-    /// With the built-in values where nothing was said.
-    ///
-    /// # Errors
-    /// If a value is out of its range.
+    /// With the built-in values where nothing was said. Fails if a value is out of its range.
     pub fn settle(self) -> Result<WatchSettings, ConfigError> {
         let recording = Nanos::from_millis(10)..=Nanos::from_secs(60);
         let interval = Nanos::from_millis(100)..=Nanos::from_secs(3_600);

@@ -111,9 +111,6 @@ struct Pace {
 }
 
 /// Starts the thread that sends, once in each interval; gives its number. It ends with the process.
-///
-/// # Errors
-/// If the system has no room for a thread.
 pub fn start(collector: Collector, interval: Nanos, host: String, shared: Arc<Shared>) -> io::Result<Pid> {
     start_at(collector, Pace { interval: interval.to_std(), deadline: DEADLINE }, host, shared)
 }

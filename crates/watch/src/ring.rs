@@ -80,9 +80,6 @@ pub struct Ring {
 
 impl Ring {
     /// Opens the folder, which is made if it is not there, and goes on behind what is in it.
-    ///
-    /// # Errors
-    /// If it cannot be made or read.
     pub fn open(folder: &Path) -> Result<Self, RingError> {
         Self::open_where(folder, is_whole)
     }
@@ -137,10 +134,8 @@ impl Ring {
         self.folder.join(name_of(number, holds))
     }
 
-    /// A bundle is complete, under a path that [`Self::next`] gave; as what it turned out to be it gets its name.
-    ///
-    /// # Errors
-    /// If it cannot be renamed; it is removed then.
+    /// A bundle is complete, under a path that [`Self::next`] gave; as what it turned out to be it gets its name. Fails
+    /// if it cannot be renamed; it is removed then.
     pub fn keep(&mut self, path: &Path, holds: Holds) -> io::Result<PathBuf> {
         let Some((number, was)) = path.file_name().and_then(understood) else { return Ok(path.to_owned()) };
         let name = OsString::from(name_of(number, holds));

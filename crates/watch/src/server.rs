@@ -144,10 +144,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts the thread that answers; gives its number. It ends with the process.
-    ///
-    /// # Errors
-    /// If the system has no room for a thread, or the listener cannot be used.
+    /// Starts the thread that answers; gives its number. It ends with the process. Fails if the system has no room for
+    /// a thread, or the listener cannot be used.
     pub(crate) fn start(listener: TcpListener, shared: Arc<Shared>, hosts: Hosts) -> io::Result<Pid> {
         Self::start_waiting(listener, shared, hosts, wait_ready)
     }

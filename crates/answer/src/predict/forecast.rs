@@ -50,9 +50,6 @@ pub(super) struct Forecast {
 
 impl Forecast {
     /// Adds a question, which is replayed this many times.
-    ///
-    /// # Errors
-    /// If it has no answer.
     pub(super) fn add(
         &mut self,
         prepared: &PreparedNoise,
@@ -83,10 +80,8 @@ impl Forecast {
         self.steps as u64
     }
 
-    /// Tells the user if it takes more than half a minute.
-    ///
-    /// # Errors
-    /// If it takes more than half an hour, unless that is allowed.
+    /// Tells the user if it takes more than half a minute. Fails if it takes more than half an hour, unless that is
+    /// allowed.
     pub(super) fn judge(&self, ranks: &[u64], allow_long: bool, asker: &impl Asker) -> fault::Result<()> {
         let Some((question, _)) = self.longest.filter(|_| self.seconds >= TOLD) else { return Ok(()) };
         if self.seconds >= REFUSED && !allow_long {

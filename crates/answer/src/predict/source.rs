@@ -27,10 +27,8 @@ pub(super) struct PreparedNoise {
 }
 
 impl PreparedNoise {
-    /// Reads or draws it for phases of a grain, without what is to be left out of it, coalesced in windows if they are longer than nothing.
-    ///
-    /// # Errors
-    /// If it cannot be read, is not what options ask for, or leaves no time for work.
+    /// Reads or draws it for phases of a grain, without what is to be left out of it, coalesced in windows if they are
+    /// longer than nothing. Fails if it cannot be read, is not what options ask for, or leaves no time for work.
     pub(super) fn read(
         asked: &PredictQuestion,
         noise: &AskedNoise,
@@ -62,9 +60,6 @@ impl PreparedNoise {
     }
 
     /// What is predicted from it, with what is known of its error.
-    ///
-    /// # Errors
-    /// As [`Prediction::new`].
     pub(super) fn prediction(&self, question: Question) -> Result<Prediction<'_>, ScaleError> {
         let prediction = Prediction::new(&self.source.noise, question)?.with_draws(&self.source.draws)?;
         Ok(match self.source.summary {

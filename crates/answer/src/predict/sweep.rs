@@ -27,9 +27,6 @@ struct Planned {
 }
 
 /// Predicts each cell, and shows all of them.
-///
-/// # Errors
-/// As for one noise.
 pub(super) fn answer(asked: &PredictQuestion, asker: &mut impl Asker) -> fault::Result<()> {
     let mut forecast = Forecast::default();
     let (noises, planned) = plan(asked, asker, &mut forecast)?;

@@ -93,10 +93,8 @@ impl Task for CheckArgs {
     }
 }
 
-/// Records or reads, and answers.
-///
-/// # Errors
-/// If no limit is given, the recording fails or the run cannot be read, or an output cannot be written.
+/// Records or reads, and answers. Fails if no limit is given, the recording fails or the run cannot be read, or an
+/// output cannot be written.
 fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Exit> {
     if !args.limits.are_given() {
         let text = "a limit is missing: becalm check --max-noise 0.1% --max-detour 100us, or one of the two";

@@ -248,11 +248,8 @@ impl Task for CompareArgs {
     }
 }
 
-/// Reads all runs and prints what changed, or writes its page.
-///
-/// # Errors
-/// If a run cannot be read or does not hold what was asked for, the two have nothing in common, or the output cannot be
-/// written.
+/// Reads all runs and prints what changed, or writes its page. Fails if a run cannot be read or does not hold what was
+/// asked for, the two have nothing in common, or the output cannot be written.
 fn run(args: CompareArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let Some(number) = args.record else { return compare_runs(&args, out) };
     let side = RecordedSide::plan(number.into(), &args.runs, args.output.as_deref(), args.duration)?;

@@ -38,9 +38,6 @@ impl Task for CompletionsArgs {
 }
 
 /// Prints the script.
-///
-/// # Errors
-/// If `out` cannot be written.
 fn run(args: &CompletionsArgs, out: &mut dyn Write) -> Result<Exit> {
     let shell = match args.shell {
         ShellArg::Bash => Shell::Bash,

@@ -55,10 +55,7 @@ impl Task for ConfigArgs {
     }
 }
 
-/// Shows the defaults.
-///
-/// # Errors
-/// If they are wrong, or `out` cannot be written.
+/// Shows the defaults. Fails if they are wrong, or `out` cannot be written.
 fn run(args: &ConfigArgs, out: &mut dyn Write) -> Result<Exit> {
     if matches!(args.command, Some(ConfigCommand::Example)) {
         out.write_all(EXAMPLE.as_bytes())?;

@@ -87,10 +87,7 @@ impl Task for DoctorArgs {
     }
 }
 
-/// Says it.
-///
-/// # Errors
-/// If `out` cannot be written. What cannot be found out is said.
+/// Says it. Fails if `out` cannot be written. What cannot be found out is said.
 fn run(args: &DoctorArgs, out: &mut dyn Write) -> Result<Exit> {
     let root = Path::new("/");
     let discretion = Discretion::for_process();

@@ -71,9 +71,6 @@ fn rate_hz(text: &str) -> Result<f64, String> {
 reading_task!(LawArgs);
 
 /// Prints the law.
-///
-/// # Errors
-/// If the numbers make no sense, or `out` cannot be written.
 fn run(args: &LawArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let question = LawQuestion {
         grains: args.grain.clone(),

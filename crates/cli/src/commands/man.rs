@@ -33,10 +33,7 @@ impl Task for ManArgs {
     }
 }
 
-/// Writes all pages into a folder, or prints one.
-///
-/// # Errors
-/// If there is no such command, or a page cannot be written.
+/// Writes all pages into a folder, or prints one. Fails if there is no such command, or a page cannot be written.
 fn run(args: &ManArgs, out: &mut dyn Write) -> Result<Exit> {
     let mut command = Arguments::command().disable_help_subcommand(true);
     // Gives each command the name of its page.

@@ -228,10 +228,8 @@ fn networks() -> String {
 
 reading_task!(PredictArgs);
 
-/// Asks, and prints the answer.
-///
-/// # Errors
-/// If the noise cannot be read, the question makes no sense or would take too long, or `out` cannot be written.
+/// Asks, and prints the answer. Fails if the noise cannot be read, the question makes no sense or would take too long,
+/// or `out` cannot be written.
 fn run(args: &PredictArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let question = args.question();
     question.check()?;

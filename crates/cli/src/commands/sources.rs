@@ -75,10 +75,8 @@ impl Task for SourcesArgs {
     }
 }
 
-/// Reads the run and prints what was asked for.
-///
-/// # Errors
-/// If the run cannot be read, does not hold what was asked for, or `out` cannot be written.
+/// Reads the run and prints what was asked for. Fails if the run cannot be read, does not hold what was asked for, or
+/// `out` cannot be written.
 fn run(args: &SourcesArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let wanted = match (&args.phases, args.together, args.detour, args.longest) {
         (Some(job), ..) => SourcesWanted::Phases { job: job.clone() },

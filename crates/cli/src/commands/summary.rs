@@ -42,10 +42,8 @@ impl Task for SummaryArgs {
     }
 }
 
-/// Reads the run once, node after node, and writes its summary form. A node that cannot be read is told of and left out.
-///
-/// # Errors
-/// If no node of the run can be read, or all are of work, and if the summary form cannot be written.
+/// Reads the run once, node after node, and writes its summary form. A node that cannot be read is told of and left
+/// out. Fails if no node of the run can be read, or all are of work, and if the summary form cannot be written.
 fn run(args: &SummaryArgs) -> fault::Result<Exit> {
     refuse_existing(&args.output)?;
     let nodes = StoredNodes::open(&args.path)?;

@@ -77,10 +77,7 @@ fn within(command: Command, words: &str, change: &mut dyn FnMut(Command) -> Comm
     }
 }
 
-/// Parses a command line with the defaults below what it says.
-///
-/// # Errors
-/// If either cannot be understood.
+/// Parses a command line with the defaults below what it says. Fails if either cannot be understood.
 pub fn ask(root: &Command, settings: &Settings, words: &[OsString]) -> Result<ArgMatches, Asked> {
     let plain = || root.clone().try_get_matches_from(words);
     if settings.settings.is_empty() {
@@ -98,9 +95,6 @@ pub fn ask(root: &Command, settings: &Settings, words: &[OsString]) -> Result<Ar
 }
 
 /// Finds out whether the values of all defaults can be meant.
-///
-/// # Errors
-/// The first one that cannot.
 pub fn check(root: &Command, settings: &Settings) -> Result<(), SettingsError> {
     for setting in &settings.settings {
         let command = within(root.clone(), &setting.command, &mut |command| with_default(command, setting));

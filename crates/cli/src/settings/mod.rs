@@ -111,11 +111,9 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Reads files and variables. `command` says which options there are.
-    ///
-    /// # Errors
-    /// If a file that was named is not read; if there is no such option, it may be no default, or it is set twice in a file. A file that is
-    /// looked for without being named is passed over if it cannot be read, or root must not trust it, which its [`Place`] says.
+    /// Reads files and variables. `command` says which options there are. Fails if a file that was named is not read;
+    /// if there is no such option, it may be no default, or it is set twice in a file. A file that is looked for
+    /// without being named is passed over if it cannot be read, or root must not trust it, which its [`Place`] says.
     pub fn read(command: &Command) -> Result<Self, SettingsError> {
         let mut read = Self { places: places(), ..Self::default() };
         let mut found = Vec::new();

@@ -39,10 +39,8 @@ pub(super) struct InOrder {
 }
 
 impl InOrder {
-    /// Takes the next one.
-    ///
-    /// # Errors
-    /// If it begins before the end of the one in front of it, or ends later than times can hold.
+    /// Takes the next one. Fails if it begins before the end of the one in front of it, or ends later than times can
+    /// hold.
     pub fn push(&mut self, start: i128, duration: i128) -> Result<(), String> {
         if start < self.last_end {
             let (start, end) = (start as f64 / 1e3, self.last_end as f64 / 1e3);

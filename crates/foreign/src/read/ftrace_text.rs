@@ -18,10 +18,7 @@ use super::{ReadError, Source};
 /// With what the first line of the kernel's own text begins.
 pub(super) const TRACER: &str = "# tracer: ";
 
-/// Begins to read a text.
-///
-/// # Errors
-/// If it is no text.
+/// Begins to read a text. Fails if it is no text.
 pub fn read<'a, 'p>(source: Source<'a>, progress: Progress<'p>) -> Result<KernelText<'a, 'p>, ReadError> {
     KernelText::new(source, line, progress)
 }

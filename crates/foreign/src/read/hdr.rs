@@ -72,10 +72,8 @@ struct Sum {
     observed_ns: i64,
 }
 
-/// Reads a log, whose values have this unit.
-///
-/// # Errors
-/// If a line is not in the format or its histogram is damaged, or of another resolution than those before of its tag; and if they come to more than is kept.
+/// Reads a log, whose values have this unit. Fails if a line is not in the format or its histogram is damaged, or of
+/// another resolution than those before of its tag; and if they come to more than is kept.
 pub fn read(source: Source<'_>, unit: TimeUnit, progress: Progress<'_>) -> Result<DistributionDoc, ReadError> {
     let mut lines = Lines::new(text(source.bytes)?, progress);
     let mut found = DistributionDoc::new("HdrHistogram", Quantity::Unknown);

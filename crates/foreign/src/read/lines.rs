@@ -61,10 +61,7 @@ impl<'a, 'p> Lines<'a, 'p> {
         ReadError::second_report(self.line)
     }
 
-    /// Leaves out the line that was given last.
-    ///
-    /// # Errors
-    /// If a report of another program starts with it.
+    /// Leaves out the line that was given last. Fails if a report of another program starts with it.
     pub fn leave_out(&mut self) -> Result<(), ReadError> {
         if format_from_line(self.content).is_some() {
             return Err(self.second_report());

@@ -83,10 +83,7 @@ pub struct FileFacts {
     pub rate_hz: Option<f64>,
 }
 
-/// Reads a list of detours.
-///
-/// # Errors
-/// If the file is not in the format, with the place.
+/// Reads a list of detours. Fails if the file is not in the format, with the place.
 ///
 /// # Panics
 /// For a format of another form.
@@ -104,10 +101,7 @@ pub fn detours(
     }
 }
 
-/// Reads samples of work: a list a loop.
-///
-/// # Errors
-/// If the file is not in the format, with the place.
+/// Reads samples of work: a list a loop. Fails if the file is not in the format, with the place.
 ///
 /// # Panics
 /// For a format of another form.
@@ -126,10 +120,7 @@ pub fn samples(
     }
 }
 
-/// Reads a histogram or statistics.
-///
-/// # Errors
-/// If the file is not in the format, with the place.
+/// Reads a histogram or statistics. Fails if the file is not in the format, with the place.
 ///
 /// # Panics
 /// For a format of another form.

@@ -123,10 +123,7 @@ pub struct Osnoise<'a, 'p> {
     ended: bool,
 }
 
-/// Begins to read a text.
-///
-/// # Errors
-/// If it is no text.
+/// Begins to read a text. Fails if it is no text.
 pub fn read<'a, 'p>(source: Source<'a>, progress: Progress<'p>) -> Result<Osnoise<'a, 'p>, ReadError> {
     Ok(Osnoise { lines: Lines::new(text(source.bytes)?, progress), begun: false, is_tainted: false, ended: false })
 }

@@ -12,10 +12,7 @@ use super::kernel_text::{KernelText, Line, ParsedLine, is_digits, seconds};
 use super::lines::Progress;
 use super::{ReadError, Source};
 
-/// Begins to read a text.
-///
-/// # Errors
-/// If it is no text.
+/// Begins to read a text. Fails if it is no text.
 pub fn read<'a, 'p>(source: Source<'a>, progress: Progress<'p>) -> Result<KernelText<'a, 'p>, ReadError> {
     KernelText::new(source, line, progress)
 }

@@ -29,10 +29,7 @@ const CLEAR: &str = "\u{1b}c";
 /// The titles of the columns that both tables have.
 const TABLE: &str = "CPU Period Runtime Noise % CPU Aval Max Noise Max Single HW NMI";
 
-/// Reads a table or a histogram.
-///
-/// # Errors
-/// If the title lines are missing or a row does not fit them.
+/// Reads a table or a histogram. Fails if the title lines are missing or a row does not fit them.
 pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<DistributionDoc, ReadError> {
     let text = text(source.bytes)?;
     if text.lines().any(|line| HISTOGRAMS.contains(&line.trim())) {

@@ -45,9 +45,6 @@ impl AttributedDetour<'_> {
 /// in another order among the CPUs than its detours.
 ///
 /// In memory are 65,536 rows of each table, what one detour holds, and 65,536 names or those of one detour.
-///
-/// # Errors
-/// If a file cannot be read, and what `show` returns.
 pub fn attributed_detours<E: From<BundleError>>(
     bundle: &Bundle,
     doc: &NodeDoc,

@@ -51,9 +51,6 @@ impl Stack {
 /// What the sources took on the CPUs of a recording, without becalm's own time, in the order of CPUs and names.
 ///
 /// In memory are 65,536 rows, an entry for each part of a source of each CPU, and one for each detour with time of becalm.
-///
-/// # Errors
-/// If a file cannot be read.
 pub fn stacks(bundle: &Bundle, doc: &NodeDoc) -> Result<Vec<Stack>, SummaryError> {
     let mut sums = Sums::new(doc);
     if doc.rung == Rung::Tracepoints {

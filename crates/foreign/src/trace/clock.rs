@@ -68,10 +68,7 @@ impl Axis {
         Self { origin, last: -1, newest: i128::MIN, backwards: 0 }
     }
 
-    /// The instant of a stamp.
-    ///
-    /// # Errors
-    /// If it is more than a man's life after the first.
+    /// The instant of a stamp. Fails if it is more than a man's life after the first.
     pub fn place(&mut self, nanos: i128, offset: usize) -> Result<Nanos, ReadError> {
         let mut at = nanos - self.origin;
         self.backwards += u64::from(nanos < self.newest);

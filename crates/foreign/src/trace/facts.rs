@@ -76,10 +76,8 @@ pub(super) fn is_carried(missing: &MissingEvent) -> bool {
     CARRIED.iter().any(|wanted| wanted.unseen == missing.unseen)
 }
 
-/// Opens the trace that a file holds.
-///
-/// # Errors
-/// If the file is damaged or its clock unknown, and if a thread is wanted of a tracer's trace.
+/// Opens the trace that a file holds. Fails if the file is damaged or its clock unknown, and if a thread is wanted of a
+/// tracer's trace.
 pub(super) fn open<'a>(
     format: Format,
     source: Source<'a>,

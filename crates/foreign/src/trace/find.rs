@@ -33,10 +33,8 @@ pub struct FoundDetours<'a> {
     times: ThreadTimes,
 }
 
-/// Reads a trace and plans the search for its detours.
-///
-/// # Errors
-/// If the file is no whole trace, or does not hold what was asked for.
+/// Reads a trace and plans the search for its detours. Fails if the file is no whole trace, or does not hold what was
+/// asked for.
 pub fn find<'a>(
     format: Format,
     source: Source<'a>,
@@ -68,9 +66,6 @@ impl FoundDetours<'_> {
     }
 
     /// Stores the detours. `node` is the document as far as the caller knows it, and is returned complete.
-    ///
-    /// # Errors
-    /// If they cannot be stored.
     pub fn store<S: Store>(mut self, mut node: NodeDoc, into: &mut S) -> Result<NodeDoc, TraceError>
     where
         TraceError: From<S::Error>,

@@ -108,10 +108,7 @@ struct NoiseCpu {
 }
 
 impl NoiseNamer {
-    /// Takes the next line.
-    ///
-    /// # Errors
-    /// If what it tells of ends later than times can be.
+    /// Takes the next line. Fails if what it tells of ends later than times can be.
     pub fn take(&mut self, event: &OsnoiseEvent<'_>, names: &mut Names) -> Result<(), ReadError> {
         let cpu = self.cpus.entry(event.cpu).or_default();
         let began = match event.what {
@@ -143,10 +140,7 @@ impl NoiseNamer {
         Ok(())
     }
 
-    /// The trace.
-    ///
-    /// # Errors
-    /// If there is nothing in it that tells who had a CPU, or the times lie too far apart.
+    /// The trace. Fails if there is nothing in it that tells who had a CPU, or the times lie too far apart.
     pub fn finish(self) -> Result<NoiseTrace, ReadError> {
         let origin = self.first.ok_or_else(|| {
             ReadError::new(

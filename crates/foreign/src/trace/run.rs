@@ -75,10 +75,7 @@ impl Follower {
 }
 
 /// Stores what is found in a trace. `node` is the document of the run without its CPUs, which are entered; the caller completes it and
-/// closes the store.
-///
-/// # Errors
-/// If the trace is damaged, or the run cannot be stored.
+/// closes the store. Fails if the trace is damaged, or the run cannot be stored.
 pub fn store<S: Store>(
     trace: &mut dyn KernelTrace,
     names: &mut Names,

@@ -66,10 +66,7 @@ pub(super) fn survey(
     Ok(parts)
 }
 
-/// Plans the search that was asked for.
-///
-/// # Errors
-/// If the trace does not hold what it takes.
+/// Plans the search that was asked for. Fails if the trace does not hold what it takes.
 pub(super) fn plan(
     request: &TraceRequest<'_>,
     opened: &mut OpenTrace<'_>,

@@ -78,10 +78,8 @@ impl Wholeness {
         self.cpus.iter().filter(|(_, state)| !state.leaves_idle && state.after_idle > 0).map(|(cpu, _)| *cpu).collect()
     }
 
-    /// Refuses a trace in which so many stamps lay before one in front of them, or that lacks events.
-    ///
-    /// # Errors
-    /// If it is not whole.
+    /// Refuses a trace in which so many stamps lay before one in front of them, or that lacks events. Fails if it is
+    /// not whole.
     pub fn check(&self, backwards: u64) -> Result<(), ReadError> {
         let &Self { events, switches, irqs, entries, exits, .. } = self;
         let repeated = entries + exits;

@@ -31,9 +31,6 @@ pub struct ChromeTrace<W> {
 
 impl<W: Write> ChromeTrace<W> {
     /// Begins the trace of these nodes.
-    ///
-    /// # Errors
-    /// If `out` cannot be written.
     pub fn begin(mut out: W, nodes: &[NodeDoc]) -> io::Result<Self> {
         let base = nodes.iter().filter_map(|doc| doc.origin).map(|origin| origin.as_nanosecond()).min().unwrap_or(0);
         let about: Vec<_> = nodes.iter().enumerate().map(|(at, doc)| about(at + 1, doc, base)).collect();
@@ -45,9 +42,6 @@ impl<W: Write> ChromeTrace<W> {
     }
 
     /// Begins a node. Its detours come after that.
-    ///
-    /// # Errors
-    /// If `out` cannot be written.
     pub fn node(&mut self, doc: &NodeDoc) -> io::Result<()> {
         let offset = offset(doc, self.base);
         self.node = (self.node.0 + 1, offset);
@@ -66,9 +60,6 @@ impl<W: Write> ChromeTrace<W> {
     }
 
     /// Adds a detour with its activities.
-    ///
-    /// # Errors
-    /// If `out` cannot be written.
     pub fn detour(&mut self, number: u64, detour: &Detour, activities: &[Activity], labels: &Labels) -> io::Result<()> {
         let tid = detour.cpu.get() + 1;
         let event = |name: &str, category: &str, args: String| {
@@ -110,9 +101,6 @@ impl<W: Write> ChromeTrace<W> {
     }
 
     /// Ends the trace, and gives back what it was written into.
-    ///
-    /// # Errors
-    /// If `out` cannot be written.
     pub fn end(mut self) -> io::Result<W> {
         writeln!(self.out, "\n]}}")?;
         Ok(self.out)

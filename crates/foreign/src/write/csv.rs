@@ -23,9 +23,6 @@ pub struct CsvTable<W: Write> {
 
 impl<W: Write> CsvTable<W> {
     /// Begins a table with these columns.
-    ///
-    /// # Errors
-    /// If `out` cannot be written.
     pub fn begin(out: W, names: &[&str]) -> io::Result<Self> {
         let mut out = WriterBuilder::new().terminator(Terminator::Any(b'\n')).from_writer(out);
         out.write_record(names).map_err(io::Error::from)?;
@@ -33,9 +30,6 @@ impl<W: Write> CsvTable<W> {
     }
 
     /// Adds a row: its values in the order of the names. In texts, control characters are replaced.
-    ///
-    /// # Errors
-    /// If `out` cannot be written.
     pub fn row(&mut self, cells: &[Cell<'_>]) -> io::Result<()> {
         for cell in cells {
             let wrote = match cell {
@@ -49,9 +43,6 @@ impl<W: Write> CsvTable<W> {
     }
 
     /// Ends the table.
-    ///
-    /// # Errors
-    /// If `out` cannot be written.
     pub fn end(mut self) -> io::Result<()> {
         self.out.flush()
     }

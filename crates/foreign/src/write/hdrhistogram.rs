@@ -101,9 +101,6 @@ pub struct HistogramLog<W> {
 
 impl<W: Write> HistogramLog<W> {
     /// Begins a log whose times are told since an instant, if that is known.
-    ///
-    /// # Errors
-    /// If `out` cannot be written.
     pub fn begin(mut out: W, base: Option<jiff::Timestamp>) -> io::Result<Self> {
         let base_ms = base.map_or(0, |base| base.as_nanosecond().div_euclid(1_000_000));
         writeln!(out, "#[Histogram log format version 1.3]")?;
@@ -129,9 +126,6 @@ impl<W: Write> HistogramLog<W> {
     }
 
     /// Writes the intervals in the order of their begin, and gives back what the log was written into.
-    ///
-    /// # Errors
-    /// If `out` cannot be written.
     pub fn end(mut self) -> io::Result<W> {
         self.lines.sort_by_key(|(begin, _)| *begin);
         for (_, line) in &self.lines {

@@ -76,9 +76,6 @@ impl<W: Write> PerfettoTrace<W> {
     }
 
     /// Begins a node. Its detours come after that.
-    ///
-    /// # Errors
-    /// If `out` cannot be written.
     pub fn node(&mut self, doc: &NodeDoc) -> io::Result<()> {
         self.sequence += 1;
         self.forget();
@@ -125,9 +122,6 @@ impl<W: Write> PerfettoTrace<W> {
     }
 
     /// Adds a detour with its activities.
-    ///
-    /// # Errors
-    /// If `out` cannot be written.
     pub fn detour(&mut self, number: u64, detour: &Detour, activities: &[Activity], labels: &Labels) -> io::Result<()> {
         if self.names.len() > NAMES {
             self.forget();

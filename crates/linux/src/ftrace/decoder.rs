@@ -77,10 +77,8 @@ impl Decoder {
     }
 
     /// Learns an event of the given system (`irq`, `sched`), and says whether it is one that is decoded. Records of
-    /// events that were never learned are skipped and counted.
-    ///
-    /// # Errors
-    /// A format that lacks a field that its event must have, or holds it in a form that cannot be read.
+    /// events that were never learned are skipped and counted. Fails on a format that lacks a field that its event must
+    /// have, or holds it in a form that cannot be read.
     pub fn learn(&mut self, system: &str, format: &EventFormat) -> Result<bool, EventFormatError> {
         let look = Look(format);
         let Some(plan) = DecodingPlan::new(system, look, &mut self.vectors)? else { return Ok(false) };
@@ -116,10 +114,8 @@ impl Decoder {
     }
 
     /// Decodes one sub-buffer, whole as it was read, and gives its events to the sink in order. Where the kernel lost
-    /// events before the page, a [`RawHappening::Lost`] with the page's own time comes first.
-    ///
-    /// # Errors
-    /// A page that is not as the kernel writes and described it. The events before the fault have been given.
+    /// events before the page, a [`RawHappening::Lost`] with the page's own time comes first. Fails on a page that is
+    /// not as the kernel writes and described it. The events before the fault have been given.
     pub fn page<'a>(&self, page: &'a [u8], sink: &mut impl FnMut(RawEvent<'a>)) -> Result<PageSummary, DecodeError> {
         let page = self.layout.page(page)?;
         let mut summary = PageSummary::default();
@@ -143,10 +139,8 @@ impl Decoder {
         Ok(summary)
     }
 
-    /// Gives the numbers of the events of a sub-buffer, also of those that were never learned.
-    ///
-    /// # Errors
-    /// A page that is not as the kernel writes and described it.
+    /// Gives the numbers of the events of a sub-buffer, also of those that were never learned. Fails on a page that is
+    /// not as the kernel writes and described it.
     pub fn ids(&self, page: &[u8], sink: &mut impl FnMut(u16)) -> Result<(), DecodeError> {
         let Some(common) = self.common else { return Ok(()) };
         for record in self.layout.page(page)?.records() {
@@ -158,10 +152,7 @@ impl Decoder {
     }
 
     /// Decodes one record that came without a page, as perf hands them out: the thread that was current, and what happened; `None` of an event
-    /// that was never learned.
-    ///
-    /// # Errors
-    /// A record that ends before a field of its event.
+    /// that was never learned. Fails on a record that ends before a field of its event.
     pub fn record<'a>(&self, data: &'a [u8]) -> Result<Option<(i32, RawHappening<'a>)>, DecodeError> {
         self.happening(data, 0)
     }

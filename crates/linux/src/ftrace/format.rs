@@ -81,10 +81,8 @@ pub enum EventFormatError {
 }
 
 impl EventFormat {
-    /// Reads the text of a `format` file. `file` names it in errors.
-    ///
-    /// # Errors
-    /// A line that is not as the kernel writes it, or no `name:`, no `ID:` or no field at all.
+    /// Reads the text of a `format` file. `file` names it in errors. Fails on a line that is not as the kernel writes
+    /// it, or no `name:`, no `ID:` or no field at all.
     pub fn parse(file: &str, text: &str) -> Result<Self, EventFormatError> {
         let mut name = None;
         let mut id = None;
@@ -128,11 +126,9 @@ impl EventFormat {
 }
 
 impl HeaderPage {
-    /// Reads the text of `events/header_page`. `file` names it in errors.
-    ///
-    /// # Errors
-    /// A line that is not as the kernel writes it; a missing field; a time stamp that is not 8 bytes long or a commit
-    /// word that is not 4 or 8 bytes long; fields that overlap the data.
+    /// Reads the text of `events/header_page`. `file` names it in errors. Fails on a line that is not as the kernel
+    /// writes it; a missing field; a time stamp that is not 8 bytes long or a commit word that is not 4 or 8 bytes
+    /// long; fields that overlap the data.
     pub fn parse(file: &str, text: &str) -> Result<Self, EventFormatError> {
         let mut fields = Vec::new();
         for (index, content) in text.lines().enumerate() {

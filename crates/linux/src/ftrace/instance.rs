@@ -128,11 +128,8 @@ impl Instance {
     /// given, it removes the instance should this process be killed.
     ///
     /// Creating one allocates the kernel's default buffers for every online CPU (1.4 MB each) for a moment, before they
-    /// are cut to size.
-    ///
-    /// # Errors
-    /// The instance cannot be made or set up; what was made is removed again. That events are missing or cannot be
-    /// enabled is no error, see [`Self::missing`].
+    /// are cut to size. Fails if the instance cannot be made or set up; what was made is removed again. That events are
+    /// missing or cannot be enabled is no error, see [`Self::missing`].
     pub fn create(
         tracefs: &Tracefs,
         proc_root: &Path,
@@ -315,17 +312,11 @@ impl Instance {
     }
 
     /// Begins to record.
-    ///
-    /// # Errors
-    /// `tracing_on` cannot be written.
     pub fn start(&self) -> Result<(), TracefsError> {
         self.turn("1")
     }
 
     /// Stops to record. What was recorded can still be read.
-    ///
-    /// # Errors
-    /// `tracing_on` cannot be written.
     pub fn stop(&self) -> Result<(), TracefsError> {
         self.turn("0")
     }
@@ -361,10 +352,7 @@ impl Instance {
         self.changes.as_ref().map(Changes::noticed).unwrap_or_default()
     }
 
-    /// Opens the buffer of a CPU for reading.
-    ///
-    /// # Errors
-    /// The CPU has none, or it cannot be opened.
+    /// Opens the buffer of a CPU for reading. Fails if the CPU has none, or it cannot be opened.
     pub fn reader(&self, cpu: CpuId) -> Result<PageReader, TracefsError> {
         PageReader::open(&self.folder.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw")), cpu, self.page_size)
     }
@@ -376,19 +364,13 @@ impl Instance {
         self.set("buffer_percent", &percent.to_string()).is_ok()
     }
 
-    /// What the kernel counts about a CPU's buffer.
-    ///
-    /// # Errors
-    /// The CPU has none, or its `stats` cannot be read.
+    /// What the kernel counts about a CPU's buffer. Fails if the CPU has none, or its `stats` cannot be read.
     pub fn stats(&self, cpu: CpuId) -> Result<CpuStats, TracefsError> {
         let path = self.folder.join(format!("per_cpu/cpu{cpu}/stats"));
         CpuStats::parse(&read(&path)?).map_err(|why| TracefsError::Content { path, why })
     }
 
-    /// The size of a CPU's buffer as the kernel made it, in KiB.
-    ///
-    /// # Errors
-    /// The CPU has none, or its size cannot be read.
+    /// The size of a CPU's buffer as the kernel made it, in KiB. Fails if the CPU has none, or its size cannot be read.
     pub fn buffer_kb(&self, cpu: CpuId) -> Result<u32, TracefsError> {
         let path = self.folder.join(format!("per_cpu/cpu{cpu}/buffer_size_kb"));
         let text = read(&path)?;
@@ -397,10 +379,8 @@ impl Instance {
         size.ok_or_else(|| TracefsError::Content { path, why: format!("'{}' is not a size", text.trim()) })
     }
 
-    /// Removes the instance, as the drop does, but says where that failed. All readers must be closed.
-    ///
-    /// # Errors
-    /// A reader is still open after a second, or the kernel's error. The janitor, if there is one, goes on trying when
+    /// Removes the instance, as the drop does, but says where that failed. All readers must be closed. Fails on a
+    /// reader is still open after a second, or the kernel's error. The janitor, if there is one, goes on trying when
     /// this process ends.
     pub fn remove(mut self) -> Result<(), TracefsError> {
         self.take_away()

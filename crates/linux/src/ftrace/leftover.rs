@@ -26,10 +26,7 @@ pub struct InstanceName {
 }
 
 impl InstanceName {
-    /// The name of this process's first instance.
-    ///
-    /// # Errors
-    /// `PROC_ROOT/self/stat` cannot be read.
+    /// The name of this process's first instance. Fails if `PROC_ROOT/self/stat` cannot be read.
     pub fn own(proc_root: &Path) -> Result<Self, TracefsError> {
         let path = proc_root.join("self/stat");
         let stat = fs::read(&path).map_err(|error| TracefsError::io("read", &path, error))?;
@@ -106,9 +103,6 @@ pub struct Leftovers {
 
 /// Removes the instances that becalm made and whose process is gone. Those of live processes, of other pid namespaces
 /// (where a pid says nothing) and of other programs are not touched.
-///
-/// # Errors
-/// The folder `instances` cannot be listed.
 pub fn remove_dead(tracefs: &Tracefs, proc_root: &Path) -> Result<Leftovers, TracefsError> {
     let folder = tracefs.root().join("instances");
     let fail = |error| TracefsError::io("list", &folder, error);

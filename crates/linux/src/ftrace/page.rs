@@ -144,10 +144,8 @@ impl PageLayout {
         self.data_at.saturating_add(length).saturating_add(stored).min(bytes.len())
     }
 
-    /// Reads the header of a page. `bytes` is the whole sub-buffer, of whatever size.
-    ///
-    /// # Errors
-    /// A page shorter than its header, or than what its header announces.
+    /// Reads the header of a page. `bytes` is the whole sub-buffer, of whatever size. Fails on a page shorter than its
+    /// header, or than what its header announces.
     pub fn page<'a>(&self, bytes: &'a [u8]) -> Result<TracePage<'a>, PageError> {
         let short = PageError::NoHeader { length: bytes.len(), header: self.data_at };
         let data = bytes.get(self.data_at..).ok_or(short)?;

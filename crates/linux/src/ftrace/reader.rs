@@ -38,10 +38,8 @@ impl PageReader {
 
     /// Takes the oldest sub-buffer out of the CPU's buffer, into the start of `page`, and gives its length; `None`
     /// where no event waits. Also takes the one that the kernel is still writing to, with what it holds so far; its rest
-    /// comes with a later call.
-    ///
-    /// # Errors
-    /// `page` is shorter than [`Self::page_size`], which would cut the sub-buffer; or the kernel's error.
+    /// comes with a later call. Fails if `page` is shorter than [`Self::page_size`], which would cut the sub-buffer; or
+    /// the kernel's error.
     pub fn read_page(&mut self, page: &mut [u8]) -> io::Result<Option<usize>> {
         let Some(page) = page.get_mut(..self.page_size) else {
             let message = format!("a buffer of {} bytes is too small for a page of {}", page.len(), self.page_size);

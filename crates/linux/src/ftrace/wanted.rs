@@ -177,10 +177,8 @@ pub struct Discovery {
 
 /// Looks for the wanted events below `events` (a tracefs's or an instance's folder of that name), and for those of [`CARRIED`] if
 /// `carried` is set. Events that only other architectures have are used where they are there; where not, they are missed if no
-/// others tell the same.
-///
-/// # Errors
-/// The folder cannot be listed. A missing folder of a system only makes its events missing.
+/// others tell the same. Fails if the folder cannot be listed. A missing folder of a system only makes its events
+/// missing.
 pub fn discover(events: &Path, architecture: &str, carried: bool) -> Result<Discovery, TracefsError> {
     let systems = list(events)?;
     let names_of = |system: &str| {

@@ -290,9 +290,6 @@ impl Counters {
     }
 
     /// Counts from now on.
-    ///
-    /// # Errors
-    /// If the kernel refuses it.
     pub fn start(&mut self) -> Result<(), CountersError> {
         // The kernel can set the counts back, but not their times.
         self.before = self.standing()?;
@@ -300,33 +297,21 @@ impl Counters {
     }
 
     /// Counts from now on, in addition to what was counted before.
-    ///
-    /// # Errors
-    /// If the kernel refuses it.
     pub fn resume(&self) -> Result<(), CountersError> {
         self.groups.iter().try_for_each(|group| group.control("start", ENABLE))
     }
 
     /// What was counted since the counters were opened.
-    ///
-    /// # Errors
-    /// If the kernel refuses it.
     pub fn total(&self) -> Result<Vec<CountedEvent>, CountersError> {
         self.standing()
     }
 
     /// Stops counting.
-    ///
-    /// # Errors
-    /// If the kernel refuses it.
     pub fn stop(&self) -> Result<(), CountersError> {
         self.groups.iter().try_for_each(|group| group.control("stop", DISABLE))
     }
 
     /// What was counted since the last start.
-    ///
-    /// # Errors
-    /// If the kernel refuses it.
     pub fn read(&self) -> Result<Vec<CountedEvent>, CountersError> {
         let mut counts = self.standing()?;
         counts.iter_mut().zip(&self.before).for_each(|(count, before)| *count = count.since(*before));

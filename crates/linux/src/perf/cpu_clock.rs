@@ -80,10 +80,9 @@ impl CpuClock {
     pub const RATE_MAX_HZ: u32 = 100_000;
 
     /// Starts to interrupt a CPU `rate_hz` times a second, besides its own ticks. Rates above
-    /// [`SampleLimits::max_sample_rate_hz`](super::SampleLimits::max_sample_rate_hz) are throttled by the kernel without a word; the caller is to look.
-    ///
-    /// # Errors
-    /// If the rate is none, the CPU is offline, or the caller lacks the privilege.
+    /// [`SampleLimits::max_sample_rate_hz`](super::SampleLimits::max_sample_rate_hz) are throttled by the kernel
+    /// without a word; the caller is to look. Fails if the rate is none, the CPU is offline, or the caller lacks the
+    /// privilege.
     pub fn start(cpu: CpuId, rate_hz: u32) -> Result<Self, PerfError> {
         if !(1..=Self::RATE_MAX_HZ).contains(&rate_hz) {
             return Err(PerfError::Rate { cpu, rate_hz });
@@ -96,19 +95,14 @@ impl CpuClock {
         Ok(clock)
     }
 
-    /// Stops it, and says for how long the CPU's clock ran by it.
-    ///
-    /// # Errors
-    /// If the kernel does not let it be stopped or read.
+    /// Stops it, and says for how long the CPU's clock ran by it. Fails if the kernel does not let it be stopped or
+    /// read.
     pub fn stop(self) -> Result<Nanos, PerfError> {
         self.control("stop", DISABLE)?;
         self.read()
     }
 
     /// How long the CPU's clock has run. A call from another CPU interrupts the measured one.
-    ///
-    /// # Errors
-    /// If the kernel does not let it be read.
     pub fn read(&self) -> Result<Nanos, PerfError> {
         let mut sum = [0; 8];
         rustix::io::read(&self.event, &mut sum).map_err(|error| PerfError::System {

@@ -33,9 +33,6 @@ pub struct Handler {
 
 impl Handler {
     /// Installs it, and lets the signal through in the calling thread.
-    ///
-    /// # Errors
-    /// If the kernel refuses.
     pub fn install() -> Result<Self, ProbeError> {
         let one = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
         let signal = libc::SIGRTMAX() - 8;

@@ -39,9 +39,6 @@ impl CommandLine {
     }
 
     /// Reads `proc/cmdline`.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
     pub fn read(root: &Path) -> Result<Self, FileError> {
         Ok(Self::parse(read(root, "proc/cmdline", "the kernel's command line")?.trim_end_matches('\n')))
     }
@@ -130,11 +127,9 @@ pub struct IsolCpus {
 }
 
 impl IsolCpus {
-    /// From the parameter's value, on a machine that can have `count` CPUs.
-    ///
-    /// # Errors
-    /// If the kernel would ignore the parameter: a flag holds other characters than letters and `_`, or what follows is
-    /// no list of CPUs. A flag that no list follows makes the whole be ignored, too.
+    /// From the parameter's value, on a machine that can have `count` CPUs. Fails if the kernel would ignore the
+    /// parameter: a flag holds other characters than letters and `_`, or what follows is no list of CPUs. A flag that
+    /// no list follows makes the whole be ignored, too.
     pub fn parse(text: &str, count: u32) -> Result<Self, FormatError> {
         let mut it = Self::default();
         let mut rest = text;

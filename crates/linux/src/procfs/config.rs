@@ -32,9 +32,7 @@ impl KernelConfig {
     }
 
     /// Reads the first of the three files that there is; `None` where there is none, as the kernel then does not tell.
-    ///
-    /// # Errors
-    /// If a file exists and cannot be read, or is not what its name says.
+    /// Fails if a file exists and cannot be read, or is not what its name says.
     pub fn read(root: &Path) -> Result<Option<Self>, FileError> {
         let mut names = vec!["/proc/config.gz".to_owned()];
         if let Ok(release) = kernel::release(root) {

@@ -38,10 +38,7 @@ impl CpuInfo {
         }
     }
 
-    /// Reads `proc/cpuinfo`.
-    ///
-    /// # Errors
-    /// If it cannot be read, or is empty.
+    /// Reads `proc/cpuinfo`. Fails if it cannot be read, or is empty.
     pub fn read(root: &Path) -> Result<Self, FileError> {
         parse(root, "proc/cpuinfo", "the processor's model", |text| Ok(Self::parse(text)))
     }

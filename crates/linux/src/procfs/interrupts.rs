@@ -66,10 +66,7 @@ impl InterruptLine {
 }
 
 impl Interrupts {
-    /// From the file's text.
-    ///
-    /// # Errors
-    /// If the header names no CPUs, or no line has a name and a count for each of them.
+    /// From the file's text. Fails if the header names no CPUs, or no line has a name and a count for each of them.
     pub fn parse(text: &str) -> Result<Self, FormatError> {
         let mut text = text.lines();
         let cpus = columns::header(text.next().unwrap_or_default())?;
@@ -82,9 +79,6 @@ impl Interrupts {
     }
 
     /// Reads `proc/interrupts`.
-    ///
-    /// # Errors
-    /// If it cannot be read or understood.
     pub fn read(root: &Path) -> Result<Self, FileError> {
         parse(root, "proc/interrupts", "the counts of interrupts", Self::parse)
     }

@@ -54,20 +54,15 @@ pub enum KallsymsError {
 }
 
 impl Kallsyms {
-    /// From the file's text; `None` if the kernel hides the addresses. An empty text has no symbols.
-    ///
-    /// # Errors
-    /// If no line is an address, a type and a name. Other lines than these are left out.
+    /// From the file's text; `None` if the kernel hides the addresses. An empty text has no symbols. Fails if no line
+    /// is an address, a type and a name. Other lines than these are left out.
     pub fn parse(text: &str) -> Result<Option<Self>, FormatError> {
         let mut builder = Builder::default();
         file::lines(text.lines(), |line| builder.push(line))?;
         Ok(builder.finish())
     }
 
-    /// Reads `proc/kallsyms`.
-    ///
-    /// # Errors
-    /// If it cannot be read or understood, or hides the addresses.
+    /// Reads `proc/kallsyms`. Fails if it cannot be read or understood, or hides the addresses.
     pub fn read(root: &Path) -> Result<Self, KallsymsError> {
         let mut builder = Builder::default();
         let mut first = None;
@@ -83,9 +78,6 @@ impl Kallsyms {
     }
 
     /// Whether the kernel shows addresses to this process, for which the first that is not zero is proof.
-    ///
-    /// # Errors
-    /// If `proc/kallsyms` cannot be read.
     pub fn are_visible(root: &Path) -> Result<bool, FileError> {
         let mut visible = false;
         each_line(root, |line| {

@@ -20,10 +20,7 @@ pub struct Softirqs {
 }
 
 impl Softirqs {
-    /// From the file's text.
-    ///
-    /// # Errors
-    /// If the header names no CPUs, or no line is a name with a count for each of them.
+    /// From the file's text. Fails if the header names no CPUs, or no line is a name with a count for each of them.
     pub fn parse(text: &str) -> Result<Self, FormatError> {
         let mut text = text.lines();
         let cpus = columns::header(text.next().unwrap_or_default())?;
@@ -42,9 +39,6 @@ impl Softirqs {
     }
 
     /// Reads `proc/softirqs`.
-    ///
-    /// # Errors
-    /// If it cannot be read or understood.
     pub fn read(root: &Path) -> Result<Self, FileError> {
         parse(root, "proc/softirqs", "the counts of softirqs", Self::parse)
     }

@@ -82,10 +82,8 @@ cpu_times! {
 impl Stat {
     /// From the file's text and the number of the kernel's clock ticks in a second (`_SC_CLK_TCK`).
     ///
-    /// A line that is not made of numbers is left out, as if the kernel had not written it.
-    ///
-    /// # Errors
-    /// If no line can be understood.
+    /// A line that is not made of numbers is left out, as if the kernel had not written it. Fails if no line can be
+    /// understood.
     pub fn parse(text: &str, ticks_per_second: u64) -> Result<Self, FormatError> {
         let mut stat = Self::default();
         file::lines(text.lines(), |line| {
@@ -119,9 +117,6 @@ impl Stat {
     }
 
     /// Reads `proc/stat`.
-    ///
-    /// # Errors
-    /// If it cannot be read or understood.
     pub fn read(root: &Path) -> Result<Self, FileError> {
         let hz = rustix::param::clock_ticks_per_second();
         parse(root, "proc/stat", WHAT, |text| Self::parse(text, hz))
@@ -147,9 +142,6 @@ pub struct StatFile {
 
 impl StatFile {
     /// Opens it below a root folder.
-    ///
-    /// # Errors
-    /// If it cannot be opened.
     pub fn open(root: &Path) -> Result<Self, FileError> {
         let path = path_below(root, "proc/stat");
         match File::open(&path) {
@@ -159,9 +151,6 @@ impl StatFile {
     }
 
     /// What it says now.
-    ///
-    /// # Errors
-    /// If it cannot be read or understood.
     pub fn read(&mut self) -> Result<Stat, FileError> {
         self.read_text().map_err(|source| FileError::Read { what: WHAT, path: self.path.clone(), source })?;
         Stat::parse(&self.text, rustix::param::clock_ticks_per_second()).map_err(|why| FileError::Format {

@@ -115,9 +115,6 @@ impl Status {
     }
 
     /// Reads `proc/self/status`: of the main thread.
-    ///
-    /// # Errors
-    /// If it cannot be read.
     pub fn read(root: &Path) -> Result<Self, FileError> {
         Ok(Self::parse(&read(root, "proc/self/status", "this process's rights")?))
     }
@@ -125,9 +122,6 @@ impl Status {
 
 /// Whether this process lives in the machine's first user namespace. In any other, its capabilities do not reach the
 /// machine. A kernel without user namespaces has only the first.
-///
-/// # Errors
-/// If the map exists and cannot be read.
 pub(crate) fn in_first_user_namespace(root: &Path) -> Result<bool, FileError> {
     let map = optional(read(root, "proc/self/uid_map", "the user namespace"))?;
     Ok(map.is_none_or(|map| map.split_whitespace().eq(["0", "0", "4294967295"])))

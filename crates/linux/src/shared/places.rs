@@ -87,10 +87,8 @@ impl Places {
         Self(folders.iter().map(|folder| Place::Given((*folder).to_owned(), "")).collect())
     }
 
-    /// Makes a file for this user alone, whose name begins and ends as is given, and has it filled.
-    ///
-    /// # Errors
-    /// If this is possible in none of the places, with the reason for each.
+    /// Makes a file for this user alone, whose name begins and ends as is given, and has it filled. Fails if this is
+    /// possible in none of the places, with the reason for each.
     pub(super) fn make(
         &self,
         need: FilePurpose,

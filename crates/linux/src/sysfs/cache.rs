@@ -31,10 +31,8 @@ pub struct Cache {
 }
 
 /// The caches of a CPU in the kernel's order; none where the kernel does not know them, as in some virtual machines, or
-/// the CPU is offline. An entry without a level or a size that can be understood is left out, since it says nothing to becalm.
-///
-/// # Errors
-/// If what a cache holds cannot be read.
+/// the CPU is offline. An entry without a level or a size that can be understood is left out, since it says nothing to
+/// becalm. Fails if what a cache holds cannot be read.
 pub fn caches(root: &Path, cpu: CpuId) -> Result<Vec<Cache>, FileError> {
     let mut caches = Vec::new();
     // The kernel numbers them without gaps; no processor has nearly as many.

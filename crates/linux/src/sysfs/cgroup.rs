@@ -56,10 +56,8 @@ impl Bandwidth {
 }
 
 impl CgroupLimits {
-    /// Reads the limits of this process. A file that cannot be read costs only the limit that it holds.
-    ///
-    /// # Errors
-    /// If the process's groups or the mounts cannot be read.
+    /// Reads the limits of this process. A file that cannot be read costs only the limit that it holds. Fails if the
+    /// process's groups or the mounts cannot be read.
     pub fn read(root: &Path) -> Result<Self, FileError> {
         // A kernel without control groups has no such file.
         let Some(groups) = optional(memberships(root))? else { return Ok(Self::default()) };

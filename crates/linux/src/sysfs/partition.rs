@@ -33,9 +33,7 @@ impl Partition {
 const DEEPEST: usize = 6;
 
 /// Every partition of the machine but the root, and those that were meant to be one; none where nothing is mounted.
-///
-/// # Errors
-/// If the mounts, a group's folder or one of its files cannot be read.
+/// Fails if the mounts, a group's folder or one of its files cannot be read.
 pub fn partitions(root: &Path) -> Result<Vec<Partition>, FileError> {
     let mut found = Vec::new();
     for mount in optional(mounts(root))?.unwrap_or_default() {

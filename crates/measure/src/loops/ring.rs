@@ -42,17 +42,11 @@ pub struct Ring {
 
 impl Ring {
     /// A ring for this many steps, rounded up to a power of two; 16 bytes each.
-    ///
-    /// # Errors
-    /// If there is not so much memory.
     pub fn new(steps: usize) -> Result<Self, MemoryError> {
         Self::for_node(steps, None)
     }
 
     /// As [`Self::new`], in the memory of a NUMA node.
-    ///
-    /// # Errors
-    /// If there is not so much memory.
     pub fn for_node(steps: usize, node: Option<u32>) -> Result<Self, MemoryError> {
         let steps = steps.max(2).next_power_of_two();
         Ok(Self {

@@ -78,10 +78,8 @@ pub struct CpuSelection {
 }
 
 /// Settles the CPUs. Every one is tried, by pinning a thread to it: the mask that a process inherits lacks the CPUs that
-/// are isolated from the scheduler although it may use them, so only trying tells.
-///
-/// # Errors
-/// If a CPU that was asked for by number cannot be used, or none can.
+/// are isolated from the scheduler although it may use them, so only trying tells. Fails if a CPU that was asked for by
+/// number cannot be used, or none can.
 pub fn select(root: &Path, wanted: Option<&CpuList>) -> Result<CpuSelection, CpuError> {
     let mut online = cpu_list(root, "online");
     if online.is_empty() {

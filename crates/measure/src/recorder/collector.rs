@@ -476,9 +476,7 @@ impl<R: StepRing> Collector<R> {
 
     /// Takes what waits in rings and trace buffers, with pauses where it is much. Returns how many steps were taken since the
     /// last call. `everything` goes on until the trace is empty, which ends only where nothing is recorded any more.
-    ///
-    /// # Errors
-    /// If the kernel's trace cannot be read.
+    /// Fails if the kernel's trace cannot be read.
     pub fn take(&mut self, everything: bool, pauses: &mut Pauses<'_>) -> io::Result<u64> {
         let Unreported { error, steps } = std::mem::take(&mut self.intake.unreported);
         match error {
@@ -501,9 +499,6 @@ impl<R: StepRing> Collector<R> {
 
     /// Decodes what was taken and gives it to the sink, CPU by CPU and in small portions, between which it may pause. What
     /// comes meanwhile is taken, and waits for the next time.
-    ///
-    /// # Errors
-    /// What the sink answers.
     pub fn hand_over<S: Sink>(
         &mut self,
         sink: &mut S,
@@ -574,9 +569,6 @@ impl<R: StepRing> Collector<R> {
     }
 
     /// Lets the sink store the segment, with pauses in which what comes is taken.
-    ///
-    /// # Errors
-    /// What the sink answers.
     pub fn end_segment<S: Sink>(
         &mut self,
         sink: &mut S,

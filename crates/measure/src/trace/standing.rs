@@ -189,9 +189,6 @@ impl StandingTrace {
     }
 
     /// Switches the trace on or off; what was recorded stays in the buffers.
-    ///
-    /// # Errors
-    /// If the kernel refuses.
     pub fn turn(&mut self, is_on: bool) -> Result<(), TracefsError> {
         if is_on {
             self.tracing.instance.start()?;
@@ -222,9 +219,6 @@ impl StandingTrace {
     }
 
     /// Takes what is in the buffers, CPU after CPU, in order of time. What comes meanwhile stays for the next time.
-    ///
-    /// # Errors
-    /// If a buffer cannot be read.
     pub fn drain(&mut self, take: &mut dyn FnMut(usize, &[Event], &mut Names)) -> io::Result<Drained> {
         let mut drained = Drained::default();
         let Some(mut translator) = self.translator.take() else { return Ok(drained) };

@@ -106,10 +106,8 @@ impl Body {
         }
     }
 
-    /// Whether this machine can run it.
-    ///
-    /// # Errors
-    /// If it consists of instructions that becalm does not know on this architecture.
+    /// Whether this machine can run it. Fails if it consists of instructions that becalm does not know on this
+    /// architecture.
     pub const fn check(self) -> Result<(), Unsupported> {
         match self {
             _ if self.is_of_instructions() && !Instructions::SUPPORTED => Err(Unsupported { body: self }),
@@ -192,10 +190,8 @@ enum Memory {
 }
 
 impl Work {
-    /// Prepares a body for a CPU, whose caches are looked up below `root`.
-    ///
-    /// # Errors
-    /// If it consists of instructions that becalm does not know on this architecture.
+    /// Prepares a body for a CPU, whose caches are looked up below `root`. Fails if it consists of instructions that
+    /// becalm does not know on this architecture.
     pub fn new(body: Body, root: &Path, cpu: CpuId) -> Result<Self, Unsupported> {
         body.check()?;
         // A file that cannot be read tells as little as one that is missing.

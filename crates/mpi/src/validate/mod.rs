@@ -114,10 +114,8 @@ fn share(text: &str) -> Result<Option<Share>, String> {
     }
 }
 
-/// Measures and predicts, and on rank 0 prints.
-///
-/// # Errors
-/// If any rank cannot be placed, noise cannot be made at all, or a prediction cannot be had.
+/// Measures and predicts, and on rank 0 prints. Fails if any rank cannot be placed, noise cannot be made at all, or a
+/// prediction cannot be had.
 pub fn run(args: &ValidateArgs, job: &Job, out: &mut dyn Write) -> Result<()> {
     job.agree(args.check(job))?;
     match clock::choose(Path::new("/")).source {

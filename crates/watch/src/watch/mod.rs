@@ -83,10 +83,8 @@ pub struct Surroundings<'a> {
     pub instead_of_sleep: Option<&'a dyn Fn(Nanos) -> bool>,
 }
 
-/// Watches until a signal asks to end.
-///
-/// # Errors
-/// If the folder or the socket cannot be used. A window that fails is counted and said, and watching goes on.
+/// Watches until a signal asks to end. Fails if the folder or the socket cannot be used. A window that fails is counted
+/// and said, and watching goes on.
 pub fn watch(
     session: &Session,
     settings: WatchSettings,

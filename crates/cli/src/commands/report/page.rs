@@ -62,10 +62,8 @@ const STEPS: u64 = 3;
 /// How many of the detours that cost most are named.
 const DETOURS: usize = 10;
 
-/// Reads the run and writes its page.
-///
-/// # Errors
-/// If the run cannot be read or does not hold what was asked for, or the file cannot be written.
+/// Reads the run and writes its page. Fails if the run cannot be read or does not hold what was asked for, or the file
+/// cannot be written.
 pub(super) fn run(args: &RunArgs, ranks: RanksArgs, file: &Path, out: &mut dyn Write) -> fault::Result<Exit> {
     let bundle = args.open()?;
     let selection = args.selection();

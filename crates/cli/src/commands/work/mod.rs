@@ -37,9 +37,6 @@ impl Task for WorkArgs {
 }
 
 /// Works, stores, reports; once for each body, grain, number of copies and rate of added interrupts.
-///
-/// # Errors
-/// If the arguments cannot be meant, or a run fails.
 fn run(args: &WorkArgs, out: &mut dyn Write) -> Result<Exit> {
     let root = Path::new("/");
     let resumed = args.resume.as_deref().map(campaign::Resumed::open).transpose()?;

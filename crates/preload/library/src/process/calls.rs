@@ -83,10 +83,8 @@ pub enum Unfit {
     Refused,
 }
 
-/// Maps a file of 64-bit words, for reading and writing, for as long as the process lives.
-///
-/// # Errors
-/// If the file is not one that only this user can write, if nobody holds it locked, or if it cannot be mapped.
+/// Maps a file of 64-bit words, for reading and writing, for as long as the process lives. Fails if the file is not one
+/// that only this user can write, if nobody holds it locked, or if it cannot be mapped.
 pub fn map_shared(path: &CStr) -> Result<&'static [AtomicU64], Unfit> {
     // SAFETY: the path ends with a zero, and the flags ask for no third argument.
     let fd = unsafe { open(path.as_ptr(), O_RDWR_CLOEXEC) };
