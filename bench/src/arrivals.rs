@@ -103,7 +103,6 @@ struct Simulation<'a> {
 ///
 /// # Panics
 /// If a time does not fit into 64 bits.
-#[must_use]
 pub fn simulate(costs: Costs, rules: Rules, trace: &NoiseTrace, offsets: &[i64], barriers: u64) -> i64 {
     let rounds = u64::from(offsets.len().next_power_of_two().ilog2());
     let mut simulation = Simulation {

@@ -23,7 +23,6 @@ pub struct Cost {
 }
 
 /// The `becalm` that was built with this benchmark, or the one that the variable `BECALM` names.
-#[must_use]
 pub fn becalm() -> PathBuf {
     std::env::var_os("BECALM")
         .map_or_else(|| std::env::current_exe().unwrap_or_default().with_file_name("becalm"), PathBuf::from)

@@ -51,7 +51,6 @@ enum Maker {
 }
 
 /// The bundle of this name.
-#[must_use]
 pub fn valid(name: &str) -> Option<&'static Valid> {
     static ALL: LazyLock<BTreeMap<&str, Valid>> = LazyLock::new(all);
     ALL.get(name)

@@ -12,14 +12,12 @@ use tempfile::TempDir;
 ///
 /// # Panics
 /// If it cannot be made.
-#[must_use]
 pub fn scratch() -> &'static Path {
     static SCRATCH: OnceLock<TempDir> = OnceLock::new();
     SCRATCH.get_or_init(|| tempfile::tempdir().expect("a folder for this process")).path()
 }
 
 /// The place of a file in a folder; nothing for names that would lead out of it or that no file can have.
-#[must_use]
 pub fn place(folder: &Path, name: &str) -> Option<PathBuf> {
     let relative = Path::new(name.trim_start_matches('/'));
     let plain = relative.components().all(|part| matches!(part, Component::Normal(part) if part.len() < 256));
@@ -37,7 +35,6 @@ pub fn write(folder: &Path, name: &str, bytes: &[u8]) {
 }
 
 /// What the file of a JSON value holds: a text as it is, anything else as JSON.
-#[must_use]
 pub fn contents(value: &Value) -> Vec<u8> {
     match value {
         Value::String(text) => text.clone().into_bytes(),
@@ -49,7 +46,6 @@ pub fn contents(value: &Value) -> Vec<u8> {
 ///
 /// # Panics
 /// If it cannot be read.
-#[must_use]
 pub fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];

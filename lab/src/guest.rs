@@ -67,7 +67,6 @@ pub struct Outcome {
 
 impl Outcome {
     /// The path of a file that the scenario left in `/out`. What it printed is in `log`.
-    #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(OUT).join(name)
     }
@@ -81,7 +80,6 @@ impl Outcome {
     }
 
     /// The exit status of the scenario.
-    #[must_use]
     pub const fn status(&self) -> i32 {
         self.status
     }
@@ -97,13 +95,11 @@ impl Outcome {
     }
 
     /// What appeared on the guest's console.
-    #[must_use]
     pub fn console(&self) -> &str {
         &self.console
     }
 
     /// How long the guest took, from power-on to power-off.
-    #[must_use]
     pub const fn wall(&self) -> Duration {
         self.wall
     }

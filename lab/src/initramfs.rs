@@ -27,7 +27,6 @@ pub struct Initramfs {
 
 impl Initramfs {
     /// An archive that holds nothing yet.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }

@@ -51,7 +51,6 @@ pub const SETTINGS: [Setting; 11] = [
 
 impl Setting {
     /// Puts this kernel and these parameters in the place of the scenario's own.
-    #[must_use]
     pub fn apply(&self, scenario: &Scenario) -> Scenario {
         Scenario { flavor: self.flavor, parameters: self.parameters.to_owned(), ..scenario.clone() }
     }
@@ -93,13 +92,11 @@ pub struct Row {
 
 impl Row {
     /// So often in a second.
-    #[must_use]
     pub fn a_second(&self, count: u64) -> f64 {
         if self.seconds > 0.0 { count as f64 / self.seconds } else { 0.0 }
     }
 
     /// So many for each thousand of the timer's interrupts; `None` where there was none.
-    #[must_use]
     pub fn per_1000_ticks(&self, count: u64) -> Option<f64> {
         (self.timer_interrupts > 0).then(|| 1e3 * count as f64 / self.timer_interrupts as f64)
     }
@@ -158,7 +155,6 @@ impl Row {
 }
 
 /// Whether an interrupt is that of a CPU's timer: the tick, another timer, or an unnamed one.
-#[must_use]
 pub fn is_timer(source: &str) -> bool {
     matches!(source, "tick" | "local_timer") || source.starts_with("timer:")
 }
@@ -200,13 +196,11 @@ pub const LIMITS: &str = "Measured in an emulator: counts and their order are th
 
 impl Matrix {
     /// The matrix of these rows.
-    #[must_use]
     pub const fn new(rows: Vec<Row>) -> Self {
         Self { schema: "becalm.kernel-matrix/1", limits: LIMITS, rows }
     }
 
     /// As a table: counts a second, to a thousand ticks, and at 16,384 ranks.
-    #[must_use]
     pub fn table(&self) -> String {
         let mut text = format!(
             "{:<23} {:>5} {:>8} {:>8} {:>9} {:>9} {:>9} | {:>8} {:>8} {:>9} | {:>7} {:>8}\n",

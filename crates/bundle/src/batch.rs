@@ -31,32 +31,27 @@ pub struct DetourBatch {
 
 impl DetourBatch {
     /// The number of detours in the batch, which is that of the rows read at a time or less.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.cpus.len()
     }
 
     /// Whether the batch holds no detour.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.cpus.is_empty()
     }
 
     /// The CPU of each, from 0 to below [`CpuId::LIMIT`](becalm_units::CpuId::LIMIT).
-    #[must_use]
     pub fn cpus(&self) -> &[i32] {
         &self.cpus
     }
 
     /// When each began, in nanoseconds since the run's origin.
-    #[must_use]
     pub fn starts(&self) -> &[i64] {
         &self.starts
     }
 
     /// How long each is, in nanoseconds, at least 0. Start and duration add up without overflow; whether the
     /// durations of many detours do is for the caller to see to.
-    #[must_use]
     pub fn durations(&self) -> &[i64] {
         &self.durations
     }
@@ -65,14 +60,12 @@ impl DetourBatch {
     ///
     /// # Panics
     /// If there is no such row.
-    #[must_use]
     pub fn incomplete(&self, row: usize) -> bool {
         assert!(row < self.len(), "row {row} of {}", self.len());
         self.incomplete.as_ref().is_some_and(|flags| flags[row])
     }
 
     /// The number of the segment that holds them.
-    #[must_use]
     pub const fn segment(&self) -> u32 {
         self.segment
     }
@@ -111,37 +104,31 @@ pub struct SampleBatch {
 
 impl SampleBatch {
     /// The number of samples in the batch, which is that of the rows read at a time or less.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.cpus.len()
     }
 
     /// Whether the batch holds no sample.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.cpus.is_empty()
     }
 
     /// The CPU of each, from 0 to below [`CpuId::LIMIT`](becalm_units::CpuId::LIMIT).
-    #[must_use]
     pub fn cpus(&self) -> &[i32] {
         &self.cpus
     }
 
     /// When each began, in nanoseconds since the run's origin.
-    #[must_use]
     pub fn starts(&self) -> &[i64] {
         &self.starts
     }
 
     /// How long each took, in nanoseconds, at least 0. Start and duration add up without overflow.
-    #[must_use]
     pub fn durations(&self) -> &[i64] {
         &self.durations
     }
 
     /// The iterations done in each, at least 0.
-    #[must_use]
     pub fn work(&self) -> &[i64] {
         &self.work
     }
@@ -150,14 +137,12 @@ impl SampleBatch {
     ///
     /// # Panics
     /// If there is no such row.
-    #[must_use]
     pub fn incomplete(&self, row: usize) -> bool {
         assert!(row < self.len(), "row {row} of {}", self.len());
         self.incomplete.as_ref().is_some_and(|flags| flags[row])
     }
 
     /// The number of the segment that holds them.
-    #[must_use]
     pub const fn segment(&self) -> u32 {
         self.segment
     }
@@ -203,38 +188,32 @@ pub struct ActivityBatch {
 
 impl ActivityBatch {
     /// The number of activities in the batch, which is that of the rows read at a time or less.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.cpus.len()
     }
 
     /// Whether the batch holds no activity.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.cpus.is_empty()
     }
 
     /// The CPU of each, from 0 to below [`CpuId::LIMIT`](becalm_units::CpuId::LIMIT).
-    #[must_use]
     pub fn cpus(&self) -> &[i32] {
         &self.cpus
     }
 
     /// The number of the detour (or sample) of each, counted on its CPU from 0 over the whole run, never falling within
     /// a CPU.
-    #[must_use]
     pub fn detours(&self) -> &[i64] {
         &self.detours
     }
 
     /// When each began, in nanoseconds since the run's origin.
-    #[must_use]
     pub fn starts(&self) -> &[i64] {
         &self.starts
     }
 
     /// The self time of each, in nanoseconds, at least 0.
-    #[must_use]
     pub fn self_times(&self) -> &[i64] {
         &self.self_times
     }
@@ -243,7 +222,6 @@ impl ActivityBatch {
     ///
     /// # Panics
     /// If there is no such row.
-    #[must_use]
     pub fn kind(&self, row: usize) -> Kind {
         self.kind_values[self.kinds.key(row)]
     }
@@ -252,7 +230,6 @@ impl ActivityBatch {
     ///
     /// # Panics
     /// If there is no such row.
-    #[must_use]
     pub fn source(&self, row: usize) -> &str {
         self.sources.name(row)
     }
@@ -261,7 +238,6 @@ impl ActivityBatch {
     ///
     /// # Panics
     /// If there is no such row.
-    #[must_use]
     pub fn detail(&self, row: usize) -> &str {
         self.details.name(row)
     }
@@ -270,13 +246,11 @@ impl ActivityBatch {
     ///
     /// # Panics
     /// If there is no such row.
-    #[must_use]
     pub fn source_key(&self, row: usize) -> usize {
         self.sources.key(row)
     }
 
     /// The sources by key. One may stand there more than once, or be that of no row.
-    #[must_use]
     pub fn source_values(&self) -> Vec<&str> {
         self.sources.values()
     }
@@ -285,19 +259,16 @@ impl ActivityBatch {
     ///
     /// # Panics
     /// If there is no such row.
-    #[must_use]
     pub fn detail_key(&self, row: usize) -> usize {
         self.details.key(row)
     }
 
     /// The details by key. One may stand there more than once, or be that of no row.
-    #[must_use]
     pub fn detail_values(&self) -> Vec<&str> {
         self.details.values()
     }
 
     /// The number of the segment that holds them.
-    #[must_use]
     pub const fn segment(&self) -> u32 {
         self.segment
     }

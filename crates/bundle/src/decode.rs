@@ -221,7 +221,6 @@ thread_local! {
 
 /// Whether this thread is in the Parquet decoder. A panic there is an error of the file, and said as one: a program's panic hook need
 /// not report it.
-#[must_use]
 pub fn is_decoding() -> bool {
     IS_FENCED.get()
 }

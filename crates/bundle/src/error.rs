@@ -176,7 +176,6 @@ impl BundleError {
     }
 
     /// Whether the disk, or the user's share of it, is full.
-    #[must_use]
     pub fn is_full(&self) -> bool {
         matches!(self, Self::Io { cause, .. }
             if matches!(cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))

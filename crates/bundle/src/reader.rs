@@ -36,7 +36,6 @@ pub struct ReadProgress(Arc<AtomicU64>);
 
 impl ReadProgress {
     /// The bytes of all segments that were read to their end; those that were read twice count twice.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -77,31 +76,26 @@ impl Bundle {
     }
 
     /// The folder in which the bundle was found, which may have the suffix that the path asked for had not.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// The documents of the nodes, sorted by name; at least one.
-    #[must_use]
     pub fn nodes(&self) -> &[NodeDoc] {
         &self.nodes
     }
 
     /// How much was read so far.
-    #[must_use]
     pub fn progress(&self) -> ReadProgress {
         self.progress.clone()
     }
 
     /// The bytes of all tables, as far as they can be looked at.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes_of(&DETOURS).saturating_add(self.bytes_of(&ACTIVITIES)).saturating_add(self.bytes_of(&SAMPLES))
     }
 
     /// The bytes of the tables of detours alone.
-    #[must_use]
     pub fn detour_bytes(&self) -> u64 {
         self.bytes_of(&DETOURS)
     }

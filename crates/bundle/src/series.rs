@@ -58,7 +58,6 @@ impl<D> SampledRun<D> {
     ///
     /// # Panics
     /// If the document does not tell of it, which only a bug can cause.
-    #[must_use]
     pub fn rounds(&self, name: &str) -> &[Vec<i64>] {
         self.samples.get(name).expect("every series of the document has samples")
     }

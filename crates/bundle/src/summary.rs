@@ -49,13 +49,11 @@ impl SummaryBundle {
     }
 
     /// The folder in which the bundle was found.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// The documents, sorted by node; at least one.
-    #[must_use]
     pub fn nodes(&self) -> &[DigestDoc] {
         &self.nodes
     }
@@ -107,13 +105,11 @@ impl SummaryWriter {
     }
 
     /// The bundle's folder as it is held open.
-    #[must_use]
     pub fn held(&self) -> Arc<HeldFolder> {
         Arc::clone(&self.held)
     }
 
     /// How many bytes were written, among them those of documents that were replaced since.
-    #[must_use]
     pub const fn bytes_written(&self) -> u64 {
         self.bytes_written
     }
@@ -138,7 +134,6 @@ pub enum StoredNode {
 
 impl StoredNode {
     /// The document of the recording.
-    #[must_use]
     pub fn doc(&self) -> &NodeDoc {
         match self {
             Self::Full(bundle) => &bundle.nodes()[0],
@@ -156,7 +151,6 @@ impl StoredNodes {
     }
 
     /// The folder in which the bundle was found.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -253,19 +253,16 @@ impl BundleWriter {
     }
 
     /// The folder into which the bundle is written.
-    #[must_use]
     pub fn path(&self) -> &Path {
         self.held.path()
     }
 
     /// The bundle's folder as it is held open, by which [`Bundle::open_held`] reads what was written.
-    #[must_use]
     pub fn held(&self) -> Arc<HeldFolder> {
         Arc::clone(&self.held)
     }
 
     /// How many bytes were written, among them those of documents that were replaced since.
-    #[must_use]
     pub const fn bytes_written(&self) -> u64 {
         self.bytes_written
     }

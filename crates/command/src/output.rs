@@ -72,7 +72,6 @@ pub enum Output {
 
 impl Output {
     /// JSON if `json`, else a text that shows all rows if `all`.
-    #[must_use]
     pub const fn new(json: bool, all: bool) -> Self {
         if json { Self::Json } else { Self::Text { all } }
     }

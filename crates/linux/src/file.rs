@@ -40,7 +40,6 @@ becalm_units::fault::faultless!(FileError);
 
 impl FileError {
     /// Whether the file, or the thread or device that it describes, does not exist; see [`is_gone`].
-    #[must_use]
     pub fn is_missing(&self) -> bool {
         match self {
             Self::Read { source, .. } => is_gone(source),
@@ -49,7 +48,6 @@ impl FileError {
     }
 
     /// Whether the kernel refused the reading.
-    #[must_use]
     pub fn is_denied(&self) -> bool {
         matches!(self, Self::Read { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
     }
@@ -71,7 +69,6 @@ impl FormatError {
 }
 
 /// The path of a file below a root folder. The name may be absolute or relative, `/proc/stat` or `proc/stat`.
-#[must_use]
 pub fn path_below(root: &Path, name: impl AsRef<Path>) -> PathBuf {
     let name = name.as_ref();
     root.join(name.strip_prefix("/").unwrap_or(name))
@@ -79,7 +76,6 @@ pub fn path_below(root: &Path, name: impl AsRef<Path>) -> PathBuf {
 
 /// Whether an error says that a file, or the thread or device behind it, is not there (any more): `ENOENT`, `ENOTDIR`,
 /// `ESRCH` (the thread has ended) or `ENODEV` (the device or CPU is gone).
-#[must_use]
 pub fn is_gone(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR | libc::ESRCH | libc::ENODEV))
         || matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)

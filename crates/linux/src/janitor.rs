@@ -123,7 +123,6 @@ impl Janitor {
     }
 
     /// The janitor's process id, by which becalm's own processes are recognized in a recording.
-    #[must_use]
     pub fn pid(&self) -> i32 {
         self.process
     }
@@ -283,7 +282,6 @@ fn left() -> MutexGuard<'static, Vec<Stuck>> {
 
 /// The janitors that this process had and that did not finish in time, because they are stopped or frozen: what they guard may still be
 /// there, until they go on. To be asked last of all.
-#[must_use]
 pub fn unfinished() -> Vec<Stuck> {
     std::mem::take(&mut *left())
 }

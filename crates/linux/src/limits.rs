@@ -37,7 +37,6 @@ pub struct Limit {
 
 /// The limits that becalm may meet: bytes of a stack, of locked memory, of a file and of all memory; descriptors, processes, and the
 /// priority of real-time threads.
-#[must_use]
 pub fn process_limits() -> [Limit; 7] {
     [
         ("stack", Resource::Stack),

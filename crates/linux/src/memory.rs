@@ -78,7 +78,6 @@ impl LockedWords {
     }
 
     /// Whether the memory is locked; where the user's limit forbids it, it is only touched.
-    #[must_use]
     pub const fn is_locked(&self) -> bool {
         self.locked
     }
@@ -148,7 +147,6 @@ pub fn unlock_pages() {
 }
 
 /// The machine's memory, in bytes.
-#[must_use]
 pub fn total_bytes() -> usize {
     // SAFETY: sysconf takes a name and returns a number.
     let (pages, size) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };

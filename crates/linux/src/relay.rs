@@ -93,7 +93,6 @@ impl Drop for Relay {
 }
 
 /// Whether a signal is one by which a program is asked to end.
-#[must_use]
 pub const fn ends(signal: i32) -> bool {
     matches!(signal, libc::SIGHUP | libc::SIGINT | libc::SIGQUIT | libc::SIGTERM)
 }

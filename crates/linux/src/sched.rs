@@ -91,19 +91,16 @@ pub enum Policy {
 
 impl Policy {
     /// Whether the class is a real-time one.
-    #[must_use]
     pub const fn is_realtime(self) -> bool {
         matches!(self, Self::Fifo(_) | Self::RoundRobin(_))
     }
 
     /// The class to ask the kernel for; `None` for [`Self::Other`], with which a thread keeps the class that it inherits.
-    #[must_use]
     pub fn unless_other(self) -> Option<Self> {
         (self != Self::Other).then_some(self)
     }
 
     /// The real-time priority; 0 outside of the real-time classes.
-    #[must_use]
     pub const fn priority(self) -> u8 {
         match self {
             Self::Other | Self::Batch => 0,
@@ -173,7 +170,6 @@ impl FromStr for Policy {
 }
 
 /// The calling thread's number, by which the kernel's trace knows it.
-#[must_use]
 pub fn current_tid() -> i32 {
     rustix::thread::gettid().as_raw_nonzero().get()
 }
@@ -183,7 +179,6 @@ pub fn current_tid() -> i32 {
 /// Through the C library, which takes it from the thread's rseq area or the vDSO and makes no system call on kernels
 /// since 4.18 with a C library of 2022 or later.
 #[inline]
-#[must_use]
 pub fn current_cpu() -> Option<CpuId> {
     // SAFETY: the function takes nothing and only returns a number.
     let cpu = unsafe { libc::sched_getcpu() };
@@ -321,7 +316,6 @@ pub fn try_realtime() -> io::Result<()> {
 }
 
 /// How many page faults of the calling thread had to wait for a disk: swapped-out pages and files read in.
-#[must_use]
 pub fn major_faults() -> u64 {
     // SAFETY: all-zero bytes are a valid rusage.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -343,7 +337,6 @@ pub struct ThreadUsage {
 
 impl ThreadUsage {
     /// Reads the usage of the calling thread since it began.
-    #[must_use]
     pub fn for_current_thread() -> Self {
         // SAFETY: all-zero bytes are a valid rusage.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -357,7 +350,6 @@ impl ThreadUsage {
     }
 
     /// What was added since an earlier account.
-    #[must_use]
     pub const fn since(self, earlier: Self) -> Self {
         Self {
             faults: self.faults - earlier.faults,

@@ -161,7 +161,6 @@ pub fn wait_readable<const N: usize>(fds: [Option<BorrowedFd<'_>>; N], timeout: 
 }
 
 /// Whether a signal's number is that of SIGHUP, which asks a service to read its configuration again.
-#[must_use]
 pub const fn is_hangup(signal: i32) -> bool {
     signal == libc::SIGHUP
 }
@@ -250,7 +249,6 @@ pub fn end_with_parent() -> io::Result<()> {
 }
 
 /// The user and the group whose rights this process has.
-#[must_use]
 pub fn effective_ids() -> (u32, u32) {
     (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw())
 }

@@ -32,7 +32,6 @@ impl SmiCounter {
     }
 
     /// The CPU whose interrupts it counts.
-    #[must_use]
     pub const fn cpu(&self) -> CpuId {
         self.cpu
     }

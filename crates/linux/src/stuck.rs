@@ -49,7 +49,6 @@ pub enum Hold {
 
 impl Stuck {
     /// What a process does at this moment, as far as /proc tells.
-    #[must_use]
     pub fn look(root: &Path, pid: i32) -> Self {
         let stat = TaskStat::read(root, pid).ok().flatten();
         let state = stat.as_ref().map_or('?', |stat| stat.state);

@@ -12,7 +12,6 @@ impl Label {
     pub const EMPTY: Self = Self(0);
 
     /// The position of the string in its table.
-    #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -35,7 +34,6 @@ impl Default for Labels {
 
 impl Labels {
     /// A table that holds the empty string.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
@@ -59,7 +57,6 @@ impl Labels {
     ///
     /// # Panics
     /// On a handle of another, larger table.
-    #[must_use]
     pub fn text(&self, label: Label) -> &str {
         &self.texts[label.index()]
     }
@@ -70,13 +67,11 @@ impl Labels {
     }
 
     /// How many strings, at least 1.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.texts.len()
     }
 
     /// Always false: the empty string is there from the start.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.texts.is_empty()
     }

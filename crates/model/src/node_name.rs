@@ -6,7 +6,6 @@ const LONGEST: usize = 200;
 
 /// The name that a host's files bear: the host's name, with `_` for each character that could not stand in a file's
 /// name or would be taken for syntax by readers of `node=HOST` folders.
-#[must_use]
 pub fn node_name(host: &str) -> String {
     let name: String = host.chars().map(|c| if is_plain(c) { c } else { '_' }).take(LONGEST).collect();
     if name.is_empty() { "localhost".to_owned() } else { name }

@@ -16,7 +16,6 @@ pub use code::{Bearing, Code, bearing_warnings};
 // Before and while a recording is made.
 
 /// The processor's own counter cannot be used, for this reason.
-#[must_use]
 pub fn slow_clock(why: &str) -> Warning {
     Warning::new(
         Code::SlowClock,
@@ -26,7 +25,6 @@ pub fn slow_clock(why: &str) -> Warning {
 }
 
 /// The host's name cannot be read, for this reason.
-#[must_use]
 pub fn no_host_name(why: &str) -> Warning {
     Warning::new(
         Code::NoHostName,
@@ -36,7 +34,6 @@ pub fn no_host_name(why: &str) -> Warning {
 }
 
 /// The counters of the measured CPUs are proven to differ by so much.
-#[must_use]
 pub fn counters_differ(proven: Nanos) -> Warning {
     Warning::new(
         Code::CountersDiffer,
@@ -46,7 +43,6 @@ pub fn counters_differ(proven: Nanos) -> Warning {
 }
 
 /// A counter ran backwards so many times.
-#[must_use]
 pub fn backwards(count: u64) -> Warning {
     Warning::new(
         Code::CounterBackwards,
@@ -56,7 +52,6 @@ pub fn backwards(count: u64) -> Warning {
 }
 
 /// These CPUs are online and were left out, as the process may not use them.
-#[must_use]
 pub fn left_out(list: &CpuList) -> Warning {
     let (it, was) = if list.len() == 1 { ("it", "it was") } else { ("them", "they were") };
     Warning::new(
@@ -67,7 +62,6 @@ pub fn left_out(list: &CpuList) -> Warning {
 }
 
 /// The kernel cannot be traced, for this reason.
-#[must_use]
 pub fn no_tracing(why: &str) -> Warning {
     Warning::new(
         Code::NoTracing,
@@ -77,7 +71,6 @@ pub fn no_tracing(why: &str) -> Warning {
 }
 
 /// What is stored was seen by the kernel's events alone, before a window in which a loop ran.
-#[must_use]
 pub fn no_loop() -> Warning {
     Warning::new(
         Code::NoLoop,
@@ -88,7 +81,6 @@ pub fn no_loop() -> Warning {
 }
 
 /// This kernel lacks these events.
-#[must_use]
 pub fn missing_events(missing: &[String]) -> Warning {
     Warning::new(
         Code::MissingEvents,
@@ -98,13 +90,11 @@ pub fn missing_events(missing: &[String]) -> Warning {
 }
 
 /// The kernel's functions have no names, for this reason; and how to get them.
-#[must_use]
 pub fn no_symbols(why: &str, advice: &str) -> Warning {
     Warning::new(Code::NoSymbols, format!("work items and handlers go by address: {why}"), advice)
 }
 
 /// The loops' memory could not be locked; and how to get the right to.
-#[must_use]
 pub fn not_locked(advice: &str) -> Warning {
     Warning::new(
         Code::MemoryNotLocked,
@@ -114,7 +104,6 @@ pub fn not_locked(advice: &str) -> Warning {
 }
 
 /// Every CPU is measured, so that collecting disturbs the loops.
-#[must_use]
 pub fn no_free_cpu() -> Warning {
     Warning::new(
         Code::NoFreeCpu,
@@ -125,7 +114,6 @@ pub fn no_free_cpu() -> Warning {
 }
 
 /// No guard process could be started, for this reason.
-#[must_use]
 pub fn no_janitor(why: &str) -> Warning {
     Warning::new(
         Code::NoJanitor,
@@ -138,7 +126,6 @@ pub fn no_janitor(why: &str) -> Warning {
 }
 
 /// So many pages of the trace could not be decoded, the first of them on this CPU, for this reason.
-#[must_use]
 pub fn broken_pages(pages: u64, cpu: CpuId, why: &str) -> Warning {
     Warning::new(
         Code::BrokenPages,
@@ -157,13 +144,11 @@ fn failed(what: &str, why: &str, next: &str) -> Warning {
 }
 
 /// A recording of detours failed, for this reason.
-#[must_use]
 pub fn recording_failed(why: &str) -> Warning {
     failed("recording", why, "record again")
 }
 
 /// A run of work failed, for this reason.
-#[must_use]
 pub fn work_failed(why: &str) -> Warning {
     failed("run", why, "resume it")
 }
@@ -171,7 +156,6 @@ pub fn work_failed(why: &str) -> Warning {
 // What a finished recording shows of itself.
 
 /// Another program changed the trace.
-#[must_use]
 pub fn trace_changed(change: &TraceChange) -> Warning {
     let until = change.traced_until_ns.max(Nanos::ZERO);
     Warning::new(
@@ -185,7 +169,6 @@ pub fn trace_changed(change: &TraceChange) -> Warning {
 }
 
 /// A run that is compared, or checked, was traced for a part of its time only.
-#[must_use]
 pub fn trace_changed_in(run: &str, change: &TraceChange) -> Warning {
     Warning::new(
         Code::TraceChanged,
@@ -198,7 +181,6 @@ pub fn trace_changed_in(run: &str, change: &TraceChange) -> Warning {
 }
 
 /// The files of a trace that were changed, the first few by name.
-#[must_use]
 pub fn changed_files(files: &[String]) -> String {
     const NAMED: usize = 3;
     let named = files.iter().take(NAMED).map(|file| printable(file)).collect::<Vec<_>>().join(", ");
@@ -209,7 +191,6 @@ pub fn changed_files(files: &[String]) -> String {
 }
 
 /// So many kernel events were lost, so that the sources of so many detours are incomplete.
-#[must_use]
 pub fn lost_events(lost: u64, incomplete: u64) -> Warning {
     Warning::new(
         Code::LostEvents,
@@ -223,7 +204,6 @@ pub fn lost_events(lost: u64, incomplete: u64) -> Warning {
 }
 
 /// Kernel events were lost in a recording that did not live to say so itself.
-#[must_use]
 pub fn lost_events_untold(lost: u64) -> Warning {
     Warning::new(
         Code::LostEvents,
@@ -236,7 +216,6 @@ pub fn lost_events_untold(lost: u64) -> Warning {
 }
 
 /// Kernel events were lost in so many detours of one of two runs that are compared.
-#[must_use]
 pub fn lost_events_in(run: &str, detours: u64) -> Warning {
     Warning::new(
         Code::LostEvents,
@@ -246,7 +225,6 @@ pub fn lost_events_in(run: &str, detours: u64) -> Warning {
 }
 
 /// The trace of a CPU lacks events without admitting to a loss.
-#[must_use]
 pub fn unmatched_events(cpu: &CpuDoc) -> Warning {
     Warning::new(
         Code::UnmatchedEvents,
@@ -271,7 +249,6 @@ fn missing_switch(cpu: &CpuDoc) -> String {
 }
 
 /// The loop on a CPU ended before the others.
-#[must_use]
 pub fn cut_short(cpu: &CpuDoc) -> Warning {
     Warning::new(
         Code::CutShort,
@@ -281,7 +258,6 @@ pub fn cut_short(cpu: &CpuDoc) -> Warning {
 }
 
 /// The loop on a CPU had only a part of the time that all were to have, as it was late.
-#[must_use]
 pub fn began_late(cpu: &CpuDoc, intended: Nanos) -> Warning {
     Warning::new(
         Code::BeganLate,
@@ -311,7 +287,6 @@ pub struct Untraced<'a> {
 }
 
 /// The trace lacks interrupts that the kernel counted.
-#[must_use]
 pub fn untraced_interrupts(untraced: &Untraced<'_>) -> Warning {
     let Untraced { line, description, cpus: list, counted, found, named } = *untraced;
     let name =
@@ -337,7 +312,6 @@ pub fn untraced_interrupts(untraced: &Untraced<'_>) -> Warning {
 }
 
 /// The trace could not be compared with the kernel's own counts of interrupts or softirqs, for this reason.
-#[must_use]
 pub fn not_compared(what: &str, why: &str) -> Warning {
     Warning::new(
         Code::NotCompared,
@@ -347,7 +321,6 @@ pub fn not_compared(what: &str, why: &str) -> Warning {
 }
 
 /// The steal time of a guest could not be read, for this reason.
-#[must_use]
 pub fn steal_unknown(why: &str) -> Warning {
     Warning::new(
         Code::StealUnknown,
@@ -361,13 +334,11 @@ fn are_not_compared(what: &str) -> String {
 }
 
 /// Whether a warning says that these were not compared: `interrupts` or `softirqs`.
-#[must_use]
 pub fn says_not_compared(warning: &Warning, what: &str) -> bool {
     warning.code.parse() == Ok(Code::NotCompared) && warning.message.starts_with(&are_not_compared(what))
 }
 
 /// There was no room for all short detours of a CPU, so that some were only counted.
-#[must_use]
 pub fn unstored(cpu: &CpuDoc) -> Warning {
     let noise = cpu.noise_ns().get().max(1) as f64;
     let below = cpu.unstored_lengths.iter().map(|class| class.below_ns).max().unwrap_or_default();
@@ -386,7 +357,6 @@ pub fn unstored(cpu: &CpuDoc) -> Warning {
 }
 
 /// Loops ended before the others in a recording that did not live to say so itself.
-#[must_use]
 pub fn cut_short_untold(list: &[CpuId]) -> Warning {
     let loops = plural(list.len() as u64, "loop", "loops");
     let cpus = cpus(&list.iter().copied().collect());
@@ -398,7 +368,6 @@ pub fn cut_short_untold(list: &[CpuId]) -> Warning {
 }
 
 /// The loop on a CPU was disturbed by itself.
-#[must_use]
 pub fn loop_disturbed(cpu: &CpuDoc) -> Warning {
     Warning::new(
         Code::LoopDisturbed,
@@ -413,7 +382,6 @@ pub fn loop_disturbed(cpu: &CpuDoc) -> Warning {
 }
 
 /// The trace of a CPU shows what the loop cannot have missed.
-#[must_use]
 pub fn clocks_disagree(cpu: &CpuDoc) -> Warning {
     Warning::new(
         Code::ClocksDisagree,
@@ -426,7 +394,6 @@ pub fn clocks_disagree(cpu: &CpuDoc) -> Warning {
 }
 
 /// Real-time loops may be kept from their CPU for so long of each period, unless that is lifted.
-#[must_use]
 pub fn rt_throttling(time: Nanos, period: Nanos, lift: &str) -> Warning {
     Warning::new(
         Code::RtThrottling,
@@ -436,7 +403,6 @@ pub fn rt_throttling(time: Nanos, period: Nanos, lift: &str) -> Warning {
 }
 
 /// Threads that wait may take so long of each period from real-time loops, unless that is lifted.
-#[must_use]
 pub fn fair_server(time: Nanos, period: Nanos, lift: &str) -> Warning {
     Warning::new(
         Code::FairServer,
@@ -448,7 +414,6 @@ pub fn fair_server(time: Nanos, period: Nanos, lift: &str) -> Warning {
 }
 
 /// The cache by which a body of work is sized is not known; so many bytes were assumed.
-#[must_use]
 pub fn cache_unknown(body: &str, assumed_bytes: u64) -> Warning {
     let kib = assumed_bytes >> 10;
     Warning::new(
@@ -461,7 +426,6 @@ pub fn cache_unknown(body: &str, assumed_bytes: u64) -> Warning {
 }
 
 /// One iteration of a body of work takes longer than a sample is to take.
-#[must_use]
 pub fn grain_too_short(body: &str, iteration: Nanos, cpu: CpuId, grain: Nanos) -> Warning {
     Warning::new(
         Code::GrainTooShort,
@@ -471,7 +435,6 @@ pub fn grain_too_short(body: &str, iteration: Nanos, cpu: CpuId, grain: Nanos) -
 }
 
 /// Another program measured what was imported.
-#[must_use]
 pub fn imported() -> Warning {
     Warning::new(
         Code::Imported,
@@ -483,7 +446,6 @@ pub fn imported() -> Warning {
 
 /// No loop ran: what took the CPU from a thread was found in the kernel's events. The thread is named as `python3, thread 77`; it had its CPUs
 /// for `had` of `whole`, and waited for them for `waited`.
-#[must_use]
 pub fn thread_of_trace(thread: &str, had: Nanos, waited: Nanos, whole: Nanos) -> Warning {
     Warning::new(
         Code::NoLoop,
@@ -497,7 +459,6 @@ pub fn thread_of_trace(thread: &str, had: Nanos, waited: Nanos, whole: Nanos) ->
 }
 
 /// The thread whose detours were found in a trace went on elsewhere, so many times, after it had waited.
-#[must_use]
 pub fn thread_moved(moved: u64, cpus: &CpuList) -> Warning {
     Warning::new(
         Code::ThreadMoved,
@@ -511,7 +472,6 @@ pub fn thread_moved(moved: u64, cpus: &CpuList) -> Warning {
 }
 
 /// A trace that another program recorded has no events of these kinds of noise.
-#[must_use]
 pub fn not_in_trace(kinds: &[String], are_recorded_told: bool) -> Warning {
     let unknown =
         if are_recorded_told { "" } else { "; the file does not say whether they were recorded and did not happen" };
@@ -526,7 +486,6 @@ pub fn not_in_trace(kinds: &[String], are_recorded_told: bool) -> Warning {
 }
 
 /// A trace has no switch away from the idle tasks of these CPUs.
-#[must_use]
 pub fn idle_not_in_trace(cpus: &CpuList) -> Warning {
     Warning::new(
         Code::MissingEvents,
@@ -540,7 +499,6 @@ pub fn idle_not_in_trace(cpus: &CpuList) -> Warning {
 }
 
 /// Which threads of a trace were taken for programs by their names alone, those with most time first.
-#[must_use]
 pub fn taken_for_programs(programs: &[(String, Nanos)]) -> Warning {
     const SHOWN: usize = 10;
     let shown: Vec<String> =
@@ -561,7 +519,6 @@ pub fn taken_for_programs(programs: &[(String, Nanos)]) -> Warning {
 }
 
 /// A trace that another program recorded lost so many events, in so many gaps that are so long together.
-#[must_use]
 pub fn lost_in_trace(lost: u64, gaps: u64, time: Nanos, incomplete: u64) -> Warning {
     Warning::new(
         Code::LostEvents,
@@ -576,7 +533,6 @@ pub fn lost_in_trace(lost: u64, gaps: u64, time: Nanos, incomplete: u64) -> Warn
 }
 
 /// The kernel counted losses in a trace, of which the trace itself has no mark.
-#[must_use]
 pub fn lost_untold_in_trace(lost: u64) -> Warning {
     Warning::new(
         Code::LostEvents,
@@ -589,7 +545,6 @@ pub fn lost_untold_in_trace(lost: u64) -> Warning {
 }
 
 /// The clock of a trace differs from CPU to CPU.
-#[must_use]
 pub fn clock_of_each_cpu(clock: &str) -> Warning {
     Warning::new(
         Code::ClocksDiffer,
@@ -601,7 +556,6 @@ pub fn clock_of_each_cpu(clock: &str) -> Warning {
 }
 
 /// The stamps of a trace have whole microseconds.
-#[must_use]
 pub fn coarse_stamps() -> Warning {
     Warning::new(
         Code::CoarseStamps,
@@ -611,7 +565,6 @@ pub fn coarse_stamps() -> Warning {
 }
 
 /// The kernel says that the figures of its noise tracer contradict each other.
-#[must_use]
 pub fn tracer_tainted() -> Warning {
     Warning::new(
         Code::TracerTainted,
@@ -621,7 +574,6 @@ pub fn tracer_tainted() -> Warning {
 }
 
 /// In so many periods the kernel's noise tracer counted more than its trace holds: what, how many were counted, and how many of them are there.
-#[must_use]
 pub fn tracer_saw_more(periods: u64, lacking: &[(&str, u64, u64)]) -> Warning {
     let clause =
         |(what, counted, found): &(&str, u64, u64)| format!("{counted} {what}, of which the trace has {found}");
@@ -637,7 +589,6 @@ pub fn tracer_saw_more(periods: u64, lacking: &[(&str, u64, u64)]) -> Warning {
 }
 
 /// The loops of the kernel's noise tracer ran for a part of the time.
-#[must_use]
 pub fn tracer_paused(runtime: Nanos, whole: Nanos) -> Warning {
     Warning::new(
         Code::TracerPaused,
@@ -649,7 +600,6 @@ pub fn tracer_paused(runtime: Nanos, whole: Nanos) -> Warning {
 }
 
 /// So many stamps of a trace lay before the one in front of them.
-#[must_use]
 pub fn stamps_backwards(count: u64) -> Warning {
     Warning::new(
         Code::CounterBackwards,
@@ -666,7 +616,6 @@ pub fn stamps_backwards(count: u64) -> Warning {
 }
 
 /// A trace holds buffers beside the one that was read.
-#[must_use]
 pub fn buffers_left_out(names: &[String]) -> Warning {
     Warning::new(
         Code::BuffersLeftOut,
@@ -676,7 +625,6 @@ pub fn buffers_left_out(names: &[String]) -> Warning {
 }
 
 /// Samples that were imported do not say when they began.
-#[must_use]
 pub fn imported_end_to_end() -> Warning {
     Warning::new(
         Code::ImportedEndToEnd,
@@ -686,7 +634,6 @@ pub fn imported_end_to_end() -> Warning {
 }
 
 /// Statistics that were imported are of the first part of the measurement alone.
-#[must_use]
 pub fn imported_store_full(series: &str, after: Nanos) -> Warning {
     Warning::new(
         Code::ImportedStoreFull,
@@ -698,7 +645,6 @@ pub fn imported_store_full(series: &str, after: Nanos) -> Warning {
 }
 
 /// A file that was imported ends before what its program writes last: `what` is not known.
-#[must_use]
 pub fn imported_cut(what: &str) -> Warning {
     Warning::new(
         Code::ImportedCut,
@@ -708,7 +654,6 @@ pub fn imported_cut(what: &str) -> Warning {
 }
 
 /// Nothing in a file that was imported shows whether all of it is there.
-#[must_use]
 pub fn imported_end_unknown() -> Warning {
     Warning::new(
         Code::ImportedEndUnknown,
@@ -718,7 +663,6 @@ pub fn imported_end_unknown() -> Warning {
 }
 
 /// Lines of a file that was imported were left out.
-#[must_use]
 pub fn imported_lines_left_out(count: u64, first: usize) -> Warning {
     Warning::new(
         Code::ImportedLinesLeftOut,
@@ -731,7 +675,6 @@ pub fn imported_lines_left_out(count: u64, first: usize) -> Warning {
 }
 
 /// A histogram that was imported does not say how wide its buckets are.
-#[must_use]
 pub fn imported_width_unknown(at_most: Option<i64>) -> Warning {
     let known = at_most.map_or_else(
         || "no quantile can be computed".to_owned(),
@@ -745,7 +688,6 @@ pub fn imported_width_unknown(at_most: Option<i64>) -> Warning {
 }
 
 /// The shortest or the longest of these series does not lie within the histogram that was imported.
-#[must_use]
 pub fn imported_rows_missing(series: &[&str]) -> Warning {
     Warning::new(
         Code::ImportedRowsMissing,
@@ -758,7 +700,6 @@ pub fn imported_rows_missing(series: &[&str]) -> Warning {
 }
 
 /// Values that were imported are not all of them measured.
-#[must_use]
 pub fn imported_values_put_in() -> Warning {
     Warning::new(
         Code::ImportedValuesPutIn,
@@ -770,7 +711,6 @@ pub fn imported_values_put_in() -> Warning {
 // What the reader of a run finds.
 
 /// A run that is shown did not end.
-#[must_use]
 pub fn not_ended() -> Warning {
     Warning::new(
         Code::NotEnded,
@@ -781,7 +721,6 @@ pub fn not_ended() -> Warning {
 }
 
 /// A run whose noise is used did not end on this node.
-#[must_use]
 pub fn not_ended_on(node: &str) -> Warning {
     Warning::new(
         Code::NotEnded,
@@ -791,7 +730,6 @@ pub fn not_ended_on(node: &str) -> Warning {
 }
 
 /// The summary form of a recording, of which much cannot be said.
-#[must_use]
 pub fn summary_form() -> Warning {
     Warning::new(
         Code::SummaryForm,
@@ -802,7 +740,6 @@ pub fn summary_form() -> Warning {
 }
 
 /// The summary form was made of a recording in which activities did not add up to detours.
-#[must_use]
 pub fn summary_of_open_books() -> Warning {
     Warning::new(
         Code::BooksOpen,
@@ -812,7 +749,6 @@ pub fn summary_of_open_books() -> Warning {
 }
 
 /// A prediction rests on the delays of a summary form: for `drawn` of the `recorded` time.
-#[must_use]
 pub fn drawn_of_summary(drawn: Nanos, recorded: Nanos) -> Warning {
     let less = if drawn < recorded { format!(", {drawn:.1} of the {recorded:.1} recorded") } else { String::new() };
     Warning::new(
@@ -826,7 +762,6 @@ pub fn drawn_of_summary(drawn: Nanos, recorded: Nanos) -> Warning {
 }
 
 /// The loops began later than they were asked to.
-#[must_use]
 pub fn late_start(late: Nanos) -> Warning {
     Warning::new(
         Code::LateStart,
@@ -836,7 +771,6 @@ pub fn late_start(late: Nanos) -> Warning {
 }
 
 /// The wall clock is not kept right, or not well enough for what it is needed for.
-#[must_use]
 pub fn wall_clock_off(error: Option<Nanos>) -> Warning {
     let known = match error {
         Some(error) => format!("may be off by {error:.1}"),
@@ -850,7 +784,6 @@ pub fn wall_clock_off(error: Option<Nanos>) -> Warning {
 }
 
 /// One of two runs that are compared did not end.
-#[must_use]
 pub fn not_ended_in(run: &str) -> Warning {
     Warning::new(
         Code::NotEnded,
@@ -860,7 +793,6 @@ pub fn not_ended_in(run: &str) -> Warning {
 }
 
 /// The CPUs of a node were not watched for the same time: the longest for `longest`, all together for `common`.
-#[must_use]
 pub fn cut_to_common(node: &str, longest: Nanos, common: Nanos) -> Warning {
     Warning::new(
         Code::CutToCommon,
@@ -873,7 +805,6 @@ pub fn cut_to_common(node: &str, longest: Nanos, common: Nanos) -> Warning {
 }
 
 /// A phase of this grain takes more CPU time than was recorded, from so many ranks on.
-#[must_use]
 pub fn short_recording(ranks: u64, grain: Nanos, recorded: Nanos) -> Warning {
     Warning::new(
         Code::ShortRecording,
@@ -887,7 +818,6 @@ pub fn short_recording(ranks: u64, grain: Nanos, recorded: Nanos) -> Warning {
 }
 
 /// A phase needs more of a formula's noise than was drawn.
-#[must_use]
 pub fn short_formula(ranks: u64, grain: Nanos, drawn: Nanos) -> Warning {
     Warning::new(
         Code::ShortFormula,
@@ -901,7 +831,6 @@ pub fn short_formula(ranks: u64, grain: Nanos, drawn: Nanos) -> Warning {
 }
 
 /// Finding out for a page which sources are to blame would take too much.
-#[must_use]
 pub fn no_blame(run: &Path) -> Warning {
     Warning::new(
         Code::NoBlame,
@@ -911,7 +840,6 @@ pub fn no_blame(run: &Path) -> Warning {
 }
 
 /// The tables hold other detours of a CPU than its loop counted.
-#[must_use]
 pub fn rows_differ(cpu: &CpuDoc, rows: u64, rows_sum: Nanos) -> Warning {
     let CpuDoc { cpu, detours: kept, total_ns: kept_sum, .. } = cpu;
     Warning::new(
@@ -925,7 +853,6 @@ pub fn rows_differ(cpu: &CpuDoc, rows: u64, rows_sum: Nanos) -> Warning {
 }
 
 /// The tables hold detours of CPUs that the document does not list.
-#[must_use]
 pub fn rows_unlisted(list: &CpuList) -> Warning {
     Warning::new(
         Code::RowsUnlisted,
@@ -936,7 +863,6 @@ pub fn rows_unlisted(list: &CpuList) -> Warning {
 
 /// The activities of a detour of a CPU do not add up to its duration; `None` if there is no such detour. Both are in
 /// nanoseconds, since that is what they differ by.
-#[must_use]
 pub fn books_open(cpu: CpuId, detour: u64, duration_ns: Option<i64>, activities_ns: i64) -> Warning {
     let message = match duration_ns {
         Some(ns) => format!(
@@ -954,7 +880,6 @@ pub fn books_open(cpu: CpuId, detour: u64, duration_ns: Option<i64>, activities_
 // What the comparison of two runs, A and B, finds.
 
 /// The CPUs of both runs are not the same.
-#[must_use]
 pub fn cpus_differ(a: &str, b: &str) -> Warning {
     Warning::new(
         Code::CpusDiffer,
@@ -964,7 +889,6 @@ pub fn cpus_differ(a: &str, b: &str) -> Warning {
 }
 
 /// Only one of the runs, `run`, measured these CPUs.
-#[must_use]
 pub fn cpus_left_out_of(run: &str, cpus: &str) -> Warning {
     Warning::new(
         Code::CpusLeftOut,
@@ -974,7 +898,6 @@ pub fn cpus_left_out_of(run: &str, cpus: &str) -> Warning {
 }
 
 /// The runs that are compared have so many CPUs over all nodes.
-#[must_use]
 pub fn cpus_together(cpus: usize) -> Warning {
     Warning::new(
         Code::CpusTogether,
@@ -984,7 +907,6 @@ pub fn cpus_together(cpus: usize) -> Warning {
 }
 
 /// Runs are compared of which at least one is in summary form.
-#[must_use]
 pub fn compared_in_summary_form() -> Warning {
     Warning::new(
         Code::SummaryForm,
@@ -994,13 +916,11 @@ pub fn compared_in_summary_form() -> Warning {
 }
 
 /// Of a run that is compared, a node could not be read.
-#[must_use]
 pub fn node_left_out_of(run: &str, node: &str, why: &str) -> Warning {
     Warning::new(Code::NodeLeftOut, format!("{node} of {run} is left out: {why}"), "record that node again")
 }
 
 /// So many of all detours of a run, which are so many percent of its noise, are shorter than what both runs kept.
-#[must_use]
 pub fn below_common_threshold(run: &str, dropped: u64, all: u64, percent: &str, shortest: Nanos) -> Warning {
     Warning::new(
         Code::BelowCommonThreshold,
@@ -1016,7 +936,6 @@ pub fn below_common_threshold(run: &str, dropped: u64, all: u64, percent: &str, 
 }
 
 /// The shortest steps of both runs are far apart.
-#[must_use]
 pub fn t_min_differs(a: Nanos, b: Nanos) -> Warning {
     Warning::new(
         Code::TMinDiffers,
@@ -1026,7 +945,6 @@ pub fn t_min_differs(a: Nanos, b: Nanos) -> Warning {
 }
 
 /// The loops of both runs ran in different scheduling classes.
-#[must_use]
 pub fn sched_differs(a: &str, b: &str) -> Warning {
     Warning::new(
         Code::SchedDiffers,
@@ -1036,7 +954,6 @@ pub fn sched_differs(a: &str, b: &str) -> Warning {
 }
 
 /// These runs were recorded without sources.
-#[must_use]
 pub fn sources_unknown(runs: &[&str]) -> Warning {
     Warning::new(
         Code::SourcesUnknown,
@@ -1050,7 +967,6 @@ pub fn sources_unknown(runs: &[&str]) -> Warning {
 }
 
 /// Only one of the runs, `run`, could not see these events.
-#[must_use]
 pub fn seen_differently(run: &str, missing: &[String]) -> Warning {
     Warning::new(
         Code::SeenDifferently,

@@ -70,25 +70,21 @@ pub struct DetourStore {
 
 impl DetourStore {
     /// Prepares to write to this path; the bundle is created when the recording begins.
-    #[must_use]
     pub fn new(path: &Path) -> Self {
         Self { path: Some(path.to_owned()), ..Self::unstored() }
     }
 
     /// Prepares to count the detours and to store nothing.
-    #[must_use]
     pub const fn unstored() -> Self {
         Self { path: None, output: None, cpus: Vec::new(), rows: 0 }
     }
 
     /// How many bytes were stored.
-    #[must_use]
     pub fn bytes_written(&self) -> u64 {
         self.output.as_ref().map_or(0, |output| output.writer.bytes_written())
     }
 
     /// The folder that is written into; `None` before the recording begins, and where nothing is stored.
-    #[must_use]
     pub fn held(&self) -> Option<Arc<HeldFolder>> {
         self.output.as_ref().map(|output| output.writer.held())
     }

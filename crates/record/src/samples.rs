@@ -57,13 +57,11 @@ pub struct SampleStore {
 
 impl SampleStore {
     /// Prepares to write to this path; the bundle is created when the run begins.
-    #[must_use]
     pub fn new(path: &Path) -> Self {
         Self { path: path.to_owned(), output: None, resumed: None, offset: Nanos::ZERO, cpus: Vec::new(), rows: 0 }
     }
 
     /// Prepares to write behind what is there of the run with this document.
-    #[must_use]
     pub fn resume(path: &Path, before: NodeDoc) -> Self {
         Self { resumed: Some(before), ..Self::new(path) }
     }
@@ -76,7 +74,6 @@ impl SampleStore {
     }
 
     /// The folder that is written into; `None` before the run begins.
-    #[must_use]
     pub fn held(&self) -> Option<Arc<HeldFolder>> {
         self.output.as_ref().map(|output| output.writer.held())
     }

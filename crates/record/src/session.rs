@@ -46,7 +46,6 @@ impl Session {
     }
 
     /// The signals that end a recording.
-    #[must_use]
     pub const fn signals(&self) -> &StopSignals {
         &self.signals
     }

@@ -12,13 +12,11 @@ pub struct Share(f64);
 
 impl Share {
     /// Creates a share from thousandths; 1,000 and more are all.
-    #[must_use]
     pub const fn from_per_mille(thousandths: u16) -> Self {
         Self(if thousandths < 1_000 { thousandths as f64 / 1_000.0 } else { 1.0 })
     }
 
     /// The share as a plain number between 0 and 1.
-    #[must_use]
     pub const fn ratio(self) -> f64 {
         self.0
     }

@@ -22,7 +22,6 @@ pub struct DetourList {
 
 impl DetourList {
     /// When the last one ends.
-    #[must_use]
     pub fn end(&self) -> Nanos {
         self.detours.last().map_or(Nanos::ZERO, |(start, duration)| *start + *duration)
     }

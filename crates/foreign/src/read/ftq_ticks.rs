@@ -41,7 +41,6 @@ pub enum Part<'a> {
 }
 
 /// What a file of this name holds.
-#[must_use]
 pub fn part(name: &str) -> Part<'_> {
     if let Some(prefix) = name.strip_suffix(TIMES) {
         Part::Times(prefix)

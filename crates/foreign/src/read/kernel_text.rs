@@ -203,7 +203,6 @@ impl<'a, 'p> KernelText<'a, 'p> {
     }
 
     /// Whether all times had microseconds at most, so far.
-    #[must_use]
     pub const fn is_coarse(&self) -> bool {
         self.decimals < 9
     }
@@ -214,7 +213,6 @@ impl<'a, 'p> KernelText<'a, 'p> {
     }
 
     /// What must be known of the text, after all of it.
-    #[must_use]
     pub fn warnings(&self) -> Vec<Warning> {
         self.lines.warnings(End::Unmarked)
     }

@@ -143,13 +143,11 @@ pub(super) fn looks_so(text: &str) -> bool {
 
 impl Osnoise<'_, '_> {
     /// What must be known of the text, after all of it.
-    #[must_use]
     pub fn warnings(&self) -> Vec<Warning> {
         self.lines.warnings(End::Unmarked)
     }
 
     /// Whether the kernel says that its own figures contradict each other, as far as was read.
-    #[must_use]
     pub const fn is_tainted(&self) -> bool {
         self.is_tainted
     }

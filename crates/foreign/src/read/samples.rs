@@ -39,7 +39,6 @@ pub struct SampleRow {
 
 impl SampleList {
     /// When the last one ends.
-    #[must_use]
     pub fn end(&self) -> Nanos {
         self.samples.last().map_or(Nanos::ZERO, |sample| sample.start + sample.duration)
     }

@@ -32,7 +32,6 @@ const NOT_BOOKED: &str = "not attributed";
 
 impl Stack {
     /// Its frames from the outermost on: the node if `with_node`, the CPU, kind and name of the root, the part.
-    #[must_use]
     pub fn frames(&self, with_node: bool) -> Vec<String> {
         let mut frames = Vec::with_capacity(5);
         if with_node {
@@ -73,7 +72,6 @@ pub fn stacks(bundle: &Bundle, doc: &NodeDoc) -> Result<Vec<Stack>, SummaryError
 }
 
 /// The same of a recording in summary form, which knows only the wholes.
-#[must_use]
 pub fn stacks_of_digest(node: &str, cpu: &CpuDigest) -> Vec<Stack> {
     let of_sources = cpu.sources.iter().filter(|source| source.whole_ns > 0).map(|source| Stack {
         node: node.to_owned(),

@@ -25,7 +25,6 @@ pub enum StampClock {
 
 impl StampClock {
     /// The nanoseconds of a stamp, since whatever the clock counts from.
-    #[must_use]
     pub fn nanos(self, stamp: u64) -> i128 {
         match self {
             Self::Nanos => stamp.into(),
@@ -40,7 +39,6 @@ impl StampClock {
     }
 
     /// How many ticks make a second.
-    #[must_use]
     pub fn hz(self) -> f64 {
         match self {
             Self::Nanos => 1e9,

@@ -60,7 +60,6 @@ pub fn find<'a>(
 
 impl FoundDetours<'_> {
     /// The name of the traced host, if the file has it.
-    #[must_use]
     pub fn host(&self) -> Option<&str> {
         self.trace.facts.host.as_deref()
     }

@@ -170,7 +170,6 @@ impl NoiseNamer {
 
 impl TracerFigures {
     /// Of what the tracer counted more than the text holds: what it is, how many were counted, and how many of them are in the text.
-    #[must_use]
     pub fn lacking(&self) -> Vec<(&'static str, u64, u64)> {
         let Self { counted, found, .. } = self;
         let all = [

@@ -106,31 +106,26 @@ impl<'a> PagedTrace<'a> {
     }
 
     /// The events that came and that are read. Which were enabled, the file does not say.
-    #[must_use]
     pub fn events(&self) -> &[EventPath] {
         &self.events
     }
 
     /// How many events came that are not read.
-    #[must_use]
     pub const fn others(&self) -> u64 {
         self.others
     }
 
     /// Whether it names the kernel's functions.
-    #[must_use]
     pub const fn has_symbols(&self) -> bool {
         self.taught.has_symbols
     }
 
     /// The file, without what it said of its events.
-    #[must_use]
     pub const fn file(&self) -> &TraceDat<'a> {
         &self.file
     }
 
     /// The clock at the run's origin, in nanoseconds.
-    #[must_use]
     pub const fn origin(&self) -> i128 {
         self.origin
     }

@@ -35,7 +35,6 @@ impl ThreadTimes {
     }
 
     /// The names of the threads that were taken for programs by their names alone, and their times, the longest first.
-    #[must_use]
     pub fn programs(&self, names: &Names) -> Vec<(String, Nanos)> {
         let mut sums: BTreeMap<String, Nanos> = BTreeMap::new();
         for (pid, time) in &self.times {

@@ -35,7 +35,6 @@ impl CpuSpan {
     }
 
     /// From the first event until the last.
-    #[must_use]
     pub fn length(&self) -> Nanos {
         self.first.map_or(Nanos::ZERO, |first| self.last - first)
     }

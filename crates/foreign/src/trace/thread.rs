@@ -29,7 +29,6 @@ impl Whereabouts {
     }
 
     /// The CPUs on which it was seen, in rising order.
-    #[must_use]
     pub fn cpus(&self) -> Vec<CpuId> {
         let mut cpus: Vec<CpuId> = self.0.iter().map(|(_, cpu)| *cpu).collect();
         cpus.sort_unstable();

@@ -70,7 +70,6 @@ impl Wholeness {
 
     /// The CPUs whose trace lacks every switch away from the idle task. Some kernels leave them out once the CPU was offline, until the next
     /// boot. None where no CPU has such a switch: that is a trace of some threads.
-    #[must_use]
     pub fn without_idle(&self) -> CpuList {
         if !self.cpus.values().any(|state| state.leaves_idle) {
             return CpuList::default();

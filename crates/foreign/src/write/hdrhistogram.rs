@@ -24,7 +24,6 @@ impl Lengths {
     ///
     /// # Panics
     /// With more digits, or none.
-    #[must_use]
     pub fn new(digits: u8) -> Self {
         Self(Histogram::new(digits).expect("1 to 5 digits are allowed"))
     }
@@ -36,7 +35,6 @@ impl Lengths {
     }
 
     /// The histogram in V2 encoding, compressed.
-    #[must_use]
     pub fn encoded(&self) -> Vec<u8> {
         let mut counts = Vec::new();
         let mut zeros = 0_i64;

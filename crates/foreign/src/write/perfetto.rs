@@ -68,7 +68,6 @@ pub struct PerfettoTrace<W> {
 
 impl<W: Write> PerfettoTrace<W> {
     /// Begins a trace.
-    #[must_use]
     pub fn begin(out: W) -> Self {
         let (names, categories) = (HashMap::new(), HashMap::new());
         let (slices, packet) = (Vec::new(), Message::default());
@@ -165,7 +164,6 @@ impl<W: Write> PerfettoTrace<W> {
     }
 
     /// Gives back what the trace was written into: it is complete after each detour.
-    #[must_use]
     pub fn end(self) -> W {
         self.out
     }

@@ -38,7 +38,6 @@ impl<'a> Strings<'a> {
 }
 
 /// The profile of these stacks: events and nanoseconds of each. The node is a frame if there are several.
-#[must_use]
 pub fn encoded(stacks: &[Stack], about: About<'_>) -> Vec<u8> {
     let several = stacks.iter().any(|stack| stack.node != stacks[0].node);
     let mut strings = Strings { list: Vec::new(), places: HashMap::new() };

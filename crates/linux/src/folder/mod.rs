@@ -41,7 +41,6 @@ impl Folder {
 
     /// A path by which this process reaches the folder, and nobody else does: also where it may not search a folder on the way any
     /// more. It holds for as long as this value.
-    #[must_use]
     pub fn own_path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
     }

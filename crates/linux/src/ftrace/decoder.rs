@@ -65,7 +65,6 @@ pub enum DecodeError {
 
 impl Decoder {
     /// A decoder that knows pages but no events yet.
-    #[must_use]
     pub fn new(header: &HeaderPage) -> Self {
         Self {
             layout: PageLayout::new(header),
@@ -97,7 +96,6 @@ impl Decoder {
     }
 
     /// The stem of a vector's events: `local_timer`, `reschedule`. Empty for a name that another decoder gave.
-    #[must_use]
     pub fn vector_name(&self, name: VectorName) -> &str {
         self.vectors.get(usize::from(name.0)).map_or("", String::as_str)
     }
@@ -108,7 +106,6 @@ impl Decoder {
     }
 
     /// How many bytes at the start of a sub-buffer carry something: a page cut to that length decodes as the whole one.
-    #[must_use]
     pub fn used(&self, page: &[u8]) -> usize {
         self.layout.used(page)
     }

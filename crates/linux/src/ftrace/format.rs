@@ -114,7 +114,6 @@ impl EventFormat {
     }
 
     /// The field of that name.
-    #[must_use]
     pub fn field(&self, name: &str) -> Option<&EventField> {
         self.fields.iter().find(|field| field.name == name)
     }

@@ -276,37 +276,31 @@ impl Instance {
     }
 
     /// The instance's name, which is that of its folder.
-    #[must_use]
     pub fn name(&self) -> InstanceName {
         self.name
     }
 
     /// The instance's folder below `instances/`.
-    #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
     /// The size of a sub-buffer, in bytes.
-    #[must_use]
     pub fn page_size(&self) -> usize {
         self.page_size
     }
 
     /// The decoder that has learned the formats of the enabled events.
-    #[must_use]
     pub fn decoder(&self) -> &Decoder {
         &self.decoder
     }
 
     /// The events that are recorded.
-    #[must_use]
     pub fn enabled(&self) -> &[EventPath] {
         &self.enabled
     }
 
     /// The events that should be recorded and are not, each with why and with what stays unseen.
-    #[must_use]
     pub fn missing(&self) -> &[MissingEvent] {
         &self.missing
     }
@@ -341,13 +335,11 @@ impl Instance {
     }
 
     /// The files by which others changed the instance since it was set up; none if it is as it was.
-    #[must_use]
     pub fn changed(&self) -> Vec<String> {
         self.changes.as_ref().map(Changes::found).unwrap_or_default()
     }
 
     /// The same, by the kernel's notices alone, for moments in which reading the files would disturb.
-    #[must_use]
     pub fn noticed_changes(&self) -> Vec<String> {
         self.changes.as_ref().map(Changes::noticed).unwrap_or_default()
     }

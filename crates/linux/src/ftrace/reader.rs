@@ -25,13 +25,11 @@ impl PageReader {
     }
 
     /// The CPU whose buffer is read.
-    #[must_use]
     pub fn cpu(&self) -> CpuId {
         self.cpu
     }
 
     /// The size of a sub-buffer, in bytes: what `read_page` needs room for.
-    #[must_use]
     pub fn page_size(&self) -> usize {
         self.page_size
     }

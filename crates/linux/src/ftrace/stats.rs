@@ -43,7 +43,6 @@ impl CpuStats {
     }
 
     /// All events that were lost, in whatever way.
-    #[must_use]
     pub fn lost(&self) -> u64 {
         self.overrun.saturating_add(self.commit_overrun).saturating_add(self.dropped_events)
     }

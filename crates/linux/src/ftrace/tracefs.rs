@@ -70,13 +70,11 @@ impl Tracefs {
     }
 
     /// The folder that holds `events` and `instances`.
-    #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
     /// Where becalm mounted it; `None` where it was mounted before.
-    #[must_use]
     pub fn mounted_here(&self) -> Option<&Path> {
         self.mounted.as_ref().map(|mounted| mounted.point.as_path())
     }
@@ -95,7 +93,6 @@ impl Tracefs {
 /// Reads lines like `0xffff800082a1b2c0 : "Rescheduling interrupts"`, whose first part is an address.
 ///
 /// Other lines are passed over.
-#[must_use]
 pub fn printk_formats(text: &str) -> BTreeMap<u64, String> {
     let entry = |line: &str| {
         let (address, string) = line.split_once(" : ")?;
@@ -163,7 +160,6 @@ pub(super) fn read(path: &Path) -> Result<String, TracefsError> {
 
 /// The folder of tracefs: a mount of its own, of several the last; else the one that the kernel mounts inside debugfs on first
 /// use; else the folder `tracing` of a mounted debugfs. `None` if neither is mounted.
-#[must_use]
 pub fn mount_point(mounts: &[Mount]) -> Option<PathBuf> {
     candidates(mounts).into_iter().next()
 }

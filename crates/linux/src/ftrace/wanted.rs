@@ -188,7 +188,6 @@ pub fn discover(events: &Path, architecture: &str, carried: bool) -> Result<Disc
 }
 
 /// Looks for the wanted events among those of a trace that another program recorded on a machine of that architecture.
-#[must_use]
 pub fn discover_among(events: &[EventPath], architecture: &str) -> Discovery {
     let names_of = |system: &str| {
         Ok::<_, std::convert::Infallible>(

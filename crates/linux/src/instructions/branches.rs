@@ -14,7 +14,6 @@ pub struct RandomBranches {
 
 impl RandomBranches {
     /// The generator at its beginning.
-    #[must_use]
     pub const fn new() -> Self {
         Self { state: SEED }
     }

@@ -26,7 +26,6 @@ pub struct PointerChain {
 
 impl PointerChain {
     /// A chain through this many bytes, at least two lines. All of it is written, and so touched.
-    #[must_use]
     pub fn new(bytes: u64) -> Self {
         let count = usize::try_from(bytes).unwrap_or(usize::MAX) / LINE_BYTES;
         let order = circle(count.max(2));
@@ -40,7 +39,6 @@ impl PointerChain {
     }
 
     /// The memory that the chain goes through.
-    #[must_use]
     pub const fn bytes(&self) -> u64 {
         (self.lines.len() * LINE_BYTES) as u64
     }

@@ -54,7 +54,6 @@ impl Instructions {
     /// Runs this many passes, and returns the value of the last instruction's register, of floating-point numbers its bits
     /// and of vectors the bits of both lanes, the second one's turned by half; `None` on an architecture without these
     /// loops. `start` is the chain's first operand; of floating-point numbers it is the fraction of one from 1 to 2.
-    #[must_use]
     pub fn run(self, passes: u64, start: u64) -> Option<u64> {
         #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
         return Some(match (self, passes) {
@@ -107,7 +106,6 @@ const fn folded([first, second]: [f64; 2]) -> u64 {
 
 /// Counts from 0 to `iterations` in a volatile variable: each step loads it, adds one, and stores it. Returns the count.
 #[inline(never)]
-#[must_use]
 pub fn volatile_count(iterations: u64) -> u64 {
     let mut count = 0_u64;
     let place = black_box(&raw mut count);

@@ -143,7 +143,6 @@ pub struct CountedEvent {
 impl CountedEvent {
     /// The count over the whole time, scaled up from the part in which it was counted; `None` if it never was although
     /// the thread ran.
-    #[must_use]
     pub fn estimate(&self) -> Option<f64> {
         match (self.enabled.get(), self.running.get()) {
             (enabled, running) if running > 0 && running < enabled => {
@@ -266,7 +265,6 @@ pub struct Counters {
 impl Counters {
     /// Opens these events for the calling thread, in each of these spaces; they stand still until they are started.
     /// Those that cannot be had are [`missing`](Self::missing).
-    #[must_use]
     pub fn for_current_thread(events: &[PerfEvent], spaces: &[Space]) -> Self {
         let mut wanted = events.to_vec();
         wanted.sort_unstable();
@@ -278,13 +276,11 @@ impl Counters {
     }
 
     /// Whether nothing can be counted.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty()
     }
 
     /// Which events are not counted, and why.
-    #[must_use]
     pub fn missing(&self) -> &[UncountedEvent] {
         &self.missing
     }

@@ -93,25 +93,21 @@ impl Processes {
     }
 
     /// What all of them share: the first word that they are handed.
-    #[must_use]
     pub fn common(&self) -> &AtomicU64 {
         &self.memory[0]
     }
 
     /// The words of one of them, by its number from 0.
-    #[must_use]
     pub fn words(&self, number: usize) -> &[AtomicU64] {
         &self.memory[1 + number * self.words..1 + (number + 1) * self.words]
     }
 
     /// How many there are.
-    #[must_use]
     pub const fn len(&self) -> usize {
         self.children.len()
     }
 
     /// Whether there are none.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.children.is_empty()
     }

@@ -84,19 +84,16 @@ impl Pages {
     }
 
     /// The number of pages in the mapping.
-    #[must_use]
     pub const fn count(&self) -> usize {
         self.count
     }
 
     /// The size of a page, in bytes.
-    #[must_use]
     pub const fn page_bytes(&self) -> usize {
         self.page
     }
 
     /// The whole mapping, as words of 8 bytes.
-    #[must_use]
     pub fn words(&self) -> &[AtomicU64] {
         // SAFETY: the range is mapped as long as `self`, aligned to a page, and what the kernel fills it with is zeros.
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.page * self.count / size_of::<AtomicU64>()) }

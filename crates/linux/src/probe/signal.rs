@@ -63,7 +63,6 @@ impl Handler {
     }
 
     /// How often the handler has run in this process.
-    #[must_use]
     pub fn caught(&self) -> u64 {
         CAUGHT.load(Ordering::Relaxed)
     }

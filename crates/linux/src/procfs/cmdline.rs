@@ -22,7 +22,6 @@ pub struct Parameter {
 
 impl CommandLine {
     /// Takes a command line apart. No text is wrong: the kernel takes any.
-    #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut parameters = Vec::new();
         let mut rest = text.trim_start_matches(is_blank);
@@ -52,13 +51,11 @@ impl CommandLine {
     }
 
     /// The last value that a parameter was given, which is the one that most parameters keep.
-    #[must_use]
     pub fn last<'a>(&'a self, name: &'a str) -> Option<&'a str> {
         self.all(name).last()
     }
 
     /// Whether a parameter was given, with or without a value.
-    #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.all(name).next().is_some()
     }

@@ -24,7 +24,6 @@ pub struct KernelConfig {
 
 impl KernelConfig {
     /// Parses the file's text; `path` says where that is from. What is no option is passed over.
-    #[must_use]
     pub fn parse(path: &str, text: &str) -> Self {
         let options = text.lines().filter_map(|line| line.strip_prefix("CONFIG_")?.split_once('='));
         let options = options.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect();
@@ -59,13 +58,11 @@ impl KernelConfig {
     }
 
     /// Whether an option, named without `CONFIG_`, is built in or a module.
-    #[must_use]
     pub fn has(&self, option: &str) -> bool {
         self.value(option).is_some_and(|value| value == "y" || value == "m")
     }
 
     /// The value of an option, named without `CONFIG_`: `y`, `m`, a number or a quoted text.
-    #[must_use]
     pub fn value(&self, option: &str) -> Option<&str> {
         self.options.get(option).map(String::as_str)
     }

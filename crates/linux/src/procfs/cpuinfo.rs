@@ -17,7 +17,6 @@ pub struct CpuInfo {
 
 impl CpuInfo {
     /// Parses the file's text. What it does not tell stays empty: no text is wrong.
-    #[must_use]
     pub fn parse(text: &str) -> Self {
         let field = |name: &str| {
             let fields = text.lines().filter_map(|line| line.split_once(':'));
@@ -44,13 +43,11 @@ impl CpuInfo {
     }
 
     /// Whether the processor has a flag (x86: `nonstop_tsc`) or feature (ARM: `asimd`).
-    #[must_use]
     pub fn has(&self, flag: &str) -> bool {
         self.flags.contains(flag)
     }
 
     /// Whether an x86 processor says that a hypervisor stands below the kernel.
-    #[must_use]
     pub(crate) fn has_hypervisor(&self) -> bool {
         self.has("hypervisor")
     }

@@ -89,7 +89,6 @@ impl Kallsyms {
 
     /// The function that holds an address. Of several at one address it is the first that the kernel lists, the one
     /// that the kernel itself prints.
-    #[must_use]
     pub fn symbol(&self, address: u64) -> Option<Symbol<'_>> {
         let after = self.addresses.partition_point(|start| *start <= address);
         let offset = address - self.addresses[after.checked_sub(1)?];
@@ -99,19 +98,16 @@ impl Kallsyms {
     }
 
     /// How many functions are known by an address of their own.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.addresses.len()
     }
 
     /// Whether no function is known.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.addresses.is_empty()
     }
 
     /// The bytes of memory that the table holds.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.addresses.capacity() * 8 + self.starts.capacity() * 4 + self.names.capacity()
     }

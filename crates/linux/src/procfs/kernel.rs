@@ -32,7 +32,6 @@ pub fn command_line(root: &Path) -> Result<String, FileError> {
 
 /// The value of a parameter of the kernel's command line: `isolcpus` of `isolcpus=2-3`. The last one wins, as in the
 /// kernel; a parameter without value is the empty text.
-#[must_use]
 pub fn parameter<'a>(command_line: &'a str, name: &str) -> Option<&'a str> {
     let words = command_line.split_whitespace().take_while(|word| *word != "--");
     words.filter_map(|word| word.strip_prefix(name)).filter_map(after_name).last()
@@ -53,7 +52,6 @@ pub struct RtThrottling {
 
 impl RtThrottling {
     /// For how long of every period a real-time thread that never sleeps is kept from its CPU, in the worst case.
-    #[must_use]
     pub fn stolen(&self) -> Option<Nanos> {
         let stolen = self.period - self.runtime?;
         (stolen > Nanos::ZERO).then_some(stolen)

@@ -21,7 +21,6 @@ pub struct Mount {
 
 impl Mount {
     /// Whether one of the file system's options has this name.
-    #[must_use]
     pub fn has_option(&self, name: &str) -> bool {
         self.options.split(',').any(|option| option == name)
     }

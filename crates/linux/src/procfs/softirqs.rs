@@ -44,21 +44,18 @@ impl Softirqs {
     }
 
     /// How often a CPU ran a softirq; `None` if the snapshot lacks either.
-    #[must_use]
     pub fn count(&self, name: &str, cpu: CpuId) -> Option<u64> {
         let column = self.cpus.iter().position(|candidate| *candidate == cpu)?;
         self.lines.iter().find(|(candidate, _)| candidate == name)?.1.get(column).copied()
     }
 
     /// Number of softirqs that a CPU ran, of all kinds; 0 if the snapshot lacks it.
-    #[must_use]
     pub fn cpu_count(&self, cpu: CpuId) -> u64 {
         let column = self.cpus.iter().position(|candidate| *candidate == cpu);
         column.map_or(0, |column| self.lines.iter().map(|(_, counts)| counts[column]).fold(0, u64::saturating_add))
     }
 
     /// By how much the counts grew since an earlier snapshot, of the CPUs and softirqs that are in both.
-    #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let then: HashMap<CpuId, usize> = earlier.cpus.iter().enumerate().map(|(column, cpu)| (*cpu, column)).collect();
         let now = self.cpus.iter().enumerate();

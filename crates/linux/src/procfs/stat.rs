@@ -41,14 +41,12 @@ macro_rules! cpu_times {
             }
 
             /// Every field with its name in the kernel's documentation.
-            #[must_use]
             pub fn fields(&self) -> Vec<(&'static str, Nanos)> {
                 vec![$((stringify!($name), self.$name),)+]
             }
 
             /// The growth since an earlier snapshot; zero for fields that went back, as the kernel lets
             /// `idle` and `iowait` do.
-            #[must_use]
             pub fn since(&self, earlier: &Self) -> Self {
                 Self { $($name: (self.$name - earlier.$name).max(Nanos::ZERO),)+ }
             }
@@ -123,7 +121,6 @@ impl Stat {
     }
 
     /// The times of a CPU; `None` if it was offline.
-    #[must_use]
     pub fn cpu(&self, cpu: CpuId) -> Option<&CpuTimes> {
         self.cpus.iter().find(|(candidate, _)| *candidate == cpu).map(|(_, times)| times)
     }

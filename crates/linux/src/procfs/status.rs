@@ -72,7 +72,6 @@ pub enum Capability {
 
 impl Capabilities {
     /// The set of these.
-    #[must_use]
     pub const fn from_list(capabilities: &[Capability]) -> Self {
         let (mut bits, mut at) = (0, 0);
         while at < capabilities.len() {
@@ -89,7 +88,6 @@ impl Capabilities {
     }
 
     /// Whether the set holds the capability.
-    #[must_use]
     pub const fn has(self, capability: Capability) -> bool {
         self.0 >> capability as u8 & 1 == 1
     }
@@ -97,7 +95,6 @@ impl Capabilities {
 
 impl Status {
     /// From the file's text.
-    #[must_use]
     pub fn parse(text: &str) -> Self {
         let field = |name: &str| {
             let found = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));

@@ -84,7 +84,6 @@ pub fn all_threads(root: &Path) -> Result<Vec<(i32, i32)>, FileError> {
 
 /// For how long a thread could have run and had to wait since it began, by `/proc/PID/schedstat`, also of one that has ended and was not
 /// waited for; `None` where it is gone, or the kernel does not count that.
-#[must_use]
 pub fn waited(root: &Path, pid: i32) -> Option<Nanos> {
     let text = fs::read_to_string(path_below(root, format!("proc/{pid}/schedstat"))).ok()?;
     text.split_whitespace().nth(1)?.parse().ok().map(Nanos::new)

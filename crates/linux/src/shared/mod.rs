@@ -36,7 +36,6 @@ impl CodeFile {
     }
 
     /// The path by which other processes open it.
-    #[must_use]
     pub fn path(&self) -> &Path {
         self.0.path()
     }
@@ -84,7 +83,6 @@ impl SharedWords {
     }
 
     /// The path by which other processes open them.
-    #[must_use]
     pub fn path(&self) -> &Path {
         self.file.path()
     }

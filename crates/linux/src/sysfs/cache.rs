@@ -56,7 +56,6 @@ pub fn caches(root: &Path, cpu: CpuId) -> Result<Vec<Cache>, FileError> {
 }
 
 /// The sizes of the caches that hold data, a level each, from the nearest on and each larger than the one before.
-#[must_use]
 pub fn data_levels(caches: &[Cache]) -> Vec<(u32, usize)> {
     let mut levels: Vec<(u32, usize)> = caches
         .iter()
@@ -75,7 +74,6 @@ pub fn data_levels(caches: &[Cache]) -> Vec<(u32, usize)> {
 }
 
 /// The size of the cache of a level that holds data, the largest one if there are several.
-#[must_use]
 pub fn data_bytes(caches: &[Cache], level: u32) -> Option<u64> {
     let holds_data = |cache: &&Cache| cache.level == level && cache.kind != CacheKind::Instruction;
     caches.iter().filter(holds_data).map(|cache| cache.bytes as u64).max()

@@ -58,7 +58,6 @@ fn cpu_list(root: &Path, name: &str) -> Result<CpuList, FileError> {
 }
 
 /// The number of the NUMA node that a CPU belongs to; `None` where the kernel knows no nodes, or does not tell.
-#[must_use]
 pub fn node(root: &Path, cpu: CpuId) -> Option<u32> {
     let entries = std::fs::read_dir(root.join(format!("sys/devices/system/cpu/cpu{cpu}"))).ok()?;
     let number = |name: &str| name.strip_prefix("node")?.parse().ok();
@@ -99,7 +98,6 @@ pub struct FrequencyPolicy {
 
 impl CpuKind {
     /// That of a CPU. What the kernel does not tell is left open, and is then no difference.
-    #[must_use]
     pub fn read(root: &Path, cpu: CpuId) -> Self {
         let file = |name: &str| format!("sys/devices/system/cpu/cpu{cpu}/{name}");
         let sets = CpuSets::read(root).unwrap_or_default();

@@ -64,7 +64,6 @@ pub enum Lockdown {
 
 impl Lockdown {
     /// From the file's text, `none [integrity] confidentiality`. A mode of the future counts as the strictest.
-    #[must_use]
     pub fn parse(text: &str) -> Self {
         match bracketed(text) {
             None | Some("none") => Self::None,

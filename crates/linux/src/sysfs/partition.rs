@@ -23,7 +23,6 @@ pub struct Partition {
 
 impl Partition {
     /// Whether its CPUs are out of load balancing.
-    #[must_use]
     pub fn is_isolated(&self) -> bool {
         self.state == "isolated"
     }

@@ -371,7 +371,6 @@ pub struct HandOver {
 
 impl<R: StepRing> Collector<R> {
     /// A collector of these loops, in the order in which batches number them.
-    #[must_use]
     pub fn new(loops: Vec<(CpuId, Arc<R>)>, axis: TicksToNanos, trace: Option<TraceSide>) -> Self {
         let (trace, readers) = match trace {
             Some(TraceSide { decoder, clock, translator, readers }) => {
@@ -427,7 +426,6 @@ impl<R: StepRing> Collector<R> {
     }
 
     /// Whether the steps of every CPU have been repeated enough at some time; never if they are not watched.
-    #[must_use]
     pub fn repeated_enough(&self) -> bool {
         self.intake.feeds.iter().all(|feed| feed.enough)
     }
@@ -486,13 +484,11 @@ impl<R: StepRing> Collector<R> {
     }
 
     /// The bytes of raw trace and steps that wait to be handed on.
-    #[must_use]
     pub fn backlog(&self) -> usize {
         self.intake.backlog()
     }
 
     /// Whether anchors between the trace's clock and the loops' counter are needed at every hand-over.
-    #[must_use]
     pub fn needs_anchors(&self) -> bool {
         self.trace.as_ref().is_some_and(|trace| trace.clock.needs_anchors())
     }
@@ -593,13 +589,11 @@ impl<R: StepRing> Collector<R> {
     }
 
     /// The decoder of the trace, if there is one.
-    #[must_use]
     pub fn decoder(&self) -> Option<&Decoder> {
         self.trace.as_ref().map(|trace| &trace.decoder)
     }
 
     /// The first page that could not be decoded, and why.
-    #[must_use]
     pub const fn first_broken(&self) -> Option<&(CpuId, DecodeError)> {
         self.first_broken.as_ref()
     }

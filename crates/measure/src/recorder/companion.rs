@@ -52,7 +52,6 @@ impl Companion {
     }
 
     /// A descriptor that becomes readable when it ends, where the kernel has such.
-    #[must_use]
     pub fn end_fd(&self) -> Option<BorrowedFd<'_>> {
         self.ended.as_ref().map(AsFd::as_fd)
     }

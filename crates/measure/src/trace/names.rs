@@ -27,7 +27,6 @@ pub struct Names {
 
 impl Names {
     /// No names yet; threads will be looked up below this root.
-    #[must_use]
     pub fn new(root: &Path) -> Self {
         Self {
             labels: Labels::new(),
@@ -42,7 +41,6 @@ impl Names {
     }
 
     /// Creates an empty set of names for the trace of another machine or another time. All names come from that trace.
-    #[must_use]
     pub fn for_file() -> Self {
         let mut names = Self::new(Path::new("/"));
         // No number means the same here.
@@ -51,7 +49,6 @@ impl Names {
     }
 
     /// The threads that have this name now, in rising order.
-    #[must_use]
     pub fn called(&self, name: &str) -> Vec<Pid> {
         let named = self.comms.iter().filter(|(_, comm)| ***comm == *name.as_bytes());
         let mut pids: Vec<Pid> = named.map(|(pid, _)| *pid).collect();
@@ -60,7 +57,6 @@ impl Names {
     }
 
     /// The name that the kernel's events have of a thread.
-    #[must_use]
     pub fn name_of(&self, pid: Pid) -> Option<String> {
         self.comms.get(&pid).map(|comm| String::from_utf8_lossy(comm).into_owned())
     }
@@ -92,7 +88,6 @@ impl Names {
     }
 
     /// Whether it is known if a thread is the kernel's, beyond what its name suggests.
-    #[must_use]
     pub fn is_told(&self, pid: Pid) -> bool {
         self.kernel.contains_key(&pid)
     }

@@ -103,7 +103,6 @@ pub enum Bearing {
 
 impl Code {
     /// What it does to a verdict.
-    #[must_use]
     pub const fn bearing(self) -> Bearing {
         match self {
             Self::CacheUnknown
@@ -177,13 +176,11 @@ impl Code {
 
 impl Warning {
     /// What it is about; `None` of a code of another program.
-    #[must_use]
     pub fn known(&self) -> Option<Code> {
         self.code.parse().ok()
     }
 
     /// What it does to a verdict. One of another program may limit it in any way, and is shown.
-    #[must_use]
     pub fn bearing(&self) -> Bearing {
         self.known().map_or(Bearing::Shown, Code::bearing)
     }

@@ -14,7 +14,6 @@ pub struct Shared<'a>(&'a [AtomicU64]);
 impl<'a> Shared<'a> {
     /// Memory that the maker of the noise has prepared; `None` if it is of another version, or has less room than its header
     /// and its slots take.
-    #[must_use]
     pub fn new(words: &'a [AtomicU64]) -> Option<Self> {
         let word = |word: usize| words.get(word).map(|word| word.load(Relaxed));
         if word(layout::KIND) != Some(layout::MAGIC) || word(layout::WORDS) != Some(words.len() as u64) {
@@ -25,7 +24,6 @@ impl<'a> Shared<'a> {
     }
 
     /// A word of the header.
-    #[must_use]
     pub fn get(self, word: usize) -> u64 {
         self.0[word].load(Relaxed)
     }
@@ -41,7 +39,6 @@ impl<'a> Shared<'a> {
     }
 
     /// The circle of a number; `None` where there is none with noise.
-    #[must_use]
     pub fn circle(self, number: u64) -> Option<Circle<'a>> {
         if number >= self.get(layout::CIRCLES) {
             return None;
@@ -54,7 +51,6 @@ impl<'a> Shared<'a> {
     }
 
     /// The slot of a number below [`SLOTS`].
-    #[must_use]
     pub fn slot(self, number: usize) -> Option<Slot<'a>> {
         let at = layout::first_slot(self.get(layout::CIRCLES) as usize) + number * SLOT_WORDS;
         let words = self.0.get(at..at + SLOT_WORDS)?.try_into().ok()?;
@@ -67,7 +63,6 @@ impl<'a> Shared<'a> {
     }
 
     /// The slot that is at an address, as [`Slot::address`] gives it; `None` for every other number.
-    #[must_use]
     pub fn slot_at(self, address: usize) -> Option<Slot<'a>> {
         let offset = address.checked_sub(self.slot(0)?.address())?;
         let bytes = SLOT_WORDS * size_of::<u64>();
@@ -84,13 +79,11 @@ pub struct Slot<'a> {
 
 impl Slot<'_> {
     /// The number by which [`Shared::slot`] gives it, below [`SLOTS`].
-    #[must_use]
     pub fn number(self) -> usize {
         self.number
     }
 
     /// Reads the word at this place in the slot.
-    #[must_use]
     pub fn get(self, word: usize) -> u64 {
         self.words[word].load(Relaxed)
     }
@@ -112,13 +105,11 @@ impl Slot<'_> {
     }
 
     /// The number by which [`Shared::slot_at`] finds the slot again in the same process. Not zero.
-    #[must_use]
     pub fn address(self) -> usize {
         self.words.as_ptr().addr()
     }
 
     /// The shortest detour that can be made, in nanoseconds: the time that a signal takes from its thread.
-    #[must_use]
     pub fn shortest(self) -> u64 {
         self.get(layout::ENTRY) + self.get(layout::EXIT)
     }

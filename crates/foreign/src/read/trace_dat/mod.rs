@@ -186,7 +186,6 @@ fn finish(
 
 impl TraceDat<'_> {
     /// How many events the kernel says that it overwrote or dropped.
-    #[must_use]
     pub fn counted_lost(&self) -> u64 {
         let lost = |line: &str| {
             let (name, count) = line.split_once(':')?;
@@ -242,7 +241,6 @@ impl CpuPages<'_> {
     }
 
     /// How many bytes it has in the file.
-    #[must_use]
     pub const fn size(&self) -> usize {
         self.stored.len()
     }
