@@ -91,7 +91,7 @@ impl Outcome {
             fs::remove_dir_all(folder).map_err(LabError::file("remove", folder))?;
         }
         fs::create_dir_all(folder).map_err(LabError::file("create", folder))?;
-        unpack(&self.folder.path().join(DISK), folder).map_err(|why| LabError::NoResult { why, console: String::new() })
+        unpack(&self.folder.path().join(DISK), folder).map_err(|why| LabError::no_result(why, ""))
     }
 
     /// What appeared on the guest's console.
@@ -125,13 +125,12 @@ impl Guest<'_> {
         let console = String::from_utf8_lossy(&console).replace('\r', "");
         let out = folder.path().join(OUT);
         fs::create_dir(&out).map_err(LabError::file("create", &out))?;
-        unpack(&disk, &out)
-            .map_err(|why| LabError::NoResult { why: format!("{why}; {status}"), console: end_of(&console) })?;
+        unpack(&disk, &out).map_err(|why| LabError::no_result(format!("{why}; {status}"), &end_of(&console)))?;
         let mut outcome = Outcome { folder, console, status: 0, wall };
-        outcome.status = outcome.text("status")?.parse().map_err(|_| LabError::NoResult {
-            why: "its status is no number".to_owned(),
-            console: end_of(&outcome.console),
-        })?;
+        outcome.status = outcome
+            .text("status")?
+            .parse()
+            .map_err(|_| LabError::no_result("its status is no number", &end_of(&outcome.console)))?;
         Ok(outcome)
     }
 
@@ -183,7 +182,7 @@ impl Guest<'_> {
             .arg(initramfs)
             .stdin(Stdio::null())
             .spawn()
-            .map_err(|source| LabError::Start { program: "qemu-system-x86_64", package: "qemu-system-x86", source })?;
+            .map_err(LabError::start("qemu-system-x86_64", "qemu-system-x86"))?;
         self.wait(&mut child, console)
     }
 
@@ -212,9 +211,9 @@ impl Guest<'_> {
                 child.wait().map_err(failed())?;
                 let console = end_of(&written());
                 return Err(if taken >= self.limit {
-                    LabError::Hang { limit: self.limit, console }
+                    LabError::Hang(self.limit, console)
                 } else {
-                    LabError::NoBoot { limit: self.boot_limit, console }
+                    LabError::NoBoot(self.boot_limit, console)
                 });
             }
             thread::sleep(Duration::from_millis(20));

@@ -1,7 +1,6 @@
 //! Debian's kernels: fetched as packages, unpacked, kept in a cache folder.
 
 use std::fs::{self, File};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -103,7 +102,7 @@ impl Kernel {
                 }
             }
         }
-        Err(LabError::Package { package: self.folder.display().to_string(), what: what.to_owned() })
+        Err(LabError::lacks(self.folder.display(), what))
     }
 }
 
@@ -117,7 +116,7 @@ fn real_package(package: &str) -> Result<String, LabError> {
         .filter_map(|line| line.trim().strip_prefix("Depends: "))
         .find(|name| name.starts_with("linux-image-"))
         .map(str::to_owned)
-        .ok_or_else(|| LabError::Package { package: package.to_owned(), what: "dependency on a kernel".to_owned() })
+        .ok_or_else(|| LabError::lacks(package, "dependency on a kernel"))
 }
 
 fn download(package: &str, folder: &Path) -> Result<(), LabError> {
@@ -134,13 +133,13 @@ fn unpack(package: &str, folder: &Path) -> Result<(), LabError> {
         .filter_map(Result::ok)
         .map(|entry| entry.path())
         .find(|path| path.extension().is_some_and(|extension| extension == "deb"))
-        .ok_or_else(|| LabError::Package { package: package.to_owned(), what: "archive".to_owned() })?;
+        .ok_or_else(|| LabError::lacks(package, "archive"))?;
     let mut members = Command::new("dpkg-deb")
         .arg("--fsys-tarfile")
         .arg(&archive)
         .stdout(Stdio::piped())
         .spawn()
-        .map_err(|source| LabError::Start { program: "dpkg-deb", package: "dpkg", source })?;
+        .map_err(LabError::start("dpkg-deb", "dpkg"))?;
     let stream = members.stdout.take().expect("standard output was asked for");
     let mut tar = Command::new("tar");
     tar.args(["--extract", "--wildcards", "./boot/vmlinuz-*", "./boot/config-*"])
@@ -191,20 +190,13 @@ fn payload(image: &[u8]) -> Option<(&'static str, &[u8])> {
 /// Runs a program of this machine to its end and returns what it printed.
 pub fn run(command: &mut Command, package: &'static str) -> Result<Vec<u8>, LabError> {
     let described = format!("{command:?}");
-    let output = command.output().map_err(|source| start_error(package, source))?;
+    let output = command.output().map_err(LabError::start(package, package))?;
     if output.status.success() {
         Ok(output.stdout)
     } else {
-        Err(LabError::Program {
-            command: described,
-            status: output.status.to_string(),
-            message: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-        })
+        let message = String::from_utf8_lossy(&output.stderr);
+        Err(LabError::Other(format!("{described} ended with {}: {}", output.status, message.trim())))
     }
-}
-
-fn start_error(package: &'static str, source: io::Error) -> LabError {
-    LabError::Start { program: package, package, source }
 }
 
 #[cfg(test)]

@@ -112,7 +112,7 @@ impl Row {
         let after = outcome.text("after")?;
         let optional = |name: &str| outcome.text(name).unwrap_or_default();
         Self::from_documents(&report, predicted.as_ref()).map_or_else(
-            || Err(LabError::Document { path: bundle.clone() }),
+            || Err(LabError::document(&bundle)),
             |row| {
                 Ok(Self {
                     setting: setting.to_owned(),
@@ -170,12 +170,11 @@ fn config_hz(config: &str) -> Option<u64> {
     config.lines().find_map(|line| line.strip_prefix("CONFIG_HZ=")?.parse().ok())
 }
 
-/// The document that becalm prints for these arguments.
 fn ask(becalm: &Path, arguments: &[&OsStr]) -> Result<Value, LabError> {
     let mut command = Command::new(becalm);
     command.args(arguments).arg("--json");
     let output = run(&mut command, "becalm")?;
-    serde_json::from_slice(&output).map_err(|_| LabError::Document { path: becalm.to_owned() })
+    serde_json::from_slice(&output).map_err(|_| LabError::document(becalm))
 }
 
 /// All rows, and what they are good for.

@@ -64,14 +64,15 @@ impl Scenario {
         let wanted = name.strip_suffix(".sh").unwrap_or(name);
         let mut scenarios = Self::all()?;
         let Some(position) = scenarios.iter().position(|scenario| scenario.name == wanted) else {
-            let names = scenarios.into_iter().map(|scenario| scenario.name).collect();
-            return Err(LabError::NoScenario { name: name.to_owned(), names });
+            let names: Vec<String> = scenarios.into_iter().map(|scenario| scenario.name).collect();
+            let names = names.join(", ");
+            return Err(LabError::Other(format!("there is no scenario '{name}'; choose one of {names}")));
         };
         Ok(scenarios.swap_remove(position))
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self, LabError> {
-        let wrong = |what: String| LabError::Header { path: path.to_owned(), what };
+        let wrong = |what: String| LabError::Other(format!("the scenario {} {what}", path.display()));
         let head = || text.lines().take_while(|line| line.starts_with('#'));
         let summary = head()
             .next()
