@@ -295,10 +295,7 @@ pub struct SourceSlots {
 pub struct SlotSet([u64; SLOTS / 64]);
 
 impl SlotSet {
-    /// Adds the slot at a place.
-    ///
-    /// # Panics
-    /// For a place that no slot can have.
+    /// Adds the slot at a place. Panics for a place that no slot can have.
     pub const fn set(&mut self, slot: usize) {
         self.0[slot / 64] |= 1 << (slot % 64);
     }

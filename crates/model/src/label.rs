@@ -38,10 +38,7 @@ impl Labels {
         Self::default()
     }
 
-    /// The handle of a string, which is added if it is new.
-    ///
-    /// # Panics
-    /// With more than 2^32 different strings.
+    /// The handle of a string, which is added if it is new. Panics with more than 2^32 different strings.
     pub fn intern(&mut self, text: &str) -> Label {
         if let Some(label) = self.index.get(text) {
             return *label;
@@ -53,10 +50,7 @@ impl Labels {
         label
     }
 
-    /// The string of a handle.
-    ///
-    /// # Panics
-    /// On a handle of another, larger table.
+    /// The string of a handle. Panics on a handle of another, larger table.
     pub fn text(&self, label: Label) -> &str {
         &self.texts[label.index()]
     }

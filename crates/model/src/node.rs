@@ -397,7 +397,7 @@ pub enum Rung {
 }
 
 /// What was measured on one CPU.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct CpuDoc {
     /// The kernel's number of the CPU.
@@ -488,37 +488,8 @@ impl CpuDoc {
     }
 
     /// The document of a CPU before anything was measured on it.
-    pub const fn new(cpu: CpuId) -> Self {
-        Self {
-            cpu,
-            start_ns: Nanos::ZERO,
-            duration_ns: Nanos::ZERO,
-            iterations: 0,
-            t_min_ns: Nanos::ZERO,
-            median_step_ns: Nanos::ZERO,
-            threshold_ns: Nanos::ZERO,
-            detours: 0,
-            below_threshold_ns: Nanos::ZERO,
-            max_ns: Nanos::ZERO,
-            total_ns: Nanos::ZERO,
-            unstored: 0,
-            unstored_ns: Nanos::ZERO,
-            unstored_lengths: Vec::new(),
-            incomplete: 0,
-            lost_events: 0,
-            events: 0,
-            unmatched_events: 0,
-            missing_switch_ns: Nanos::ZERO,
-            missing_switch_threads: Vec::new(),
-            preempted_by_host: 0,
-            smis: None,
-            below_threshold_events: 0,
-            below_threshold_max_ns: Nanos::ZERO,
-            faults: 0,
-            voluntary_switches: 0,
-            involuntary_switches: 0,
-            cut_short: false,
-        }
+    pub fn new(cpu: CpuId) -> Self {
+        Self { cpu, ..Self::default() }
     }
 }
 

@@ -42,10 +42,8 @@ impl Sub for Ticks {
 pub struct TickRate(f64);
 
 impl TickRate {
-    /// From ticks a second; must be finite, at least 1 kHz and at most 1 THz.
-    ///
-    /// # Panics
-    /// On a rate outside that range, which no counter has.
+    /// From ticks a second; must be finite, at least 1 kHz and at most 1 THz. Panics on a rate outside that range,
+    /// which no counter has.
     pub fn from_hz(hz: f64) -> Self {
         assert!((1e3..=1e12).contains(&hz), "a counter runs at 1 kHz to 1 THz, not at {hz} Hz");
         Self(hz)
