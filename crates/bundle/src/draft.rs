@@ -20,7 +20,6 @@ pub struct Draft {
     folder: Folder,
     /// The name that it has until it is published; `None` once it has none of its own any more, or where it never had one.
     hidden: Option<OsString>,
-    /// The name that it gets.
     name: OsString,
     /// The path of that, for messages.
     target: PathBuf,

@@ -14,7 +14,8 @@ pub(super) const RUNS: &str = "runs";
 
 /// Refuses names of nodes that [`becalm_model::node_name`] would not give.
 pub(super) fn check_node_name(name: &str) -> Result<(), BundleError> {
-    becalm_model::check_node_name(name).map_err(|why| BundleError::NodeName { name: name.to_owned(), why })
+    let error = |why| BundleError::Other(format!("'{name}' cannot be the name of a node: {why}"));
+    becalm_model::check_node_name(name).map_err(error)
 }
 
 /// The file of a node's document, `runs/node=HOST.json`.
@@ -64,7 +65,7 @@ pub(super) fn count_segments(folder: &Path) -> Result<u32, BundleError> {
     for (expected, &found) in (0..).zip(&numbers) {
         if found != expected {
             let [path, witness] = [expected, found].map(|number| folder.join(segment(number)));
-            return Err(BundleError::Missing { path, witness });
+            return Err(BundleError::missing(&path, &witness));
         }
     }
     Ok(u32::try_from(numbers.len()).expect("the numbers are different and fit u32"))

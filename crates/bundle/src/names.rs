@@ -79,7 +79,6 @@ pub(super) struct NameReader {
     gaps: bool,
 }
 
-/// The values of a page.
 enum PageValues {
     None,
     Keys(Hybrid),
@@ -201,7 +200,6 @@ impl NameReader {
         Ok(key)
     }
 
-    /// Adds a name to the table.
     fn add(&mut self, name: &str) -> Result<Arc<str>> {
         self.bytes += name.len();
         if self.table.len() == MOST || self.bytes > MOST_BYTES {

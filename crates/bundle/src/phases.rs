@@ -39,7 +39,7 @@ impl PhaseRun {
             let other = nodes.first().filter(|first| first.job != doc.job);
             if let Some(other) = other {
                 let why = format!("it is not of the job of node '{}'", other.node);
-                return Err(BundleError::Document { path: path.clone(), why });
+                return Err(BundleError::document(path, why));
             }
             nodes.push(doc);
         }

@@ -2,12 +2,10 @@
 
 use super::names::NameTable;
 
-/// Consecutive rows of one row group.
 pub(super) struct Rows {
     columns: Vec<ReadColumn>,
 }
 
-/// The values of one column.
 pub(super) struct ReadColumn {
     pub(super) name: &'static str,
     pub(super) values: Values,
@@ -52,7 +50,6 @@ impl Rows {
         }
     }
 
-    /// Takes the names of the rows.
     pub(super) fn names(&mut self, name: &str) -> Result<NameColumn, String> {
         match self.values(name)? {
             Some(Values::Names { keys, table }) => Ok(NameColumn { keys, table }),
@@ -88,7 +85,6 @@ impl NameColumn {
         self.keys[row] as usize
     }
 
-    /// The name of a row.
     pub(super) fn name(&self, row: usize) -> &str {
         &self.table[self.key(row)]
     }

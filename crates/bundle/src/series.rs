@@ -54,10 +54,7 @@ pub struct SampledRun<D> {
 }
 
 impl<D> SampledRun<D> {
-    /// The samples of a series.
-    ///
-    /// # Panics
-    /// If the document does not tell of it, which only a bug can cause.
+    /// The samples of a series. Panics if the document does not tell of it, which only a bug can cause.
     pub fn rounds(&self, name: &str) -> &[Vec<i64>] {
         self.samples.get(name).expect("every series of the document has samples")
     }

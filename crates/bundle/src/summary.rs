@@ -81,7 +81,7 @@ impl SummaryWriter {
         if !draft.publish_new()? {
             // Whoever was faster needs the folders, whoever made them.
             made.keep();
-            return Err(BundleError::Recorded { bundle: path.to_owned(), node: node.clone(), existing: target });
+            return Err(BundleError::recorded(path, node, &target));
         }
         made.keep();
         Ok(Self { held, target, reserve: Some(reserve), bytes_written })

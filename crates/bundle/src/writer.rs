@@ -62,7 +62,7 @@ impl BundleWriter {
             made.make(&path.join(table.name))?;
             made.make(&folder)?;
             if layout::count_segments(&folder)? > 0 {
-                return Err(writer.recorded(folder));
+                return Err(writer.recorded(&folder));
             }
         }
         let target = layout::document(path, &doc.node);
@@ -71,7 +71,7 @@ impl BundleWriter {
         if !draft.publish_new()? {
             // Whoever was faster needs the folders, whoever made them.
             made.keep();
-            return Err(writer.recorded(target));
+            return Err(writer.recorded(&target));
         }
         writer.bytes_written = size;
         made.keep();
@@ -121,10 +121,7 @@ impl BundleWriter {
     /// Within the segment the rows of one CPU stand together, in order of time, and go on where those of the segment
     /// before ended. Each activity belongs to a detour of the same segment. Fails if the rows are not as said here, and
     /// if the system refuses. Nothing of the segment remains then, those before stay as they are, and another attempt
-    /// may follow.
-    ///
-    /// # Panics
-    /// On labels of another table than `labels`.
+    /// may follow. Panics on labels of another table than `labels`.
     pub fn write_segment(
         &mut self,
         detours: &[Detour],
@@ -238,7 +235,7 @@ impl BundleWriter {
         let target = layout::document(self.path(), &self.node);
         if doc.node != self.node {
             let why = format!("it is of node '{}'", doc.node);
-            return Err(BundleError::Document { path: target, why });
+            return Err(BundleError::document(&target, why));
         }
         let (draft, size) = document::write(&self.held, &target, &self.counted(doc))?;
         draft.publish()?;
@@ -271,8 +268,8 @@ impl BundleWriter {
         layout::table_folder(self.path(), table.name, &self.node)
     }
 
-    fn recorded(&self, existing: PathBuf) -> BundleError {
-        BundleError::Recorded { bundle: self.path().to_owned(), node: self.node.clone(), existing }
+    fn recorded(&self, existing: &Path) -> BundleError {
+        BundleError::recorded(self.path(), &self.node, existing)
     }
 }
 
