@@ -289,7 +289,6 @@ pub fn unfinished() -> Vec<Stuck> {
 /// A path, with its final zero.
 type Slot = [u8; PATH_MAX];
 
-/// Paths that the janitor guards.
 struct GuardedInstancesPaths {
     /// An empty path is a free slot.
     instances: [Slot; SLOTS],

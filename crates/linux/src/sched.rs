@@ -21,36 +21,18 @@ pub enum SchedError {
         /// The error of the system call.
         r#source: io::Error,
     },
-    /// The affinity could not be read.
-    #[error("cannot read on which CPUs thread {tid} may run: {source}")]
-    ReadAffinity {
-        /// The number of the thread.
-        tid: i32,
-        /// The error of the system call.
-        r#source: io::Error,
-    },
-    /// A thread of becalm could not be started.
-    #[error("cannot start the thread {name}: {source}")]
-    Start {
-        /// The name that the thread was to have.
-        name: String,
-        /// What the operating system said.
-        r#source: io::Error,
-    },
-    /// A thread of becalm ended before it was ready, which only a bug can make it do.
-    #[error("the thread {name} ended before it was ready")]
-    Ended {
-        /// The name that becalm gave the thread.
-        name: String,
-    },
+    /// The affinity of the thread with this number could not be read.
+    #[error("cannot read on which CPUs thread {0} may run: {1}")]
+    ReadAffinity(i32, io::Error),
+    /// A thread of becalm, with this name, could not be started.
+    #[error("cannot start the thread {0}: {1}")]
+    Start(String, io::Error),
+    /// A thread of becalm, with this name, ended before it was ready, which only a bug can make it do.
+    #[error("the thread {0} ended before it was ready")]
+    Ended(String),
     /// The kernel refused the scheduling class.
-    #[error("cannot set the scheduling class {policy}: {source}{}", class_hint(source))]
-    Class {
-        /// The class that was asked for.
-        policy: Policy,
-        /// The error of the system call.
-        r#source: io::Error,
-    },
+    #[error("cannot set the scheduling class {0}: {1}{hint}", hint = class_hint(.1))]
+    Class(Policy, io::Error),
 }
 
 becalm_units::fault::faultless!(SchedError);
@@ -289,7 +271,7 @@ fn allowed_cpus_of(tid: i32) -> Result<CpuList, SchedError> {
         if source.raw_os_error() == Some(libc::EINVAL) && mask.len() < CpuId::LIMIT as usize / 64 {
             mask = vec![0; mask.len() * 2];
         } else {
-            return Err(SchedError::ReadAffinity { tid, source });
+            return Err(SchedError::ReadAffinity(tid, source));
         }
     }
     let set = |cpu: &u32| mask[(cpu / bits) as usize] & (1 << (cpu % bits)) != 0;
@@ -299,7 +281,7 @@ fn allowed_cpus_of(tid: i32) -> Result<CpuList, SchedError> {
 /// Puts the calling thread into a scheduling class. From a real-time one on, threads of a higher priority go first.
 /// Fails if the user may not use that class or priority.
 pub fn set_policy(policy: Policy) -> Result<(), SchedError> {
-    policy.set_for_calling_thread().map_err(|source| SchedError::Class { policy, source })?;
+    policy.set_for_calling_thread().map_err(|source| SchedError::Class(policy, source))?;
     if policy.is_realtime() {
         // Linux lets normal threads run before real-time ones for 5 % of the time. One that becomes a real-time thread just then
         // is not compared with those that wait (seen on 6.18), and would keep the CPU from a higher priority until it sleeps.

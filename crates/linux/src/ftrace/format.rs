@@ -59,25 +59,14 @@ pub struct HeaderPage {
 
 /// A description that cannot be read, or does not hold what is needed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum EventFormatError {
-    /// A line is not as the kernel writes it.
-    #[error("{file}, line {line}: {why}")]
-    Line {
-        /// The file that was read.
-        file: String,
-        /// The number of the line in the description, counted from 1.
-        line: usize,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// Something that must be there is not.
-    #[error("{file}: {what}")]
-    Lacks {
-        /// The file that was read.
-        file: String,
-        /// What is missing or does not fit.
-        what: String,
-    },
+#[error("{0}")]
+pub struct EventFormatError(String);
+
+impl EventFormatError {
+    /// A line, counted from 1, is not as the kernel writes it.
+    fn line(file: &str, line: usize, why: &str) -> Self {
+        Self(format!("{file}, line {line}: {why}"))
+    }
 }
 
 impl EventFormat {
@@ -88,7 +77,7 @@ impl EventFormat {
         let mut id = None;
         let mut fields = Vec::new();
         for (line, content) in text.lines().enumerate().map(|(index, content)| (index + 1, content.trim())) {
-            let err = |why: String| EventFormatError::Line { file: file.to_owned(), line, why };
+            let err = |why: String| EventFormatError::line(file, line, &why);
             if let Some(rest) = content.strip_prefix("name:") {
                 name = Some(rest.trim().to_owned());
             } else if let Some(rest) = content.strip_prefix("ID:") {
@@ -101,7 +90,7 @@ impl EventFormat {
                 break;
             }
         }
-        let lacks = |what: &str| EventFormatError::Lacks { file: file.to_owned(), what: what.to_owned() };
+        let lacks = |what: &str| EventFormatError(format!("{file}: {what}"));
         if fields.is_empty() {
             return Err(lacks("no field is described"));
         }
@@ -120,7 +109,7 @@ impl EventFormat {
 
     /// The error that something of this event's description is missing or does not fit.
     pub(crate) fn lacks(&self, what: String) -> EventFormatError {
-        EventFormatError::Lacks { file: self.file.clone(), what }
+        EventFormatError(format!("{}: {what}", self.file))
     }
 }
 
@@ -135,9 +124,9 @@ impl HeaderPage {
                 continue;
             }
             let field = EventField::parse(content.trim());
-            fields.push(field.map_err(|why| EventFormatError::Line { file: file.to_owned(), line: index + 1, why })?);
+            fields.push(field.map_err(|why| EventFormatError::line(file, index + 1, &why))?);
         }
-        let lacks = |what: String| EventFormatError::Lacks { file: file.to_owned(), what };
+        let lacks = |what: String| EventFormatError(format!("{file}: {what}"));
         let take = |name: &str| -> Result<EventField, EventFormatError> {
             let field = fields.iter().find(|field| field.name == name);
             field.cloned().ok_or_else(|| lacks(format!("no field '{name}'")))

@@ -236,7 +236,7 @@ impl Instance {
         }
         let text = read(&path)?;
         let kb: Option<usize> = text.trim().parse().ok().filter(|kb| (1..=1 << 20).contains(kb));
-        let kb = kb.ok_or_else(|| TracefsError::Content { path, why: format!("'{}' is not a size", text.trim()) })?;
+        let kb = kb.ok_or_else(|| TracefsError::Content(path, format!("'{}' is not a size", text.trim())))?;
         Ok(kb * 1024)
     }
 
@@ -359,7 +359,7 @@ impl Instance {
     /// What the kernel counts about a CPU's buffer. Fails if the CPU has none, or its `stats` cannot be read.
     pub fn stats(&self, cpu: CpuId) -> Result<CpuStats, TracefsError> {
         let path = self.folder.join(format!("per_cpu/cpu{cpu}/stats"));
-        CpuStats::parse(&read(&path)?).map_err(|why| TracefsError::Content { path, why })
+        CpuStats::parse(&read(&path)?).map_err(|why| TracefsError::Content(path, why))
     }
 
     /// The size of a CPU's buffer as the kernel made it, in KiB. Fails if the CPU has none, or its size cannot be read.
@@ -368,7 +368,7 @@ impl Instance {
         let text = read(&path)?;
         // `7 (expanded: 1408)` before the first use.
         let size = text.split_whitespace().next().and_then(|word| word.parse().ok());
-        size.ok_or_else(|| TracefsError::Content { path, why: format!("'{}' is not a size", text.trim()) })
+        size.ok_or_else(|| TracefsError::Content(path, format!("'{}' is not a size", text.trim())))
     }
 
     /// Removes the instance, as the drop does, but says where that failed. All readers must be closed. Fails on a
@@ -404,7 +404,8 @@ impl Instance {
 
     fn refused(&self, file: &str, wanted: &str, got: &str, advice: &'static str) -> TracefsError {
         let path = self.folder.join(file);
-        TracefsError::Refused { path, wanted: wanted.to_owned(), got: got.to_owned(), advice }
+        let path = path.display();
+        TracefsError::Refused(format!("{path} holds '{got}' after '{wanted}' was written to it: {advice}"))
     }
 }
 

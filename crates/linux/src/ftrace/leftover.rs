@@ -30,10 +30,8 @@ impl InstanceName {
     pub fn own(proc_root: &Path) -> Result<Self, TracefsError> {
         let path = proc_root.join("self/stat");
         let stat = fs::read(&path).map_err(|error| TracefsError::io("read", &path, error))?;
-        let (pid, start) = pid_and_start(&stat).ok_or_else(|| TracefsError::Content {
-            path,
-            why: "expected 'PID (NAME) ...' with 22 fields".to_owned(),
-        })?;
+        let (pid, start) = pid_and_start(&stat)
+            .ok_or_else(|| TracefsError::Content(path, "expected 'PID (NAME) ...' with 22 fields".to_owned()))?;
         Ok(Self { pid, start, namespace: own_namespace(proc_root), serial: 0 })
     }
 

@@ -96,14 +96,9 @@ impl Space {
 /// Counters that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum CountersError {
-    /// A system call on the counters failed.
-    #[error("cannot {action} the counters of this thread: {source}")]
-    System {
-        /// What was attempted: `start`, `stop` or `read`.
-        action: &'static str,
-        /// The error of the system call.
-        r#source: io::Error,
-    },
+    /// A system call on the counters failed: to `start`, `stop` or `read` them.
+    #[error("cannot {0} the counters of this thread: {1}")]
+    System(&'static str, io::Error),
     /// The kernel's answer is of another length than the group.
     #[error("cannot read the counters of this thread: {got} bytes came for a group of {events} events")]
     Answer {
@@ -201,7 +196,7 @@ impl Group {
     fn control(&self, action: &'static str, request: libc::c_ulong) -> Result<(), CountersError> {
         match self.events.first() {
             Some((_, leader)) => {
-                control(leader.as_fd(), request, WHOLE_GROUP).map_err(|source| CountersError::System { action, source })
+                control(leader.as_fd(), request, WHOLE_GROUP).map_err(|source| CountersError::System(action, source))
             }
             None => Ok(()),
         }
@@ -210,8 +205,7 @@ impl Group {
     fn read(&self, counts: &mut Vec<CountedEvent>) -> Result<(), CountersError> {
         let Some((_, leader)) = self.events.first() else { return Ok(()) };
         let mut bytes = [0; 8 * (3 + EVENTS_MAX)];
-        let got = rustix::io::read(leader, &mut bytes)
-            .map_err(|error| CountersError::System { action: "read", source: error.into() })?;
+        let got = rustix::io::read(leader, &mut bytes).map_err(|error| CountersError::System("read", error.into()))?;
         let events: Vec<PerfEvent> = self.events.iter().map(|(event, _)| *event).collect();
         let parsed = parse(&bytes[..got], &events, self.space);
         counts.extend(parsed.ok_or(CountersError::Answer { got, events: events.len() })?);

@@ -40,11 +40,8 @@ impl SampleLimits {
             return Ok(None);
         }
         let path = root.join(MAX_SAMPLE_RATE);
-        std::fs::write(&path, self.max_sample_rate_hz.to_string()).map_err(|source| PerfError::Restore {
-            path,
-            rate_hz: self.max_sample_rate_hz,
-            source,
-        })?;
+        std::fs::write(&path, self.max_sample_rate_hz.to_string())
+            .map_err(|source| PerfError::Restore(path.clone(), self.max_sample_rate_hz, source))?;
         Ok(Some(now))
     }
 }

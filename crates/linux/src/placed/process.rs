@@ -87,7 +87,7 @@ impl Processes {
         drop(prepared);
         let all = (0..count).all(|_| take(&ready));
         if !all {
-            return Err(SchedError::Ended { name: place.name.clone() }.into());
+            return Err(SchedError::Ended(place.name.clone()).into());
         }
         Ok(Self { children, memory, words, go })
     }

@@ -53,7 +53,7 @@ impl Thread {
         let name = self.name.clone();
         std::thread::scope(|scope| {
             let thread = self.spawn_scoped(scope, |settled| settled.map(|()| body()));
-            let thread = thread.map_err(|source| SchedError::Start { name, source })?;
+            let thread = thread.map_err(|source| SchedError::Start(name, source))?;
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }
@@ -160,7 +160,7 @@ impl<H, R, E: From<SchedError>, G> Waiting<H, R, E, G> {
     }
 
     fn ended(&self) -> E {
-        SchedError::Ended { name: self.name.clone() }.into()
+        SchedError::Ended(self.name.clone()).into()
     }
 }
 
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(waiting.start(()).join().unwrap(), None);
         assert!(none.spawn(|settled| settled.is_err()).unwrap().join().unwrap());
 
-        let prepare = || Err::<((), ()), _>(SchedError::Ended { name: "why".to_owned() });
+        let prepare = || Err::<((), ()), _>(SchedError::Ended("why".to_owned()));
         let waiting = thread(last_cpu()).prepare(prepare, |(), ()| ()).unwrap();
         let report = waiting.ready_within(Duration::from_secs(60)).unwrap();
         assert!(report.unwrap_err().to_string().contains("why"));

@@ -206,7 +206,6 @@ impl Acting {
         Ok(Self { groups: getgroups()?, gid: getegid(), uid: geteuid() })
     }
 
-    /// That in which a thread acts as a user.
     pub(super) fn as_user(user: &User) -> Self {
         let groups = user.groups.iter().map(|group| Gid::from_raw(*group)).collect();
         Self { groups, gid: Gid::from_raw(user.gid), uid: Uid::from_raw(user.uid) }

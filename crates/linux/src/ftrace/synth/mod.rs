@@ -38,10 +38,8 @@ pub struct SynthKernel {
 }
 
 impl SynthKernel {
-    /// A kernel with sub-buffers of `size` bytes.
-    ///
-    /// # Panics
-    /// Where this module contradicts the parser of formats, which its tests exclude.
+    /// A kernel with sub-buffers of `size` bytes. Panics if this module contradicts the parser of formats, which its
+    /// tests exclude.
     pub fn new(long: Long, size: usize) -> Self {
         let header = HeaderPage::parse("header_page", &header_page_text(long, size)).expect("a header page of our own");
         let mut decoder = Decoder::new(&header);
