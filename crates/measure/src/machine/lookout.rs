@@ -33,7 +33,6 @@ pub struct Lookout {
     seldom: i64,
 }
 
-/// What was seen at one look.
 #[derive(Clone, Debug, Default)]
 struct Look {
     began: Nanos,

@@ -170,7 +170,6 @@ impl<R: StepRing> CpuFeed<R> {
         steps
     }
 
-    /// Takes the pages of the trace that wait.
     fn take_pages(
         &mut self,
         decoder: &Decoder,
@@ -293,7 +292,6 @@ pub struct Collector<R> {
     traced_until: Option<Nanos>,
 }
 
-/// Contents of the trace of one CPU.
 #[derive(Debug, Default)]
 struct CpuTrace {
     counts: FeedCounts,

@@ -80,7 +80,6 @@ pub fn record<S: Sink>(
     }
 }
 
-/// Records with loops that read this counter.
 fn record_with_counter<C: Counter, S: Sink>(
     plan: RecordPlan,
     guard: Result<Arc<Janitor>, String>,
@@ -99,7 +98,6 @@ fn record_with_counter<C: Counter, S: Sink>(
     }
 }
 
-/// Records with loops of this kind.
 fn record_with_loop<C: Counter, L: Loop, S: Sink>(
     kind: L,
     plan: RecordPlan,

@@ -8,7 +8,7 @@ use becalm_linux::procfs::task::TaskStat;
 use becalm_model::{Kind, Labels, Pid, Task, Tasks};
 
 /// The names of a recording.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Names {
     /// The names of sources and their details.
     pub labels: Labels,
@@ -28,16 +28,7 @@ pub struct Names {
 impl Names {
     /// No names yet; threads will be looked up below this root.
     pub fn new(root: &Path) -> Self {
-        Self {
-            labels: Labels::new(),
-            tasks: Tasks::new(),
-            comms: HashMap::new(),
-            own: HashSet::new(),
-            kernel: HashMap::new(),
-            last: Pid::IDLE,
-            numbers: None,
-            proc_root: root.to_owned(),
-        }
+        Self { proc_root: root.to_owned(), ..Self::default() }
     }
 
     /// Creates an empty set of names for the trace of another machine or another time. All names come from that trace.
