@@ -4,10 +4,8 @@ use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 
-use becalm_command::Exit;
-use becalm_command::Task;
-use becalm_command::rights;
 use becalm_command::voice::Voice;
+use becalm_command::{Exit, Task, rights};
 use becalm_linux::file::read_regular_text;
 use becalm_linux::signals::heed_hangup;
 use becalm_linux::sockets::inherited_listener;

@@ -91,14 +91,9 @@ pub const LARGEST: u64 = 64 << 10;
 /// A configuration that cannot be meant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// A line is not understood.
-    #[error("line {line}: {why}")]
-    Line {
-        /// Counted from 1.
-        line: usize,
-        /// What is wrong, and what to write.
-        why: String,
-    },
+    /// A line, counted from 1, is not understood: what is wrong, and what to write.
+    #[error("line {0}: {1}")]
+    Line(usize, String),
     /// A value is out of its range.
     #[error("{key} is {value}; it must be {range}")]
     Range {
@@ -121,7 +116,7 @@ impl WatchConfig {
         let mut config = Self::default();
         let mut seen: Vec<&str> = Vec::new();
         for (number, line) in text.lines().enumerate() {
-            let err = |why| ConfigError::Line { line: number + 1, why };
+            let err = |why| ConfigError::Line(number + 1, why);
             let (key, value) = match SettingLine::parse(line).map_err(err)? {
                 SettingLine::Nothing => continue,
                 SettingLine::Section(name) => {

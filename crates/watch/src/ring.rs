@@ -56,7 +56,6 @@ impl Holds {
     }
 }
 
-/// One bundle of the ring.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct StoredBundle {
     /// Whether it goes only when no window is left.
@@ -127,7 +126,6 @@ impl Ring {
         ))
     }
 
-    /// The path of the next bundle.
     pub fn next(&mut self, holds: Holds) -> PathBuf {
         let number = self.next;
         self.next += 1;

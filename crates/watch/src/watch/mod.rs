@@ -60,7 +60,6 @@ pub struct Ran {
     pub cpu: Nanos,
 }
 
-/// Requests that signals make to the thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum SignalRequest {
     Nothing,
@@ -328,7 +327,6 @@ impl Watcher<'_> {
         }
     }
 
-    /// Says how a trace was changed.
     fn say_changed(&mut self, disturbance: &Disturbance) {
         let text = format!(
             "{disturbance}: that time counts as not traced, and the trace is set up again; \
