@@ -27,7 +27,6 @@ impl RunNames {
         self.free(&format!(".{}.top-{}", self.stem, process::id()))
     }
 
-    /// The next name to save under.
     pub fn next(&self) -> PathBuf {
         self.free(&self.stem)
     }

@@ -71,7 +71,6 @@ fn is_part(bytes: &[u8]) -> bool {
     }
 }
 
-/// The keys that these bytes stand for.
 fn parse(mut bytes: &[u8]) -> Vec<KeyEvent> {
     let mut keys = Vec::new();
     while let Some((&first, rest)) = bytes.split_first() {

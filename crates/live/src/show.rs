@@ -39,7 +39,6 @@ pub enum LiveError {
     /// The recording could not be made, or not be finished.
     #[error("{0}")]
     Record(RecordError<io::Error>),
-    /// The buffer of a CPU was full.
     #[error("a buffer was full")]
     BufferFull,
     /// Real-time loops had every CPU, and ended by themselves.

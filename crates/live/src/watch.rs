@@ -46,7 +46,6 @@ pub enum Front {
     },
 }
 
-/// Settings of the thread that shows the view.
 #[derive(Clone, Debug)]
 pub struct ViewThreadSettings {
     /// Whether it is drawn on a terminal or printed as text.
