@@ -3,10 +3,9 @@
 use std::io::Write;
 use std::path::Path;
 
-use becalm_command::Exit;
-use becalm_command::Task;
 use becalm_command::output::{Output, emit};
 use becalm_command::pager::Paging;
+use becalm_command::{Exit, Task};
 use becalm_tune::see;
 use becalm_units::fault::{self, Context};
 

@@ -10,8 +10,7 @@ use becalm_command::output::Output;
 use becalm_command::reader::Reader;
 use becalm_command::reading_task;
 use becalm_report::LawOften;
-use becalm_units::fault;
-use becalm_units::{Nanos, RankCount, Share};
+use becalm_units::{Nanos, RankCount, Share, fault};
 use clap::{ArgGroup, Args};
 
 /// Say what delays of one length do to a job of any size, by the noise law (Tsafrir 2007)

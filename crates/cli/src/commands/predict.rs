@@ -16,8 +16,7 @@ use becalm_command::reading_task;
 use becalm_scale::Alignment;
 use becalm_scale::collective::Collective;
 use becalm_scale::network::Network;
-use becalm_units::fault;
-use becalm_units::{ByteCount, Count, CpuList, Nanos, RankCount, Share};
+use becalm_units::{ByteCount, Count, CpuList, Nanos, RankCount, Share, fault};
 use clap::{Args, ValueEnum};
 
 /// Predict how much noise slows down a bulk-synchronous job on any number of ranks, and which source is to blame

@@ -69,7 +69,6 @@ fn add_opposite(command: Command, name: &str) -> Command {
     command.arg(opposite)
 }
 
-/// Changes the command with these words.
 fn within(command: Command, words: &str, change: &mut dyn FnMut(Command) -> Command) -> Command {
     match words.split_once(' ').unwrap_or((words, "")) {
         ("", _) => change(command),
@@ -152,7 +151,6 @@ fn find<'a>(root: &'a Command, setting: &Setting) -> Option<(&'a Command, &'a Ar
         .map(|argument| (command, argument))
 }
 
-/// The command with a default value for one of its options.
 fn with_default(command: Command, setting: &Setting) -> Command {
     let id = command.get_arguments().find(|argument| argument.get_long() == Some(&setting.option));
     let Some(id) = id.map(|argument| argument.get_id().to_string()) else { return command };

@@ -17,7 +17,6 @@ use becalm_units::{CpuList, Nanos};
 /// How long each recording is where there is none to do as.
 const DURATION: Nanos = Nanos::new(10_000_000_000);
 
-/// The recordings that are to be made.
 #[derive(Debug)]
 pub struct RecordedSide {
     paths: Vec<PathBuf>,

@@ -20,8 +20,7 @@ use becalm_scale::collective::Collective;
 use becalm_scale::network::Network;
 use becalm_scale::predict::{Prediction, Question, RankPrediction};
 use becalm_scale::watch::ReplayWatch;
-use becalm_units::Nanos;
-use becalm_units::fault;
+use becalm_units::{Nanos, fault};
 
 /// For how many ranks slowdowns are predicted.
 const RANKS: [u64; 5] = [64, 256, 1 << 10, 1 << 12, 1 << 14];
