@@ -8,10 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// A folder of this process, which TMPDIR puts into memory where the targets are run; see .ci/fuzz. It is removed by nobody, as
-/// libFuzzer ends a process without a word, so that .ci/fuzz does it.
-///
-/// # Panics
-/// If it cannot be made.
+/// libFuzzer ends a process without a word, so that .ci/fuzz does it. Panics if it cannot be made.
 pub fn scratch() -> &'static Path {
     static SCRATCH: OnceLock<TempDir> = OnceLock::new();
     SCRATCH.get_or_init(|| tempfile::tempdir().expect("a folder for this process")).path()
@@ -42,10 +39,7 @@ pub fn contents(value: &Value) -> Vec<u8> {
     }
 }
 
-/// Every file below a folder with its name from there, sorted.
-///
-/// # Panics
-/// If it cannot be read.
+/// Every file below a folder with its name from there, sorted. Panics if it cannot be read.
 pub fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
