@@ -5,10 +5,7 @@
 pub struct Repetitions(Vec<f64>);
 
 impl Repetitions {
-    /// Of at least one repetition.
-    ///
-    /// # Panics
-    /// Without a repetition, or on one that is not a number.
+    /// Of at least one repetition. Panics without a repetition, or on one that is not a number.
     pub fn new(mut values: Vec<f64>) -> Self {
         assert!(!values.is_empty() && !values.iter().any(|value| value.is_nan()), "a repetition gives a number");
         values.sort_unstable_by(f64::total_cmp);

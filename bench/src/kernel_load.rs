@@ -126,10 +126,7 @@ impl MadeUpMachine {
         Attributor::new(thread, Platform::Guest, &mut names.labels)
     }
 
-    /// Decodes and names a stretch's events, as the collector does.
-    ///
-    /// # Panics
-    /// If a page cannot be decoded.
+    /// Decodes and names a stretch's events, as the collector does. Panics if a page cannot be decoded.
     pub fn decode(&self, stretch: &Stretch, translator: &mut Translator, names: &mut Names, events: &mut Vec<Event>) {
         let anchor = Anchor { ticks: Ticks::new(0), raw_ns: 0, wall_ns: 0, bracket: Ticks::new(0) };
         let clock = EventClock::new(TraceClock::X86Tsc, true, self.axis, anchor);

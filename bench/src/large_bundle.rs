@@ -9,7 +9,6 @@ use becalm_units::{CpuId, Nanos};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// Detours in a segment.
 const SEGMENT_DETOURS: u64 = 250_000;
 
 /// Sources of different kinds; how often each comes is up to chance.

@@ -57,10 +57,7 @@ impl SourceIds {
         id
     }
 
-    /// Kind and name of a source.
-    ///
-    /// # Panics
-    /// If another `SourceIds` gave the number.
+    /// Kind and name of a source. Panics if another `SourceIds` gave the number.
     pub fn name(&self, id: SourceId) -> (Kind, &str) {
         let (kind, name) = &self.names[id.index()];
         (*kind, name)

@@ -115,7 +115,6 @@ fn program<'a>(own: Option<&'a str>, shared: Option<&'a str>) -> Option<&'a str>
     (!named.is_empty() && named != "cat").then_some(named)
 }
 
-/// Whether a text fits a terminal of this size with the prompt below it.
 fn fits(text: &[u8], width: Option<usize>, size: TerminalSize) -> bool {
     // A pager does not know the height either.
     let Some(rows) = size.rows else { return true };

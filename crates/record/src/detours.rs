@@ -7,8 +7,7 @@ use becalm_attribute::Tally;
 use becalm_bundle::{BundleError, BundleWriter, HeldFolder};
 use becalm_measure::{Names, Shelf, Unstored};
 use becalm_model::node::{CpuDoc, NodeDoc};
-use becalm_model::warning;
-use becalm_model::{Activity, Detour, LoopThread};
+use becalm_model::{Activity, Detour, LoopThread, warning};
 use becalm_units::Nanos;
 
 use crate::output::{BundleOutput, PART_ROWS, SEGMENT_ROWS, enter_unmatched};

@@ -12,8 +12,7 @@ use becalm_attribute::Tally;
 use becalm_bundle::{Bundle, BundleError, HeldFolder};
 use becalm_measure::{Names, Shelf};
 use becalm_model::node::{CpuDoc, Fixed, NodeDoc, Warning, WorkLoopDoc};
-use becalm_model::warning;
-use becalm_model::{Activity, Kind, LoopThread, Sample};
+use becalm_model::{Activity, Kind, LoopThread, Sample, warning};
 use becalm_units::{CpuId, Nanos};
 
 use crate::output::{BundleOutput, PART_ROWS, SEGMENT_ROWS, enter_unmatched};
@@ -109,11 +108,8 @@ impl SampleStore {
     }
 }
 
-/// The samples that a node has stored.
 struct StoredSamples {
-    /// The end of the last one.
     end: Nanos,
-    /// The number of samples of each CPU.
     counts: BTreeMap<CpuId, u64>,
 }
 

@@ -62,11 +62,7 @@ pub struct Fourier {
 }
 
 impl Fourier {
-    /// Prepares for signals of this length.
-    ///
-    /// # Panics
-    ///
-    /// If the length is no power of two, or 1.
+    /// Prepares for signals of this length. Panics if the length is no power of two, or 1.
     pub fn new(length: usize) -> Self {
         assert!(length.is_power_of_two() && length > 1, "a signal of {length} values cannot be transformed");
         let half = length / 2;

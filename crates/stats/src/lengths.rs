@@ -73,7 +73,6 @@ impl LengthCells {
     }
 }
 
-/// Adds counts to counts.
 fn sum_into(sums: &mut [i64], counts: &[u32]) {
     sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += i64::from(*count));
 }

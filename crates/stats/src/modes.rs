@@ -24,7 +24,6 @@ pub struct Mode {
     pub longest: i64,
 }
 
-/// A range of bins.
 #[derive(Clone, PartialEq, Debug)]
 struct BinRange {
     bins: Range<usize>,

@@ -285,7 +285,6 @@ fn place_in_turn(beats: &[(f64, f64)]) -> Option<(f64, f64)> {
     Some((places, (first + f64::from(place)).rem_euclid(places)))
 }
 
-/// The logarithms of the factorials.
 struct LnFactorials(Vec<f64>);
 
 impl LnFactorials {

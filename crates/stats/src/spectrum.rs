@@ -146,7 +146,6 @@ pub struct Welch {
 /// What is the same for all stretches of a size.
 #[derive(Clone)]
 struct Windowed {
-    /// The Hann window.
     window: Vec<f32>,
     transform: Fourier,
 }

@@ -37,7 +37,6 @@ pub(super) fn answer(paths: &[PathBuf], asker: &mut impl Asker) -> fault::Result
     asker.show(&JobsReport { jobs: &jobs })
 }
 
-/// A job with its name.
 fn read(path: &Path) -> fault::Result<(String, JobPhases)> {
     let run = PhaseRun::open(path)?;
     if !run.nodes.iter().any(|doc| doc.complete) {

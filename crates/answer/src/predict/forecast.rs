@@ -29,7 +29,6 @@ pub(super) fn steps_of_phase(question: &Question, ranks: u64) -> f64 {
     }
 }
 
-/// The steps of one row over all replicas.
 pub(super) fn steps_of_row(question: &Question, ranks: u64) -> f64 {
     if question.collective == Collective::Ideal && ranks > RANKS_LIMIT {
         return 0.0;
@@ -75,7 +74,6 @@ impl Forecast {
         Ok(())
     }
 
-    /// The steps of all questions.
     pub(super) const fn steps(&self) -> u64 {
         self.steps as u64
     }

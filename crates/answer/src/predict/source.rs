@@ -15,14 +15,11 @@ use super::{AskedNoise, PredictQuestion};
 use crate::noise::{NoiseArg, read_named};
 use crate::{Asker, open};
 
-/// A noise that can be replayed.
 pub(super) struct PreparedNoise {
     pub(super) source: NoiseInput,
-    /// The ranks of a node.
     pub(super) per_node: u64,
     /// The names of its sources, where it has books.
     pub(super) sources: Vec<String>,
-    /// Which of them are taken out.
     pub(super) taken_out: Vec<bool>,
 }
 

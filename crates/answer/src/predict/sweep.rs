@@ -19,7 +19,6 @@ const KEPT_DETOURS: usize = 1 << 24;
 /// A noise in one window, with what is known of it before it is replayed.
 struct Planned {
     noise: usize,
-    /// The number of its window.
     window: usize,
     questions: Vec<Question>,
     /// Kept, if there is room for it.

@@ -83,7 +83,6 @@ fn line(line: &str) -> ParsedLine<'_> {
     ParsedLine::Event(Line { name, thread, cpu, time, decimals, period: 1, system, event, fields })
 }
 
-/// The system of an event that tells who had a CPU.
 fn system(event: &str, fields: &str) -> Option<&'static str> {
     match event {
         "irq_handler_entry" | "irq_handler_exit" | "softirq_entry" | "softirq_exit" | "tasklet_entry" => Some("irq"),

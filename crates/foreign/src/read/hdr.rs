@@ -48,7 +48,6 @@ enum Resolution {
     Fractions { half: u32 },
 }
 
-/// A histogram of an interval.
 #[derive(Clone, PartialEq, Debug)]
 struct Histogram {
     shape: Shape,
@@ -110,13 +109,11 @@ fn remark(line: &str, found: &mut DistributionDoc) {
 
 /// Memory that a log has taken so far.
 struct LogUsage {
-    /// Buckets of all tags.
     buckets: usize,
     /// Bytes that may still be unpacked.
     bytes: usize,
 }
 
-/// Takes the line of an interval.
 fn interval(line: &str, sums: &mut BTreeMap<String, Sum>, usage: &mut LogUsage) -> Result<(), String> {
     let mut fields = line.split([',', ' ', '\t']).filter(|field| !field.is_empty());
     let mut first = fields.next().unwrap_or_default();

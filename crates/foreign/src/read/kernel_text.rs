@@ -150,7 +150,6 @@ pub(super) struct Line<'a> {
     pub fields: &'a str,
 }
 
-/// A line as a dialect parses it.
 pub(super) enum ParsedLine<'a> {
     Event(Line<'a>),
     /// The next event of this CPU comes after a gap, in which so many were lost, if it is said.
@@ -381,7 +380,6 @@ fn text_after<'a>(fields: &'a str, keys: &[&str]) -> Option<&'a str> {
     })
 }
 
-/// The number behind one of these keys.
 fn number<T: std::str::FromStr>(fields: &str, keys: &[&str]) -> Option<T> {
     text_after(fields, keys)?.split_whitespace().next()?.parse().ok()
 }

@@ -27,7 +27,6 @@ pub(super) struct Lines<'a, 'p> {
     left_out: Option<SkippedLines>,
 }
 
-/// Lines that were left out.
 #[derive(Clone, Copy)]
 struct SkippedLines {
     count: u64,
@@ -108,7 +107,6 @@ impl<'a> Iterator for Lines<'a, '_> {
     }
 }
 
-/// The text that bytes hold.
 pub(super) fn text(bytes: &[u8]) -> Result<&str, ReadError> {
     std::str::from_utf8(bytes).map_err(|error| ReadError::byte(error.valid_up_to(), "it is no text in UTF-8"))
 }

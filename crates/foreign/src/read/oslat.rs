@@ -27,7 +27,6 @@ const LAST: [&str; 5] = [REST, "Minimum", "Average", "Maximum", "Duration"];
 #[derive(Default)]
 struct Core {
     series: Series,
-    /// The count of each bucket.
     counts: Vec<u64>,
 }
 

@@ -18,7 +18,6 @@ use super::kernel_text::seconds;
 use super::lines::{End, Lines, Progress, text};
 use super::{ReadError, Source};
 
-/// The tracers.
 const TRACERS: [&str; 2] = ["osnoise", "timerlat"];
 
 /// What the kernel writes where its own figures contradict each other.

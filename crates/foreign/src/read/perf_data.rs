@@ -29,7 +29,6 @@ const MOST_IDS: usize = 1 << 22;
 /// How many bytes two numbers have that say where something lies.
 const SPAN: u64 = 16;
 
-/// The numbers of features.
 mod feature {
     pub const TRACING_DATA: u32 = 1;
     pub const HOSTNAME: u32 = 3;
@@ -39,7 +38,6 @@ mod feature {
     pub const COMPRESSED: u32 = 27;
 }
 
-/// The kinds of records.
 mod record {
     pub const LOST: u32 = 2;
     pub const COMM: u32 = 3;
@@ -228,7 +226,6 @@ struct Attributes {
     layouts: BTreeMap<u64, Layout>,
     /// How samples are laid out that name none.
     common: Layout,
-    /// The tracepoints that were recorded.
     recorded: BTreeSet<u64>,
 }
 

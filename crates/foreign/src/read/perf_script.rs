@@ -49,7 +49,6 @@ fn thread(text: &str) -> (&str, Option<i32>) {
     (name.trim(), number.parse::<i32>().ok().filter(|tid| *tid >= 0))
 }
 
-/// What perf prints of records that it lost.
 const LOST: &str = "PERF_RECORD_LOST";
 
 /// The period of an event, which perf prints if it is told to; its system, its name, and its fields.

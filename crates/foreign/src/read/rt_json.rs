@@ -184,7 +184,6 @@ fn cyclictest(name: &str, thread: &JsonThread, unit_ns: i64) -> Result<Series, S
     Ok(series)
 }
 
-/// The settings that all threads of oslat share.
 #[derive(Clone, Copy, Default)]
 struct OslatForm {
     /// How wide buckets are.

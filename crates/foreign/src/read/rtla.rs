@@ -20,7 +20,6 @@ use crate::distribution::{DistributionDoc, Edges, NamedCount, Quantity, Series};
 /// The first lines of histograms.
 pub(super) const HISTOGRAMS: [&str; 2] = ["# RTLA osnoise histogram", "# RTLA timerlat histogram"];
 
-/// In what the titles of the table begin.
 pub(super) const TABLE_BEGIN: &str = "CPU Period";
 
 /// The sequence that clears the terminal.
@@ -134,7 +133,6 @@ impl ThreadColumn {
     }
 }
 
-/// Reads a histogram.
 fn histogram(mut lines: Lines<'_, '_>) -> Result<DistributionDoc, ReadError> {
     let mut found = DistributionDoc::new("rtla osnoise hist", Quantity::Stolen);
     let (mut unit_ns, mut asked, mut columns) = (1_000, None, Vec::<ThreadColumn>::new());
@@ -208,7 +206,6 @@ fn duration(text: &str) -> Option<i64> {
     sum.checked_mul(1_000_000_000).filter(|ns| *ns > 0)
 }
 
-/// A column by its title.
 fn column(title: &str) -> Result<ThreadColumn, String> {
     let unknown = || format!("'{}' is no column of rtla", short(title));
     let (kind, number) = title.split_once('-').ok_or_else(unknown)?;

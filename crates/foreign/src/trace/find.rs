@@ -4,8 +4,7 @@ use becalm_measure::Names;
 use becalm_model::node::{CpuDoc, Ended, NodeDoc, Rung, TracingDoc, Warning};
 use becalm_model::{Event, warning};
 use becalm_record::Store;
-use becalm_units::fault;
-use becalm_units::{CpuId, CpuList, Nanos, printable};
+use becalm_units::{CpuId, CpuList, Nanos, fault, printable};
 
 use super::facts::{OpenTrace, TraceFacts, is_carried, open};
 use super::search::{plan, survey};
@@ -177,7 +176,6 @@ fn missing(facts: &TraceFacts) -> Vec<String> {
     found.iter().map(|missing| format!("{} ({}): {}", missing.event, missing.why, kind(missing.unseen))).collect()
 }
 
-/// The kinds of noise that the trace has no events of.
 fn missing_kinds(facts: &TraceFacts) -> Vec<String> {
     let mut kinds: Vec<String> = Vec::new();
     for missing in facts.missing().iter().filter(|missing| !is_carried(missing)) {

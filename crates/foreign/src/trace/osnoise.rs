@@ -28,7 +28,6 @@ pub struct NoiseNamer {
 /// What the tracer counted by itself in the periods of which the text holds all, and what the text holds of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TracerFigures {
-    /// How many periods these are.
     pub periods: u64,
     /// What the tracer counted; the longest gap is that of all.
     pub counted: Period,
@@ -49,10 +48,8 @@ pub struct NoiseTrace {
     pub figures: TracerFigures,
 }
 
-/// The tracer's loop on a CPU.
 #[derive(Clone, Debug)]
 pub struct TracerLoop {
-    /// Its thread.
     pub thread: Pid,
     /// Its gaps, in order of time, without overlap.
     pub steps: Vec<Step>,
@@ -314,7 +311,6 @@ fn events(spans: &[Span], base: Pid) -> Vec<Event> {
     events
 }
 
-/// Which thread runs below the spans that are open.
 fn thread_of(open: &[(&Span, usize)], base: Pid) -> Pid {
     let thread = |(span, _): &(&Span, usize)| if let Who::Thread(pid) = span.who { Some(pid) } else { None };
     open.iter().rev().find_map(thread).unwrap_or(base)

@@ -15,7 +15,6 @@ pub struct ThreadTimes {
 }
 
 impl ThreadTimes {
-    /// Takes the next event of a CPU.
     pub fn take(&mut self, cpu: CpuId, event: &Event) {
         match event.what {
             Happening::Switch { prev, next, .. } => {

@@ -13,7 +13,6 @@ use super::{CpuSpan, DetourSearch, KernelTrace, ThreadDetours, ThreadTime, Trace
 /// So many detours of a CPU are stored at once.
 const PORTION: usize = 1 << 13;
 
-/// Findings in a trace.
 #[derive(Clone, Debug, Default)]
 pub struct TraceFindings {
     /// Of each CPU that holds events: what the trace has of it.

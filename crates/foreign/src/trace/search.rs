@@ -124,7 +124,6 @@ fn nothing_found(facts: &TraceFacts) -> String {
     )
 }
 
-/// The thread with this number or name.
 fn find_thread(text: &str, names: &Names) -> Result<Pid, UsageError> {
     if let Ok(number) = text.parse::<i32>() {
         return match number {

@@ -41,7 +41,6 @@ struct CpuState {
 }
 
 impl Wholeness {
-    /// Takes the next event of a CPU.
     pub fn take(&mut self, cpu: CpuId, event: &Event) {
         let state = self.cpus.entry(cpu).or_default();
         self.events += 1;
