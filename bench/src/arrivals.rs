@@ -99,11 +99,7 @@ struct Simulation<'a> {
     numbers: u64,
 }
 
-/// When the last rank is through the last barrier.
-///
-/// # Panics
-/// If a time does not fit into 64 bits.
-#[must_use]
+/// When the last rank is through the last barrier. Panics if a time does not fit into 64 bits.
 pub fn simulate(costs: Costs, rules: Rules, trace: &NoiseTrace, offsets: &[i64], barriers: u64) -> i64 {
     let rounds = u64::from(offsets.len().next_power_of_two().ilog2());
     let mut simulation = Simulation {
@@ -226,7 +222,6 @@ impl Simulation<'_> {
         }
     }
 
-    /// To whom a rank sends in a round.
     fn target(&self, rank: usize, round: u64) -> usize {
         (rank + (1 << (round % self.rounds))) % self.ranks.len()
     }

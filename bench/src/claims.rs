@@ -25,7 +25,6 @@ impl Verdict {
     pub const ALL: [Self; 4] = [Self::Holds, Self::Fails, Self::Stated, Self::Skipped];
 
     /// The word at the beginning of the line.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Holds => "holds",
@@ -36,7 +35,6 @@ impl Verdict {
     }
 
     /// Reads the verdict with which a printed line begins.
-    #[must_use]
     pub fn from_line(line: &str) -> Option<Self> {
         let word = line.split_whitespace().next()?;
         Self::ALL.into_iter().find(|verdict| verdict.word() == word)
@@ -62,7 +60,6 @@ pub struct Claims {
 
 impl Claims {
     /// Begins a table of claims by printing its title and the names of the columns.
-    #[must_use]
     pub fn begin(title: &str, effort: Effort) -> Self {
         let claims = Self { effort, failed: false };
         claims.print(&format!("\n{title}\n{}", line("", "claim", "ours", "other", "ratio", "promised")));
@@ -169,43 +166,36 @@ pub struct Figure {
 
 impl Figure {
     /// A time in nanoseconds.
-    #[must_use]
     pub const fn ns(value: f64) -> Self {
         Self { value, unit: "ns" }
     }
 
     /// A time in seconds.
-    #[must_use]
     pub const fn seconds(value: f64) -> Self {
         Self { value, unit: "s" }
     }
 
     /// Megabytes, of 1,000,000 bytes.
-    #[must_use]
     pub fn megabytes(bytes: u64) -> Self {
         Self { value: bytes as f64 / 1e6, unit: "MB" }
     }
 
     /// A count of something.
-    #[must_use]
     pub const fn count(value: u64) -> Self {
         Self { value: value as f64, unit: "" }
     }
 
     /// A number of events a second.
-    #[must_use]
     pub const fn a_second(value: f64) -> Self {
         Self { value, unit: "/s" }
     }
 
     /// A share, in percent.
-    #[must_use]
     pub const fn percent(value: f64) -> Self {
         Self { value, unit: "%" }
     }
 
     /// How many times as large something is as something else.
-    #[must_use]
     pub const fn times(value: f64) -> Self {
         Self { value, unit: "x" }
     }

@@ -14,13 +14,11 @@ impl Effort {
     pub const QUICK: &str = "--quick";
 
     /// What the arguments of this program ask for.
-    #[must_use]
     pub fn from_arguments() -> Self {
         if std::env::args().any(|argument| argument == Self::QUICK) { Self::Quick } else { Self::Full }
     }
 
     /// How many of `full` repetitions, rows or seconds are measured: at least one.
-    #[must_use]
     pub const fn share(self, full: u64) -> u64 {
         match self {
             Self::Full => full,

@@ -5,11 +5,7 @@
 pub struct Repetitions(Vec<f64>);
 
 impl Repetitions {
-    /// Of at least one repetition.
-    ///
-    /// # Panics
-    /// Without a repetition, or on one that is not a number.
-    #[must_use]
+    /// Of at least one repetition. Panics without a repetition, or on one that is not a number.
     pub fn new(mut values: Vec<f64>) -> Self {
         assert!(!values.is_empty() && !values.iter().any(|value| value.is_nan()), "a repetition gives a number");
         values.sort_unstable_by(f64::total_cmp);
@@ -17,26 +13,22 @@ impl Repetitions {
     }
 
     /// The smallest value of all repetitions.
-    #[must_use]
     pub fn min(&self) -> f64 {
         self.0[0]
     }
 
     /// The largest value of all repetitions.
-    #[must_use]
     pub fn max(&self) -> f64 {
         self.0[self.0.len() - 1]
     }
 
     /// The middle one, or the mean of the two in the middle.
-    #[must_use]
     pub fn median(&self) -> f64 {
         let half = self.0.len() / 2;
         if self.0.len() % 2 == 1 { self.0[half] } else { f64::midpoint(self.0[half - 1], self.0[half]) }
     }
 
     /// The mean of the middle half: what a mean says of all but the disturbed repetitions.
-    #[must_use]
     pub fn middle_mean(&self) -> f64 {
         let quarter = self.0.len() / 4;
         let middle = &self.0[quarter..self.0.len() - quarter];
@@ -45,7 +37,6 @@ impl Repetitions {
 
     /// The narrowest pair of repetitions, counted inwards from both ends, between which the true median lies with a
     /// probability of 95 % at least (the sign test's interval); the smallest and the largest where there are too few.
-    #[must_use]
     pub fn median_interval(&self) -> (f64, f64) {
         let n = self.0.len();
         // The probability that fewer than `k` of `n` lie below the median, term by term of the binomial distribution.
@@ -60,7 +51,6 @@ impl Repetitions {
     }
 
     /// `min` to `max`, for a remark.
-    #[must_use]
     pub fn range(&self, unit: &str) -> String {
         format!("{:.2} to {:.2}{unit} in {} repetitions", self.min(), self.max(), self.0.len())
     }

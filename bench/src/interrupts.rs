@@ -9,10 +9,8 @@ pub struct Interrupts {
 }
 
 impl Interrupts {
-    /// Interrupts a CPU `rate_hz` times a second.
-    ///
-    /// # Errors
-    /// Without CAP_PERFMON or root, and if the rate is above `kernel.perf_event_max_sample_rate`.
+    /// Interrupts a CPU `rate_hz` times a second. Fails without CAP_PERFMON or root, and if the rate is above
+    /// `kernel.perf_event_max_sample_rate`.
     pub fn start(cpu: CpuId, rate_hz: u32) -> Result<Self, PerfError> {
         Ok(Self { _clock: CpuClock::start(cpu, rate_hz)? })
     }

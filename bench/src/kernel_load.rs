@@ -34,7 +34,6 @@ pub struct Stretch {
 
 impl Stretch {
     /// The same, `ticks` later.
-    #[must_use]
     pub fn later(&self, ticks: u64) -> Self {
         let mut copy = self.clone();
         for page in &mut copy.pages {
@@ -50,7 +49,6 @@ impl Stretch {
     }
 
     /// The steps on the run's axis.
-    #[must_use]
     pub fn steps(&self, axis: TicksToNanos) -> Vec<Step> {
         let instant = |ticks| axis.instant(Ticks::new(ticks));
         self.steps.iter().map(|(start, end)| Step { start: instant(*start), end: instant(*end) }).collect()
@@ -75,7 +73,6 @@ impl Default for MadeUpMachine {
 
 impl MadeUpMachine {
     /// Ticks of its counter in a time.
-    #[must_use]
     pub fn ticks(&self, time: Nanos) -> u64 {
         self.rate.ticks_in(time).get()
     }
@@ -84,7 +81,6 @@ impl MadeUpMachine {
     ///
     /// Every detour has a tick of the local timer; every second one a softirq, every fourth a kworker with a work item,
     /// every eighth a device interrupt and its softirq, every sixteenth a daemon that takes a page fault.
-    #[must_use]
     pub fn stretch(&self, cpu: CpuId, events: u64, length: Nanos) -> Stretch {
         let mut made = Making {
             timer: self.vector("local_timer"),
@@ -114,7 +110,6 @@ impl MadeUpMachine {
     }
 
     /// The names, and what names its events, as a recorder has them at its start.
-    #[must_use]
     pub fn translator(&self) -> (Translator, Names) {
         // Its threads are in nobody's /proc.
         let mut names = Names::new(Path::new("/nonexistent"));
@@ -131,10 +126,7 @@ impl MadeUpMachine {
         Attributor::new(thread, Platform::Guest, &mut names.labels)
     }
 
-    /// Decodes and names a stretch's events, as the collector does.
-    ///
-    /// # Panics
-    /// If a page cannot be decoded.
+    /// Decodes and names a stretch's events, as the collector does. Panics if a page cannot be decoded.
     pub fn decode(&self, stretch: &Stretch, translator: &mut Translator, names: &mut Names, events: &mut Vec<Event>) {
         let anchor = Anchor { ticks: Ticks::new(0), raw_ns: 0, wall_ns: 0, bracket: Ticks::new(0) };
         let clock = EventClock::new(TraceClock::X86Tsc, true, self.axis, anchor);
@@ -168,7 +160,6 @@ impl Attributed {
     }
 
     /// Whether in sum the activities make up the detours.
-    #[must_use]
     pub fn closes(&self) -> bool {
         let detours: i64 = self.detours.iter().map(|detour| detour.duration.get()).sum();
         detours == self.activities.iter().map(|activity| activity.self_time.get()).sum::<i64>()

@@ -9,7 +9,6 @@ use becalm_units::{CpuId, Nanos};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// Detours in a segment.
 const SEGMENT_DETOURS: u64 = 250_000;
 
 /// Sources of different kinds; how often each comes is up to chance.
@@ -27,9 +26,6 @@ const SOURCES: [(Kind, &str, &str); 10] = [
 ];
 
 /// Writes this many detours of two CPUs, in whole segments, and returns how many activities they have.
-///
-/// # Errors
-/// If they cannot be written.
 pub fn write(path: &Path, detours: u64) -> Result<u64, BundleError> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
     let mut labels = Labels::new();

@@ -13,7 +13,6 @@ pub struct Mersenne {
 
 impl Mersenne {
     /// From a seed, as the authors' `init_genrand`.
-    #[must_use]
     pub fn new(seed: u32) -> Self {
         let mut state = [seed; WORDS];
         for at in 1..WORDS {

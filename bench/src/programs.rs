@@ -23,16 +23,13 @@ pub struct Cost {
 }
 
 /// The `becalm` that was built with this benchmark, or the one that the variable `BECALM` names.
-#[must_use]
 pub fn becalm() -> PathBuf {
     std::env::var_os("BECALM")
         .map_or_else(|| std::env::current_exe().unwrap_or_default().with_file_name("becalm"), PathBuf::from)
 }
 
-/// Runs a program, on one CPU if one is given, without its output, and tells what it took.
-///
-/// # Errors
-/// If it cannot be started there.
+/// Runs a program, on one CPU if one is given, without its output, and tells what it took. Fails if it cannot be
+/// started there.
 pub fn cost(command: &mut Command, cpu: Option<CpuId>) -> io::Result<Cost> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let began = Instant::now();
@@ -54,10 +51,7 @@ pub fn cost(command: &mut Command, cpu: Option<CpuId>) -> io::Result<Cost> {
     })
 }
 
-/// Runs a program on one CPU and gives its output.
-///
-/// # Errors
-/// If it cannot be started there.
+/// Runs a program on one CPU and gives its output. Fails if it cannot be started there.
 pub fn output(command: &mut Command, cpu: CpuId) -> io::Result<Output> {
     run_pinned(Some(cpu), || command.stdin(Stdio::null()).output())
 }

@@ -48,7 +48,6 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// The samples of a list follow one another.
 fn in_order(list: &SampleList) {
     for pair in list.samples.windows(2) {
         assert!(pair[0].duration >= Nanos::ZERO && pair[0].start + pair[0].duration <= pair[1].start);

@@ -150,7 +150,6 @@ impl Machine for Memory {
     }
 }
 
-/// The text of a journal.
 fn journal(edited: &Value) -> Vec<u8> {
     let records = edited["records"].as_array().map_or(&[][..], Vec::as_slice);
     // Each is sealed, so that what it says is read; else nothing but checksums would be tried.

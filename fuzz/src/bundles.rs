@@ -51,7 +51,6 @@ enum Maker {
 }
 
 /// The bundle of this name.
-#[must_use]
 pub fn valid(name: &str) -> Option<&'static Valid> {
     static ALL: LazyLock<BTreeMap<&str, Valid>> = LazyLock::new(all);
     ALL.get(name)
@@ -229,17 +228,11 @@ fn phases(path: &Path) -> Valid {
 
 impl Valid {
     /// Writes it as it is.
-    ///
-    /// # Errors
-    /// See [`Self::write_edited`].
     pub fn write(&self, folder: &Path) -> anyhow::Result<()> {
         self.write_edited(&self.value, folder)
     }
 
-    /// Writes the bundle that edits made of this one.
-    ///
-    /// # Errors
-    /// If becalm's own writers refuse the rows.
+    /// Writes the bundle that edits made of this one. Fails if becalm's own writers refuse the rows.
     pub fn write_edited(&self, edited: &Value, folder: &Path) -> anyhow::Result<()> {
         let rows = &edited["rows"];
         match &self.maker {

@@ -25,7 +25,6 @@ pub struct Edits {
 
 impl Edits {
     /// From the text of an input.
-    #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut lines = text.lines();
         let words = lines.next().unwrap_or_default().split_whitespace().map(str::to_owned).collect();
@@ -51,19 +50,16 @@ impl Edits {
     }
 
     /// The first word; empty without words.
-    #[must_use]
     pub fn subject(&self) -> &str {
         self.words.first().map_or("", String::as_str)
     }
 
     /// Whether a word stands in the first line.
-    #[must_use]
     pub fn has(&self, word: &str) -> bool {
         self.words.iter().any(|other| other == word)
     }
 
     /// The valid thing with these edits.
-    #[must_use]
     pub fn applied_to(&self, valid: &Value) -> Value {
         let mut edited = valid.clone();
         for (pointer, value) in &self.edits {

@@ -8,18 +8,13 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// A folder of this process, which TMPDIR puts into memory where the targets are run; see .ci/fuzz. It is removed by nobody, as
-/// libFuzzer ends a process without a word, so that .ci/fuzz does it.
-///
-/// # Panics
-/// If it cannot be made.
-#[must_use]
+/// libFuzzer ends a process without a word, so that .ci/fuzz does it. Panics if it cannot be made.
 pub fn scratch() -> &'static Path {
     static SCRATCH: OnceLock<TempDir> = OnceLock::new();
     SCRATCH.get_or_init(|| tempfile::tempdir().expect("a folder for this process")).path()
 }
 
 /// The place of a file in a folder; nothing for names that would lead out of it or that no file can have.
-#[must_use]
 pub fn place(folder: &Path, name: &str) -> Option<PathBuf> {
     let relative = Path::new(name.trim_start_matches('/'));
     let plain = relative.components().all(|part| matches!(part, Component::Normal(part) if part.len() < 256));
@@ -37,7 +32,6 @@ pub fn write(folder: &Path, name: &str, bytes: &[u8]) {
 }
 
 /// What the file of a JSON value holds: a text as it is, anything else as JSON.
-#[must_use]
 pub fn contents(value: &Value) -> Vec<u8> {
     match value {
         Value::String(text) => text.clone().into_bytes(),
@@ -45,11 +39,7 @@ pub fn contents(value: &Value) -> Vec<u8> {
     }
 }
 
-/// Every file below a folder with its name from there, sorted.
-///
-/// # Panics
-/// If it cannot be read.
-#[must_use]
+/// Every file below a folder with its name from there, sorted. Panics if it cannot be read.
 pub fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];

@@ -6,10 +6,8 @@ use becalm_units::printable_lines;
 /// No page is larger, in bytes: what is small in comes out small.
 const LARGEST_PAGE: usize = 16 << 20;
 
-/// The text and the document of a report.
-///
-/// # Panics
-/// If the text could steer a terminal or has a line that a foreign name began, or if the document is no JSON.
+/// The text and the document of a report. Panics if the text could steer a terminal or has a line that a foreign name
+/// began, or if the document is no JSON.
 pub fn check_report(report: &impl Report) {
     let text = becalm_report::text(report, Form::within(None).with_all(true));
     check_text(&text);
@@ -20,10 +18,8 @@ pub fn check_report(report: &impl Report) {
     assert!(document.get("schema").is_some_and(serde_json::Value::is_string), "a document has no schema");
 }
 
-/// The page of a report, if it has one.
-///
-/// # Panics
-/// If the page is damaged, very large, or holds a foreign name as something else than text.
+/// The page of a report, if it has one. Panics if the page is damaged, very large, or holds a foreign name as something
+/// else than text.
 pub fn check_page(report: &impl Report) {
     let Some(page) = report.page("becalm") else { return };
     let mut bytes = Vec::new();
@@ -34,18 +30,12 @@ pub fn check_page(report: &impl Report) {
     assert!(page.trim_end().ends_with("</html>"), "the page does not end");
 }
 
-/// A text of lines for a terminal or a file.
-///
-/// # Panics
-/// If it holds what could steer a terminal.
+/// A text of lines for a terminal or a file. Panics if it holds what could steer a terminal.
 pub fn check_text(text: &str) {
     assert_eq!(printable_lines(text), text, "a text could steer a terminal");
 }
 
-/// Something that is printed and read again.
-///
-/// # Panics
-/// If it is not the same then.
+/// Something that is printed and read again. Panics if it is not the same then.
 pub fn check_reads_back<T>(value: &T)
 where
     T: std::fmt::Display + std::str::FromStr + PartialEq + std::fmt::Debug,

@@ -67,16 +67,12 @@ pub struct Outcome {
 
 impl Outcome {
     /// The path of a file that the scenario left in `/out`. What it printed is in `log`.
-    #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(OUT).join(name)
     }
 
-    /// The contents of a text file that the scenario left, without white space at its ends.
-    ///
-    /// # Errors
-    ///
-    /// When there is no such file.
+    /// The contents of a text file that the scenario left, without white space at its ends. Fails if there is no such
+    /// file.
     pub fn text(&self, name: &str) -> Result<String, LabError> {
         let path = self.path(name);
         let bytes = fs::read(&path).map_err(LabError::file("read", &path))?;
@@ -84,44 +80,35 @@ impl Outcome {
     }
 
     /// The exit status of the scenario.
-    #[must_use]
     pub const fn status(&self) -> i32 {
         self.status
     }
 
-    /// Puts everything that the scenario left into a folder that stays, in place of what was there.
-    ///
-    /// # Errors
-    ///
-    /// When the folder cannot be replaced.
+    /// Puts everything that the scenario left into a folder that stays, in place of what was there. Fails if the folder
+    /// cannot be replaced.
     pub fn keep(&self, folder: &Path) -> Result<(), LabError> {
         if folder.exists() {
             fs::remove_dir_all(folder).map_err(LabError::file("remove", folder))?;
         }
         fs::create_dir_all(folder).map_err(LabError::file("create", folder))?;
-        unpack(&self.folder.path().join(DISK), folder).map_err(|why| LabError::NoResult { why, console: String::new() })
+        unpack(&self.folder.path().join(DISK), folder).map_err(|why| LabError::no_result(why, ""))
     }
 
     /// What appeared on the guest's console.
-    #[must_use]
     pub fn console(&self) -> &str {
         &self.console
     }
 
     /// How long the guest took, from power-on to power-off.
-    #[must_use]
     pub const fn wall(&self) -> Duration {
         self.wall
     }
 }
 
 impl Guest<'_> {
-    /// Boots the guest, waits for its end and unpacks what it left.
-    ///
-    /// # Errors
-    ///
-    /// When the guest cannot be started, takes longer than its limits, or ends without leaving a result. A scenario
-    /// that fails is no error here: see [`Outcome::status`].
+    /// Boots the guest, waits for its end and unpacks what it left. Fails if the guest cannot be started, takes longer
+    /// than its limits, or ends without leaving a result. A scenario that fails is no error here: see
+    /// [`Outcome::status`].
     pub fn run(&self) -> Result<Outcome, LabError> {
         let folder = tempfile::tempdir().map_err(LabError::file("create a folder in", Path::new("/tmp")))?;
         let initramfs = folder.path().join("initramfs.cpio");
@@ -138,13 +125,12 @@ impl Guest<'_> {
         let console = String::from_utf8_lossy(&console).replace('\r', "");
         let out = folder.path().join(OUT);
         fs::create_dir(&out).map_err(LabError::file("create", &out))?;
-        unpack(&disk, &out)
-            .map_err(|why| LabError::NoResult { why: format!("{why}; {status}"), console: end_of(&console) })?;
+        unpack(&disk, &out).map_err(|why| LabError::no_result(format!("{why}; {status}"), &end_of(&console)))?;
         let mut outcome = Outcome { folder, console, status: 0, wall };
-        outcome.status = outcome.text("status")?.parse().map_err(|_| LabError::NoResult {
-            why: "its status is no number".to_owned(),
-            console: end_of(&outcome.console),
-        })?;
+        outcome.status = outcome
+            .text("status")?
+            .parse()
+            .map_err(|_| LabError::no_result("its status is no number", &end_of(&outcome.console)))?;
         Ok(outcome)
     }
 
@@ -196,7 +182,7 @@ impl Guest<'_> {
             .arg(initramfs)
             .stdin(Stdio::null())
             .spawn()
-            .map_err(|source| LabError::Start { program: "qemu-system-x86_64", package: "qemu-system-x86", source })?;
+            .map_err(LabError::start("qemu-system-x86_64", "qemu-system-x86"))?;
         self.wait(&mut child, console)
     }
 
@@ -225,9 +211,9 @@ impl Guest<'_> {
                 child.wait().map_err(failed())?;
                 let console = end_of(&written());
                 return Err(if taken >= self.limit {
-                    LabError::Hang { limit: self.limit, console }
+                    LabError::Hang(self.limit, console)
                 } else {
-                    LabError::NoBoot { limit: self.boot_limit, console }
+                    LabError::NoBoot(self.boot_limit, console)
                 });
             }
             thread::sleep(Duration::from_millis(20));

@@ -27,7 +27,6 @@ pub struct Initramfs {
 
 impl Initramfs {
     /// An archive that holds nothing yet.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
@@ -45,10 +44,6 @@ impl Initramfs {
     }
 
     /// Adds a copy of a file of this machine.
-    ///
-    /// # Errors
-    ///
-    /// When the file cannot be read.
     pub fn copy(&mut self, name: &str, from: &Path) -> Result<(), LabError> {
         let contents = fs::read(from).map_err(LabError::file("read", from))?;
         self.file(name, &contents);
@@ -56,10 +51,6 @@ impl Initramfs {
     }
 
     /// Adds a copy of a file of this machine at the same place, with the folders above it.
-    ///
-    /// # Errors
-    ///
-    /// When the file cannot be read.
     pub fn copy_in_place(&mut self, from: &Path) -> Result<(), LabError> {
         let name = from.to_string_lossy();
         let name = name.trim_start_matches('/');

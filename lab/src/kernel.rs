@@ -1,7 +1,6 @@
 //! Debian's kernels: fetched as packages, unpacked, kept in a cache folder.
 
 use std::fs::{self, File};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -53,11 +52,8 @@ pub struct Kernel {
 impl Kernel {
     /// The kernel of a flavor, from `cache` if it is there, else from Debian's archive.
     ///
-    /// A kernel stays in the cache until someone removes it, so that tests go on meeting the same one.
-    ///
-    /// # Errors
-    ///
-    /// When the package cannot be found, fetched (`apt-get update` may never have been run), unpacked or stored.
+    /// A kernel stays in the cache until someone removes it, so that tests go on meeting the same one. Fails if the
+    /// package cannot be found, fetched (`apt-get update` may never have been run), unpacked or stored.
     pub fn debian(flavor: Flavor, cache: &Path) -> Result<Self, LabError> {
         let folder = cache.join(flavor.package());
         if !folder.exists() {
@@ -76,31 +72,20 @@ impl Kernel {
     }
 
     /// The kernel itself: without its compression where it could be taken away, as an emulated CPU takes five seconds for that, and
-    /// else as Debian packs it.
-    ///
-    /// # Errors
-    ///
-    /// When the cache does not hold it.
+    /// else as Debian packs it. Fails if the cache does not hold it.
     pub fn image(&self) -> Result<PathBuf, LabError> {
         let plain = self.find(PLAIN, |name| name == PLAIN);
         plain.or_else(|_| self.find("vmlinuz", |name| name.starts_with("vmlinuz-")))
     }
 
-    /// The configuration that it was built with.
-    ///
-    /// # Errors
-    ///
-    /// When the cache does not hold it.
+    /// The configuration that it was built with. Fails if the cache does not hold it.
     pub fn config(&self) -> Result<String, LabError> {
         let path = self.find("config", |name| name.starts_with("config-"))?;
         fs::read_to_string(&path).map_err(LabError::file("read", &path))
     }
 
-    /// The modules that make the guest's disk appear, in the order in which they must be loaded.
-    ///
-    /// # Errors
-    ///
-    /// When the cache does not hold one of them.
+    /// The modules that make the guest's disk appear, in the order in which they must be loaded. Fails if the cache
+    /// does not hold one of them.
     pub fn disk_modules(&self) -> Result<Vec<PathBuf>, LabError> {
         DISK_MODULES.iter().map(|module| self.find(module, |name| name.strip_suffix(".ko") == Some(module))).collect()
     }
@@ -117,7 +102,7 @@ impl Kernel {
                 }
             }
         }
-        Err(LabError::Package { package: self.folder.display().to_string(), what: what.to_owned() })
+        Err(LabError::lacks(self.folder.display(), what))
     }
 }
 
@@ -131,7 +116,7 @@ fn real_package(package: &str) -> Result<String, LabError> {
         .filter_map(|line| line.trim().strip_prefix("Depends: "))
         .find(|name| name.starts_with("linux-image-"))
         .map(str::to_owned)
-        .ok_or_else(|| LabError::Package { package: package.to_owned(), what: "dependency on a kernel".to_owned() })
+        .ok_or_else(|| LabError::lacks(package, "dependency on a kernel"))
 }
 
 fn download(package: &str, folder: &Path) -> Result<(), LabError> {
@@ -148,13 +133,13 @@ fn unpack(package: &str, folder: &Path) -> Result<(), LabError> {
         .filter_map(Result::ok)
         .map(|entry| entry.path())
         .find(|path| path.extension().is_some_and(|extension| extension == "deb"))
-        .ok_or_else(|| LabError::Package { package: package.to_owned(), what: "archive".to_owned() })?;
+        .ok_or_else(|| LabError::lacks(package, "archive"))?;
     let mut members = Command::new("dpkg-deb")
         .arg("--fsys-tarfile")
         .arg(&archive)
         .stdout(Stdio::piped())
         .spawn()
-        .map_err(|source| LabError::Start { program: "dpkg-deb", package: "dpkg", source })?;
+        .map_err(LabError::start("dpkg-deb", "dpkg"))?;
     let stream = members.stdout.take().expect("standard output was asked for");
     let mut tar = Command::new("tar");
     tar.args(["--extract", "--wildcards", "./boot/vmlinuz-*", "./boot/config-*"])
@@ -205,20 +190,13 @@ fn payload(image: &[u8]) -> Option<(&'static str, &[u8])> {
 /// Runs a program of this machine to its end and returns what it printed.
 pub fn run(command: &mut Command, package: &'static str) -> Result<Vec<u8>, LabError> {
     let described = format!("{command:?}");
-    let output = command.output().map_err(|source| start_error(package, source))?;
+    let output = command.output().map_err(LabError::start(package, package))?;
     if output.status.success() {
         Ok(output.stdout)
     } else {
-        Err(LabError::Program {
-            command: described,
-            status: output.status.to_string(),
-            message: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-        })
+        let message = String::from_utf8_lossy(&output.stderr);
+        Err(LabError::Other(format!("{described} ended with {}: {}", output.status, message.trim())))
     }
-}
-
-fn start_error(package: &'static str, source: io::Error) -> LabError {
-    LabError::Start { program: package, package, source }
 }
 
 #[cfg(test)]

@@ -51,7 +51,6 @@ pub const SETTINGS: [Setting; 11] = [
 
 impl Setting {
     /// Puts this kernel and these parameters in the place of the scenario's own.
-    #[must_use]
     pub fn apply(&self, scenario: &Scenario) -> Scenario {
         Scenario { flavor: self.flavor, parameters: self.parameters.to_owned(), ..scenario.clone() }
     }
@@ -93,21 +92,17 @@ pub struct Row {
 
 impl Row {
     /// So often in a second.
-    #[must_use]
     pub fn a_second(&self, count: u64) -> f64 {
         if self.seconds > 0.0 { count as f64 / self.seconds } else { 0.0 }
     }
 
     /// So many for each thousand of the timer's interrupts; `None` where there was none.
-    #[must_use]
     pub fn per_1000_ticks(&self, count: u64) -> Option<f64> {
         (self.timer_interrupts > 0).then(|| 1e3 * count as f64 / self.timer_interrupts as f64)
     }
 
-    /// What a guest of the matrix left, by what this becalm makes of its recording here: an emulated CPU would take long.
-    ///
-    /// # Errors
-    /// If a file is missing, or becalm fails, or its document does not have what must be in it.
+    /// What a guest of the matrix left, by what this becalm makes of its recording here: an emulated CPU would take
+    /// long. Fails if a file is missing, or becalm fails, or its document does not have what must be in it.
     pub fn from_outcome(setting: &str, config: &str, outcome: &Outcome, becalm: &Path) -> Result<Self, LabError> {
         let bundle = outcome.path("run.becalm");
         let report = ask(becalm, &["report".as_ref(), bundle.as_os_str()])?;
@@ -117,7 +112,7 @@ impl Row {
         let after = outcome.text("after")?;
         let optional = |name: &str| outcome.text(name).unwrap_or_default();
         Self::from_documents(&report, predicted.as_ref()).map_or_else(
-            || Err(LabError::Document { path: bundle.clone() }),
+            || Err(LabError::document(&bundle)),
             |row| {
                 Ok(Self {
                     setting: setting.to_owned(),
@@ -160,7 +155,6 @@ impl Row {
 }
 
 /// Whether an interrupt is that of a CPU's timer: the tick, another timer, or an unnamed one.
-#[must_use]
 pub fn is_timer(source: &str) -> bool {
     matches!(source, "tick" | "local_timer") || source.starts_with("timer:")
 }
@@ -176,12 +170,11 @@ fn config_hz(config: &str) -> Option<u64> {
     config.lines().find_map(|line| line.strip_prefix("CONFIG_HZ=")?.parse().ok())
 }
 
-/// The document that becalm prints for these arguments.
 fn ask(becalm: &Path, arguments: &[&OsStr]) -> Result<Value, LabError> {
     let mut command = Command::new(becalm);
     command.args(arguments).arg("--json");
     let output = run(&mut command, "becalm")?;
-    serde_json::from_slice(&output).map_err(|_| LabError::Document { path: becalm.to_owned() })
+    serde_json::from_slice(&output).map_err(|_| LabError::document(becalm))
 }
 
 /// All rows, and what they are good for.
@@ -202,13 +195,11 @@ pub const LIMITS: &str = "Measured in an emulator: counts and their order are th
 
 impl Matrix {
     /// The matrix of these rows.
-    #[must_use]
     pub const fn new(rows: Vec<Row>) -> Self {
         Self { schema: "becalm.kernel-matrix/1", limits: LIMITS, rows }
     }
 
     /// As a table: counts a second, to a thousand ticks, and at 16,384 ranks.
-    #[must_use]
     pub fn table(&self) -> String {
         let mut text = format!(
             "{:<23} {:>5} {:>8} {:>8} {:>9} {:>9} {:>9} | {:>8} {:>8} {:>9} | {:>7} {:>8}\n",

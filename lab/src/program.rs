@@ -6,20 +6,11 @@ use std::process::Command;
 use crate::LabError;
 
 /// The shared libraries of a program and their loader, by the absolute paths at which the program looks for them; none
-/// for a static one.
-///
-/// # Errors
-///
-/// When they cannot be listed, or one of them is missing on this machine.
+/// for a static one. Fails if they cannot be listed, or one of them is missing on this machine.
 pub(crate) fn libraries(program: &Path) -> Result<Vec<PathBuf>, LabError> {
-    let output = Command::new("ldd").arg(program).output().map_err(|source| LabError::Start {
-        program: "ldd",
-        package: "libc-bin",
-        source,
-    })?;
+    let output = Command::new("ldd").arg(program).output().map_err(LabError::start("ldd", "libc-bin"))?;
     // ldd fails for a static program, which is an answer too.
-    parse(&String::from_utf8_lossy(&output.stdout))
-        .map_err(|library| LabError::Package { package: program.display().to_string(), what: library.to_owned() })
+    parse(&String::from_utf8_lossy(&output.stdout)).map_err(|library| LabError::lacks(program.display(), library))
 }
 
 /// Reads what `ldd` prints: `NAME => PATH (ADDRESS)` for libraries, `PATH (ADDRESS)` for the loader, and no path for what

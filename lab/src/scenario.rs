@@ -43,11 +43,7 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// All scenarios of this lab, by name.
-    ///
-    /// # Errors
-    ///
-    /// When one cannot be read, or its first lines are not as they must be.
+    /// All scenarios of this lab, by name. Fails if one cannot be read, or its first lines are not as they must be.
     pub fn all() -> Result<Vec<Self>, LabError> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
         let mut scenarios = Vec::new();
@@ -62,23 +58,21 @@ impl Scenario {
         Ok(scenarios)
     }
 
-    /// The scenario of that name; the ending `.sh` may be there.
-    ///
-    /// # Errors
-    ///
-    /// When there is none, with the names of those that there are, and when one cannot be read.
+    /// The scenario of that name; the ending `.sh` may be there. Fails if there is none, with the names of those that
+    /// there are, and when one cannot be read.
     pub fn named(name: &str) -> Result<Self, LabError> {
         let wanted = name.strip_suffix(".sh").unwrap_or(name);
         let mut scenarios = Self::all()?;
         let Some(position) = scenarios.iter().position(|scenario| scenario.name == wanted) else {
-            let names = scenarios.into_iter().map(|scenario| scenario.name).collect();
-            return Err(LabError::NoScenario { name: name.to_owned(), names });
+            let names: Vec<String> = scenarios.into_iter().map(|scenario| scenario.name).collect();
+            let names = names.join(", ");
+            return Err(LabError::Other(format!("there is no scenario '{name}'; choose one of {names}")));
         };
         Ok(scenarios.swap_remove(position))
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self, LabError> {
-        let wrong = |what: String| LabError::Header { path: path.to_owned(), what };
+        let wrong = |what: String| LabError::Other(format!("the scenario {} {what}", path.display()));
         let head = || text.lines().take_while(|line| line.starts_with('#'));
         let summary = head()
             .next()
@@ -118,11 +112,7 @@ impl Scenario {
     }
 }
 
-/// Reads how many CPUs a guest is to have.
-///
-/// # Errors
-///
-/// When that is no number within [`CPUS`].
+/// Reads how many CPUs a guest is to have. Fails if that is no number within [`CPUS`].
 pub fn parse_cpus(text: &str) -> Result<u32, String> {
     let cpus = text.parse().ok().filter(|cpus| CPUS.contains(cpus));
     cpus.ok_or_else(|| format!("'{text}' CPUs: a guest has {} to {}", CPUS.start(), CPUS.end()))

@@ -22,7 +22,6 @@ use crate::claims::{Claims, Figure};
 use crate::effort::Effort;
 use crate::programs::{self, Cost};
 
-/// The nodes of a site.
 const NODES: u64 = 1_000;
 /// The CPUs of each.
 const CPUS: u32 = 64;

@@ -100,7 +100,6 @@ impl Sink for KeptEvents {
     }
 }
 
-/// One recording in figures.
 struct Figures {
     /// The median detour, in nanoseconds.
     median_ns: f64,

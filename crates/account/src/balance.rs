@@ -24,7 +24,6 @@ impl Balance {
     }
 
     /// Whether the books of all detours close.
-    #[must_use]
     pub const fn is_closed(self) -> bool {
         self.0 == 0
     }

@@ -18,7 +18,6 @@ pub struct CpuAccount {
 
 impl CpuAccount {
     /// An account in which becalm's own time counts as noise of the machine, or does not.
-    #[must_use]
     pub fn new(counts_becalm: bool) -> Self {
         Self { counts_becalm, ..Self::default() }
     }
@@ -61,25 +60,21 @@ impl CpuAccount {
     }
 
     /// The number of detours taken, which is that of the next one.
-    #[must_use]
     pub const fn detours(&self) -> u64 {
         self.detours
     }
 
     /// Becalm's own time in all detours, in nanoseconds.
-    #[must_use]
     pub const fn own_ns(&self) -> i64 {
         self.own_ns
     }
 
     /// Becalm's largest own time in one detour, in nanoseconds.
-    #[must_use]
     pub const fn own_longest_ns(&self) -> i64 {
         self.own_longest_ns
     }
 
     /// Whether the books of all detours close, once all rows have been taken.
-    #[must_use]
     pub const fn is_closed(&self) -> bool {
         self.balance.is_closed()
     }
@@ -87,7 +82,6 @@ impl CpuAccount {
 
 /// The time of a detour without becalm's own, in nanoseconds; `None` if all of it was becalm's, because then the detour does not count.
 #[inline]
-#[must_use]
 pub fn noise(duration_ns: i64, own_ns: i64) -> Option<i64> {
     let left = duration_ns.saturating_sub(own_ns).max(0);
     (left > 0 || own_ns == 0).then_some(left)

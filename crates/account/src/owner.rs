@@ -19,14 +19,12 @@ pub struct Owner {
 
 impl Owner {
     /// The owner of an activity that is its own root.
-    #[must_use]
     pub fn itself(source: SourceId, kind: Kind) -> Self {
         Self { source, root: source, is_becalms: kind == Kind::Becalm }
     }
 }
 
 /// Whether a thread of becalm is the root of an activity of this kind and detail.
-#[must_use]
 pub fn is_becalms(kind: Kind, detail: &str) -> bool {
     root::row_root(kind, "", detail).0 == Kind::Becalm
 }
@@ -45,7 +43,6 @@ pub struct BatchOwners<'a> {
 
 impl<'a> BatchOwners<'a> {
     /// Prepares the lookup for a batch with these names of sources and these details.
-    #[must_use]
     pub fn new(sources: &'a [&'a str], details: &'a [&'a str]) -> Self {
         let ids = vec![None; Kind::ALL.len() * sources.len()];
         Self { sources, details, ids, roots: vec![None; details.len()] }

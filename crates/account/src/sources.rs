@@ -11,13 +11,11 @@ pub struct SourceId(u32);
 
 impl SourceId {
     /// The number, counted from 0, for lists with an element for each source.
-    #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 
     /// The number.
-    #[must_use]
     pub const fn get(self) -> u32 {
         self.0
     }
@@ -59,30 +57,23 @@ impl SourceIds {
         id
     }
 
-    /// Kind and name of a source.
-    ///
-    /// # Panics
-    /// If another `SourceIds` gave the number.
-    #[must_use]
+    /// Kind and name of a source. Panics if another `SourceIds` gave the number.
     pub fn name(&self, id: SourceId) -> (Kind, &str) {
         let (kind, name) = &self.names[id.index()];
         (*kind, name)
     }
 
     /// Kind and name of each source, in the order of their numbers.
-    #[must_use]
     pub fn names(&self) -> &[(Kind, String)] {
         &self.names
     }
 
     /// The number of sources.
-    #[must_use]
     pub const fn len(&self) -> usize {
         self.names.len()
     }
 
     /// Whether there is no source.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.names.is_empty()
     }

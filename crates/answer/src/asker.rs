@@ -9,9 +9,6 @@ use becalm_units::fault;
 /// Somebody who has asked something, and is shown the answer.
 pub trait Asker {
     /// Takes the answer.
-    ///
-    /// # Errors
-    /// If it cannot be shown.
     fn show(&mut self, report: &impl Report) -> fault::Result<()>;
 
     /// Is told something that is no part of the answer: how long it will take, what is left out of it.

@@ -24,9 +24,6 @@ pub struct LawQuestion {
 
 impl LawQuestion {
     /// Answers it.
-    ///
-    /// # Errors
-    /// If the numbers make no sense, or the answer cannot be shown.
     pub fn answer(&self, asker: &mut impl Asker) -> fault::Result<()> {
         match (self.grains.as_slice(), self.delays.as_slice(), self.often.as_slice()) {
             ([grain], [delay], [often]) => asker.show(&self.single(*grain, *delay, *often)?)?,

@@ -11,10 +11,8 @@ use serde_json::Value;
 /// Such a file has a few hundred bytes.
 const LONGEST: u64 = 1 << 16;
 
-/// Reads what was typed. A text that is neither a preset nor has parameters is a path if there is a file.
-///
-/// # Errors
-/// If it is none of these, or the file is not such a document.
+/// Reads what was typed. A text that is neither a preset nor has parameters is a path if there is a file. Fails if it
+/// is none of these, or the file is not such a document.
 pub fn network(text: &str) -> Result<Network, String> {
     match text.parse::<Network>() {
         Err(_) if Path::new(text).exists() => {

@@ -82,9 +82,6 @@ fn expanded(text: &str) -> Result<Vec<String>, String> {
 }
 
 /// Reads a file that a formula names.
-///
-/// # Errors
-/// In words, with the path.
 pub fn read_named(path: &Path) -> Result<String, String> {
     read_regular_text(path, FILE_LIMIT).map_err(|error| format!("cannot read {}: {error}", path.display()))
 }

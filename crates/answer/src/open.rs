@@ -5,20 +5,14 @@ use std::path::Path;
 
 use becalm_bundle::{Bundle, BundleError, LeftOut, SummaryBundle};
 
-/// Opens a recording, be it of detours or of work.
-///
-/// # Errors
-/// If no node of it can be read.
+/// Opens a recording, be it of detours or of work. Fails if no node of it can be read.
 pub fn recording(path: &Path, tell: impl Fn(fmt::Arguments<'_>)) -> Result<Bundle, BundleError> {
     let (bundle, left_out) = Bundle::open_readable(path)?;
     tell_of(&left_out, tell);
     Ok(bundle)
 }
 
-/// Opens a recording in summary form.
-///
-/// # Errors
-/// If no node of it can be read.
+/// Opens a recording in summary form. Fails if no node of it can be read.
 pub fn summary(path: &Path, tell: impl Fn(fmt::Arguments<'_>)) -> Result<SummaryBundle, BundleError> {
     let (bundle, left_out) = SummaryBundle::open_readable(path)?;
     tell_of(&left_out, tell);

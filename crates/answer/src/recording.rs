@@ -7,10 +7,8 @@ use becalm_units::fault;
 
 use crate::Asker;
 
-/// Reports a recording. Causes are ranked by what a program of so many ranks gains without them, [`RANKS`] where none are named.
-///
-/// # Errors
-/// If it cannot be read, does not hold what was selected, or the report cannot be shown.
+/// Reports a recording. Causes are ranked by what a program of so many ranks gains without them, [`RANKS`] where none
+/// are named. Fails if it cannot be read, does not hold what was selected, or the report cannot be shown.
 pub fn report(bundle: &Bundle, selection: &Selection, ranks: Option<u64>, asker: &mut impl Asker) -> fault::Result<()> {
     let reading = asker.reading(bundle, 1);
     let mut summary = summarize(bundle, selection)?;
@@ -19,10 +17,7 @@ pub fn report(bundle: &Bundle, selection: &Selection, ranks: Option<u64>, asker:
     asker.show(&RunReport { summary: &summary, drawn: None })
 }
 
-/// Reports a recording in summary form.
-///
-/// # Errors
-/// If it does not hold what was selected, or the report cannot be shown.
+/// Reports a recording in summary form. Fails if it does not hold what was selected, or the report cannot be shown.
 pub fn report_summary(bundle: &SummaryBundle, selection: &Selection, asker: &mut impl Asker) -> fault::Result<()> {
     let summary = summarize_digests(bundle, selection)?;
     asker.show(&RunReport { summary: &summary, drawn: None })

@@ -74,10 +74,8 @@ impl FromStr for DetourName {
 }
 
 impl SourcesQuestion {
-    /// Reads the run, and shows what is asked for.
-    ///
-    /// # Errors
-    /// If the run cannot be read, does not hold what is asked for, or the answer cannot be shown.
+    /// Reads the run, and shows what is asked for. Fails if the run cannot be read, does not hold what is asked for, or
+    /// the answer cannot be shown.
     pub fn answer(&self, asker: &mut impl Asker) -> fault::Result<()> {
         if Contents::read(&self.run)? == Contents::Summary {
             return self.answer_from_summary(asker);

@@ -9,18 +9,47 @@ use becalm_model::Kind;
 
 /// A batch of a table, as the reader makes it of what the decoder gives.
 pub(super) trait RowBatch: Sized {
-    /// The table of which it is a part.
     const TABLE: &'static Table;
 
-    /// Takes the columns, which have the schema's types already.
-    ///
-    /// # Errors
-    /// Says which column holds what it must not.
+    /// Takes the columns, which have the schema's types already. The error says which column holds what it must not.
     fn take(segment: u32, rows: Rows) -> Result<Self, String>;
 
     /// The rows' CPUs, and what must not decrease within a CPU.
     fn order(&self) -> (&[i32], &[i64]);
 }
+
+macro_rules! columns_of_all_batches {
+    ($($batch:ty),+) => {
+        $(impl $batch {
+            /// The number of rows in the batch, which is that of the rows read at a time or less.
+            pub fn len(&self) -> usize {
+                self.cpus.len()
+            }
+
+            /// Whether the batch holds no row.
+            pub fn is_empty(&self) -> bool {
+                self.cpus.is_empty()
+            }
+
+            /// The CPU of each, from 0 to below [`CpuId::LIMIT`](becalm_units::CpuId::LIMIT).
+            pub fn cpus(&self) -> &[i32] {
+                &self.cpus
+            }
+
+            /// When each began, in nanoseconds since the run's origin.
+            pub fn starts(&self) -> &[i64] {
+                &self.starts
+            }
+
+            /// The number of the segment that holds them.
+            pub const fn segment(&self) -> u32 {
+                self.segment
+            }
+        })+
+    };
+}
+
+columns_of_all_batches!(DetourBatch, SampleBatch, ActivityBatch);
 
 /// Consecutive detours of one segment, in the file's order: CPU after CPU, each in order of time.
 #[derive(Clone, Debug)]
@@ -33,51 +62,16 @@ pub struct DetourBatch {
 }
 
 impl DetourBatch {
-    /// The number of detours in the batch, which is that of the rows read at a time or less.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.cpus.len()
-    }
-
-    /// Whether the batch holds no detour.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.cpus.is_empty()
-    }
-
-    /// The CPU of each, from 0 to below [`CpuId::LIMIT`](becalm_units::CpuId::LIMIT).
-    #[must_use]
-    pub fn cpus(&self) -> &[i32] {
-        &self.cpus
-    }
-
-    /// When each began, in nanoseconds since the run's origin.
-    #[must_use]
-    pub fn starts(&self) -> &[i64] {
-        &self.starts
-    }
-
     /// How long each is, in nanoseconds, at least 0. Start and duration add up without overflow; whether the
     /// durations of many detours do is for the caller to see to.
-    #[must_use]
     pub fn durations(&self) -> &[i64] {
         &self.durations
     }
 
-    /// Whether kernel events were lost during a detour. No, in files that do not say.
-    ///
-    /// # Panics
-    /// If there is no such row.
-    #[must_use]
+    /// Whether kernel events were lost during a detour. No, in files that do not say. Panics if there is no such row.
     pub fn incomplete(&self, row: usize) -> bool {
         assert!(row < self.len(), "row {row} of {}", self.len());
         self.incomplete.as_ref().is_some_and(|flags| flags[row])
-    }
-
-    /// The number of the segment that holds them.
-    #[must_use]
-    pub const fn segment(&self) -> u32 {
-        self.segment
     }
 }
 
@@ -113,56 +107,20 @@ pub struct SampleBatch {
 }
 
 impl SampleBatch {
-    /// The number of samples in the batch, which is that of the rows read at a time or less.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.cpus.len()
-    }
-
-    /// Whether the batch holds no sample.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.cpus.is_empty()
-    }
-
-    /// The CPU of each, from 0 to below [`CpuId::LIMIT`](becalm_units::CpuId::LIMIT).
-    #[must_use]
-    pub fn cpus(&self) -> &[i32] {
-        &self.cpus
-    }
-
-    /// When each began, in nanoseconds since the run's origin.
-    #[must_use]
-    pub fn starts(&self) -> &[i64] {
-        &self.starts
-    }
-
     /// How long each took, in nanoseconds, at least 0. Start and duration add up without overflow.
-    #[must_use]
     pub fn durations(&self) -> &[i64] {
         &self.durations
     }
 
     /// The iterations done in each, at least 0.
-    #[must_use]
     pub fn work(&self) -> &[i64] {
         &self.work
     }
 
-    /// Whether kernel events were lost during a sample. No, in files that do not say.
-    ///
-    /// # Panics
-    /// If there is no such row.
-    #[must_use]
+    /// Whether kernel events were lost during a sample. No, in files that do not say. Panics if there is no such row.
     pub fn incomplete(&self, row: usize) -> bool {
         assert!(row < self.len(), "row {row} of {}", self.len());
         self.incomplete.as_ref().is_some_and(|flags| flags[row])
-    }
-
-    /// The number of the segment that holds them.
-    #[must_use]
-    pub const fn segment(&self) -> u32 {
-        self.segment
     }
 }
 
@@ -205,104 +163,52 @@ pub struct ActivityBatch {
 }
 
 impl ActivityBatch {
-    /// The number of activities in the batch, which is that of the rows read at a time or less.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.cpus.len()
-    }
-
-    /// Whether the batch holds no activity.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.cpus.is_empty()
-    }
-
-    /// The CPU of each, from 0 to below [`CpuId::LIMIT`](becalm_units::CpuId::LIMIT).
-    #[must_use]
-    pub fn cpus(&self) -> &[i32] {
-        &self.cpus
-    }
-
     /// The number of the detour (or sample) of each, counted on its CPU from 0 over the whole run, never falling within
     /// a CPU.
-    #[must_use]
     pub fn detours(&self) -> &[i64] {
         &self.detours
     }
 
-    /// When each began, in nanoseconds since the run's origin.
-    #[must_use]
-    pub fn starts(&self) -> &[i64] {
-        &self.starts
-    }
-
     /// The self time of each, in nanoseconds, at least 0.
-    #[must_use]
     pub fn self_times(&self) -> &[i64] {
         &self.self_times
     }
 
-    /// The kind of one.
-    ///
-    /// # Panics
-    /// If there is no such row.
-    #[must_use]
+    /// The kind of one. Panics if there is no such row.
     pub fn kind(&self, row: usize) -> Kind {
         self.kind_values[self.kinds.key(row)]
     }
 
-    /// The source of one.
-    ///
-    /// # Panics
-    /// If there is no such row.
-    #[must_use]
+    /// The source of one. Panics if there is no such row.
     pub fn source(&self, row: usize) -> &str {
         self.sources.name(row)
     }
 
-    /// Which instance one is.
-    ///
-    /// # Panics
-    /// If there is no such row.
-    #[must_use]
+    /// Which instance one is. Panics if there is no such row.
     pub fn detail(&self, row: usize) -> &str {
         self.details.name(row)
     }
 
-    /// Where in [`Self::source_values`] the source of one stands. Keys and values are good for this batch only.
-    ///
-    /// # Panics
-    /// If there is no such row.
-    #[must_use]
+    /// Where in [`Self::source_values`] the source of one stands. Keys and values are good for this batch only. Panics
+    /// if there is no such row.
     pub fn source_key(&self, row: usize) -> usize {
         self.sources.key(row)
     }
 
     /// The sources by key. One may stand there more than once, or be that of no row.
-    #[must_use]
     pub fn source_values(&self) -> Vec<&str> {
         self.sources.values()
     }
 
-    /// Where in [`Self::detail_values`] the detail of one stands. Keys and values are good for this batch only.
-    ///
-    /// # Panics
-    /// If there is no such row.
-    #[must_use]
+    /// Where in [`Self::detail_values`] the detail of one stands. Keys and values are good for this batch only. Panics
+    /// if there is no such row.
     pub fn detail_key(&self, row: usize) -> usize {
         self.details.key(row)
     }
 
     /// The details by key. One may stand there more than once, or be that of no row.
-    #[must_use]
     pub fn detail_values(&self) -> Vec<&str> {
         self.details.values()
-    }
-
-    /// The number of the segment that holds them.
-    #[must_use]
-    pub const fn segment(&self) -> u32 {
-        self.segment
     }
 }
 

@@ -26,7 +26,6 @@ impl Contents {
     }
 
     /// The schema of its documents.
-    #[must_use]
     pub const fn schema(self) -> &'static str {
         match self {
             Self::Recording => becalm_model::node::SCHEMA,
@@ -39,7 +38,6 @@ impl Contents {
     }
 
     /// In words, to stand behind "it holds".
-    #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
             Self::Recording => "a recording with its single detours",

@@ -44,7 +44,6 @@ struct Located {
     leaf: usize,
 }
 
-/// The row group that is being read.
 struct ReadGroup {
     columns: Vec<ColumnDecoder>,
     /// How many rows have not come yet, by the footer.
@@ -141,7 +140,6 @@ struct ColumnPart<V> {
     has_gaps: bool,
 }
 
-/// The reader of a column of a row group.
 enum ColumnDecoder {
     Int32(Numbers<Int32Type>),
     Int64(Numbers<Int64Type>),
@@ -189,7 +187,6 @@ impl ColumnDecoder {
     }
 }
 
-/// Reads a column of numbers or flags.
 struct Numbers<T: DataType> {
     reader: ColumnReaderImpl<T>,
     /// Whether rows may lack a value, so that levels say which.
@@ -221,7 +218,6 @@ thread_local! {
 
 /// Whether this thread is in the Parquet decoder. A panic there is an error of the file, and said as one: a program's panic hook need
 /// not report it.
-#[must_use]
 pub fn is_decoding() -> bool {
     IS_FENCED.get()
 }

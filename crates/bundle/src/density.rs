@@ -18,10 +18,7 @@ pub(super) struct Density {
 }
 
 impl Density {
-    /// Creates the density of one file.
-    ///
-    /// # Errors
-    /// If it claims more rows than its bytes can hold.
+    /// Creates the density of one file. Fails if it claims more rows than its bytes can hold.
     pub(super) fn for_file(rows: u64, bytes: u64) -> Result<Self, String> {
         let mut density = Self::default();
         density.add(Self { rows, bytes })?;
@@ -33,10 +30,7 @@ impl Density {
         self.rows
     }
 
-    /// Adds a part of the table.
-    ///
-    /// # Errors
-    /// If the table has more rows now than its bytes can hold.
+    /// Adds a part of the table. Fails if the table has more rows now than its bytes can hold.
     pub(super) fn add(&mut self, part: Self) -> Result<(), String> {
         self.rows = self.rows.saturating_add(part.rows);
         self.bytes = self.bytes.saturating_add(part.bytes);

@@ -45,7 +45,7 @@ impl Stored for PhasesDoc {
 pub(super) fn write<D: Stored>(bundle: &HeldFolder, path: &Path, doc: &D) -> Result<(Draft, u64), BundleError> {
     check(path, doc.node(), doc)?;
     let text = if D::DENSE { serde_json::to_vec(doc) } else { serde_json::to_vec_pretty(doc) };
-    let mut text = text.map_err(|cause| BundleError::Document { path: path.to_owned(), why: cause.to_string() })?;
+    let mut text = text.map_err(|cause| BundleError::document(path, cause))?;
     text.push(b'\n');
     let draft = Draft::for_held(bundle, path.to_owned())?;
     draft.file().write_all(&text).map_err(BundleError::io("write", path))?;
@@ -53,7 +53,6 @@ pub(super) fn write<D: Stored>(bundle: &HeldFolder, path: &Path, doc: &D) -> Res
     Ok((draft, size))
 }
 
-/// Replaces the document of a node.
 pub(crate) fn replace<D: Stored>(bundle: &Path, node: &str, doc: &D) -> Result<(), BundleError> {
     let target = layout::document(bundle, node);
     check(&target, node, doc)?;
@@ -97,7 +96,7 @@ pub(super) fn read_text(path: &Path) -> Result<Vec<u8>, BundleError> {
 }
 
 fn malformed(path: &Path) -> impl Fn(serde_json::Error) -> BundleError + '_ {
-    |cause| BundleError::Document { path: path.to_owned(), why: cause.to_string() }
+    |cause| BundleError::document(path, cause)
 }
 
 /// Reads the document of `node`.
@@ -114,10 +113,9 @@ pub(super) fn parse<D: Stored>(path: &Path, node: &str, text: &[u8]) -> Result<D
 }
 
 impl Contents {
-    /// Finds out what the bundle at `path`, or at `path` with [`SUFFIX`](super::SUFFIX), holds, by the first of its documents that tells.
-    ///
-    /// # Errors
-    /// If there is no bundle, if it holds no node, and if all documents are damaged or of another version.
+    /// Finds out what the bundle at `path`, or at `path` with [`SUFFIX`](super::SUFFIX), holds, by the first of its
+    /// documents that tells. Fails if there is no bundle, if it holds no node, and if all documents are damaged or of
+    /// another version.
     pub fn read(path: &Path) -> Result<Self, BundleError> {
         let (_, documents) = nodes::open(path)?;
         let mut failure = None;
@@ -163,7 +161,7 @@ fn check_version(path: &Path, found: String, wanted: Contents) -> Result<(), Bun
 /// The version and the name, and what the document itself checks.
 fn check<D: Stored>(path: &Path, node: &str, doc: &D) -> Result<(), BundleError> {
     check_version(path, doc.schema().to_owned(), D::CONTENTS)?;
-    let wrong = |why| Err(BundleError::Document { path: path.to_owned(), why });
+    let wrong = |why: String| Err(BundleError::document(path, why));
     if doc.node() != node {
         return wrong(format!("it is of node '{}'", doc.node()));
     }

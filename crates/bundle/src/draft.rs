@@ -20,7 +20,6 @@ pub struct Draft {
     folder: Folder,
     /// The name that it has until it is published; `None` once it has none of its own any more, or where it never had one.
     hidden: Option<OsString>,
-    /// The name that it gets.
     name: OsString,
     /// The path of that, for messages.
     target: PathBuf,
@@ -30,10 +29,8 @@ impl Draft {
     /// Begins a file in place of what may stand at `target`, which stays as it is until [`Self::finish`]. Where `target` is a link,
     /// the file that it points to is replaced, unless another user can have put the link there: that is refused. What is no
     /// regular file, such as a pipe, cannot be replaced and is written as it is. The new file has the rights of the one that it
-    /// replaces, unless another user can have put that there.
-    ///
-    /// # Errors
-    /// If no file can be made there, a folder has that name, or a link on the way or a pipe there is not to be trusted.
+    /// replaces, unless another user can have put that there. Fails if no file can be made there, a folder has that
+    /// name, or a link on the way or a pipe there is not to be trusted.
     pub fn replace(target: &Path) -> Result<Self, BundleError> {
         let failed = || BundleError::io("create", target);
         let place = Destination::find(target).map_err(failed())?;
@@ -49,10 +46,8 @@ impl Draft {
         Ok(draft)
     }
 
-    /// Begins a file of a bundle or of another folder that becalm keeps, at a path below that. No link below the folder is followed.
-    ///
-    /// # Errors
-    /// If no file can be made there.
+    /// Begins a file of a bundle or of another folder that becalm keeps, at a path below that. No link below the folder
+    /// is followed. Fails if no file can be made there.
     pub fn for_bundle(bundle: &Path, target: PathBuf) -> Result<Self, BundleError> {
         let held = HeldFolder::open(bundle).map_err(BundleError::io("create", &target))?;
         Self::for_held(&held, target)
@@ -102,10 +97,8 @@ impl Draft {
         self.sync_folder()
     }
 
-    /// Brings the contents onto the disk, and gives the file its name.
-    ///
-    /// # Errors
-    /// If what was written does not reach the disk, or the name cannot be given.
+    /// Brings the contents onto the disk, and gives the file its name. Fails if what was written does not reach the
+    /// disk, or the name cannot be given.
     pub fn finish(self) -> Result<(), BundleError> {
         if self.hidden.is_some() {
             self.sync()?;

@@ -128,12 +128,12 @@ fn encoding_error(draft: &Draft, cause: ParquetError) -> BundleError {
     let path = draft.target().to_owned();
     let cause = match cause {
         ParquetError::External(cause) => match cause.downcast::<io::Error>() {
-            Ok(cause) => return BundleError::Io { action: "write", path, cause: *cause },
+            Ok(cause) => return BundleError::Io("write", path, *cause),
             Err(cause) => ParquetError::External(cause),
         },
         cause => cause,
     };
-    BundleError::Encoding { path, why: plain_words(&cause) }
+    BundleError::Other(format!("cannot write {}: {}", path.display(), plain_words(&cause)))
 }
 
 /// A CPU as the files hold it. Numbers above the limit become negative ones, which the check of the rows refuses.
@@ -162,7 +162,6 @@ impl Counts {
     }
 }
 
-/// The part of a row that is checked.
 struct CheckedRow {
     cpu: i32,
     /// The number that may not fall within a CPU.
@@ -193,7 +192,6 @@ impl CheckedColumns {
         checked
     }
 
-    /// Checks order and intervals.
     fn check(&self, segment: u32, order: &mut RowOrder) -> Result<(), String> {
         order.check(segment, &self.cpus, &self.keys)?;
         check_intervals(&self.starts, &self.durations)

@@ -24,7 +24,6 @@ impl HeldFolder {
     }
 
     /// The path that the user knows.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -14,7 +14,8 @@ pub(super) const RUNS: &str = "runs";
 
 /// Refuses names of nodes that [`becalm_model::node_name`] would not give.
 pub(super) fn check_node_name(name: &str) -> Result<(), BundleError> {
-    becalm_model::check_node_name(name).map_err(|why| BundleError::NodeName { name: name.to_owned(), why })
+    let error = |why| BundleError::Other(format!("'{name}' cannot be the name of a node: {why}"));
+    becalm_model::check_node_name(name).map_err(error)
 }
 
 /// The file of a node's document, `runs/node=HOST.json`.
@@ -48,10 +49,8 @@ fn segment_number(file_name: &str) -> Option<u32> {
     (segment(number) == file_name).then_some(number)
 }
 
-/// How many segments a table's folder holds. A missing folder holds none.
-///
-/// # Errors
-/// If the folder cannot be read, or a segment is missing among them: the detours after it would have wrong numbers.
+/// How many segments a table's folder holds. A missing folder holds none. Fails if the folder cannot be read, or a
+/// segment is missing among them: the detours after it would have wrong numbers.
 pub(super) fn count_segments(folder: &Path) -> Result<u32, BundleError> {
     let entries = match fs::read_dir(folder) {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(0),
@@ -66,7 +65,7 @@ pub(super) fn count_segments(folder: &Path) -> Result<u32, BundleError> {
     for (expected, &found) in (0..).zip(&numbers) {
         if found != expected {
             let [path, witness] = [expected, found].map(|number| folder.join(segment(number)));
-            return Err(BundleError::Missing { path, witness });
+            return Err(BundleError::missing(&path, &witness));
         }
     }
     Ok(u32::try_from(numbers.len()).expect("the numbers are different and fit u32"))

@@ -79,7 +79,6 @@ pub(super) struct NameReader {
     gaps: bool,
 }
 
-/// The values of a page.
 enum PageValues {
     None,
     Keys(Hybrid),
@@ -107,10 +106,8 @@ impl NameReader {
         }
     }
 
-    /// Reads the keys of up to `rows` rows, fewer at the end only, and says how many came.
-    ///
-    /// # Errors
-    /// If a page is damaged, or a text is not UTF-8.
+    /// Reads the keys of up to `rows` rows, fewer at the end only, and says how many came. Fails if a page is damaged,
+    /// or a text is not UTF-8.
     pub(super) fn read(&mut self, rows: usize, keys: &mut Vec<i32>) -> Result<usize> {
         let wanted = keys.len() + rows;
         while keys.len() < wanted {
@@ -203,7 +200,6 @@ impl NameReader {
         Ok(key)
     }
 
-    /// Adds a name to the table.
     fn add(&mut self, name: &str) -> Result<Arc<str>> {
         self.bytes += name.len();
         if self.table.len() == MOST || self.bytes > MOST_BYTES {

@@ -14,30 +14,22 @@ pub struct NodeDocument<D> {
     pub doc: D,
 }
 
-/// Makes a bundle, or joins the one of other nodes, and stores the document in it.
-///
-/// # Errors
-/// If the place is taken, its parent is missing, the document is not valid, and if the system refuses. The place is then
-/// left as it was.
+/// Makes a bundle, or joins the one of other nodes, and stores the document in it. Fails if the place is taken, its
+/// parent is missing, the document is not valid, and if the system refuses. The place is then left as it was.
 pub fn create<D: Stored>(bundle: &Path, doc: &D) -> Result<(), BundleError> {
     place::create(bundle, doc)?.keep();
     Ok(())
 }
 
-/// Stores the document in the bundle that [`create`] made, in place of what was stored before.
-///
-/// # Errors
-/// If the document is not valid, and if the system refuses. What was stored before is still there then.
+/// Stores the document in the bundle that [`create`] made, in place of what was stored before. Fails if the document is
+/// not valid, and if the system refuses. What was stored before is still there then.
 pub fn replace<D: Stored>(bundle: &Path, doc: &D) -> Result<(), BundleError> {
     document::replace(bundle, doc.node(), doc)
 }
 
 /// Reads the document of a node, or that of the only one, from the bundle at `path`, or at `path` with
-/// [`SUFFIX`](crate::SUFFIX).
-///
-/// # Errors
-/// If there is no bundle, it holds something else, no such node or several, and if the document is damaged or of
-/// another version.
+/// [`SUFFIX`](crate::SUFFIX). Fails if there is no bundle, it holds something else, no such node or several, and if the
+/// document is damaged or of another version.
 pub fn load<D: Stored>(path: &Path, node: Option<&str>) -> Result<NodeDocument<D>, BundleError> {
     let node = nodes::open_node(path, node)?;
     let doc = document::read(&node.document, &node.name)?;

@@ -24,7 +24,6 @@ impl NodePart {
         Ok(Self { bundle: bundle.to_owned(), node: doc.node().to_owned(), made: Some(made) })
     }
 
-    /// The file of the node's table.
     pub(super) fn table(&self, table: &Table) -> PathBuf {
         table_path(&self.bundle, table, &self.node)
     }
@@ -63,7 +62,6 @@ impl Drop for NodePart {
     }
 }
 
-/// The file of a node's table in a bundle.
 pub(super) fn table_path(bundle: &Path, table: &Table, node: &str) -> PathBuf {
     layout::table_folder(bundle, table.name, node).join(layout::segment(0))
 }

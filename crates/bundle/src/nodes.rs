@@ -12,7 +12,7 @@ pub(super) fn open(path: &Path) -> Result<(PathBuf, BTreeMap<String, PathBuf>), 
     let documents = documents(&path)?;
     if documents.is_empty() {
         let why = "it holds no node's document, as if a run died at its start";
-        return Err(BundleError::NotABundle { path, why });
+        return Err(BundleError::not_a_bundle(&path, why));
     }
     Ok((path, documents))
 }
@@ -51,7 +51,6 @@ pub(super) fn documents(bundle: &Path) -> Result<BTreeMap<String, PathBuf>, Bund
     Ok(documents)
 }
 
-/// A node of a bundle.
 pub(crate) struct BundleNode {
     pub bundle: PathBuf,
     pub name: String,
@@ -88,5 +87,5 @@ fn find(path: &Path) -> Result<PathBuf, BundleError> {
         Ok(_) => "it is a file, and a bundle is a folder",
         Err(cause) => return Err(BundleError::io("open", path)(cause)),
     };
-    Err(BundleError::NotABundle { path: path.to_owned(), why })
+    Err(BundleError::not_a_bundle(path, why))
 }

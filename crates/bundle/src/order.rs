@@ -31,10 +31,8 @@ impl RowOrder {
         self.current = None;
     }
 
-    /// Checks a batch's rows, by CPU and by what must not decrease within a CPU, and goes on behind them.
-    ///
-    /// # Errors
-    /// Names the CPU, and what is wrong with its rows.
+    /// Checks a batch's rows, by CPU and by what must not decrease within a CPU, and goes on behind them. The error
+    /// names the CPU, and what is wrong with its rows.
     pub(super) fn check(&mut self, segment: u32, cpus: &[i32], keys: &[i64]) -> Result<(), String> {
         for (cpu, keys) in runs(cpus, keys) {
             self.check_run(segment, cpu, keys)?;
@@ -82,10 +80,7 @@ impl LoopTimes {
         Self(doc.cpus.iter().filter(|_| doc.is_complete()).filter_map(times).collect())
     }
 
-    /// Checks rows in order of time.
-    ///
-    /// # Errors
-    /// Names the CPU and the time of a row that is not of its loop.
+    /// Checks rows in order of time. The error names the CPU and the time of a row that is not of its loop.
     pub(super) fn check(&self, cpus: &[i32], starts: &[i64]) -> Result<(), String> {
         for (cpu, starts) in runs(cpus, starts) {
             let Some(times) = self.0.get(&cpu) else { continue };
@@ -110,10 +105,8 @@ fn runs<'a>(cpus: &'a [i32], mut keys: &'a [i64]) -> impl Iterator<Item = (i32, 
     })
 }
 
-/// Checks intervals: none is negative, and none begins or ends farther from the run's origin than times can be.
-///
-/// # Errors
-/// Names the interval.
+/// Checks intervals: none is negative, and none begins or ends farther from the run's origin than times can be. The
+/// error names the interval.
 pub(super) fn check_intervals(starts: &[i64], durations: &[i64]) -> Result<(), String> {
     // One pass without branches first, since nearly all are good: the sign bit of `signs` collects what is wrong.
     // A time that is too far away becomes negative by as much, and so does the end if the sum overflowed.

@@ -30,10 +30,8 @@ pub(super) struct CheckedPages {
 }
 
 impl CheckedPages {
-    /// Of the column with this number among those that hold values.
-    ///
-    /// # Errors
-    /// If the place of the column in the file makes no sense.
+    /// Of the column with this number among those that hold values. Fails if the place of the column in the file makes
+    /// no sense.
     pub(super) fn new(file: &Arc<Bounded>, group: &RowGroupMetaData, column: usize) -> Result<Self> {
         let chunk = group.column(column);
         let rows = usize::try_from(group.num_rows()).unwrap_or(0);
@@ -51,10 +49,8 @@ impl CheckedPages {
         &self.column
     }
 
-    /// Where in a page's buffer its values begin, behind the levels that say which rows have one.
-    ///
-    /// # Errors
-    /// If that is behind its end, or the levels are of the kind that Parquet had first, without their length before them.
+    /// Where in a page's buffer its values begin, behind the levels that say which rows have one. Fails if that is
+    /// behind its end, or the levels are of the kind that Parquet had first, without their length before them.
     pub(super) fn values_begin(&self, page: &Page) -> Result<usize> {
         let levels = match page {
             Page::DataPage { def_level_encoding, .. } if self.optional && *def_level_encoding != Encoding::RLE => {

@@ -29,11 +29,8 @@ pub struct PhaseRun {
 }
 
 impl PhaseRun {
-    /// Opens the bundle at `path`, or at `path` with [`SUFFIX`](super::SUFFIX).
-    ///
-    /// # Errors
-    /// If there is no bundle, it holds something else, its nodes are not of one job, and if a document of it is damaged or of
-    /// another version.
+    /// Opens the bundle at `path`, or at `path` with [`SUFFIX`](super::SUFFIX). Fails if there is no bundle, it holds
+    /// something else, its nodes are not of one job, and if a document of it is damaged or of another version.
     pub fn open(path: &Path) -> Result<Self, BundleError> {
         let (bundle, documents) = open(path)?;
         let mut nodes: Vec<PhasesDoc> = Vec::with_capacity(documents.len());
@@ -42,7 +39,7 @@ impl PhaseRun {
             let other = nodes.first().filter(|first| first.job != doc.job);
             if let Some(other) = other {
                 let why = format!("it is not of the job of node '{}'", other.node);
-                return Err(BundleError::Document { path: path.clone(), why });
+                return Err(BundleError::document(path, why));
             }
             nodes.push(doc);
         }
@@ -50,10 +47,8 @@ impl PhaseRun {
     }
 
     /// Hands over every phase of every rank of the nodes that came to their end, with the position of the node among [`Self::nodes`], the rank and the number of
-    /// the phase: node after node, rank after rank, phase after phase.
-    ///
-    /// # Errors
-    /// If a table is missing, damaged, of another version, or does not hold what its document says.
+    /// the phase: node after node, rank after rank, phase after phase. Fails if a table is missing, damaged, of another
+    /// version, or does not hold what its document says.
     pub fn for_each(&self, mut each: impl FnMut(usize, u32, u64, Phase)) -> Result<(), BundleError> {
         for (at, doc) in self.nodes.iter().enumerate().filter(|(_, doc)| doc.complete) {
             read(&table_path(&self.bundle, &PHASES, &doc.node), doc, |rank, number, phase| {
@@ -70,18 +65,14 @@ pub struct PhaseWriter(NodePart);
 
 impl PhaseWriter {
     /// Makes the bundle, or joins the one of other nodes, and writes the document as it is before the first phase.
-    ///
-    /// # Errors
-    /// If the place is taken, its parent is missing, the document is not valid, and if the system refuses. The place is then
-    /// left as it was.
+    /// Fails if the place is taken, its parent is missing, the document is not valid, and if the system refuses. The
+    /// place is then left as it was.
     pub fn create(path: &Path, doc: &PhasesDoc) -> Result<Self, BundleError> {
         NodePart::create(path, doc).map(Self)
     }
 
-    /// Stores what was measured: for each rank of the document its phases, in the same order.
-    ///
-    /// # Errors
-    /// If the document is not valid or does not fit the phases, and if the system refuses.
+    /// Stores what was measured: for each rank of the document its phases, in the same order. Fails if the document is
+    /// not valid or does not fit the phases, and if the system refuses.
     pub fn store(&mut self, doc: &PhasesDoc, ranks: &[Vec<Phase>]) -> Result<(), BundleError> {
         let refuse = |why| BundleError::Table { path: self.0.table(&PHASES), table: PHASES.name, why };
         if ranks.len() != doc.ranks.len() {

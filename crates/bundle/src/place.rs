@@ -23,12 +23,15 @@ pub(crate) fn create<D: Stored>(bundle: &Path, doc: &D) -> Result<MadeFolders, B
     }
     // Whoever was faster needs the folders, whoever made them.
     made.keep();
-    Err(BundleError::Recorded { bundle: bundle.to_owned(), node: doc.node().to_owned(), existing: target })
+    Err(BundleError::recorded(bundle, doc.node(), &target))
 }
 
 /// Makes the bundle's folder, or finds out that a bundle is there which holds the same.
 pub(super) fn make_bundle(path: &Path, holds: Contents, made: &mut MadeFolders) -> Result<(), BundleError> {
-    let occupied = |what| Err(BundleError::Occupied { path: path.to_owned(), what });
+    let occupied = |what| {
+        let path = path.display();
+        Err(BundleError::Other(format!("cannot record into {path}: {what}; choose another path, or remove it")))
+    };
     match fs::metadata(path) {
         Ok(found) if !found.is_dir() => return occupied("it is a file"),
         // In this order: another writer may be making the bundle meanwhile, and this folder is its first one.
@@ -53,7 +56,10 @@ pub(super) fn make_bundle(path: &Path, holds: Contents, made: &mut MadeFolders) 
             // Not `exists`: the kernel refuses to look through a link of another user where others may write, and why becalm writes
             // nothing through it is said by whoever makes the folder.
             if fs::metadata(parent).is_err_and(|cause| cause.kind() == io::ErrorKind::NotFound) {
-                return Err(BundleError::NoParent { path: path.to_owned(), parent: parent.to_owned() });
+                let (path, parent) = (path.display(), parent.display());
+                return Err(BundleError::Other(format!(
+                    "cannot create {path}: the folder {parent} does not exist; create it first, or choose another place"
+                )));
             }
             made.make(path)?;
         }
@@ -83,7 +89,6 @@ pub(crate) struct MadeFolders {
 }
 
 impl MadeFolders {
-    /// Creates an empty list for the folders of the bundle at this path.
     pub(crate) fn new(bundle: &Path) -> Self {
         Self { bundle: bundle.to_owned(), made: Vec::new() }
     }

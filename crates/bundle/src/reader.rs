@@ -36,7 +36,6 @@ pub struct ReadProgress(Arc<AtomicU64>);
 
 impl ReadProgress {
     /// The bytes of all segments that were read to their end; those that were read twice count twice.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -44,11 +43,9 @@ impl ReadProgress {
 
 impl Bundle {
     /// Opens the bundle at `path`, or at `path` with [`SUFFIX`](super::SUFFIX) if there is nothing at `path`, and
-    /// reads the documents of all nodes. A node whose run goes on or was killed has a document without an end.
-    ///
-    /// # Errors
-    /// If there is no bundle, if it holds no node or something else than a recording, if one of the documents is
-    /// damaged or of another version, and if rows are missing that it counts.
+    /// reads the documents of all nodes. A node whose run goes on or was killed has a document without an end. Fails if
+    /// there is no bundle, if it holds no node or something else than a recording, if one of the documents is damaged
+    /// or of another version, and if rows are missing that it counts.
     pub fn open(path: &Path) -> Result<Self, BundleError> {
         let (path, documents) = nodes::open(path)?;
         let read = |(node, document): (&String, &PathBuf)| whole::read(&path, node, document);
@@ -58,9 +55,6 @@ impl Bundle {
     }
 
     /// The same of a bundle of several nodes, with those that cannot be read left out, each with the reason.
-    ///
-    /// # Errors
-    /// As of [`Self::open`], where no document can be read.
     pub fn open_readable(path: &Path) -> Result<(Self, LeftOut), BundleError> {
         let (path, documents) = nodes::open(path)?;
         let (nodes, left_out) = nodes::readable(documents, |node, document| whole::read(&path, node, document))?;
@@ -76,40 +70,32 @@ impl Bundle {
     }
 
     /// Opens the bundle in a folder that is held open, and that this process may not be able to reach by its path any more.
-    ///
-    /// # Errors
-    /// As of [`Self::open`].
     pub fn open_held(held: Arc<HeldFolder>) -> Result<Self, BundleError> {
         let opened = Self::open(&held.own_path())?;
         Ok(Self { path: held.path().to_owned(), _held: Some(held), ..opened })
     }
 
     /// The folder in which the bundle was found, which may have the suffix that the path asked for had not.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// The documents of the nodes, sorted by name; at least one.
-    #[must_use]
     pub fn nodes(&self) -> &[NodeDoc] {
         &self.nodes
     }
 
     /// How much was read so far.
-    #[must_use]
     pub fn progress(&self) -> ReadProgress {
         self.progress.clone()
     }
 
     /// The bytes of all tables, as far as they can be looked at.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes_of(&DETOURS).saturating_add(self.bytes_of(&ACTIVITIES)).saturating_add(self.bytes_of(&SAMPLES))
     }
 
     /// The bytes of the tables of detours alone.
-    #[must_use]
     pub fn detour_bytes(&self) -> u64 {
         self.bytes_of(&DETOURS)
     }
@@ -120,10 +106,8 @@ impl Bundle {
         files.filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum()
     }
 
-    /// The detours of a node, batch after batch. Of a run that goes on, the segments that are there now.
-    ///
-    /// # Errors
-    /// If there is no such node, or one of its segments is missing.
+    /// The detours of a node, batch after batch. Of a run that goes on, the segments that are there now. Fails if there
+    /// is no such node, or one of its segments is missing.
     pub fn detours(&self, node: &str) -> Result<DetourBatches, BundleError> {
         let segments = self.count_segments(node, &DETOURS)?;
         let folder = layout::table_folder(&self.reached, DETOURS.name, node);
@@ -132,20 +116,15 @@ impl Bundle {
     }
 
     /// The samples of a node, batch after batch; none of a run that is not of work. Of a run that goes on, the segments
-    /// that are there now.
-    ///
-    /// # Errors
-    /// If there is no such node, or one of its segments is missing.
+    /// that are there now. Fails if there is no such node, or one of its segments is missing.
     pub fn samples(&self, node: &str) -> Result<SampleBatches, BundleError> {
         let segments = self.count_segments(node, &SAMPLES)?;
         let folder = layout::table_folder(&self.reached, SAMPLES.name, node);
         Ok(SampleBatches(Batches::new(folder, segments, self)))
     }
 
-    /// The activities of a node, batch after batch, of the same segments as the detours (or samples).
-    ///
-    /// # Errors
-    /// If there is no such node, or one of its segments is missing.
+    /// The activities of a node, batch after batch, of the same segments as the detours (or samples). Fails if there is
+    /// no such node, or one of its segments is missing.
     pub fn activities(&self, node: &str) -> Result<ActivityBatches, BundleError> {
         let table = self.nodes.iter().find(|doc| doc.node == node).map_or(&DETOURS, main_table);
         let segments = self.count_segments(node, table)?;

@@ -2,12 +2,10 @@
 
 use super::names::NameTable;
 
-/// Consecutive rows of one row group.
 pub(super) struct Rows {
     columns: Vec<ReadColumn>,
 }
 
-/// The values of one column.
 pub(super) struct ReadColumn {
     pub(super) name: &'static str,
     pub(super) values: Values,
@@ -29,9 +27,6 @@ impl Rows {
     }
 
     /// Takes the CPUs or ranks of the rows.
-    ///
-    /// # Errors
-    /// Says what is wrong with the column.
     pub(super) fn int32(&mut self, name: &str) -> Result<Vec<i32>, String> {
         match self.values(name)? {
             Some(Values::Int32(values)) => Ok(values),
@@ -40,9 +35,6 @@ impl Rows {
     }
 
     /// Takes the times or amounts of the rows.
-    ///
-    /// # Errors
-    /// Says what is wrong with the column.
     pub(super) fn int64(&mut self, name: &str) -> Result<Vec<i64>, String> {
         match self.values(name)? {
             Some(Values::Int64(values)) => Ok(values),
@@ -51,9 +43,6 @@ impl Rows {
     }
 
     /// Takes the flags of the rows; `None` where the file has no such column.
-    ///
-    /// # Errors
-    /// Says what is wrong with the column.
     pub(super) fn flags(&mut self, name: &str) -> Result<Option<Vec<bool>>, String> {
         match self.values(name)? {
             Some(Values::Flags(values)) => Ok(Some(values)),
@@ -61,10 +50,6 @@ impl Rows {
         }
     }
 
-    /// Takes the names of the rows.
-    ///
-    /// # Errors
-    /// Says what is wrong with the column.
     pub(super) fn names(&mut self, name: &str) -> Result<NameColumn, String> {
         match self.values(name)? {
             Some(Values::Names { keys, table }) => Ok(NameColumn { keys, table }),
@@ -100,7 +85,6 @@ impl NameColumn {
         self.keys[row] as usize
     }
 
-    /// The name of a row.
     pub(super) fn name(&self, row: usize) -> &str {
         &self.table[self.key(row)]
     }

@@ -39,7 +39,6 @@ pub(super) const SLICE_ROWS: usize = 1 << 11;
 /// How many rows make a data page at most, since one is compressed in one go.
 const PAGE_ROWS: usize = 1 << 12;
 
-/// How many rows make a row group.
 pub(super) const GROUP_ROWS: usize = 1 << 18;
 
 /// A table of the bundle: its name, its version and its columns.
@@ -55,7 +54,6 @@ pub(super) struct Table {
     arrow: &'static str,
 }
 
-/// One column of a table.
 pub(super) struct Column {
     pub(super) name: &'static str,
     pub(super) content: Content,
@@ -78,7 +76,6 @@ pub(super) enum Content {
     Amount,
     /// A truth value, one bit a row.
     Flag,
-    /// One of a few names.
     Name,
 }
 

@@ -54,11 +54,7 @@ pub struct SampledRun<D> {
 }
 
 impl<D> SampledRun<D> {
-    /// The samples of a series.
-    ///
-    /// # Panics
-    /// If the document does not tell of it, which only a bug can cause.
-    #[must_use]
+    /// The samples of a series. Panics if the document does not tell of it, which only a bug can cause.
     pub fn rounds(&self, name: &str) -> &[Vec<i64>] {
         self.samples.get(name).expect("every series of the document has samples")
     }
@@ -66,11 +62,8 @@ impl<D> SampledRun<D> {
 
 impl<D: Sampled> SampledRun<D> {
     /// Opens the bundle at `path`, or at `path` with [`SUFFIX`](crate::SUFFIX), and reads what `node` measured, or
-    /// its only node.
-    ///
-    /// # Errors
-    /// If there is no bundle, it holds something else, no such node or several, and if a file of it is damaged,
-    /// of another version, or contradicts another.
+    /// its only node. Fails if there is no bundle, it holds something else, no such node or several, and if a file of
+    /// it is damaged, of another version, or contradicts another.
     pub fn load(path: &Path, node: Option<&str>) -> Result<Self, BundleError> {
         let node = open_node(path, node)?;
         let doc: D = document::read(&node.document, &node.name)?;
@@ -86,19 +79,15 @@ pub struct SeriesWriter(NodePart);
 
 impl SeriesWriter {
     /// Makes the bundle, or joins the one of other nodes, and writes the document as it is before anything is measured.
-    ///
-    /// # Errors
-    /// If the place is taken, its parent is missing, the document is not valid, and if the system refuses. The place is then
-    /// left as it was.
+    /// Fails if the place is taken, its parent is missing, the document is not valid, and if the system refuses. The
+    /// place is then left as it was.
     pub fn create<D: Sampled>(path: &Path, doc: &D) -> Result<Self, BundleError> {
         NodePart::create(path, doc).map(Self)
     }
 
-    /// Stores what was measured so far, in place of what was stored before.
-    ///
-    /// # Errors
-    /// If the document is not valid or does not fit the samples, and if the system refuses. What was stored before stays
-    /// then, unless that had other samples.
+    /// Stores what was measured so far, in place of what was stored before. Fails if the document is not valid or does
+    /// not fit the samples, and if the system refuses. What was stored before stays then, unless that had other
+    /// samples.
     pub fn store<D: Sampled>(&mut self, run: &SampledRun<D>) -> Result<(), BundleError> {
         let told = run.doc.told_series();
         if !told.is_empty() {
@@ -157,10 +146,7 @@ struct CostRows {
 }
 
 impl CostRows {
-    /// Takes the columns, which have the schema's types already.
-    ///
-    /// # Errors
-    /// Says which column holds what it must not.
+    /// Takes the columns, which have the schema's types already. The error says which column holds what it must not.
     fn take(mut rows: Rows) -> Result<Self, String> {
         Ok(Self { probes: rows.names("probe")?, rounds: rows.int64("round")?, times: rows.int64("time_ps")? })
     }

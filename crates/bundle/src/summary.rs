@@ -26,10 +26,9 @@ pub struct SummaryBundle {
 }
 
 impl SummaryBundle {
-    /// Reads the documents of the bundle at `path`, or at `path` with [`SUFFIX`](super::SUFFIX) if there is nothing at `path`.
-    ///
-    /// # Errors
-    /// If there is no bundle, if it holds no node or something else, and if one of the documents is damaged or of another version.
+    /// Reads the documents of the bundle at `path`, or at `path` with [`SUFFIX`](super::SUFFIX) if there is nothing at
+    /// `path`. Fails if there is no bundle, if it holds no node or something else, and if one of the documents is
+    /// damaged or of another version.
     pub fn open(path: &Path) -> Result<Self, BundleError> {
         let (path, documents) = nodes::open(path)?;
         let nodes = documents.iter().map(|(node, path)| document::read(path, node)).collect::<Result<Vec<_>, _>>()?;
@@ -37,9 +36,6 @@ impl SummaryBundle {
     }
 
     /// The same of a bundle of several nodes, with those that cannot be read left out, each with the reason.
-    ///
-    /// # Errors
-    /// As of [`Self::open`], where no document can be read.
     pub fn open_readable(path: &Path) -> Result<(Self, LeftOut), BundleError> {
         let (path, documents) = nodes::open(path)?;
         let (nodes, left_out) = nodes::readable(documents, |node, path| document::read(path, node))?;
@@ -47,22 +43,17 @@ impl SummaryBundle {
     }
 
     /// Reads the bundle in a folder that is held open, as [`Bundle::open_held`] does.
-    ///
-    /// # Errors
-    /// As of [`Self::open`].
     pub fn open_held(held: Arc<HeldFolder>) -> Result<Self, BundleError> {
         let opened = Self::open(&held.own_path())?;
         Ok(Self { path: held.path().to_owned(), _held: Some(held), ..opened })
     }
 
     /// The folder in which the bundle was found.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// The documents, sorted by node; at least one.
-    #[must_use]
     pub fn nodes(&self) -> &[DigestDoc] {
         &self.nodes
     }
@@ -78,9 +69,6 @@ pub struct SummaryWriter {
 
 impl SummaryWriter {
     /// Makes the bundle, or joins the one that other nodes have made, and writes the node's document at once.
-    ///
-    /// # Errors
-    /// As of [`BundleWriter::create`](super::BundleWriter::create). The place is then left as it was.
     pub fn create(path: &Path, doc: &DigestDoc) -> Result<Self, BundleError> {
         let node = &doc.run.node;
         layout::check_node_name(node)?;
@@ -93,16 +81,14 @@ impl SummaryWriter {
         if !draft.publish_new()? {
             // Whoever was faster needs the folders, whoever made them.
             made.keep();
-            return Err(BundleError::Recorded { bundle: path.to_owned(), node: node.clone(), existing: target });
+            return Err(BundleError::recorded(path, node, &target));
         }
         made.keep();
         Ok(Self { held, target, reserve: Some(reserve), bytes_written })
     }
 
-    /// Replaces the document while the recording goes on; the room that is kept for the last one stays.
-    ///
-    /// # Errors
-    /// If the document is not valid, and if the system refuses. The former one stays then.
+    /// Replaces the document while the recording goes on; the room that is kept for the last one stays. Fails if the
+    /// document is not valid, and if the system refuses. The former one stays then.
     pub fn note(&mut self, doc: &DigestDoc) -> Result<(), BundleError> {
         let (draft, size) = document::write(&self.held, &self.target, doc)?;
         draft.publish()?;
@@ -111,9 +97,6 @@ impl SummaryWriter {
     }
 
     /// Replaces it for the last time. On a full disk the space that was held for it is used.
-    ///
-    /// # Errors
-    /// As of [`Self::note`].
     pub fn close(&mut self, doc: &DigestDoc) -> Result<(), BundleError> {
         match self.note(doc) {
             Err(error) if error.is_full() && self.reserve.take().is_some() => self.note(doc),
@@ -122,13 +105,11 @@ impl SummaryWriter {
     }
 
     /// The bundle's folder as it is held open.
-    #[must_use]
     pub fn held(&self) -> Arc<HeldFolder> {
         Arc::clone(&self.held)
     }
 
     /// How many bytes were written, among them those of documents that were replaced since.
-    #[must_use]
     pub const fn bytes_written(&self) -> u64 {
         self.bytes_written
     }
@@ -153,7 +134,6 @@ pub enum StoredNode {
 
 impl StoredNode {
     /// The document of the recording.
-    #[must_use]
     pub fn doc(&self) -> &NodeDoc {
         match self {
             Self::Full(bundle) => &bundle.nodes()[0],
@@ -164,16 +144,13 @@ impl StoredNode {
 
 impl StoredNodes {
     /// Finds the nodes of the bundle at `path`, or at `path` with [`SUFFIX`](super::SUFFIX). No document is read yet.
-    ///
-    /// # Errors
-    /// If there is no bundle, or it holds no node.
+    /// Fails if there is no bundle, or it holds no node.
     pub fn open(path: &Path) -> Result<Self, BundleError> {
         let (path, documents) = nodes::open(path)?;
         Ok(Self { path, documents })
     }
 
     /// The folder in which the bundle was found.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -184,9 +161,6 @@ impl StoredNodes {
     }
 
     /// Whether any of them is in summary form. Of each document only the begin is read.
-    ///
-    /// # Errors
-    /// If a document cannot be read.
     pub fn has_summaries(&self) -> Result<bool, BundleError> {
         for path in self.documents.values() {
             if document::begins_as::<DigestDoc>(path)? {
@@ -196,10 +170,8 @@ impl StoredNodes {
         Ok(false)
     }
 
-    /// Reads the document of a node.
-    ///
-    /// # Errors
-    /// If there is no such node, or its document cannot be read, is damaged, of another version, or of no recording.
+    /// Reads the document of a node. Fails if there is no such node, or its document cannot be read, is damaged, of
+    /// another version, or of no recording.
     pub fn read(&self, node: &str) -> Result<StoredNode, BundleError> {
         let Some(path) = self.documents.get(node) else {
             return Err(BundleError::NoSuchNode {

@@ -33,8 +33,12 @@ fn check(bundle: &Path, doc: &NodeDoc) -> Result<(), BundleError> {
         if found == stored || (may_hold_more && found > stored) {
             return Ok(());
         }
-        let folder = layout::table_folder(bundle, table.name, &doc.node);
-        Err(BundleError::Incomplete { folder, table: table.name, node: doc.node.clone(), found, stored })
+        let (table, node) = (table.name, &doc.node);
+        let folder = layout::table_folder(bundle, table, node);
+        let folder = folder.display();
+        Err(BundleError::Other(format!(
+            "{folder} holds {found} {table} of node '{node}', but {stored} were recorded; copy the whole recording"
+        )))
     };
     compare(table, stored.rows)?;
     check_activities(bundle, &doc.node, table, segments)?;
@@ -63,7 +67,7 @@ pub(super) fn check_activities(bundle: &Path, node: &str, table: &Table, segment
     for segment in (0..segments).map(layout::segment) {
         let path = folder.join(&segment);
         if !path.exists() {
-            return Err(BundleError::Missing { path, witness: counted.join(&segment) });
+            return Err(BundleError::missing(&path, &counted.join(&segment)));
         }
     }
     Ok(())

@@ -36,11 +36,9 @@ pub struct BundleWriter {
 }
 
 impl BundleWriter {
-    /// Makes the bundle, or joins the one that other nodes have made, and writes the node's document at once.
-    ///
-    /// # Errors
-    /// If `path` is a file or a folder of something else, if its parent is missing, if the bundle holds a recording
-    /// of this node already, if the node's name or document is not valid, and if the system refuses: a disk that is
+    /// Makes the bundle, or joins the one that other nodes have made, and writes the node's document at once. Fails if
+    /// `path` is a file or a folder of something else, if its parent is missing, if the bundle holds a recording of
+    /// this node already, if the node's name or document is not valid, and if the system refuses: a disk that is
     /// read-only or full. The place is then left as it was.
     pub fn create(path: &Path, doc: &NodeDoc) -> Result<Self, BundleError> {
         layout::check_node_name(&doc.node)?;
@@ -64,7 +62,7 @@ impl BundleWriter {
             made.make(&path.join(table.name))?;
             made.make(&folder)?;
             if layout::count_segments(&folder)? > 0 {
-                return Err(writer.recorded(folder));
+                return Err(writer.recorded(&folder));
             }
         }
         let target = layout::document(path, &doc.node);
@@ -73,7 +71,7 @@ impl BundleWriter {
         if !draft.publish_new()? {
             // Whoever was faster needs the folders, whoever made them.
             made.keep();
-            return Err(writer.recorded(target));
+            return Err(writer.recorded(&target));
         }
         writer.bytes_written = size;
         made.keep();
@@ -81,10 +79,8 @@ impl BundleWriter {
     }
 
     /// Goes on with a run of work that this node recorded into the bundle before, whether it ended or was killed: what
-    /// is written from now on comes behind its segments. `doc` replaces its document.
-    ///
-    /// # Errors
-    /// If there is no such run, or it cannot be read, and if the system refuses. What is there stays as it is.
+    /// is written from now on comes behind its segments. `doc` replaces its document. Fails if there is no such run, or
+    /// it cannot be read, and if the system refuses. What is there stays as it is.
     pub fn resume(path: &Path, doc: &NodeDoc) -> Result<Self, BundleError> {
         let bundle = Bundle::open(path)?;
         let main = main_table(doc);
@@ -123,14 +119,9 @@ impl BundleWriter {
     /// Writes a segment: detours, and the activities that they are split over.
     ///
     /// Within the segment the rows of one CPU stand together, in order of time, and go on where those of the segment
-    /// before ended. Each activity belongs to a detour of the same segment.
-    ///
-    /// # Errors
-    /// If the rows are not as said here, and if the system refuses. Nothing of the segment remains then, those before
-    /// stay as they are, and another attempt may follow.
-    ///
-    /// # Panics
-    /// On labels of another table than `labels`.
+    /// before ended. Each activity belongs to a detour of the same segment. Fails if the rows are not as said here, and
+    /// if the system refuses. Nothing of the segment remains then, those before stay as they are, and another attempt
+    /// may follow. Panics on labels of another table than `labels`.
     pub fn write_segment(
         &mut self,
         detours: &[Detour],
@@ -142,9 +133,6 @@ impl BundleWriter {
 
     /// The same of rows that stand in several places, one behind the other. `pause` is called after every small portion of the
     /// work, well below a millisecond apart, but for what the disk takes; it may sleep.
-    ///
-    /// # Errors
-    /// See there.
     pub fn write_parts(
         &mut self,
         detours: &[&[Detour]],
@@ -163,9 +151,6 @@ impl BundleWriter {
     /// Writes a segment of a run of work: samples, and the activities that fell in them.
     ///
     /// Order, errors and panics are those of [`Self::write_segment`], with samples in the place of detours.
-    ///
-    /// # Errors
-    /// See there.
     pub fn write_samples(
         &mut self,
         samples: &[Sample],
@@ -176,9 +161,6 @@ impl BundleWriter {
     }
 
     /// Writes samples as [`Self::write_parts`] writes detours.
-    ///
-    /// # Errors
-    /// See there.
     pub fn write_sample_parts(
         &mut self,
         samples: &[&[Sample]],
@@ -239,10 +221,8 @@ impl BundleWriter {
         Ok(())
     }
 
-    /// Replaces the node's document. On a full disk the space that was held for it is used.
-    ///
-    /// # Errors
-    /// If the document is not valid or of another node, and if the system refuses. The former document stays then.
+    /// Replaces the node's document. On a full disk the space that was held for it is used. Fails if the document is
+    /// not valid or of another node, and if the system refuses. The former document stays then.
     pub fn write_doc(&mut self, doc: &NodeDoc) -> Result<(), BundleError> {
         match self.note_doc(doc) {
             Err(error) if error.is_full() && self.reserve.take().is_some() => self.note_doc(doc),
@@ -251,14 +231,11 @@ impl BundleWriter {
     }
 
     /// Likewise, of a recording that goes on: it leaves the room that is kept for the last document alone.
-    ///
-    /// # Errors
-    /// As for [`Self::write_doc`], and where only that room is left.
     pub fn note_doc(&mut self, doc: &NodeDoc) -> Result<(), BundleError> {
         let target = layout::document(self.path(), &self.node);
         if doc.node != self.node {
             let why = format!("it is of node '{}'", doc.node);
-            return Err(BundleError::Document { path: target, why });
+            return Err(BundleError::document(&target, why));
         }
         let (draft, size) = document::write(&self.held, &target, &self.counted(doc))?;
         draft.publish()?;
@@ -273,19 +250,16 @@ impl BundleWriter {
     }
 
     /// The folder into which the bundle is written.
-    #[must_use]
     pub fn path(&self) -> &Path {
         self.held.path()
     }
 
     /// The bundle's folder as it is held open, by which [`Bundle::open_held`] reads what was written.
-    #[must_use]
     pub fn held(&self) -> Arc<HeldFolder> {
         Arc::clone(&self.held)
     }
 
     /// How many bytes were written, among them those of documents that were replaced since.
-    #[must_use]
     pub const fn bytes_written(&self) -> u64 {
         self.bytes_written
     }
@@ -294,8 +268,8 @@ impl BundleWriter {
         layout::table_folder(self.path(), table.name, &self.node)
     }
 
-    fn recorded(&self, existing: PathBuf) -> BundleError {
-        BundleError::Recorded { bundle: self.path().to_owned(), node: self.node.clone(), existing }
+    fn recorded(&self, existing: &Path) -> BundleError {
+        BundleError::recorded(self.path(), &self.node, existing)
     }
 }
 

@@ -67,10 +67,7 @@ fn write(kept: &LastError) -> Option<()> {
     Some(())
 }
 
-/// The error that was kept last.
-///
-/// # Errors
-/// In words, if it is there and cannot be read.
+/// The error that was kept last. Fails if it is there and cannot be read.
 pub fn read() -> Result<Option<LastError>, String> {
     let Some(path) = folder().map(|folder| folder.join(NAME)) else { return Ok(None) };
     let Some(text) = trusted::read(&path, LARGEST).map_err(|error| error.to_string())? else { return Ok(None) };

@@ -54,7 +54,6 @@ fn main() -> ExitCode {
     }
 }
 
-/// The command line as the parser knows it.
 fn command_line() -> clap::Command {
     settings::with_opposites(Arguments::command())
 }

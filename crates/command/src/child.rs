@@ -15,10 +15,7 @@ use becalm_units::fault::{self, Context};
 pub const SWITCH: &str = "BECALM_CONFIG";
 
 /// The process of a becalm like this one, not started yet: the same program, and without defaults, as whoever starts it says all that
-/// it is to do. What fails in it is told by whoever started it, too.
-///
-/// # Errors
-/// If the program's own file is not found.
+/// it is to do. What fails in it is told by whoever started it, too. Fails if the program's own file is not found.
 pub fn becalm() -> fault::Result<Command> {
     let mut command = Command::new(env::current_exe().context("cannot find becalm's own program")?);
     without_defaults(&mut command);
@@ -31,9 +28,6 @@ pub fn without_defaults(command: &mut Command) {
 }
 
 /// Waits for a becalm, and passes signals on that are to end it; says how it ended, and the number of the signal that came meanwhile.
-///
-/// # Errors
-/// If it cannot be waited for.
 pub fn attend(mut child: Child, signals: &Relay) -> io::Result<(ExitStatus, Option<i32>)> {
     let end = process_end(child.id()).ok();
     let mut stopped = None;

@@ -23,7 +23,6 @@ pub enum Exit {
 
 impl Exit {
     /// As a command that ended so.
-    #[must_use]
     pub fn from_status(status: ExitStatus) -> Self {
         match (status.code(), status.signal()) {
             (Some(code), _) => Self::As(u8::try_from(code).unwrap_or(1)),
@@ -32,7 +31,6 @@ impl Exit {
     }
 
     /// The exit code of what a signal ended.
-    #[must_use]
     pub fn from_signal(signal: i32) -> Self {
         Self::As(128 + u8::try_from(signal).unwrap_or(0))
     }

@@ -72,32 +72,23 @@ pub enum Output {
 
 impl Output {
     /// JSON if `json`, else a text that shows all rows if `all`.
-    #[must_use]
     pub const fn new(json: bool, all: bool) -> Self {
         if json { Self::Json } else { Self::Text { all } }
     }
 
     /// A page in `html` where a file is named, else JSON if `json`, else a text of the most important rows.
-    ///
-    /// # Errors
-    /// As [`Self::page`].
     pub fn asked(json: bool, html: Option<&Path>) -> fault::Result<Self> {
         html.map_or_else(|| Ok(Self::new(json, false)), Self::page)
     }
 
-    /// A page in `file`. Whether it can be written is found out here, before anything is read or measured.
-    ///
-    /// # Errors
-    /// If no file can be made there.
+    /// A page in `file`. Whether it can be written is found out here, before anything is read or measured. Fails if no
+    /// file can be made there.
     pub fn page(file: &Path) -> fault::Result<Self> {
         Ok(Self::Page { draft: Draft::replace(file)?, file: file.to_owned() })
     }
 }
 
-/// Shows a result; texts are as wide as the terminal.
-///
-/// # Errors
-/// If `out` or the file cannot be written.
+/// Shows a result; texts are as wide as the terminal. Fails if `out` or the file cannot be written.
 pub fn emit(report: &impl Report, output: Output, out: &mut dyn Write) -> fault::Result<()> {
     let form = |all| Form::within(page_width()).with_all(all).with_color(color::has_color(&io::stdout()));
     match output {

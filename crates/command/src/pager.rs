@@ -54,9 +54,6 @@ impl Shown<'_> {
     }
 
     /// Shows what was held back, and waits until its reader has seen enough.
-    ///
-    /// # Errors
-    /// If standard output cannot be written.
     pub fn finish(&mut self) -> io::Result<()> {
         let text = self.held.take().unwrap_or_default();
         if text.is_empty() || !self.page(&text) {
@@ -103,9 +100,6 @@ impl Write for Shown<'_> {
 }
 
 /// Shows one text, like a page of help.
-///
-/// # Errors
-/// If standard output cannot be written.
 pub fn show(text: &str) -> io::Result<()> {
     let mut shown = Shown::new(Paging::Long);
     shown.write_all(text.as_bytes())?;
@@ -121,7 +115,6 @@ fn program<'a>(own: Option<&'a str>, shared: Option<&'a str>) -> Option<&'a str>
     (!named.is_empty() && named != "cat").then_some(named)
 }
 
-/// Whether a text fits a terminal of this size with the prompt below it.
 fn fits(text: &[u8], width: Option<usize>, size: TerminalSize) -> bool {
     // A pager does not know the height either.
     let Some(rows) = size.rows else { return true };

@@ -92,7 +92,6 @@ impl Drop for Bar {
     }
 }
 
-/// The contents of a bar.
 #[derive(Debug)]
 struct Line {
     what: String,

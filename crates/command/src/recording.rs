@@ -15,9 +15,6 @@ use becalm_units::fault::{Context, Fault, Result};
 use crate::progress::{Bar, ReadingProgress, Tail};
 
 /// Records as planned into a store at this path, and shows how far it is unless nothing is to be said. The document is not complete yet.
-///
-/// # Errors
-/// If the recording fails; the error says whether a part of it was stored.
 pub fn record(
     session: &Session,
     plan: RecordPlan,
@@ -44,9 +41,6 @@ pub fn record(
 }
 
 /// Reads what was stored of this node, beside which the bundle may hold others.
-///
-/// # Errors
-/// If it cannot be read.
 pub fn read_again(in_summary_form: bool, held: Arc<HeldFolder>, node: &NodeDoc) -> Result<Summary> {
     let selection = Selection { node: Some(node.node.clone()), cpus: None, with_self: false };
     if in_summary_form {

@@ -62,10 +62,8 @@ pub fn left_as(user: Option<User>, starts_programs: bool) -> RemainingRights {
     RemainingRights { user, kept: Capabilities::from_list(kept), starts_programs }
 }
 
-/// Refuses a place for a bundle in which this user, whom the recording becomes, could not go on.
-///
-/// # Errors
-/// If the user may not write in the folder, and becalm may not give one there.
+/// Refuses a place for a bundle in which this user, whom the recording becomes, could not go on. Fails if the user may
+/// not write in the folder, and becalm may not give one there.
 pub fn refuse_place_of_root(bundle: &Path, user: Option<&User>) -> fault::Result<()> {
     let Some(user) = user else { return Ok(()) };
     let parent = bundle.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
@@ -86,9 +84,6 @@ pub fn refuse_place_of_root(bundle: &Path, user: Option<&User>) -> fault::Result
 }
 
 /// Refuses a file that is written after a set-up, in a folder of root's that the user behind `sudo` may not write in.
-///
-/// # Errors
-/// If that is so.
 pub fn refuse_file_of_root(file: &Path) -> fault::Result<()> {
     let Some(user) = User::from_sudo() else { return Ok(()) };
     let folder = file.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
@@ -123,9 +118,6 @@ impl RightsKept {
     }
 
     /// Gives up all others.
-    ///
-    /// # Errors
-    /// If they cannot be given up.
     pub fn keep(self) -> Result<(), RightsError> {
         match self {
             Self::All => Ok(()),
@@ -136,18 +128,12 @@ impl RightsKept {
 }
 
 /// Before a command that only reads: it may read what root may, in root's folders and in others', and write nothing.
-///
-/// # Errors
-/// If the rights cannot be given up.
 pub fn only_read() -> Result<(), RightsError> {
     let kept = Capabilities::from_list(&[Capability::DacReadSearch]);
     rights::give_up(&RemainingRights { user: User::from_sudo(), kept, starts_programs: false })
 }
 
 /// Before a command that reads, and writes a file that may be meant for a folder of root's or of somebody else's.
-///
-/// # Errors
-/// If the rights cannot be given up.
 pub fn only_files() -> Result<(), RightsError> {
     rights::keep_only(Capabilities::from_list(&[Capability::Chown, Capability::DacOverride, Capability::FileOwner]))
 }

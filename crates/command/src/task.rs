@@ -25,10 +25,7 @@ pub trait Task {
         false
     }
 
-    /// Does what was asked.
-    ///
-    /// # Errors
-    /// If it cannot be done, or `out` cannot be written.
+    /// Does what was asked. Fails if it cannot be done, or `out` cannot be written.
     fn run(self: Box<Self>, out: &mut dyn Write) -> fault::Result<Exit>;
 }
 

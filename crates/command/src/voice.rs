@@ -29,10 +29,7 @@ pub struct Voice {
 }
 
 impl Voice {
-    /// Starts the thread.
-    ///
-    /// # Errors
-    /// If the system has no room for a thread, or the thread cannot give up its rights.
+    /// Starts the thread. Fails if the system has no room for a thread, or the thread cannot give up its rights.
     pub fn start() -> io::Result<Self> {
         let (queue, messages) = sync_channel::<String>(MOST);
         let (ready, started) = channel();

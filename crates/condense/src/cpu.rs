@@ -212,7 +212,6 @@ impl CpuCounts {
         self.sources.iter().map(|source| (source.id, source.whole))
     }
 
-    /// What the document holds of the CPU.
     pub(crate) fn document(&self, names: &SourceIds, slots: usize) -> CpuDigest {
         let (sources, places) = self.largest(names);
         let mut longest = self.longest.sorted();

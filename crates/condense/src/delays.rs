@@ -37,7 +37,6 @@ impl Delays {
     }
 }
 
-/// The delays of a grain.
 #[derive(Clone, Debug)]
 struct Grain {
     ns: i64,

@@ -32,7 +32,6 @@ impl Lengths {
         }
     }
 
-    /// What the document holds of it.
     pub(crate) fn document(&self) -> Counts {
         let Some(counts) = &self.counts else { return Counts::default() };
         let buckets = counts.iter_recorded().flat_map(|bucket| {

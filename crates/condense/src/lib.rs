@@ -53,7 +53,6 @@ pub struct Condenser {
 
 impl Condenser {
     /// For the CPUs of a recording, whose origin is so many nanoseconds after 1970. `traced` says whether activities will come.
-    #[must_use]
     pub fn new(origin_ns: i64, cpus: impl IntoIterator<Item = CpuId>, traced: bool) -> Self {
         Self {
             origin_ns,

@@ -22,7 +22,6 @@ pub struct Access {
 
 impl Access {
     /// Creates the access of the process's user, with the rights that the umask leaves.
-    #[must_use]
     pub const fn from_umask() -> Self {
         Self { closed: false, owner: None }
     }
@@ -40,7 +39,6 @@ impl Access {
     }
 
     /// Of what nobody but the process's user gets any right to.
-    #[must_use]
     pub const fn closed() -> Self {
         Self { closed: true, owner: None }
     }
@@ -54,7 +52,6 @@ impl Access {
     }
 
     /// Whether it changes its owner.
-    #[must_use]
     pub const fn is_given(self) -> bool {
         self.owner.is_some()
     }

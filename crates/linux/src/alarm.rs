@@ -8,13 +8,11 @@ use crate::clock::clock_gettime_ns;
 
 /// Reads `CLOCK_MONOTONIC`: nanoseconds since boot, not counting suspension.
 #[inline]
-#[must_use]
 pub fn monotonic_ns() -> u64 {
     clock_gettime_ns(libc::CLOCK_MONOTONIC)
 }
 
 /// `CLOCK_REALTIME` now, in nanoseconds: the wall clock, which nodes of a cluster have in common.
-#[must_use]
 pub fn wall_ns() -> u64 {
     clock_gettime_ns(libc::CLOCK_REALTIME)
 }
@@ -25,7 +23,6 @@ pub struct Alarm(AtomicU32);
 
 impl Alarm {
     /// An alarm that nobody has called off yet.
-    #[must_use]
     pub const fn new() -> Self {
         Self(AtomicU32::new(0))
     }
@@ -68,7 +65,6 @@ impl Alarm {
 
     /// Whether it was called off.
     #[inline]
-    #[must_use]
     pub fn is_called_off(&self) -> bool {
         self.0.load(Ordering::Acquire) != 0
     }

@@ -23,10 +23,8 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// Finds what a path means. If there is a link, it is where that leads to.
-    ///
-    /// # Errors
-    /// If a folder on the way is missing or cannot be searched, or a link is another user's and not to be followed.
+    /// Finds what a path means. If there is a link, it is where that leads to. Fails if a folder on the way is missing
+    /// or cannot be searched, or a link is another user's and not to be followed.
     pub fn find(path: &Path) -> io::Result<Self> {
         let (folder, name) = walk(path, true)?;
         match name {
@@ -37,9 +35,6 @@ impl Destination {
 
     /// The rights of the regular file that stands there. Nothing where there is none; or where it is neither this user's nor that of
     /// the folder's owner, and so may have been put there to be given what is not for its user.
-    ///
-    /// # Errors
-    /// If it cannot be looked at.
     pub fn rights(&self) -> io::Result<Option<Rights>> {
         let found = match fs::statat(&self.folder.0, &*self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => found,
@@ -54,10 +49,7 @@ impl Destination {
     }
 
     /// Opens what is no regular file, such as a pipe or a terminal, to be written as it is; nothing where a regular file stands, or
-    /// none.
-    ///
-    /// # Errors
-    /// If the system refuses, or it is a pipe that somebody else made, who would read what is written.
+    /// none. Fails if the system refuses, or it is a pipe that somebody else made, who would read what is written.
     pub fn open_special(&self) -> io::Result<Option<File>> {
         // The walk has followed every link but those of `proc`, which nobody can make.
         let in_proc = self.folder.is_proc()?;
@@ -89,9 +81,6 @@ pub struct Rights(Stat);
 impl Rights {
     /// Gives them to a new file, which nobody else may open yet. Those of a group that this process cannot give the file to nobody
     /// gets.
-    ///
-    /// # Errors
-    /// If the system refuses.
     pub fn give_to(&self, file: &File) -> io::Result<()> {
         let (Stat { st_uid: user, st_gid: group, .. }, made) = (self.0, file.metadata()?);
         let mut mode = self.0.st_mode & 0o777;

@@ -40,7 +40,6 @@ becalm_units::fault::faultless!(FileError);
 
 impl FileError {
     /// Whether the file, or the thread or device that it describes, does not exist; see [`is_gone`].
-    #[must_use]
     pub fn is_missing(&self) -> bool {
         match self {
             Self::Read { source, .. } => is_gone(source),
@@ -49,7 +48,6 @@ impl FileError {
     }
 
     /// Whether the kernel refused the reading.
-    #[must_use]
     pub fn is_denied(&self) -> bool {
         matches!(self, Self::Read { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
     }
@@ -71,7 +69,6 @@ impl FormatError {
 }
 
 /// The path of a file below a root folder. The name may be absolute or relative, `/proc/stat` or `proc/stat`.
-#[must_use]
 pub fn path_below(root: &Path, name: impl AsRef<Path>) -> PathBuf {
     let name = name.as_ref();
     root.join(name.strip_prefix("/").unwrap_or(name))
@@ -79,16 +76,12 @@ pub fn path_below(root: &Path, name: impl AsRef<Path>) -> PathBuf {
 
 /// Whether an error says that a file, or the thread or device behind it, is not there (any more): `ENOENT`, `ENOTDIR`,
 /// `ESRCH` (the thread has ended) or `ENODEV` (the device or CPU is gone).
-#[must_use]
 pub fn is_gone(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR | libc::ESRCH | libc::ENODEV))
         || matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// The value of a setting, without the white space around it; `None` if this kernel or machine has no such file.
-///
-/// # Errors
-/// If the file exists and cannot be read.
 pub fn text(root: &Path, name: impl AsRef<Path>) -> Result<Option<String>, FileError> {
     // Some drivers have a file for what they cannot do, and answer a reading with an error that says so.
     let unsupported = |error: &FileError| {
@@ -102,9 +95,6 @@ pub fn text(root: &Path, name: impl AsRef<Path>) -> Result<Option<String>, FileE
 }
 
 /// The names in a folder, sorted; empty if there is no such folder. Bytes that are not UTF-8 become U+FFFD.
-///
-/// # Errors
-/// If the folder exists and cannot be listed.
 pub fn names(root: &Path, folder: impl AsRef<Path>) -> Result<Vec<String>, FileError> {
     let path = path_below(root, folder);
     let failed = |source| FileError::Read { what: "the names in a folder", path: path.clone(), source };
@@ -119,11 +109,9 @@ pub fn names(root: &Path, folder: impl AsRef<Path>) -> Result<Vec<String>, FileE
     Ok(names)
 }
 
-/// Writes a text in one system call, since the kernel takes each call as a value of its own. The file must exist.
-///
-/// # Errors
-/// What the kernel answers: `EINVAL` for a value that it does not take, `EIO` or `EPERM` for an interrupt that it manages
-/// itself, `EBUSY`; and an error if it took only a part of the text.
+/// Writes a text in one system call, since the kernel takes each call as a value of its own. The file must exist. The
+/// kernel fails it with `EINVAL` for a value that it does not take, `EIO` or `EPERM` for an interrupt that it manages
+/// itself, `EBUSY`.
 pub fn write(root: &Path, name: impl AsRef<Path>, text: &str) -> io::Result<()> {
     // The kernel's files ignore the truncation; in others no rest of a longer text stays.
     let mut file = OpenOptions::new().write(true).truncate(true).open(path_below(root, name))?;
@@ -137,10 +125,7 @@ pub fn write(root: &Path, name: impl AsRef<Path>, text: &str) -> io::Result<()> 
 }
 
 /// Opens a regular file to be read. Nothing else is opened, for a pipe would have the reader wait forever and a device may never
-/// end.
-///
-/// # Errors
-/// If it cannot be opened or is no regular file.
+/// end. Fails if it cannot be opened or is no regular file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let check = |found: &fs::Metadata| match found.file_type() {
         kind if kind.is_file() => Ok(()),
@@ -157,10 +142,8 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The bytes of a regular file of anyone's making.
-///
-/// # Errors
-/// If it cannot be read, is no regular file, or holds more than `most` bytes.
+/// The bytes of a regular file of anyone's making. Fails if it cannot be read, is no regular file, or holds more than
+/// `most` bytes.
 pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let file = open_regular(path)?;
     let too_large = || {
@@ -178,19 +161,14 @@ pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 }
 
 /// The text of a regular file of anyone's making.
-///
-/// # Errors
-/// As of [`read_regular`], and if it is not UTF-8.
 pub fn read_regular_text(path: &Path, most: u64) -> io::Result<String> {
     let invalid = |_| io::Error::new(io::ErrorKind::InvalidData, "stream did not contain valid UTF-8");
     String::from_utf8(read_regular(path, most)?).map_err(invalid)
 }
 
 /// Makes the entries of a folder survive a crash: what was made, renamed or removed in it. Not every file system can do
-/// that; those that cannot have no stronger promise to give.
-///
-/// # Errors
-/// If the folder cannot be opened or its file system cannot be written.
+/// that; those that cannot have no stronger promise to give. Fails if the folder cannot be opened or its file system
+/// cannot be written.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     match File::open(folder).and_then(|folder| folder.sync_all()) {
         Err(cause) if matches!(cause.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
@@ -236,10 +214,8 @@ pub(crate) fn parse<T>(
 }
 
 /// Parses a list line by line, and returns what was understood and the lines that were not. Drivers, architectures and later kernels add
-/// lines of their own form to the kernel's lists, which cost no other line. Blank lines are passed over.
-///
-/// # Errors
-/// If there are lines and none can be understood: this is another file. The error is that of the first line.
+/// lines of their own form to the kernel's lists, which cost no other line. Blank lines are passed over. Fails if there
+/// are lines and none can be understood: this is another file. The error is that of the first line.
 pub(crate) fn lines<'a, T>(
     lines: impl Iterator<Item = &'a str>,
     mut parser: impl FnMut(&'a str) -> Result<T, FormatError>,

@@ -19,7 +19,6 @@ pub struct Identity {
 
 impl Identity {
     /// Reads who this process is. What cannot be read counts as a right that it lacks.
-    #[must_use]
     pub fn read(root: &Path) -> Self {
         let on_the_machine = in_first_user_namespace(root).unwrap_or(false);
         let marked = ["run/.containerenv", ".dockerenv"].iter().any(|name| root.join(name).exists());
@@ -30,20 +29,17 @@ impl Identity {
     }
 
     /// Whether it has a capability that reaches the machine.
-    #[must_use]
     pub fn can(&self, capability: Capability) -> bool {
         self.on_the_machine && self.status.capabilities.has(capability)
     }
 
     /// Whether the permissions of a folder let it list, enter and change what is in there. Access lists of security
     /// modules are not seen.
-    #[must_use]
     pub fn may_change(&self, folder: &fs::Metadata) -> bool {
         self.may(folder, 0o7)
     }
 
     /// Whether the permissions of a folder let it list and enter.
-    #[must_use]
     pub fn may_enter(&self, folder: &fs::Metadata) -> bool {
         self.may(folder, 0o5)
     }

@@ -86,10 +86,8 @@ pub enum JanitorError {
 }
 
 impl Janitor {
-    /// Forks the janitor. To be called first of all, while the process has one thread and little memory.
-    ///
-    /// # Errors
-    /// The process has several threads, as `PROC_ROOT/self/task` says; or no process or socket can be had.
+    /// Forks the janitor. To be called first of all, while the process has one thread and little memory. Fails if the
+    /// process has several threads, as `PROC_ROOT/self/task` says; or no process or socket can be had.
     pub fn spawn(proc_root: &Path) -> Result<Self, JanitorError> {
         let system = |action| move |source| JanitorError::System { action, source };
         let threads = fs::read_dir(proc_root.join("self/task")).map_err(system("count the threads"))?.count();
@@ -125,15 +123,13 @@ impl Janitor {
     }
 
     /// The janitor's process id, by which becalm's own processes are recognized in a recording.
-    #[must_use]
     pub fn pid(&self) -> i32 {
         self.process
     }
 
     /// Has the trace instance in that folder removed when this process ends, in whatever way. It need not exist yet.
-    ///
-    /// # Errors
-    /// The path is relative, too long or holds a zero; too many are guarded; it is sealed; or the janitor is gone.
+    /// Fails if the path is relative, too long or holds a zero; too many are guarded; it is sealed; or the janitor is
+    /// gone.
     pub fn guard(&self, instance: &Path) -> io::Result<()> {
         let path = path_of(instance)?;
         let mut guarded = self.guarded();
@@ -152,9 +148,6 @@ impl Janitor {
     }
 
     /// Guards it no longer, as it was removed.
-    ///
-    /// # Errors
-    /// The janitor is gone.
     pub fn release(&self, instance: &Path) -> io::Result<()> {
         let mut guarded = self.guarded();
         let Some(at) = guarded.position(instance) else { return Ok(()) };
@@ -162,10 +155,8 @@ impl Janitor {
         self.tell(REMOVE, &path)
     }
 
-    /// Removes a guarded instance, with the rights that this process may have given up. All that reads it must be closed.
-    ///
-    /// # Errors
-    /// It is not guarded, the kernel's error, or the janitor is gone. It is still guarded then.
+    /// Removes a guarded instance, with the rights that this process may have given up. All that reads it must be
+    /// closed. Fails if it is not guarded, the kernel's error, or the janitor is gone. It is still guarded then.
     pub fn take_away(&self, instance: &Path) -> io::Result<()> {
         let mut guarded = self.guarded();
         let at = guarded.position(instance).ok_or_else(|| invalid("the janitor does not guard it"))?;
@@ -175,10 +166,8 @@ impl Janitor {
         Ok(())
     }
 
-    /// Has a mount that this process is about to make undone when it ends, in whatever way.
-    ///
-    /// # Errors
-    /// The path is relative, too long or holds a zero; it is sealed; or the janitor is gone.
+    /// Has a mount that this process is about to make undone when it ends, in whatever way. Fails if the path is
+    /// relative, too long or holds a zero; it is sealed; or the janitor is gone.
     pub fn guard_mount(&self, point: &Path) -> io::Result<()> {
         if self.guarded().sealed {
             return Err(invalid("the janitor guards nothing more, as rights were given up"));
@@ -187,9 +176,6 @@ impl Janitor {
     }
 
     /// Undoes the guarded mount.
-    ///
-    /// # Errors
-    /// The kernel's error, or the janitor is gone.
     pub fn unmount(&self, point: &Path) -> io::Result<()> {
         // So that no other thread takes the answer.
         let _guarded = self.guarded();
@@ -199,9 +185,6 @@ impl Janitor {
 
     /// Has the janitor guard nothing more from now on. To be called before this process gives up its rights: whoever had it do
     /// something else afterwards could not have the janitor remove what is not becalm's.
-    ///
-    /// # Errors
-    /// The janitor is gone.
     pub fn seal(&self) -> io::Result<()> {
         let mut guarded = self.guarded();
         guarded.sealed = true;
@@ -299,7 +282,6 @@ fn left() -> MutexGuard<'static, Vec<Stuck>> {
 
 /// The janitors that this process had and that did not finish in time, because they are stopped or frozen: what they guard may still be
 /// there, until they go on. To be asked last of all.
-#[must_use]
 pub fn unfinished() -> Vec<Stuck> {
     std::mem::take(&mut *left())
 }
@@ -307,7 +289,6 @@ pub fn unfinished() -> Vec<Stuck> {
 /// A path, with its final zero.
 type Slot = [u8; PATH_MAX];
 
-/// Paths that the janitor guards.
 struct GuardedInstancesPaths {
     /// An empty path is a free slot.
     instances: [Slot; SLOTS],

@@ -5,6 +5,7 @@
 
 pub mod access;
 pub mod alarm;
+mod blocked_signals;
 pub mod clock;
 pub mod destination;
 pub mod file;

@@ -17,9 +17,6 @@ pub struct SmallStack {
 }
 
 /// Checks that the first thread's stack may become large enough. To be called before it is used much.
-///
-/// # Errors
-/// If it may not.
 pub fn check_stack() -> Result<(), SmallStack> {
     match getrlimit(Resource::Stack).current {
         Some(bytes) if bytes < STACK_KIB << 10 => Err(SmallStack { kib: bytes >> 10 }),
@@ -40,7 +37,6 @@ pub struct Limit {
 
 /// The limits that becalm may meet: bytes of a stack, of locked memory, of a file and of all memory; descriptors, processes, and the
 /// priority of real-time threads.
-#[must_use]
 pub fn process_limits() -> [Limit; 7] {
     [
         ("stack", Resource::Stack),
@@ -57,10 +53,7 @@ pub fn process_limits() -> [Limit; 7] {
     })
 }
 
-/// How many bytes the process may still write below a folder.
-///
-/// # Errors
-/// If the folder's file system cannot be asked.
+/// How many bytes the process may still write below a folder. Fails if the folder's file system cannot be asked.
 pub fn free_bytes(folder: &Path) -> io::Result<u64> {
     let found = rustix::fs::statvfs(folder)?;
     Ok(found.f_bavail.saturating_mul(found.f_frsize))

@@ -37,18 +37,12 @@ unsafe impl Sync for LockedWords {}
 
 impl LockedWords {
     /// Maps this many words, all zero, where the kernel likes.
-    ///
-    /// # Errors
-    /// If there is not so much memory.
     pub fn new(words: usize) -> Result<Self, MemoryError> {
         Self::for_node(words, None)
     }
 
     /// Maps this many words, all zero, in the memory of a NUMA node as far as it has some. Memory with a place of its own is also passed over
     /// when the kernel looks for memory to move, for which it would make whoever uses it take page faults.
-    ///
-    /// # Errors
-    /// If there is not so much memory.
     pub fn for_node(words: usize, node: Option<u32>) -> Result<Self, MemoryError> {
         let words = words.max(1);
         let bytes = words
@@ -84,7 +78,6 @@ impl LockedWords {
     }
 
     /// Whether the memory is locked; where the user's limit forbids it, it is only touched.
-    #[must_use]
     pub const fn is_locked(&self) -> bool {
         self.locked
     }
@@ -154,7 +147,6 @@ pub fn unlock_pages() {
 }
 
 /// The machine's memory, in bytes.
-#[must_use]
 pub fn total_bytes() -> usize {
     // SAFETY: sysconf takes a name and returns a number.
     let (pages, size) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };

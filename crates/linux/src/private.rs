@@ -19,29 +19,22 @@ const OTHERS_WRITE: u32 = 0o022;
 const LINKS: u32 = 40;
 
 /// The users who may decide what this process does: this one, root, and whoever has the first folder of all and so everything, who in
-/// a container or a user namespace need not be user 0.
-///
-/// # Errors
-/// If the first folder of all cannot be looked at.
+/// a container or a user namespace need not be user 0. Fails if the first folder of all cannot be looked at.
 pub(crate) fn trusted_users() -> io::Result<[u32; 3]> {
     Ok([0, rustix::process::geteuid().as_raw(), fs::symlink_metadata("/")?.uid()])
 }
 
 /// Makes a folder, and those above it that are missing, for this user alone; tells where it lies behind all links. What is there
-/// must be such that nobody else can write in it or put another in its place.
-///
-/// # Errors
-/// If it cannot be made, or others could have put something there.
+/// must be such that nobody else can write in it or put another in its place. Fails if it cannot be made, or others
+/// could have put something there.
 pub fn make_folder(path: &Path) -> io::Result<PathBuf> {
     let folder = walk(path, true)?;
     check_folder(&folder)?;
     Ok(folder)
 }
 
-/// Where a folder of this user lies behind all links, as [`make_folder`] wants it.
-///
-/// # Errors
-/// If it is missing, or others could have put something there.
+/// Where a folder of this user lies behind all links, as [`make_folder`] wants it. Fails if it is missing, or others
+/// could have put something there.
 pub fn find_folder(path: &Path) -> io::Result<PathBuf> {
     let folder = walk(path, false)?;
     check_folder(&folder)?;
@@ -92,10 +85,7 @@ fn walk(path: &Path, make: bool) -> io::Result<PathBuf> {
 }
 
 /// Refuses a folder in which others than the trusted users could put something in the place of what is there; unless it may be
-/// sticky, also one in which they could make something again that was removed.
-///
-/// # Errors
-/// If it is such a folder, or none.
+/// sticky, also one in which they could make something again that was removed. Fails if it is such a folder, or none.
 pub(crate) fn check_above(folder: &Path, trusted: [u32; 3], may_be_sticky: bool) -> io::Result<()> {
     let found = fs::symlink_metadata(folder)?;
     let refused = |why: String| Err(io::Error::other(format!("{} {why}", folder.display())));
@@ -113,10 +103,8 @@ pub(crate) fn check_above(folder: &Path, trusted: [u32; 3], may_be_sticky: bool)
     Ok(())
 }
 
-/// Refuses a folder in which others than this user may write.
-///
-/// # Errors
-/// If it is a link or no folder, belongs to another user, or others may write in it.
+/// Refuses a folder in which others than this user may write. Fails if it is a link or no folder, belongs to another
+/// user, or others may write in it.
 pub fn check_folder(path: &Path) -> io::Result<()> {
     let found = fs::symlink_metadata(path)?;
     if !found.is_dir() {
@@ -126,9 +114,6 @@ pub fn check_folder(path: &Path) -> io::Result<()> {
 }
 
 /// Makes a file in place of what has this name, for this user alone.
-///
-/// # Errors
-/// If it cannot be made.
 pub fn create(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -137,10 +122,8 @@ pub fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(path)
 }
 
-/// Opens a file of this user, which `options` may make.
-///
-/// # Errors
-/// If it cannot be opened, is a link or no regular file, belongs to another user, or others may write it.
+/// Opens a file of this user, which `options` may make. Fails if it cannot be opened, is a link or no regular file,
+/// belongs to another user, or others may write it.
 pub fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     // Without O_NONBLOCK the opening of a pipe would wait for somebody at its other end.
     let file =
@@ -160,18 +143,12 @@ pub fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
 }
 
 /// Takes a file's rights from everybody but its owner.
-///
-/// # Errors
-/// If the system refuses.
 pub fn close_to_others(file: &File) -> io::Result<()> {
     let mode = file.metadata()?.mode();
     if mode & OTHERS == 0 { Ok(()) } else { file.set_permissions(Permissions::from_mode(mode & 0o700)) }
 }
 
 /// Holds space on the disk for what will be written behind a file's end. File systems that cannot do it hold none.
-///
-/// # Errors
-/// If there is not enough space.
 pub fn hold_space(file: &File, bytes: u64) -> io::Result<()> {
     let end = file.metadata()?.len();
     allocate(file, end, bytes)
@@ -195,9 +172,6 @@ pub struct Reserve {
 impl Reserve {
     /// Holds at least so many bytes behind the file's end. What is held already stays so if the rest cannot be had: a tmpfs gives
     /// back all that it was just asked for.
-    ///
-    /// # Errors
-    /// If there is not enough space.
     pub fn hold(&mut self, file: &File, bytes: u64) -> io::Result<()> {
         let len = file.metadata()?.len();
         // No page is asked for twice.

@@ -33,7 +33,6 @@ pub struct FairServer {
 
 impl FairServer {
     /// That of a CPU; `None` on a kernel that has none.
-    #[must_use]
     pub fn read(root: &Path, cpu: CpuId) -> Option<Self> {
         let folder = format!("sys/kernel/debug/sched/fair_server/cpu{cpu}");
         let file = |name: &str| -> Result<Nanos, FileError> {
@@ -48,13 +47,11 @@ impl FairServer {
 }
 
 /// Whether this kernel's CPUs have fair servers, by its release; `None` where that cannot be read.
-#[must_use]
 pub fn has_fair_servers(root: &Path) -> Option<bool> {
     numbers(&release(root).ok()?).map(|numbers| numbers >= SINCE)
 }
 
 /// Whether `sched_rt_runtime_us` holds for real-time threads; `None` if the kernel does not tell how it was built.
-#[must_use]
 pub fn throttles(root: &Path) -> Option<bool> {
     if has_fair_servers(root) == Some(false) {
         return Some(true);
@@ -79,7 +76,6 @@ pub struct RealTimeLimits {
 
 impl RealTimeLimits {
     /// Those of these CPUs.
-    #[must_use]
     pub fn read(root: &Path, cpus: impl IntoIterator<Item = CpuId>) -> Self {
         let server = |cpu| Some((cpu, FairServer::read(root, cpu)?));
         let throttling = rt_throttling(root).ok().filter(|_| throttles(root) != Some(false));
@@ -87,7 +83,6 @@ impl RealTimeLimits {
     }
 
     /// What keeps a real-time thread that never sleeps from its CPU in the worst case: of the fair servers the greediest.
-    #[must_use]
     pub fn held_up(&self) -> Vec<HeldUp> {
         let throttling = self
             .throttling

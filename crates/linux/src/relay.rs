@@ -1,8 +1,10 @@
 //! Signals that are meant for a program which this process runs: blocked here, read, and sent on.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::blocked_signals::BlockedSignals;
 
 /// What is relayed. Stopping and going on are not: a terminal sends those to the program as well, and this process stops and
 /// goes on with it.
@@ -15,9 +17,7 @@ const RELAYED: [libc::c_int; 7] =
 /// as the program had ended, are dropped as well: they do not end this process before it has said how the program ended.
 #[derive(Debug)]
 pub struct Relay {
-    fd: OwnedFd,
-    previous: libc::sigset_t,
-    /// Whether one was taken.
+    blocked: BlockedSignals,
     taken: AtomicBool,
 }
 
@@ -31,56 +31,32 @@ pub struct Incoming {
 }
 
 impl Relay {
-    /// Blocks the signals. To be called before any thread is started.
-    ///
-    /// # Errors
-    /// If the kernel has no signalfd or no file descriptor is left.
+    /// Blocks the signals. To be called before any thread is started. Fails if the kernel has no signalfd or no file
+    /// descriptor is left.
     pub fn block() -> io::Result<Self> {
-        // SAFETY: all-zero bytes are valid signal sets; the calls write to them and read them.
-        unsafe {
-            let mut set: libc::sigset_t = std::mem::zeroed();
-            let mut previous: libc::sigset_t = std::mem::zeroed();
-            libc::sigemptyset(&raw mut set);
-            for signal in RELAYED {
-                libc::sigaddset(&raw mut set, signal);
-            }
-            let error = libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, &raw mut previous);
-            if error != 0 {
-                return Err(io::Error::from_raw_os_error(error));
-            }
-            let fd = libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
-            if fd < 0 {
-                let error = io::Error::last_os_error();
-                libc::pthread_sigmask(libc::SIG_SETMASK, &raw const previous, std::ptr::null_mut());
-                return Err(error);
-            }
-            Ok(Self { fd: OwnedFd::from_raw_fd(fd), previous, taken: AtomicBool::new(false) })
-        }
+        Ok(Self { blocked: BlockedSignals::new(RELAYED)?, taken: AtomicBool::new(false) })
     }
 
     /// The next signal that has come, if one has.
     #[must_use]
     pub fn take(&self) -> Option<Incoming> {
-        // SAFETY: all-zero bytes are a valid signalfd_siginfo.
-        let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
-        let size = size_of::<libc::signalfd_siginfo>();
-        // SAFETY: the kernel writes at most `size` bytes into `info`.
-        let read = unsafe { libc::read(self.fd.as_raw_fd(), (&raw mut info).cast(), size) };
-        let incoming = Incoming { signal: info.ssi_signo as i32, by_kernel: info.ssi_code == libc::SI_KERNEL };
-        let incoming = (read == size as isize).then_some(incoming);
+        let incoming = self
+            .blocked
+            .take()
+            .map(|info| Incoming { signal: info.ssi_signo as i32, by_kernel: info.ssi_code == libc::SI_KERNEL });
         self.taken.fetch_or(incoming.is_some(), Ordering::Relaxed);
         incoming
     }
 
     /// The signals that were blocked before.
     pub(crate) const fn previous(&self) -> libc::sigset_t {
-        self.previous
+        *self.blocked.previous()
     }
 }
 
 impl AsFd for Relay {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+        self.blocked.as_fd()
     }
 }
 
@@ -89,21 +65,15 @@ impl Drop for Relay {
         if self.taken.load(Ordering::Relaxed) {
             while self.take().is_some() {}
         }
-        // SAFETY: restores the mask that `block` saved; the old set is not asked for.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.previous, std::ptr::null_mut()) };
     }
 }
 
 /// Whether a signal is one by which a program is asked to end.
-#[must_use]
 pub const fn ends(signal: i32) -> bool {
     matches!(signal, libc::SIGHUP | libc::SIGINT | libc::SIGQUIT | libc::SIGTERM)
 }
 
-/// Sends a signal to a process.
-///
-/// # Errors
-/// If it is gone or not ours.
+/// Sends a signal to a process. Fails if it is gone or not ours.
 pub fn send(pid: u32, signal: i32) -> io::Result<()> {
     let pid = i32::try_from(pid).map_err(|_| io::ErrorKind::InvalidInput)?;
     // SAFETY: plain numbers. No other process than one is meant by a positive one.

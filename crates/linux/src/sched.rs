@@ -21,36 +21,18 @@ pub enum SchedError {
         /// The error of the system call.
         r#source: io::Error,
     },
-    /// The affinity could not be read.
-    #[error("cannot read on which CPUs thread {tid} may run: {source}")]
-    ReadAffinity {
-        /// The number of the thread.
-        tid: i32,
-        /// The error of the system call.
-        r#source: io::Error,
-    },
-    /// A thread of becalm could not be started.
-    #[error("cannot start the thread {name}: {source}")]
-    Start {
-        /// The name that the thread was to have.
-        name: String,
-        /// What the operating system said.
-        r#source: io::Error,
-    },
-    /// A thread of becalm ended before it was ready, which only a bug can make it do.
-    #[error("the thread {name} ended before it was ready")]
-    Ended {
-        /// The name that becalm gave the thread.
-        name: String,
-    },
+    /// The affinity of the thread with this number could not be read.
+    #[error("cannot read on which CPUs thread {0} may run: {1}")]
+    ReadAffinity(i32, io::Error),
+    /// A thread of becalm, with this name, could not be started.
+    #[error("cannot start the thread {0}: {1}")]
+    Start(String, io::Error),
+    /// A thread of becalm, with this name, ended before it was ready, which only a bug can make it do.
+    #[error("the thread {0} ended before it was ready")]
+    Ended(String),
     /// The kernel refused the scheduling class.
-    #[error("cannot set the scheduling class {policy}: {source}{}", class_hint(source))]
-    Class {
-        /// The class that was asked for.
-        policy: Policy,
-        /// The error of the system call.
-        r#source: io::Error,
-    },
+    #[error("cannot set the scheduling class {0}: {1}{hint}", hint = class_hint(.1))]
+    Class(Policy, io::Error),
 }
 
 becalm_units::fault::faultless!(SchedError);
@@ -91,19 +73,16 @@ pub enum Policy {
 
 impl Policy {
     /// Whether the class is a real-time one.
-    #[must_use]
     pub const fn is_realtime(self) -> bool {
         matches!(self, Self::Fifo(_) | Self::RoundRobin(_))
     }
 
     /// The class to ask the kernel for; `None` for [`Self::Other`], with which a thread keeps the class that it inherits.
-    #[must_use]
     pub fn unless_other(self) -> Option<Self> {
         (self != Self::Other).then_some(self)
     }
 
     /// The real-time priority; 0 outside of the real-time classes.
-    #[must_use]
     pub const fn priority(self) -> u8 {
         match self {
             Self::Other | Self::Batch => 0,
@@ -173,7 +152,6 @@ impl FromStr for Policy {
 }
 
 /// The calling thread's number, by which the kernel's trace knows it.
-#[must_use]
 pub fn current_tid() -> i32 {
     rustix::thread::gettid().as_raw_nonzero().get()
 }
@@ -183,7 +161,6 @@ pub fn current_tid() -> i32 {
 /// Through the C library, which takes it from the thread's rseq area or the vDSO and makes no system call on kernels
 /// since 4.18 with a C library of 2022 or later.
 #[inline]
-#[must_use]
 pub fn current_cpu() -> Option<CpuId> {
     // SAFETY: the function takes nothing and only returns a number.
     let cpu = unsafe { libc::sched_getcpu() };
@@ -193,18 +170,14 @@ pub fn current_cpu() -> Option<CpuId> {
 /// Lets the calling thread run on these CPUs only.
 ///
 /// Through the raw system call with a mask as long as needed: the C library's `cpu_set_t` ends at 1,024 CPUs, and CPUs
-/// that are isolated from the scheduler are missing from what many libraries call the available ones.
-///
-/// # Errors
-/// If the kernel knows or allows none of the CPUs.
+/// that are isolated from the scheduler are missing from what many libraries call the available ones. Fails if the
+/// kernel knows or allows none of the CPUs.
 pub fn set_affinity(cpus: &CpuList) -> Result<(), SchedError> {
     set_affinity_of(0, cpus)
 }
 
-/// Lets a thread run on these CPUs only; thread 0 is the calling one.
-///
-/// # Errors
-/// If the kernel knows or allows none of the CPUs, or the thread is gone or another user's.
+/// Lets a thread run on these CPUs only; thread 0 is the calling one. Fails if the kernel knows or allows none of the
+/// CPUs, or the thread is gone or another user's.
 pub fn set_affinity_of(tid: i32, cpus: &CpuList) -> Result<(), SchedError> {
     let mask = affinity_mask(cpus);
     // SAFETY: the kernel reads `size_of_val(mask)` bytes from the mask, which is alive.
@@ -238,10 +211,8 @@ pub struct AffinityGuard {
 }
 
 impl AffinityGuard {
-    /// Keeps the calling thread on these CPUs. An empty list changes nothing.
-    ///
-    /// # Errors
-    /// If the kernel knows or allows none of the CPUs.
+    /// Keeps the calling thread on these CPUs. An empty list changes nothing. Fails if the kernel knows or allows none
+    /// of the CPUs.
     pub fn keep_on(cpus: &CpuList) -> Result<Self, SchedError> {
         let before = if cpus.is_empty() { None } else { Some(allowed_cpus()?) };
         if before.is_some() {
@@ -251,9 +222,6 @@ impl AffinityGuard {
     }
 
     /// Keeps the calling thread off these CPUs. Where it may run on no other, nothing changes.
-    ///
-    /// # Errors
-    /// If the kernel refuses.
     pub fn keep_off(cpus: &CpuList) -> Result<Self, SchedError> {
         Self::keep_on(&allowed_cpus()?.without(cpus))
     }
@@ -268,10 +236,8 @@ impl Drop for AffinityGuard {
     }
 }
 
-/// Binds the calling thread to one CPU and makes sure that it runs there.
-///
-/// # Errors
-/// If the CPU is offline, unknown or not allowed.
+/// Binds the calling thread to one CPU and makes sure that it runs there. Fails if the CPU is offline, unknown or not
+/// allowed.
 pub fn pin_current_thread(cpu: CpuId) -> Result<(), SchedError> {
     let cpus: CpuList = [cpu].into_iter().collect();
     set_affinity(&cpus)?;
@@ -285,17 +251,11 @@ pub fn pin_current_thread(cpu: CpuId) -> Result<(), SchedError> {
 }
 
 /// The CPUs on which the calling thread may run.
-///
-/// # Errors
-/// If the kernel refuses to say.
 pub fn allowed_cpus() -> Result<CpuList, SchedError> {
     allowed_cpus_of(0)
 }
 
 /// The CPUs on which a thread may run; thread 0 is the calling one.
-///
-/// # Errors
-/// If the thread is gone.
 fn allowed_cpus_of(tid: i32) -> Result<CpuList, SchedError> {
     let bits = libc::c_ulong::BITS;
     let mut mask: Vec<libc::c_ulong> = vec![0; 128];
@@ -311,7 +271,7 @@ fn allowed_cpus_of(tid: i32) -> Result<CpuList, SchedError> {
         if source.raw_os_error() == Some(libc::EINVAL) && mask.len() < CpuId::LIMIT as usize / 64 {
             mask = vec![0; mask.len() * 2];
         } else {
-            return Err(SchedError::ReadAffinity { tid, source });
+            return Err(SchedError::ReadAffinity(tid, source));
         }
     }
     let set = |cpu: &u32| mask[(cpu / bits) as usize] & (1 << (cpu % bits)) != 0;
@@ -319,11 +279,9 @@ fn allowed_cpus_of(tid: i32) -> Result<CpuList, SchedError> {
 }
 
 /// Puts the calling thread into a scheduling class. From a real-time one on, threads of a higher priority go first.
-///
-/// # Errors
-/// If the user may not use that class or priority.
+/// Fails if the user may not use that class or priority.
 pub fn set_policy(policy: Policy) -> Result<(), SchedError> {
-    policy.set_for_calling_thread().map_err(|source| SchedError::Class { policy, source })?;
+    policy.set_for_calling_thread().map_err(|source| SchedError::Class(policy, source))?;
     if policy.is_realtime() {
         // Linux lets normal threads run before real-time ones for 5 % of the time. One that becomes a real-time thread just then
         // is not compared with those that wait (seen on 6.18), and would keep the CPU from a higher priority until it sleeps.
@@ -333,9 +291,6 @@ pub fn set_policy(policy: Policy) -> Result<(), SchedError> {
 }
 
 /// Whether a thread of this process can be made a real-time one: a new one tries, at the lowest priority, and ends.
-///
-/// # Errors
-/// What the kernel denies it with; where no thread can be started, nothing is known against it.
 pub fn try_realtime() -> io::Result<()> {
     let attempt = || Policy::Fifo(1).set_for_calling_thread();
     let thread = std::thread::Builder::new().name("becalm/class".to_owned()).spawn(attempt);
@@ -343,7 +298,6 @@ pub fn try_realtime() -> io::Result<()> {
 }
 
 /// How many page faults of the calling thread had to wait for a disk: swapped-out pages and files read in.
-#[must_use]
 pub fn major_faults() -> u64 {
     // SAFETY: all-zero bytes are a valid rusage.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -365,7 +319,6 @@ pub struct ThreadUsage {
 
 impl ThreadUsage {
     /// Reads the usage of the calling thread since it began.
-    #[must_use]
     pub fn for_current_thread() -> Self {
         // SAFETY: all-zero bytes are a valid rusage.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -379,7 +332,6 @@ impl ThreadUsage {
     }
 
     /// What was added since an earlier account.
-    #[must_use]
     pub const fn since(self, earlier: Self) -> Self {
         Self {
             faults: self.faults - earlier.faults,

@@ -1,9 +1,11 @@
 //! Signals as readable events, so that no handler interrupts a measuring thread.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
+
+use crate::blocked_signals::BlockedSignals;
 
 /// What asks a recording to end.
 const STOP: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
@@ -14,41 +16,17 @@ const STOP: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 /// dropped as well, and do not end the process before it has said how it ended.
 #[derive(Debug)]
 pub struct StopSignals {
-    fd: OwnedFd,
-    previous: libc::sigset_t,
+    blocked: BlockedSignals,
     /// The number of the one that was taken last; zero for none.
     taken: AtomicI32,
 }
 
 impl StopSignals {
     /// Blocks the signals. To be called before any thread is started. A SIGHUP that is ignored, as under nohup, stays so:
-    /// the recording is to outlive its terminal.
-    ///
-    /// # Errors
-    /// If the kernel has no signalfd or no file descriptor is left.
+    /// the recording is to outlive its terminal. Fails if the kernel has no signalfd or no file descriptor is left.
     pub fn block() -> io::Result<Self> {
-        // SAFETY: all-zero bytes are valid signal sets; the calls write to them and read them.
-        unsafe {
-            let mut set: libc::sigset_t = std::mem::zeroed();
-            let mut previous: libc::sigset_t = std::mem::zeroed();
-            libc::sigemptyset(&raw mut set);
-            for signal in STOP {
-                if signal != libc::SIGHUP || !is_ignored(signal) {
-                    libc::sigaddset(&raw mut set, signal);
-                }
-            }
-            let error = libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, &raw mut previous);
-            if error != 0 {
-                return Err(io::Error::from_raw_os_error(error));
-            }
-            let fd = libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
-            if fd < 0 {
-                let error = io::Error::last_os_error();
-                libc::pthread_sigmask(libc::SIG_SETMASK, &raw const previous, std::ptr::null_mut());
-                return Err(error);
-            }
-            Ok(Self { fd: OwnedFd::from_raw_fd(fd), previous, taken: AtomicI32::new(0) })
-        }
+        let signals = STOP.into_iter().filter(|signal| *signal != libc::SIGHUP || !is_ignored(*signal));
+        Ok(Self { blocked: BlockedSignals::new(signals)?, taken: AtomicI32::new(0) })
     }
 
     /// Runs something with the signals let through in the calling thread, as they were before: a program that is started
@@ -57,10 +35,10 @@ impl StopSignals {
         // A signal to the process may be delivered to this thread now, and must not end it. What is ignored stays so,
         // as with nohup; programs that are started get the default action back.
         let caught = STOP.map(|signal| (signal, caught_instead(signal)));
-        let mut blocked = self.previous;
-        // SAFETY: sets the mask that `block` saved and fills in the one until now; then the other way round.
+        let mut blocked = *self.blocked.previous();
+        // SAFETY: sets the mask that `BlockedSignals` saved and fills in the one until now; then the other way round.
         let result = unsafe {
-            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.previous, &raw mut blocked);
+            libc::pthread_sigmask(libc::SIG_SETMASK, std::ptr::from_ref(self.blocked.previous()), &raw mut blocked);
             let result = run();
             libc::pthread_sigmask(libc::SIG_SETMASK, &raw const blocked, std::ptr::null_mut());
             result
@@ -95,18 +73,13 @@ impl StopSignals {
     }
 
     fn read(&self) -> Option<i32> {
-        // SAFETY: all-zero bytes are a valid signalfd_siginfo.
-        let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
-        let size = size_of::<libc::signalfd_siginfo>();
-        // SAFETY: the kernel writes at most `size` bytes into `info`.
-        let read = unsafe { libc::read(self.fd.as_raw_fd(), (&raw mut info).cast(), size) };
-        (read == size as isize).then_some(info.ssi_signo as i32)
+        self.blocked.take().map(|info| info.ssi_signo as i32)
     }
 }
 
 impl AsFd for StopSignals {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+        self.blocked.as_fd()
     }
 }
 
@@ -115,8 +88,6 @@ impl Drop for StopSignals {
         if self.taken.load(Ordering::Relaxed) != 0 {
             while self.read().is_some() {}
         }
-        // SAFETY: restores the mask that `block` saved; the old set is not asked for.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.previous, std::ptr::null_mut()) };
     }
 }
 
@@ -144,10 +115,8 @@ fn caught_instead(signal: libc::c_int) -> Option<libc::sigaction> {
     }
 }
 
-/// Sleeps until one of the descriptors is readable or the time is over; tells which are readable.
-///
-/// # Errors
-/// If the kernel refuses to poll; an interruption counts as nothing readable.
+/// Sleeps until one of the descriptors is readable or the time is over; tells which are readable. Fails if the kernel
+/// refuses to poll; an interruption counts as nothing readable.
 pub fn wait_readable<const N: usize>(fds: [Option<BorrowedFd<'_>>; N], timeout: Duration) -> io::Result<[bool; N]> {
     // A negative descriptor is skipped by poll.
     let mut polled =
@@ -166,7 +135,6 @@ pub fn wait_readable<const N: usize>(fds: [Option<BorrowedFd<'_>>; N], timeout: 
 }
 
 /// Whether a signal's number is that of SIGHUP, which asks a service to read its configuration again.
-#[must_use]
 pub const fn is_hangup(signal: i32) -> bool {
     signal == libc::SIGHUP
 }
@@ -220,7 +188,6 @@ impl Drop for KeysIgnored {
     }
 }
 
-/// Whether the process ignores a signal.
 fn is_ignored(signal: libc::c_int) -> bool {
     // SAFETY: all-zero bytes are a valid sigaction.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
@@ -229,28 +196,21 @@ fn is_ignored(signal: libc::c_int) -> bool {
     asked == 0 && action.sa_sigaction == libc::SIG_IGN
 }
 
-/// A file descriptor that becomes readable when the process ends.
-///
-/// # Errors
-/// If the process is gone already or the kernel is older than 5.3.
+/// A file descriptor that becomes readable when the process ends. Fails if the process is gone already or the kernel is
+/// older than 5.3.
 pub fn process_end(pid: u32) -> io::Result<OwnedFd> {
     let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
     Ok(rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?)
 }
 
-/// Asks a process to end.
-///
-/// # Errors
-/// If it is gone or not ours.
+/// Asks a process to end. Fails if it is gone or not ours.
 pub fn terminate(pid: u32) -> io::Result<()> {
     let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
     Ok(rustix::process::kill_process(pid, rustix::process::Signal::TERM)?)
 }
 
-/// Has the kernel ask this process to end (SIGTERM) when the thread that started it does.
-///
-/// # Errors
-/// If the kernel refuses; or that has ended already.
+/// Has the kernel ask this process to end (SIGTERM) when the thread that started it does. Fails if the kernel refuses;
+/// or that has ended already.
 pub fn end_with_parent() -> io::Result<()> {
     let parent = rustix::process::getppid();
     // SAFETY: the operation takes a plain number.
@@ -262,15 +222,11 @@ pub fn end_with_parent() -> io::Result<()> {
 }
 
 /// The user and the group whose rights this process has.
-#[must_use]
 pub fn effective_ids() -> (u32, u32) {
     (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw())
 }
 
 /// Stops the calling process as Ctrl-Z does, and returns when it goes on.
-///
-/// # Errors
-/// If the kernel refuses.
 pub fn suspend() -> io::Result<()> {
     // To the process alone: whatever else runs in the job is stopped by its terminal.
     Ok(rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TSTP)?)

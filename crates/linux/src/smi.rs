@@ -20,10 +20,8 @@ pub struct SmiCounter {
 }
 
 impl SmiCounter {
-    /// Opens the counter of a CPU, `dev/cpu/N/msr`, and reads it once.
-    ///
-    /// # Errors
-    /// The module is not loaded, the right is missing, or the processor does not count them.
+    /// Opens the counter of a CPU, `dev/cpu/N/msr`, and reads it once. Fails if the module is not loaded, the right is
+    /// missing, or the processor does not count them.
     pub fn open(root: &Path, cpu: CpuId) -> Result<Self, FileError> {
         let path = root.join(format!("dev/cpu/{cpu}/msr"));
         let fail =
@@ -34,16 +32,12 @@ impl SmiCounter {
     }
 
     /// The CPU whose interrupts it counts.
-    #[must_use]
     pub const fn cpu(&self) -> CpuId {
         self.cpu
     }
 
     /// How many there were since the processor was reset, modulo 2^32. The kernel interrupts the CPU for it, unless this is the one that
-    /// asks.
-    ///
-    /// # Errors
-    /// The register cannot be read: the processor does not have it.
+    /// asks. Fails if the register cannot be read: the processor does not have it.
     pub fn read(&self) -> std::io::Result<u32> {
         let mut bytes = [0; 8];
         self.file.read_exact_at(&mut bytes, REGISTER)?;

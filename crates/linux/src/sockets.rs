@@ -26,10 +26,7 @@ pub enum InheritedError {
 becalm_units::fault::faultless!(InheritedError);
 
 /// The socket that the service manager opened for this process (`LISTEN_FDS`), if it did. To be called once, before any file is
-/// opened or thread is started.
-///
-/// # Errors
-/// If there are several, or it is no TCP socket that listens.
+/// opened or thread is started. Fails if there are several, or it is no TCP socket that listens.
 pub fn inherited_listener() -> Result<Option<TcpListener>, InheritedError> {
     let is_for_us = env::var("LISTEN_PID").is_ok_and(|pid| pid == std::process::id().to_string());
     let Ok(count) = env::var("LISTEN_FDS") else { return Ok(None) };
@@ -57,10 +54,8 @@ pub fn inherited_listener() -> Result<Option<TcpListener>, InheritedError> {
 }
 
 /// Has a listening socket keep so many connections that nobody has accepted yet, up to the kernel's own bound
-/// (`net.core.somaxconn`). Of more, each waits for a second or longer before it tries again.
-///
-/// # Errors
-/// If the kernel refuses, as for a socket that does not listen.
+/// (`net.core.somaxconn`). Of more, each waits for a second or longer before it tries again. Fails if the kernel
+/// refuses, as for a socket that does not listen.
 pub fn set_backlog(listener: &TcpListener, connections: i32) -> io::Result<()> {
     Ok(rustix::net::listen(listener, connections)?)
 }
@@ -75,10 +70,8 @@ pub enum Await {
 }
 
 /// Sleeps until one of the descriptors is ready or the time is over (`None`: never); tells which are ready. One that has failed or was
-/// closed by the other side is ready, too.
-///
-/// # Errors
-/// If the kernel refuses to poll; an interruption counts as nothing ready.
+/// closed by the other side is ready, too. Fails if the kernel refuses to poll; an interruption counts as nothing
+/// ready.
 pub fn wait_ready(fds: &[(BorrowedFd<'_>, Await)], timeout: Option<Duration>) -> io::Result<Vec<bool>> {
     let flags = |what| if what == Await::Readable { PollFlags::IN } else { PollFlags::OUT };
     let mut polled: Vec<_> = fds.iter().map(|(fd, what)| PollFd::from_borrowed_fd(*fd, flags(*what))).collect();

@@ -49,7 +49,6 @@ pub enum Hold {
 
 impl Stuck {
     /// What a process does at this moment, as far as /proc tells.
-    #[must_use]
     pub fn look(root: &Path, pid: i32) -> Self {
         let stat = TaskStat::read(root, pid).ok().flatten();
         let state = stat.as_ref().map_or('?', |stat| stat.state);
@@ -122,9 +121,6 @@ fn frozen(root: &Path, pid: i32) -> Option<Hold> {
 }
 
 /// Waits until a child of this process has ended, and takes its exit status away.
-///
-/// # Errors
-/// What it does instead, if it has not ended by then.
 pub fn wait_for_child(pid: i32, limit: Duration) -> Result<(), Stuck> {
     let Some(child) = Pid::from_raw(pid) else { return Ok(()) };
     let end = Instant::now() + limit;
@@ -146,10 +142,8 @@ pub fn wait_for_child(pid: i32, limit: Duration) -> Result<(), Stuck> {
     }
 }
 
-/// Locks a file or folder (flock), for this process alone.
-///
-/// # Errors
-/// If another process holds it all the time, which is named; or as flock(2).
+/// Locks a file or folder (flock), for this process alone. Fails if another process holds it all the time, which is
+/// named; or as flock(2).
 pub fn lock(file: &File, limit: Duration) -> io::Result<()> {
     let end = Instant::now() + limit;
     loop {

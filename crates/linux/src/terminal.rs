@@ -14,7 +14,6 @@ pub struct TerminalSize {
 }
 
 /// The size of the terminal behind a stream; unknown if there is no terminal.
-#[must_use]
 pub fn size(stream: impl AsFd) -> TerminalSize {
     let Ok(size) = tcgetwinsize(stream) else { return TerminalSize::default() };
     let known = |characters: u16| Some(characters).filter(|characters| *characters > 0);

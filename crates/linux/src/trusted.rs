@@ -30,10 +30,8 @@ impl From<io::Error> for Unread {
 }
 
 /// Reads a text of at most `most` bytes; `None` if there is no such file. A process of root reads only what belongs to root and what
-/// nobody else may write; one with capabilities only what its user could read without them.
-///
-/// # Errors
-/// If the file is there and is not read.
+/// nobody else may write; one with capabilities only what its user could read without them. Fails if the file is there
+/// and is not read.
 pub fn read(path: &Path, most: u64) -> Result<Option<String>, Unread> {
     // As the user who called the program, whatever rights its file gives it.
     match access(path, Access::READ_OK) {

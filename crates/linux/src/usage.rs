@@ -18,7 +18,6 @@ pub struct Usage {
 }
 
 /// CPU time of all threads of the process since it began (`CLOCK_PROCESS_CPUTIME_ID`).
-#[must_use]
 pub fn cpu_time() -> Nanos {
     Nanos::new(i64::try_from(clock_gettime_ns(libc::CLOCK_PROCESS_CPUTIME_ID)).unwrap_or(i64::MAX))
 }
@@ -27,7 +26,6 @@ pub fn cpu_time() -> Nanos {
 const LARGEST_PID: i32 = 1 << 22;
 
 /// CPU time of all threads of another process since it began, by its number; zero where it is gone.
-#[must_use]
 pub fn cpu_time_of(pid: i32) -> Nanos {
     // 0 is whoever asks, and the bits of the largest numbers are those of the caller's own clock.
     if !(1..=LARGEST_PID).contains(&pid) {
@@ -42,7 +40,6 @@ pub fn cpu_time_of(pid: i32) -> Nanos {
 }
 
 /// CPU time of all children that have ended and were waited for, with theirs: in user mode, and in the kernel.
-#[must_use]
 pub fn cpu_time_of_children() -> (Nanos, Nanos) {
     // SAFETY: all-zero bytes are a valid rusage.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -54,7 +51,6 @@ pub fn cpu_time_of_children() -> (Nanos, Nanos) {
 
 impl Usage {
     /// Asks the kernel.
-    #[must_use]
     pub fn now() -> Self {
         let pages = fs::read_to_string("/proc/self/statm").ok();
         let pages = pages.and_then(|text| text.split_whitespace().nth(1)?.parse::<u64>().ok());

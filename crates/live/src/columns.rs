@@ -5,7 +5,6 @@ use becalm_report::Value;
 
 use crate::table::Panel;
 
-/// A column that is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FittedColumn {
     /// Its place in the grid.
@@ -128,7 +127,7 @@ mod tests {
     use super::*;
     use crate::grid::GridColumn;
     use crate::grids;
-    use crate::live::fixture::live;
+    use crate::live::tests::fixture::live;
     use crate::view::View;
     use proptest::prelude::*;
 

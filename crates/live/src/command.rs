@@ -62,10 +62,7 @@ impl Task for TopArgs {
     }
 }
 
-/// Measures and shows.
-///
-/// # Errors
-/// Where there is no terminal, and where `becalm record` would fail.
+/// Measures and shows. Fails if there is no terminal, and where `becalm record` would fail.
 fn run(args: &TopArgs) -> Result<Exit> {
     if looks::forbids_color() {
         // The terminal library decides for itself otherwise.

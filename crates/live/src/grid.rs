@@ -50,7 +50,6 @@ impl Grid {
         Self { columns: fields.iter().enumerate().map(column).collect(), rows }
     }
 
-    /// The position of the column with this name.
     pub fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.name == name)
     }
@@ -74,7 +73,6 @@ impl Grid {
     }
 }
 
-/// Compares two values of one column.
 fn compare(a: &Value, b: &Value) -> Ordering {
     match (a, b) {
         (Value::Text(a), Value::Text(b)) => a.cmp(b),

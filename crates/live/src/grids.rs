@@ -60,7 +60,6 @@ pub fn live_cpus(cpus: &[LiveCpu]) -> Grid {
     Grid::new(&fields, &cpus.iter().map(row).collect::<Vec<_>>())
 }
 
-/// The columns of sources.
 const SOURCES: [&Field<SourceSummary>; 9] = [
     &source::SOURCE,
     &source::KIND,
@@ -85,7 +84,6 @@ pub fn counters(counters: &[CounterGrowth], observed_ns: Option<i64>) -> Grid {
     Grid::new(&[&counter::NAME, &counter::GROWTH, &counter::RATE_HZ], &rows)
 }
 
-/// The columns of detours.
 const DETOURS: [&Field<Timeline>; 5] =
     [&detour::CPU, &detour::DURATION_NS, &detour::START_NS, &timeline::MOSTLY, &detour::INCOMPLETE];
 
@@ -128,7 +126,6 @@ pub struct TopUpdate<'a> {
     pub detours: &'a Grid,
 }
 
-/// The schemas of the tables.
 #[cfg(feature = "schemas")]
 mod schemas {
     use becalm_report::form::field::object;

@@ -24,11 +24,6 @@ pub struct History {
 }
 
 impl History {
-    /// A history that knows no time yet.
-    pub const fn new() -> Self {
-        Self { first: 0, cells: VecDeque::new(), until: 0, since: None }
-    }
-
     /// Adds a detour's time to the seconds that it touches.
     pub fn add(&mut self, start: Nanos, duration: Nanos) {
         let (mut at, end) = (start.get(), start.get() + duration.get());
@@ -92,7 +87,7 @@ mod tests {
     const SECOND: Nanos = Nanos::from_secs(1);
 
     fn history_of(detours: &[(i64, i64)], until: i64) -> History {
-        let mut history = History::new();
+        let mut history = History::default();
         history.advance(Nanos::ZERO);
         for (start, duration) in detours {
             history.add(Nanos::new(*start), Nanos::new(*duration));
@@ -115,7 +110,7 @@ mod tests {
         assert_eq!(history_of(&[(0, 5)], 999_999_999).recent(SECOND), None);
         assert_eq!(history_of(&[(0, 500_000_000)], 1_999_999_999).last(10), [0.5]);
         // Nor is the one in which the loop began.
-        let mut late = History::new();
+        let mut late = History::default();
         late.advance(Nanos::new(300_000_000));
         late.advance(Nanos::from_secs(2));
         assert_eq!(late.last(10), [0.0]);

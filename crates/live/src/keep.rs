@@ -27,7 +27,6 @@ impl RunNames {
         self.free(&format!(".{}.top-{}", self.stem, process::id()))
     }
 
-    /// The next name to save under.
     pub fn next(&self) -> PathBuf {
         self.free(&self.stem)
     }
@@ -59,10 +58,7 @@ impl HiddenBundle {
         &self.path
     }
 
-    /// Gives it its name.
-    ///
-    /// # Errors
-    /// If it cannot be renamed; it is removed then.
+    /// Gives it its name. Fails if it cannot be renamed; it is removed then.
     pub fn save(self, names: &RunNames) -> io::Result<PathBuf> {
         let name = names.next();
         fs::rename(&self.path, &name)?;

@@ -23,18 +23,13 @@ const LONGEST: usize = 4_096;
 pub struct Keyboard(File);
 
 impl Keyboard {
-    /// That of standard input, past its buffer.
-    ///
-    /// # Errors
-    /// If there is none.
+    /// That of standard input, past its buffer. Fails if there is none.
     pub fn new() -> io::Result<Self> {
         Ok(Self(File::from(io::stdin().as_fd().try_clone_to_owned()?)))
     }
 
-    /// The keys that were pressed, after waiting for one at most so long.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::UnexpectedEof`] if the terminal is gone.
+    /// The keys that were pressed, after waiting for one at most so long. The error is [`io::ErrorKind::UnexpectedEof`]
+    /// if the terminal is gone.
     pub fn read(&mut self, patience: Duration) -> io::Result<Vec<KeyEvent>> {
         if signals::wait_readable([Some(self.0.as_fd())], patience)? == [false] {
             return Ok(Vec::new());
@@ -76,7 +71,6 @@ fn is_part(bytes: &[u8]) -> bool {
     }
 }
 
-/// The keys that these bytes stand for.
 fn parse(mut bytes: &[u8]) -> Vec<KeyEvent> {
     let mut keys = Vec::new();
     while let Some((&first, rest)) = bytes.split_first() {

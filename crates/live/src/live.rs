@@ -25,7 +25,7 @@ const LONGEST: usize = 32;
 const RECENT: Nanos = Nanos::from_secs(10);
 
 /// What the view adds up for one CPU.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct CpuSums {
     cpu: CpuId,
     t_min: Nanos,
@@ -63,28 +63,7 @@ impl CpuSums {
     fn forget(&mut self) {
         let span = self.span.map(|(_, until)| (until, until));
         let account = std::mem::take(&mut self.account);
-        *self = Self { span, account, ..Self::new(self.cpu) }.with_thresholds(self.t_min, self.threshold);
-    }
-
-    fn new(cpu: CpuId) -> Self {
-        Self {
-            cpu,
-            t_min: Nanos::ZERO,
-            threshold: Nanos::ZERO,
-            before: Nanos::ZERO,
-            span: None,
-            durations: Moments::EMPTY,
-            long: Moments::EMPTY,
-            own: Nanos::ZERO,
-            wholes: Vec::new(),
-            unstored: Unstored::default(),
-            incomplete: 0,
-            last: None,
-            account: CpuAccount::default(),
-            sources: Vec::new(),
-            history: History::new(),
-            longest: Vec::new(),
-        }
+        *self = Self { span, account, cpu: self.cpu, ..Self::default() }.with_thresholds(self.t_min, self.threshold);
     }
 
     fn with_thresholds(mut self, t_min: Nanos, threshold: Nanos) -> Self {
@@ -147,7 +126,6 @@ pub struct Live {
     /// The place in `cpus` of each loop of this recording.
     places: Vec<usize>,
     names: SourceIds,
-    /// Owners by the labels of the current recording.
     owners: LabelOwners,
     /// What this recording's origin is on the view's axis: zero for the first, so that its detours begin in the view
     /// when they do in its report.
@@ -168,7 +146,7 @@ impl Live {
         }
         for thread in threads {
             if let Err(place) = self.cpus.binary_search_by_key(&thread.cpu, |cpu| cpu.cpu) {
-                self.cpus.insert(place, CpuSums::new(thread.cpu));
+                self.cpus.insert(place, CpuSums { cpu: thread.cpu, ..CpuSums::default() });
             }
         }
         let place = |thread: &LoopThread| self.cpus.partition_point(|cpu| cpu.cpu < thread.cpu);
@@ -297,7 +275,7 @@ impl Live {
 
     /// All CPUs together, or one.
     pub fn total(&self, pick: Option<CpuId>) -> Figures {
-        let mut total = CpuSums::new(CpuId::new(0));
+        let mut total = CpuSums::default();
         for cpu in self.picked(pick) {
             total.before += cpu.observed();
             total.durations.merge(&cpu.durations);
@@ -391,6 +369,4 @@ fn entry(activity: &Activity, base: Nanos, labels: &Labels) -> TimelineEntry {
 }
 
 #[cfg(test)]
-pub mod fixture;
-#[cfg(test)]
-mod tests;
+pub mod tests;

@@ -80,7 +80,6 @@ impl Canvas<'_> {
         }
     }
 
-    /// A text to the left or to the right of a column.
     fn cell(&mut self, x: u16, y: u16, width: usize, text: &str, left: bool, style: Style) {
         let text = shortened(text, width);
         let pad = if left { 0 } else { width - text.chars().count() };

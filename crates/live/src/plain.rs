@@ -69,18 +69,12 @@ pub struct Plain {
 }
 
 impl Plain {
-    /// To standard output, as one document if `json`.
-    ///
-    /// # Errors
-    /// If there is no standard output.
+    /// To standard output, as one document if `json`. Fails if there is no standard output.
     pub fn new(json: bool) -> io::Result<Self> {
         Ok(Self { out: screen::output()?, document: json.then(Updates::default) })
     }
 
     /// One more update.
-    ///
-    /// # Errors
-    /// If it cannot be written.
     pub fn show(&mut self, live: &Live) -> io::Result<()> {
         let tables = tables(live, &View::default());
         let update = Update { observed_ns: live.elapsed().get(), own_ratio: live.own_ratio(), tables };
@@ -92,9 +86,6 @@ impl Plain {
     }
 
     /// There are no more.
-    ///
-    /// # Errors
-    /// If the document cannot be written.
     pub fn end(mut self) -> io::Result<()> {
         match &self.document {
             Some(updates) => becalm_report::print(updates, true, Form::default(), &mut self.out),

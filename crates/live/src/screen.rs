@@ -31,9 +31,6 @@ pub struct Screen {
 impl Screen {
     /// Takes the terminal: keys come at once and unseen, and the screen is another one than before. Also after a panic,
     /// of whichever thread, it is given back.
-    ///
-    /// # Errors
-    /// If the terminal refuses.
     pub fn take() -> io::Result<Self> {
         let taken = Arc::new(AtomicBool::new(false));
         restore_at_panic(Arc::clone(&taken));
@@ -43,9 +40,6 @@ impl Screen {
     }
 
     /// Takes the terminal again.
-    ///
-    /// # Errors
-    /// If the terminal refuses.
     pub fn enter(&mut self) -> io::Result<()> {
         self.taken.store(true, Ordering::SeqCst);
         enable_raw_mode()?;
@@ -54,9 +48,6 @@ impl Screen {
     }
 
     /// Clears the terminal, so that everything is drawn again.
-    ///
-    /// # Errors
-    /// If the terminal refuses.
     pub fn wipe(&mut self) -> io::Result<()> {
         // Not by `Terminal::clear`, which asks the terminal where its cursor is, through the locked standard output.
         execute!(self.drawing.backend_mut(), Clear(ClearType::All))?;

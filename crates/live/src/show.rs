@@ -39,7 +39,6 @@ pub enum LiveError {
     /// The recording could not be made, or not be finished.
     #[error("{0}")]
     Record(RecordError<io::Error>),
-    /// The buffer of a CPU was full.
     #[error("a buffer was full")]
     BufferFull,
     /// Real-time loops had every CPU, and ended by themselves.
@@ -58,10 +57,8 @@ pub enum LiveError {
 
 becalm_units::fault::faultless!(LiveError);
 
-/// Measures as `plan` says and shows what is found, until the user ends it. Returns the names of the runs that the user saved.
-///
-/// # Errors
-/// If nothing can be measured or shown.
+/// Measures as `plan` says and shows what is found, until the user ends it. Returns the names of the runs that the user
+/// saved. Fails if nothing can be measured or shown.
 pub fn show(
     recording: &Recording,
     settings: &ViewSettings,

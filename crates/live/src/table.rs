@@ -66,9 +66,7 @@ pub struct PanelTable {
     pub title: String,
     /// Its columns and rows, the rows in order.
     pub grid: Grid,
-    /// What each row stands for.
     pub rows: Vec<RowKey>,
-    /// Which column it is sorted by.
     pub sorted_by: Option<usize>,
     /// What is said where it has no rows.
     pub empty: &'static str,

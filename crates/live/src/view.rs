@@ -16,7 +16,6 @@ pub enum Cover {
     Help,
     /// What limits what the numbers say.
     Warnings,
-    /// What happened in a detour.
     Detour(Arc<Timeline>),
 }
 

@@ -46,7 +46,6 @@ pub enum Front {
     },
 }
 
-/// Settings of the thread that shows the view.
 #[derive(Clone, Debug)]
 pub struct ViewThreadSettings {
     /// Whether it is drawn on a terminal or printed as text.
@@ -72,9 +71,6 @@ impl ViewThread {
     }
 
     /// Starts it, unless it runs; gives its number.
-    ///
-    /// # Errors
-    /// If the system has no room for a thread.
     pub fn start(&mut self, session: &Arc<LiveSession>, free: CpuList) -> io::Result<i32> {
         if let Some((tid, _)) = &self.thread {
             return Ok(*tid);
@@ -89,9 +85,6 @@ impl ViewThread {
     }
 
     /// Waits for its end. The session must be over.
-    ///
-    /// # Errors
-    /// What it failed of.
     pub fn join(&mut self) -> io::Result<()> {
         match self.thread.take() {
             Some((_, thread)) => {

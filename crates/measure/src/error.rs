@@ -38,38 +38,20 @@ pub enum RecordError<S> {
     #[error(transparent)]
     Loop(#[from] LoopError),
     /// A measuring thread ended by a fault of its own, so that nothing is known of what it measured.
-    #[error("the measuring thread on CPU {cpu} failed by a fault of becalm's own")]
-    Panicked {
-        /// The CPU that the thread measured.
-        cpu: CpuId,
-    },
-    /// The kernel's trace could not be used.
-    #[error("cannot {action}: {source}")]
-    Trace {
-        /// What was attempted, as it follows "cannot".
-        action: &'static str,
-        /// The error of tracefs.
-        source: TracefsError,
-    },
+    #[error("the measuring thread on CPU {0} failed by a fault of becalm's own")]
+    Panicked(CpuId),
+    /// The kernel's trace could not be used: what was attempted, as it follows "cannot", and why it failed.
+    #[error("cannot {0}: {1}")]
+    Trace(&'static str, TracefsError),
     /// The process cannot give up its rights, and does not go on with them.
     #[error(transparent)]
     Rights(#[from] RightsError),
-    /// The command that was to run meanwhile cannot be started.
-    #[error("cannot start the command '{command}': {source}")]
-    Command {
-        /// The name of the command's program.
-        command: String,
-        /// The error of starting it.
-        r#source: io::Error,
-    },
-    /// Something of the system failed.
-    #[error("cannot {action}: {source}")]
-    System {
-        /// What was attempted, as it follows "cannot".
-        action: &'static str,
-        /// The error of the system call.
-        r#source: io::Error,
-    },
+    /// The command that was to run meanwhile, with a program of this name, cannot be started.
+    #[error("cannot start the command '{0}': {1}")]
+    Command(String, io::Error),
+    /// Something of the system failed: what was attempted, as it follows "cannot", and why it failed.
+    #[error("cannot {0}: {1}")]
+    System(&'static str, io::Error),
     /// What was recorded cannot be stored.
     #[error(transparent)]
     Sink(S),
@@ -97,9 +79,9 @@ impl<S: Fault + 'static> Fault for RecordError<S> {
 impl<S> From<ThreadError> for RecordError<S> {
     fn from(error: ThreadError) -> Self {
         match error {
-            ThreadError::Spawn(source) => Self::System { action: "start a measuring thread", source },
+            ThreadError::Spawn(source) => Self::System("start a measuring thread", source),
             ThreadError::Loop(error) => Self::Loop(error),
-            ThreadError::Panicked(cpu) => Self::Panicked { cpu },
+            ThreadError::Panicked(cpu) => Self::Panicked(cpu),
         }
     }
 }

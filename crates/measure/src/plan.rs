@@ -81,13 +81,11 @@ pub struct WorkPlan {
 
 impl WorkPlan {
     /// What the loop on a CPU does.
-    #[must_use]
     pub fn body_on(&self, cpu: CpuId) -> Body {
         self.bodies.get(&cpu).copied().unwrap_or(self.body)
     }
 
     /// The name of what the loops do: of CPUs with bodies of their own the names of all, in the order of the CPUs.
-    #[must_use]
     pub fn body_name(&self) -> String {
         match self.bodies.values().map(|body| body.name()).collect::<Vec<_>>() {
             names if names.is_empty() => self.body.name().to_owned(),
@@ -162,7 +160,6 @@ pub enum AfterSetUp {
 
 impl RecordPlan {
     /// The plan of `becalm record` without arguments.
-    #[must_use]
     pub fn new() -> Self {
         Self {
             cpus: None,

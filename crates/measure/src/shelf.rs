@@ -13,7 +13,6 @@ pub struct Shelf<T> {
 
 impl<T: Copy> Shelf<T> {
     /// An empty list whose parts have room for this many items each, at least one. It takes memory when it gets the first item.
-    #[must_use]
     pub const fn new(room: usize) -> Self {
         Self { parts: Vec::new(), filling: 0, room: if room == 0 { 1 } else { room }, len: 0 }
     }
@@ -29,13 +28,11 @@ impl<T: Copy> Shelf<T> {
     }
 
     /// How many items it holds.
-    #[must_use]
     pub const fn len(&self) -> usize {
         self.len
     }
 
     /// Whether it holds no item.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }

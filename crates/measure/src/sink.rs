@@ -55,22 +55,13 @@ pub trait Sink {
     /// What can go wrong while taking it.
     type Error;
 
-    /// The loops are calibrated and about to start.
-    ///
-    /// # Errors
-    /// If nothing can be stored; the recording does not begin.
+    /// The loops are calibrated and about to start. Fails if nothing can be stored; the recording does not begin.
     fn begin(&mut self, node: &NodeDoc, threads: &[LoopThread], names: &mut Names) -> Result<(), Self::Error>;
 
     /// Takes a portion of a CPU's part of a segment; how many there are makes no difference. `pause` is to be called within long
     /// work, after each small portion of it: it may sleep, where the recorder has no CPU of its own.
-    ///
-    /// # Errors
-    /// If it cannot be taken; the recording ends.
     fn batch(&mut self, batch: Batch<'_>, names: &mut Names, pause: &mut dyn FnMut()) -> Result<(), Self::Error>;
 
     /// Every CPU's part of the segment has been given. `pause` is as above.
-    ///
-    /// # Errors
-    /// If it cannot be stored; the recording ends.
     fn end_segment(&mut self, names: &Names, pause: &mut dyn FnMut()) -> Result<(), Self::Error>;
 }

@@ -71,7 +71,6 @@ macro_rules! kinds {
             pub const ALL: &[Self] = &[$(Self::$variant,)+];
 
             /// The kind's name in files and tables.
-            #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)+
@@ -111,7 +110,6 @@ kinds! {
 
 impl Kind {
     /// Whether it is time that belongs to no activity: a name of its source says nothing without it.
-    #[must_use]
     pub const fn is_rest(self) -> bool {
         matches!(self, Self::Edge | Self::Unseen | Self::NotTraced)
     }

@@ -68,7 +68,6 @@ pub struct Answer {
 
 impl Answer {
     /// An ability that can be had in full.
-    #[must_use]
     pub fn available(ability: Ability, what: impl Into<String>) -> Self {
         Self {
             ability,
@@ -80,7 +79,6 @@ impl Answer {
     }
 
     /// An ability that can be had in part.
-    #[must_use]
     pub fn limited(
         ability: Ability,
         what: impl Into<String>,
@@ -92,7 +90,6 @@ impl Answer {
     }
 
     /// An ability that cannot be had.
-    #[must_use]
     pub fn missing(
         ability: Ability,
         what: impl Into<String>,
@@ -135,19 +132,16 @@ pub struct Audit {
 impl Audit {
     /// How well an ability can be had: the worst of its answers; `None` if it was not looked for, since an earlier one
     /// rules it out.
-    #[must_use]
     pub fn access(&self, ability: Ability) -> Option<Availability> {
         self.answers.iter().filter(|answer| answer.ability == ability).map(|answer| answer.access).max()
     }
 
     /// Whether an ability can be had, in full or in part.
-    #[must_use]
     pub fn has(&self, ability: Ability) -> bool {
         self.access(ability).is_some_and(|access| access < Availability::Missing)
     }
 
     /// How far up the ladder a recording can go.
-    #[must_use]
     pub fn rung(&self) -> Rung {
         // What was not looked at, as tracefs is to be mounted first, is not lacking.
         let lacks = |ability| self.access(ability) == Some(Availability::Missing);

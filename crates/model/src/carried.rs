@@ -44,7 +44,6 @@ pub const BRINGING: [&str; 7] = [
 ];
 
 /// The source of a function: `tick`, `timer:hrtimer_wakeup`, `timer:process_timeout`, `ipi:flush_tlb_func`. Tasklets keep their names.
-#[must_use]
 pub fn source(carrier: Carrier, function: &str) -> String {
     let name = plain(function);
     match carrier {
@@ -61,13 +60,11 @@ pub fn tick_names<'a>(mut interrupts: impl Iterator<Item = &'a String>) -> &'sta
 }
 
 /// Whether an interrupt of this name is one of a CPU's timer: the tick, another function, or an unnamed one.
-#[must_use]
 pub fn is_timer(source: &str) -> bool {
     source == TICK || source.starts_with("timer:") || TIMERS.contains(&source)
 }
 
 /// The fixed root of such a source, independent of the threads that it wakes.
-#[must_use]
 pub fn root(source: &str) -> Option<(Kind, &str)> {
     match source {
         // It wakes threads, but comes without them, too.
@@ -79,7 +76,6 @@ pub fn root(source: &str) -> Option<(Kind, &str)> {
 }
 
 /// Whether an activity of this kind and name, an interrupt or a softirq, runs the functions of a carrier, and is named by them.
-#[must_use]
 pub fn runs(kind: Kind, source: &str, carrier: Carrier) -> bool {
     match kind {
         Kind::Irq => matches!(carrier, Carrier::Timer | Carrier::Call),

@@ -240,7 +240,6 @@ mod cells_text {
 
 impl DelayCell {
     /// The mean delay of its windows, in nanoseconds.
-    #[must_use]
     pub fn delay(&self) -> f64 {
         self.delay_ns as f64 / self.windows.max(1) as f64
     }
@@ -296,16 +295,12 @@ pub struct SourceSlots {
 pub struct SlotSet([u64; SLOTS / 64]);
 
 impl SlotSet {
-    /// Adds the slot at a place.
-    ///
-    /// # Panics
-    /// For a place that no slot can have.
+    /// Adds the slot at a place. Panics for a place that no slot can have.
     pub const fn set(&mut self, slot: usize) {
         self.0[slot / 64] |= 1 << (slot % 64);
     }
 
     /// Whether the slot at a place is among them.
-    #[must_use]
     pub fn has(&self, slot: usize) -> bool {
         self.0.get(slot / 64).is_some_and(|bits| bits >> (slot % 64) & 1 == 1)
     }
@@ -407,7 +402,6 @@ impl Counts {
     }
 
     /// How many values there are.
-    #[must_use]
     pub fn count(&self) -> u64 {
         self.buckets().fold(0, |sum: u64, (_, count)| sum.saturating_add(count))
     }

@@ -15,8 +15,5 @@ pub trait Document: Serialize + DeserializeOwned {
     fn node(&self) -> &str;
 
     /// Checks what the types do not say.
-    ///
-    /// # Errors
-    /// Says what is wrong.
     fn check(&self) -> Result<(), String>;
 }

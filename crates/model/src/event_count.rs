@@ -38,9 +38,6 @@ impl EventCount {
     }
 
     /// That its figures can be true.
-    ///
-    /// # Errors
-    /// What cannot be.
     pub fn check(&self) -> Result<(), String> {
         let Self { event, enabled_ns, running_ns, .. } = self;
         match (0..=LONGEST_NS).contains(enabled_ns) && (0..=*enabled_ns).contains(running_ns) {

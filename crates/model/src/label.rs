@@ -12,7 +12,6 @@ impl Label {
     pub const EMPTY: Self = Self(0);
 
     /// The position of the string in its table.
-    #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -35,15 +34,11 @@ impl Default for Labels {
 
 impl Labels {
     /// A table that holds the empty string.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The handle of a string, which is added if it is new.
-    ///
-    /// # Panics
-    /// With more than 2^32 different strings.
+    /// The handle of a string, which is added if it is new. Panics with more than 2^32 different strings.
     pub fn intern(&mut self, text: &str) -> Label {
         if let Some(label) = self.index.get(text) {
             return *label;
@@ -55,11 +50,7 @@ impl Labels {
         label
     }
 
-    /// The string of a handle.
-    ///
-    /// # Panics
-    /// On a handle of another, larger table.
-    #[must_use]
+    /// The string of a handle. Panics on a handle of another, larger table.
     pub fn text(&self, label: Label) -> &str {
         &self.texts[label.index()]
     }
@@ -70,13 +61,11 @@ impl Labels {
     }
 
     /// How many strings, at least 1.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.texts.len()
     }
 
     /// Always false: the empty string is there from the start.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.texts.is_empty()
     }

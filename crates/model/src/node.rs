@@ -87,20 +87,17 @@ pub enum Ended {
 impl NodeDoc {
     /// Whether the recording came to its end, so that its document counts all that was stored. One that failed may have counted what it
     /// could not store any more.
-    #[must_use]
     pub const fn is_complete(&self) -> bool {
         !matches!(self.ended, None | Some(Ended::Failed))
     }
 
     /// Whether another program recorded it: its file says less than becalm's.
-    #[must_use]
     pub const fn is_imported(&self) -> bool {
         matches!(self.ended, Some(Ended::Unknown))
     }
 
     /// Whether a loop looked at the clock. Otherwise the detours are of the kernel's events alone, and what a loop would have counted is not
     /// known.
-    #[must_use]
     pub fn has_loop(&self) -> bool {
         !self.warnings.iter().any(|warning| warning.known() == Some(Code::NoLoop))
     }
@@ -111,7 +108,6 @@ impl NodeDoc {
     }
 
     /// The origin in nanoseconds since 1970, for differences between instants of this node; 0 where it is not known.
-    #[must_use]
     pub fn origin_ns(&self) -> i128 {
         self.origin.map_or(0, jiff::Timestamp::as_nanosecond)
     }
@@ -165,19 +161,16 @@ pub const BUILD_OPTIONS: &[&str] =
 
 impl MachineDoc {
     /// What lies below its kernel.
-    #[must_use]
     pub const fn platform(&self) -> Platform {
         if self.hypervisor.is_some() { Platform::Guest } else { Platform::Metal }
     }
 
     /// How many ticks a second its kernel has on a busy CPU; `None` where that is not known.
-    #[must_use]
     pub fn tick_hz(&self) -> Option<f64> {
         self.built_with.get("HZ")?.parse().ok()
     }
 
     /// Whether its kernel was built with one of [`BUILD_OPTIONS`]; `None` where that is not known.
-    #[must_use]
     pub fn has_option(&self, option: &str) -> Option<bool> {
         self.built_with.get(option).map(|value| value != "n")
     }
@@ -244,7 +237,6 @@ pub enum Fixed {
 
 impl Fixed {
     /// Its name on the command line and in documents.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Work => "work",
@@ -295,7 +287,6 @@ pub struct WorkDoc {
 
 impl WorkDoc {
     /// The body of the loop on a CPU.
-    #[must_use]
     pub fn body_on(&self, cpu: CpuId) -> &str {
         self.bodies.iter().find(|other| other.cpu == cpu).map_or(&self.body, |other| &other.body)
     }
@@ -332,6 +323,7 @@ pub struct WorkCount {
 /// Something that limits what the numbers say: what, with its figures, and what to do.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+#[must_use]
 pub struct Warning {
     /// A stable name for scripts: `lost_events`, `rt_throttling`.
     pub code: String,
@@ -343,7 +335,6 @@ pub struct Warning {
 
 impl Warning {
     /// Makes a warning. Those of becalm itself are made by the functions of [`warning`](crate::warning).
-    #[must_use]
     pub fn new(code: Code, message: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { code: code.to_string(), message: message.into(), advice: advice.into() }
     }
@@ -406,7 +397,7 @@ pub enum Rung {
 }
 
 /// What was measured on one CPU.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct CpuDoc {
     /// The kernel's number of the CPU.
@@ -492,44 +483,13 @@ pub struct UnstoredLengths {
 
 impl CpuDoc {
     /// The time that the loop lost: in the detours that were stored, and in those that were only counted.
-    #[must_use]
     pub fn noise_ns(&self) -> Nanos {
         self.total_ns + self.unstored_ns
     }
 
     /// The document of a CPU before anything was measured on it.
-    #[must_use]
-    pub const fn new(cpu: CpuId) -> Self {
-        Self {
-            cpu,
-            start_ns: Nanos::ZERO,
-            duration_ns: Nanos::ZERO,
-            iterations: 0,
-            t_min_ns: Nanos::ZERO,
-            median_step_ns: Nanos::ZERO,
-            threshold_ns: Nanos::ZERO,
-            detours: 0,
-            below_threshold_ns: Nanos::ZERO,
-            max_ns: Nanos::ZERO,
-            total_ns: Nanos::ZERO,
-            unstored: 0,
-            unstored_ns: Nanos::ZERO,
-            unstored_lengths: Vec::new(),
-            incomplete: 0,
-            lost_events: 0,
-            events: 0,
-            unmatched_events: 0,
-            missing_switch_ns: Nanos::ZERO,
-            missing_switch_threads: Vec::new(),
-            preempted_by_host: 0,
-            smis: None,
-            below_threshold_events: 0,
-            below_threshold_max_ns: Nanos::ZERO,
-            faults: 0,
-            voluntary_switches: 0,
-            involuntary_switches: 0,
-            cut_short: false,
-        }
+    pub fn new(cpu: CpuId) -> Self {
+        Self { cpu, ..Self::default() }
     }
 }
 
@@ -567,7 +527,6 @@ pub struct TracingDoc {
 
 impl NodeDoc {
     /// How another program changed the trace, if one did: the sources are known of a part of the time only.
-    #[must_use]
     pub fn trace_change(&self) -> Option<&TraceChange> {
         self.tracing.as_ref()?.changed.as_ref()
     }
@@ -601,7 +560,6 @@ pub struct CounterGrowth {
 
 impl CounterGrowth {
     /// Whether a counter with this name counts the interrupts of a CPU's own timer.
-    #[must_use]
     pub fn is_of_timer(name: &str) -> bool {
         matches!(name, "interrupts/LOC" | "interrupts/arch_timer")
     }
@@ -620,13 +578,11 @@ pub struct TracedCount {
 
 impl TracedCount {
     /// How many of so many counted ones are in the trace.
-    #[must_use]
     pub fn found(self, counted: u64) -> u64 {
         counted.min(self.most)
     }
 
     /// Adds what another run or another CPU found.
-    #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self { least: self.least.saturating_add(other.least), most: self.most.saturating_add(other.most) }
     }

@@ -6,7 +6,6 @@ const LONGEST: usize = 200;
 
 /// The name that a host's files bear: the host's name, with `_` for each character that could not stand in a file's
 /// name or would be taken for syntax by readers of `node=HOST` folders.
-#[must_use]
 pub fn node_name(host: &str) -> String {
     let name: String = host.chars().map(|c| if is_plain(c) { c } else { '_' }).take(LONGEST).collect();
     if name.is_empty() { "localhost".to_owned() } else { name }
@@ -17,9 +16,6 @@ const fn is_plain(c: char) -> bool {
 }
 
 /// Refuses names of nodes that [`node_name`] would not give.
-///
-/// # Errors
-/// Says what is wrong with the name.
 pub fn check_node_name(name: &str) -> Result<(), &'static str> {
     if name.is_empty() {
         Err("it is empty")

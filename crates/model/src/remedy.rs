@@ -26,7 +26,6 @@ impl NoiseSource {
     }
 
     /// Whether it is the source of a recording with this kind and name.
-    #[must_use]
     pub fn matches(&self, kind: Kind, source: &str) -> bool {
         kind == self.kind && fits(&self.source, source)
     }
@@ -74,7 +73,6 @@ pub enum Need {
 
 impl Need {
     /// Whether a machine has it; `None` where that is not known.
-    #[must_use]
     pub fn is_met(self, machine: &MachineDoc) -> Option<bool> {
         match self {
             Self::NewGroups => machine.cpu_groups.map(|version| version >= 2),
@@ -87,7 +85,6 @@ impl Need {
     }
 
     /// What is said where it is not met: what is missing, or what helps there.
-    #[must_use]
     pub const fn otherwise(self) -> &'static str {
         match self {
             Self::StoppableTick => {
@@ -102,7 +99,6 @@ impl Need {
     }
 
     /// The advice if only some of the machines have it or if this is not known; `None` if the row's advice stands.
-    #[must_use]
     pub const fn in_doubt(self) -> Option<&'static str> {
         match self {
             Self::StoppableTick | Self::MovableCallbacks | Self::NewGroups => None,
@@ -127,7 +123,6 @@ macro_rules! catalogue {
             pub const ALL: &[Self] = &[$(Self::$known,)+];
 
             /// The row of the catalogue.
-            #[must_use]
             pub const fn remedy(self) -> Remedy {
                 match self {
                     $(Self::$known => Remedy {
@@ -329,7 +324,6 @@ const TICKS_AND_MORE: f64 = 1.5;
 const HIGHEST_TICK_HZ: f64 = 1_000.0;
 
 /// Whether unnamed timer interrupts at this rate, per CPU and second, can be the tick of one of these machines.
-#[must_use]
 pub fn may_be_the_tick<'a>(rate_hz: f64, machines: impl IntoIterator<Item = &'a MachineDoc>) -> bool {
     let tick_hz = machines.into_iter().map(|machine| machine.tick_hz().unwrap_or(HIGHEST_TICK_HZ));
     rate_hz <= TICKS_AND_MORE * tick_hz.reduce(f64::max).unwrap_or(HIGHEST_TICK_HZ)
@@ -337,7 +331,6 @@ pub fn may_be_the_tick<'a>(rate_hz: f64, machines: impl IntoIterator<Item = &'a 
 
 /// What removes or lessens a source on these machines, in a sentence, or what they lack for that. `None` if nothing is known.
 /// `timers_tick` says whether unnamed timer interrupts may be the tick; see [`may_be_the_tick`].
-#[must_use]
 pub fn advice<'a>(
     kind: Kind,
     source: &str,

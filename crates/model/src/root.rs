@@ -10,26 +10,22 @@ use crate::Kind;
 pub const RAN: &str = " \u{2192} ";
 
 /// How the `detail` of a row names the root of that kind and source: `irq:tick`.
-#[must_use]
 pub fn text(kind: Kind, source: &str) -> String {
     format!("{kind}:{source}")
 }
 
 /// Whether rows of a kind may name another root in their `detail`.
-#[must_use]
 pub const fn may_be_anothers(kind: Kind) -> bool {
     matches!(kind, Kind::Edge | Kind::Softirq | Kind::Irq)
 }
 
 /// The kind and the source of a row's root, from what the row says: itself, unless it is of a kind that belongs to others
 /// and its detail names one.
-#[must_use]
 pub fn row_root<'a>(kind: Kind, source: &'a str, detail: &'a str) -> (Kind, &'a str) {
     if may_be_anothers(kind) { named(detail).unwrap_or((kind, source)) } else { (kind, source) }
 }
 
 /// The kind and the source of the root that a `detail` names, if it names one: the inverse of [`text`].
-#[must_use]
 pub fn named(detail: &str) -> Option<(Kind, &str)> {
     let text = detail.split_once(RAN).map_or(detail, |(root, _)| root);
     let (kind, source) = text.split_once(':')?;

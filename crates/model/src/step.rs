@@ -15,7 +15,6 @@ pub struct Step {
 
 impl Step {
     /// The detours in so many steps that are together so long: what they took more than as many shortest ones, of `t_min`.
-    #[must_use]
     pub fn sum_of_detours(steps: u64, total: Nanos, t_min: Nanos) -> Nanos {
         let shortest = t_min.get().saturating_mul(i64::try_from(steps).unwrap_or(i64::MAX));
         Nanos::new(total.get().saturating_sub(shortest).max(0))
@@ -48,7 +47,6 @@ pub struct LoopThread {
 impl LoopThread {
     /// The detour in one of its steps, of which nothing but its length is known: what the step took more than the
     /// shortest one.
-    #[must_use]
     pub fn detour(&self, step: Step) -> Detour {
         let duration = (step.end - step.start - self.t_min).max(Nanos::ZERO);
         Detour { cpu: self.cpu, start: step.start, duration, incomplete: false }

@@ -29,7 +29,6 @@ pub struct Tasks {
 
 impl Tasks {
     /// A table of nobody.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
@@ -50,7 +49,6 @@ impl Tasks {
     }
 
     /// The thread of that number.
-    #[must_use]
     pub fn get(&self, pid: Pid) -> Option<&Task> {
         self.by_pid.get(&pid)
     }

@@ -27,7 +27,6 @@ pub const SHORTEST_OF_SYSTEM: Nanos = Nanos::new(1_000);
 const LONGEST_EXIT: Nanos = Nanos::new(20_000);
 
 /// The source of a detour of that length in which the kernel did nothing.
-#[must_use]
 pub fn source(duration: Nanos, platform: Platform) -> &'static str {
     if duration < SHORTEST_OF_SYSTEM {
         SHORT

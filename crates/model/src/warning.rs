@@ -13,50 +13,40 @@ use crate::node::{CpuDoc, TraceChange, Warning};
 
 pub use code::{Bearing, Code, bearing_warnings};
 
+/// Warnings of the catalogue: a function each, with the code, the message and the advice.
+macro_rules! warnings {
+    ($($(#[$doc:meta])+ $name:ident($($parameter:ident: $type:ty),*) $code:ident: $message:expr, $advice:expr;)+) => {
+        $($(#[$doc])+ pub fn $name($($parameter: $type),*) -> Warning {
+            Warning::new(Code::$code, $message, $advice)
+        })+
+    };
+}
+
 // Before and while a recording is made.
 
-/// The processor's own counter cannot be used, for this reason.
-#[must_use]
-pub fn slow_clock(why: &str) -> Warning {
-    Warning::new(
-        Code::SlowClock,
+warnings! {
+    /// The processor's own counter cannot be used, for this reason.
+    slow_clock(why: &str) SlowClock:
         format!("the loops read CLOCK_MONOTONIC_RAW, which takes longer than a counter: {why}"),
-        "nothing to do if this is a virtual machine without an invariant counter; short detours stay unseen",
-    )
-}
+        "nothing to do if this is a virtual machine without an invariant counter; short detours stay unseen";
 
-/// The host's name cannot be read, for this reason.
-#[must_use]
-pub fn no_host_name(why: &str) -> Warning {
-    Warning::new(
-        Code::NoHostName,
+    /// The host's name cannot be read, for this reason.
+    no_host_name(why: &str) NoHostName:
         format!("the node is called localhost, as its name is not known: {why}"),
-        "runs of several such nodes cannot go into one bundle; free a descriptor (ulimit -n) or mount /proc, and record again",
-    )
-}
+        "runs of several such nodes cannot go into one bundle; free a descriptor (ulimit -n) or mount /proc, and record again";
 
-/// The counters of the measured CPUs are proven to differ by so much.
-#[must_use]
-pub fn counters_differ(proven: Nanos) -> Warning {
-    Warning::new(
-        Code::CountersDiffer,
+    /// The counters of the measured CPUs are proven to differ by so much.
+    counters_differ(proven: Nanos) CountersDiffer:
         format!("the counters of the measured CPUs differ by at least {proven}"),
-        "times on different CPUs cannot be compared to better than that; each CPU's own detours are right",
-    )
-}
+        "times on different CPUs cannot be compared to better than that; each CPU's own detours are right";
 
-/// A counter ran backwards so many times.
-#[must_use]
-pub fn backwards(count: u64) -> Warning {
-    Warning::new(
-        Code::CounterBackwards,
+    /// A counter ran backwards so many times.
+    backwards(count: u64) CounterBackwards:
         format!("the counter was seen to run backwards {}", counted(count, "time", "times")),
-        "do not trust this recording: the machine's counter is broken; report it to its vendor",
-    )
+        "do not trust this recording: the machine's counter is broken; report it to its vendor";
 }
 
 /// These CPUs are online and were left out, as the process may not use them.
-#[must_use]
 pub fn left_out(list: &CpuList) -> Warning {
     let (it, was) = if list.len() == 1 { ("it", "it was") } else { ("them", "they were") };
     Warning::new(
@@ -66,88 +56,54 @@ pub fn left_out(list: &CpuList) -> Warning {
     )
 }
 
-/// The kernel cannot be traced, for this reason.
-#[must_use]
-pub fn no_tracing(why: &str) -> Warning {
-    Warning::new(
-        Code::NoTracing,
+warnings! {
+    /// The kernel cannot be traced, for this reason.
+    no_tracing(why: &str) NoTracing:
         format!("the sources of detours are unknown, as the kernel's trace cannot be had: {why}"),
-        "run becalm without arguments to see what is missing and how to get it",
-    )
-}
+        "run becalm without arguments to see what is missing and how to get it";
 
-/// What is stored was seen by the kernel's events alone, before a window in which a loop ran.
-#[must_use]
-pub fn no_loop() -> Warning {
-    Warning::new(
-        Code::NoLoop,
+    /// What is stored was seen by the kernel's events alone, before a window in which a loop ran.
+    no_loop() NoLoop:
         "no loop ran: these are the stretches in which interrupts, softirqs and kernel threads had the CPU, by the kernel's events \
          alone; what programs took, and what no event shows, is not in them",
-        "compare with other recordings of this kind only",
-    )
-}
+        "compare with other recordings of this kind only";
 
-/// This kernel lacks these events.
-#[must_use]
-pub fn missing_events(missing: &[String]) -> Warning {
-    Warning::new(
-        Code::MissingEvents,
+    /// This kernel lacks these events.
+    missing_events(missing: &[String]) MissingEvents:
         format!("some kernel events cannot be recorded: {}", missing.join("; ")),
-        "what they would show counts as edge or unseen",
-    )
-}
+        "what they would show counts as edge or unseen";
 
-/// The kernel's functions have no names, for this reason; and how to get them.
-#[must_use]
-pub fn no_symbols(why: &str, advice: &str) -> Warning {
-    Warning::new(Code::NoSymbols, format!("work items and handlers go by address: {why}"), advice)
-}
+    /// The kernel's functions have no names, for this reason; and how to get them.
+    no_symbols(why: &str, advice: &str) NoSymbols:
+        format!("work items and handlers go by address: {why}"),
+        advice;
 
-/// The loops' memory could not be locked; and how to get the right to.
-#[must_use]
-pub fn not_locked(advice: &str) -> Warning {
-    Warning::new(
-        Code::MemoryNotLocked,
+    /// The loops' memory could not be locked; and how to get the right to.
+    not_locked(advice: &str) MemoryNotLocked:
         "the loops' memory could not be locked, so that a page fault of their own may show as a detour".to_owned(),
-        advice,
-    )
-}
+        advice;
 
-/// Every CPU is measured, so that collecting disturbs the loops.
-#[must_use]
-pub fn no_free_cpu() -> Warning {
-    Warning::new(
-        Code::NoFreeCpu,
+    /// Every CPU is measured, so that collecting disturbs the loops.
+    no_free_cpu() NoFreeCpu:
         "all CPUs that becalm may use are measured, so its collector runs on them; its time is kept out of the figures and said apart"
             .to_owned(),
-        "leave one CPU out of --cpus to keep the collector off the measured ones",
-    )
-}
+        "leave one CPU out of --cpus to keep the collector off the measured ones";
 
-/// No guard process could be started, for this reason.
-#[must_use]
-pub fn no_janitor(why: &str) -> Warning {
-    Warning::new(
-        Code::NoJanitor,
+    /// No guard process could be started, for this reason.
+    no_janitor(why: &str) NoJanitor:
         format!(
             "no guard process could be started ({why}): after a kill -9 the trace instance stays until the next becalm \
              removes it"
         ),
-        "nothing to do unless becalm is killed",
-    )
-}
+        "nothing to do unless becalm is killed";
 
-/// So many pages of the trace could not be decoded, the first of them on this CPU, for this reason.
-#[must_use]
-pub fn broken_pages(pages: u64, cpu: CpuId, why: &str) -> Warning {
-    Warning::new(
-        Code::BrokenPages,
+    /// So many pages of the trace could not be decoded, the first of them on this CPU, for this reason.
+    broken_pages(pages: u64, cpu: CpuId, why: &str) BrokenPages:
         format!(
             "{} of the kernel's trace could not be decoded, the first on CPU {cpu}: {why}",
             counted(pages, "page", "pages")
         ),
-        "the sources of the detours around them are wrong; report this with the kernel's version",
-    )
+        "the sources of the detours around them are wrong; report this with the kernel's version";
 }
 
 /// The recording failed, for this reason. `what` is a recording or a run, `next` what to do once the cause is gone.
@@ -157,13 +113,11 @@ fn failed(what: &str, why: &str, next: &str) -> Warning {
 }
 
 /// A recording of detours failed, for this reason.
-#[must_use]
 pub fn recording_failed(why: &str) -> Warning {
     failed("recording", why, "record again")
 }
 
 /// A run of work failed, for this reason.
-#[must_use]
 pub fn work_failed(why: &str) -> Warning {
     failed("run", why, "resume it")
 }
@@ -171,7 +125,6 @@ pub fn work_failed(why: &str) -> Warning {
 // What a finished recording shows of itself.
 
 /// Another program changed the trace.
-#[must_use]
 pub fn trace_changed(change: &TraceChange) -> Warning {
     let until = change.traced_until_ns.max(Nanos::ZERO);
     Warning::new(
@@ -185,7 +138,6 @@ pub fn trace_changed(change: &TraceChange) -> Warning {
 }
 
 /// A run that is compared, or checked, was traced for a part of its time only.
-#[must_use]
 pub fn trace_changed_in(run: &str, change: &TraceChange) -> Warning {
     Warning::new(
         Code::TraceChanged,
@@ -198,7 +150,6 @@ pub fn trace_changed_in(run: &str, change: &TraceChange) -> Warning {
 }
 
 /// The files of a trace that were changed, the first few by name.
-#[must_use]
 pub fn changed_files(files: &[String]) -> String {
     const NAMED: usize = 3;
     let named = files.iter().take(NAMED).map(|file| printable(file)).collect::<Vec<_>>().join(", ");
@@ -208,48 +159,31 @@ pub fn changed_files(files: &[String]) -> String {
     }
 }
 
-/// So many kernel events were lost, so that the sources of so many detours are incomplete.
-#[must_use]
-pub fn lost_events(lost: u64, incomplete: u64) -> Warning {
-    Warning::new(
-        Code::LostEvents,
+warnings! {
+    /// So many kernel events were lost, so that the sources of so many detours are incomplete.
+    lost_events(lost: u64, incomplete: u64) LostEvents:
         format!(
             "{} lost, which leaves {} with incomplete sources",
             counted(lost, "kernel event was", "kernel events were"),
             counted(incomplete, "detour", "detours")
         ),
-        "give the trace more room with --trace-buffer",
-    )
-}
+        "give the trace more room with --trace-buffer";
 
-/// Kernel events were lost in a recording that did not live to say so itself.
-#[must_use]
-pub fn lost_events_untold(lost: u64) -> Warning {
-    Warning::new(
-        Code::LostEvents,
+    /// Kernel events were lost in a recording that did not live to say so itself.
+    lost_events_untold(lost: u64) LostEvents:
         format!(
             "the kernel lost {}; the detours that this touches are counted as incomplete",
             counted(lost, "trace event", "trace events")
         ),
-        "record fewer CPUs at once, or leave one CPU unmeasured",
-    )
-}
+        "record fewer CPUs at once, or leave one CPU unmeasured";
 
-/// Kernel events were lost in so many detours of one of two runs that are compared.
-#[must_use]
-pub fn lost_events_in(run: &str, detours: u64) -> Warning {
-    Warning::new(
-        Code::LostEvents,
+    /// Kernel events were lost in so many detours of one of two runs that are compared.
+    lost_events_in(run: &str, detours: u64) LostEvents:
         format!("detours of {run} in which kernel events were lost: {detours}; the sources of these may be wrong"),
-        "record fewer CPUs at once, or leave one CPU unmeasured",
-    )
-}
+        "record fewer CPUs at once, or leave one CPU unmeasured";
 
-/// The trace of a CPU lacks events without admitting to a loss.
-#[must_use]
-pub fn unmatched_events(cpu: &CpuDoc) -> Warning {
-    Warning::new(
-        Code::UnmatchedEvents,
+    /// The trace of a CPU lacks events without admitting to a loss.
+    unmatched_events(cpu: &CpuDoc) UnmatchedEvents:
         format!(
             "on CPU {} the kernel's trace lacks {} among {}, without admitting to a loss{}",
             cpu.cpu,
@@ -257,8 +191,7 @@ pub fn unmatched_events(cpu: &CpuDoc) -> Warning {
             counted(cpu.events, "event", "events"),
             missing_switch(cpu)
         ),
-        "time that may be one thread's or another's is booked as not_traced: missing_switch; all books still close",
-    )
+        "time that may be one thread's or another's is booked as not_traced: missing_switch; all books still close";
 }
 
 /// The time that lies between two threads because a switch is missing, and which threads.
@@ -270,27 +203,19 @@ fn missing_switch(cpu: &CpuDoc) -> String {
     format!("; for {:.3} it is not known who ran: {threads}", cpu.missing_switch_ns)
 }
 
-/// The loop on a CPU ended before the others.
-#[must_use]
-pub fn cut_short(cpu: &CpuDoc) -> Warning {
-    Warning::new(
-        Code::CutShort,
+warnings! {
+    /// The loop on a CPU ended before the others.
+    cut_short(cpu: &CpuDoc) CutShort:
         format!("the loop on CPU {} ended early, after {:.3}", cpu.cpu, cpu.duration_ns),
-        "its CPU went offline or left the cpuset, or its buffer was full (--buffer)",
-    )
-}
+        "its CPU went offline or left the cpuset, or its buffer was full (--buffer)";
 
-/// The loop on a CPU had only a part of the time that all were to have, as it was late.
-#[must_use]
-pub fn began_late(cpu: &CpuDoc, intended: Nanos) -> Warning {
-    Warning::new(
-        Code::BeganLate,
+    /// The loop on a CPU had only a part of the time that all were to have, as it was late.
+    began_late(cpu: &CpuDoc, intended: Nanos) BeganLate:
         format!(
             "the loop on CPU {} measured for {:.3} of {}: others had its CPU when it was to begin",
             cpu.cpu, cpu.duration_ns, intended
         ),
-        "record for longer, let nothing else run there, or give the loop a real-time class (--sched fifo:50)",
-    )
+        "record for longer, let nothing else run there, or give the loop a real-time class (--sched fifo:50)";
 }
 
 /// Interrupts of one kind that the trace lacks.
@@ -311,7 +236,6 @@ pub struct Untraced<'a> {
 }
 
 /// The trace lacks interrupts that the kernel counted.
-#[must_use]
 pub fn untraced_interrupts(untraced: &Untraced<'_>) -> Warning {
     let Untraced { line, description, cpus: list, counted, found, named } = *untraced;
     let name =
@@ -336,24 +260,16 @@ pub fn untraced_interrupts(untraced: &Untraced<'_>) -> Warning {
     )
 }
 
-/// The trace could not be compared with the kernel's own counts of interrupts or softirqs, for this reason.
-#[must_use]
-pub fn not_compared(what: &str, why: &str) -> Warning {
-    Warning::new(
-        Code::NotCompared,
+warnings! {
+    /// The trace could not be compared with the kernel's own counts of interrupts or softirqs, for this reason.
+    not_compared(what: &str, why: &str) NotCompared:
         format!("{}: {why}", are_not_compared(what)),
-        "see what the file holds; container runtimes mask it by an empty one: mount proc at /proc, unmasked",
-    )
-}
+        "see what the file holds; container runtimes mask it by an empty one: mount proc at /proc, unmasked";
 
-/// The steal time of a guest could not be read, for this reason.
-#[must_use]
-pub fn steal_unknown(why: &str) -> Warning {
-    Warning::new(
-        Code::StealUnknown,
+    /// The steal time of a guest could not be read, for this reason.
+    steal_unknown(why: &str) StealUnknown:
         format!("the steal time is unknown: {why}"),
-        "container runtimes mask the file: mount proc at /proc, unmasked; until then stolen time is reported as unseen",
-    )
+        "container runtimes mask the file: mount proc at /proc, unmasked; until then stolen time is reported as unseen";
 }
 
 fn are_not_compared(what: &str) -> String {
@@ -361,13 +277,11 @@ fn are_not_compared(what: &str) -> String {
 }
 
 /// Whether a warning says that these were not compared: `interrupts` or `softirqs`.
-#[must_use]
 pub fn says_not_compared(warning: &Warning, what: &str) -> bool {
     warning.code.parse() == Ok(Code::NotCompared) && warning.message.starts_with(&are_not_compared(what))
 }
 
 /// There was no room for all short detours of a CPU, so that some were only counted.
-#[must_use]
 pub fn unstored(cpu: &CpuDoc) -> Warning {
     let noise = cpu.noise_ns().get().max(1) as f64;
     let below = cpu.unstored_lengths.iter().map(|class| class.below_ns).max().unwrap_or_default();
@@ -386,7 +300,6 @@ pub fn unstored(cpu: &CpuDoc) -> Warning {
 }
 
 /// Loops ended before the others in a recording that did not live to say so itself.
-#[must_use]
 pub fn cut_short_untold(list: &[CpuId]) -> Warning {
     let loops = plural(list.len() as u64, "loop", "loops");
     let cpus = cpus(&list.iter().copied().collect());
@@ -397,58 +310,39 @@ pub fn cut_short_untold(list: &[CpuId]) -> Warning {
     )
 }
 
-/// The loop on a CPU was disturbed by itself.
-#[must_use]
-pub fn loop_disturbed(cpu: &CpuDoc) -> Warning {
-    Warning::new(
-        Code::LoopDisturbed,
+warnings! {
+    /// The loop on a CPU was disturbed by itself.
+    loop_disturbed(cpu: &CpuDoc) LoopDisturbed:
         format!(
             "becalm's own loop on CPU {} took {} and slept {} while it measured",
             cpu.cpu,
             counted(cpu.faults, "page fault", "page faults"),
             counted(cpu.voluntary_switches, "time", "times")
         ),
-        "lock its memory (run as root or raise ulimit -l); such detours show as kind fault",
-    )
-}
+        "lock its memory (run as root or raise ulimit -l); such detours show as kind fault";
 
-/// The trace of a CPU shows what the loop cannot have missed.
-#[must_use]
-pub fn clocks_disagree(cpu: &CpuDoc) -> Warning {
-    Warning::new(
-        Code::ClocksDisagree,
+    /// The trace of a CPU shows what the loop cannot have missed.
+    clocks_disagree(cpu: &CpuDoc) ClocksDisagree:
         format!(
             "on CPU {} the trace shows an interrupt of {} outside of every detour, above the threshold of {}",
             cpu.cpu, cpu.below_threshold_max_ns, cpu.threshold_ns
         ),
-        "the trace and the loop disagree; do not trust the sources of this CPU, and report it to becalm's developers",
-    )
-}
+        "the trace and the loop disagree; do not trust the sources of this CPU, and report it to becalm's developers";
 
-/// Real-time loops may be kept from their CPU for so long of each period, unless that is lifted.
-#[must_use]
-pub fn rt_throttling(time: Nanos, period: Nanos, lift: &str) -> Warning {
-    Warning::new(
-        Code::RtThrottling,
+    /// Real-time loops may be kept from their CPU for so long of each period, unless that is lifted.
+    rt_throttling(time: Nanos, period: Nanos, lift: &str) RtThrottling:
         format!("RT throttling may keep real-time loops from their CPU for up to {time} of every {period}"),
-        format!("to measure without it: {lift}, and put it back afterward"),
-    )
-}
+        format!("to measure without it: {lift}, and put it back afterward");
 
-/// Threads that wait may take so long of each period from real-time loops, unless that is lifted.
-#[must_use]
-pub fn fair_server(time: Nanos, period: Nanos, lift: &str) -> Warning {
-    Warning::new(
-        Code::FairServer,
+    /// Threads that wait may take so long of each period from real-time loops, unless that is lifted.
+    fair_server(time: Nanos, period: Nanos, lift: &str) FairServer:
         format!(
             "real-time loops may lose up to {time} of every {period} to waiting threads, by the fair server of their CPU"
         ),
-        format!("to measure without that: {lift}, for each CPU, and put it back afterward"),
-    )
+        format!("to measure without that: {lift}, for each CPU, and put it back afterward");
 }
 
 /// The cache by which a body of work is sized is not known; so many bytes were assumed.
-#[must_use]
 pub fn cache_unknown(body: &str, assumed_bytes: u64) -> Warning {
     let kib = assumed_bytes >> 10;
     Warning::new(
@@ -460,58 +354,39 @@ pub fn cache_unknown(body: &str, assumed_bytes: u64) -> Warning {
     )
 }
 
-/// One iteration of a body of work takes longer than a sample is to take.
-#[must_use]
-pub fn grain_too_short(body: &str, iteration: Nanos, cpu: CpuId, grain: Nanos) -> Warning {
-    Warning::new(
-        Code::GrainTooShort,
+warnings! {
+    /// One iteration of a body of work takes longer than a sample is to take.
+    grain_too_short(body: &str, iteration: Nanos, cpu: CpuId, grain: Nanos) GrainTooShort:
         format!("one iteration of the body {body} takes {iteration:.3} on CPU {cpu}, longer than the grain of {grain}"),
-        "nothing to do: a sample is one iteration",
-    )
-}
+        "nothing to do: a sample is one iteration";
 
-/// Another program measured what was imported.
-#[must_use]
-pub fn imported() -> Warning {
-    Warning::new(
-        Code::Imported,
+    /// Another program measured what was imported.
+    imported() Imported:
         "another program measured this; becalm knows the detours and nothing of the machine, the loop, or what was too \
          short to be kept",
-        "compare it with a recording of becalm's own",
-    )
-}
+        "compare it with a recording of becalm's own";
 
-/// No loop ran: what took the CPU from a thread was found in the kernel's events. The thread is named as `python3, thread 77`; it had its CPUs
-/// for `had` of `whole`, and waited for them for `waited`.
-#[must_use]
-pub fn thread_of_trace(thread: &str, had: Nanos, waited: Nanos, whole: Nanos) -> Warning {
-    Warning::new(
-        Code::NoLoop,
+    /// No loop ran: what took the CPU from a thread was found in the kernel's events. The thread is named as `python3, thread 77`; it had its CPUs
+    /// for `had` of `whole`, and waited for them for `waited`.
+    thread_of_trace(thread: &str, had: Nanos, waited: Nanos, whole: Nanos) NoLoop:
         format!(
             "no loop ran: these are the stretches in which something else had the CPU of {thread}, by the kernel's events alone, while it was \
              on the CPU ({had:.3} of {whole:.3}) or could have been ({waited:.3}); its ways into and out of the kernel, and what no event \
              shows, are not in them"
         ),
-        "ratios are of all of the time, also of that in which the thread slept; compare with other recordings of this kind only",
-    )
-}
+        "ratios are of all of the time, also of that in which the thread slept; compare with other recordings of this kind only";
 
-/// The thread whose detours were found in a trace went on elsewhere, so many times, after it had waited.
-#[must_use]
-pub fn thread_moved(moved: u64, cpus: &CpuList) -> Warning {
-    Warning::new(
-        Code::ThreadMoved,
+    /// The thread whose detours were found in a trace went on elsewhere, so many times, after it had waited.
+    thread_moved(moved: u64, cpus: &CpuList) ThreadMoved:
         format!(
             "the thread was on {}, and went to another one {} after it had waited: such a detour ends when it runs again elsewhere",
             becalm_units::cpus(cpus),
             counted(moved, "time", "times")
         ),
-        "pin the thread to one CPU (taskset -c) and trace again, to have all of it in one place",
-    )
+        "pin the thread to one CPU (taskset -c) and trace again, to have all of it in one place";
 }
 
 /// A trace that another program recorded has no events of these kinds of noise.
-#[must_use]
 pub fn not_in_trace(kinds: &[String], are_recorded_told: bool) -> Warning {
     let unknown =
         if are_recorded_told { "" } else { "; the file does not say whether they were recorded and did not happen" };
@@ -526,7 +401,6 @@ pub fn not_in_trace(kinds: &[String], are_recorded_told: bool) -> Warning {
 }
 
 /// A trace has no switch away from the idle tasks of these CPUs.
-#[must_use]
 pub fn idle_not_in_trace(cpus: &CpuList) -> Warning {
     Warning::new(
         Code::MissingEvents,
@@ -540,7 +414,6 @@ pub fn idle_not_in_trace(cpus: &CpuList) -> Warning {
 }
 
 /// Which threads of a trace were taken for programs by their names alone, those with most time first.
-#[must_use]
 pub fn taken_for_programs(programs: &[(String, Nanos)]) -> Warning {
     const SHOWN: usize = 10;
     let shown: Vec<String> =
@@ -560,68 +433,44 @@ pub fn taken_for_programs(programs: &[(String, Nanos)]) -> Warning {
     )
 }
 
-/// A trace that another program recorded lost so many events, in so many gaps that are so long together.
-#[must_use]
-pub fn lost_in_trace(lost: u64, gaps: u64, time: Nanos, incomplete: u64) -> Warning {
-    Warning::new(
-        Code::LostEvents,
+warnings! {
+    /// A trace that another program recorded lost so many events, in so many gaps that are so long together.
+    lost_in_trace(lost: u64, gaps: u64, time: Nanos, incomplete: u64) LostEvents:
         format!(
             "{} lost in {}, which take {time:.3} together, and of which nothing is known; {} incomplete",
             counted(lost, "kernel event was", "kernel events were"),
             counted(gaps, "gap", "gaps"),
             counted(incomplete, "detour is", "detours are")
         ),
-        "record with more room: trace-cmd record -b, perf record -m",
-    )
-}
+        "record with more room: trace-cmd record -b, perf record -m";
 
-/// The kernel counted losses in a trace, of which the trace itself has no mark.
-#[must_use]
-pub fn lost_untold_in_trace(lost: u64) -> Warning {
-    Warning::new(
-        Code::LostEvents,
+    /// The kernel counted losses in a trace, of which the trace itself has no mark.
+    lost_untold_in_trace(lost: u64) LostEvents:
         format!(
             "the kernel counted {} that the trace lost, and the trace does not tell where",
             counted(lost, "event", "events")
         ),
-        "record with more room: trace-cmd record -b",
-    )
-}
+        "record with more room: trace-cmd record -b";
 
-/// The clock of a trace differs from CPU to CPU.
-#[must_use]
-pub fn clock_of_each_cpu(clock: &str) -> Warning {
-    Warning::new(
-        Code::ClocksDiffer,
+    /// The clock of a trace differs from CPU to CPU.
+    clock_of_each_cpu(clock: &str) ClocksDiffer:
         format!(
             "the trace is stamped by the clock '{clock}', of which each CPU has its own: they may be milliseconds apart"
         ),
-        "what comes at once on several CPUs cannot be told; record with a common clock: trace-cmd record -C mono",
-    )
-}
+        "what comes at once on several CPUs cannot be told; record with a common clock: trace-cmd record -C mono";
 
-/// The stamps of a trace have whole microseconds.
-#[must_use]
-pub fn coarse_stamps() -> Warning {
-    Warning::new(
-        Code::CoarseStamps,
+    /// The stamps of a trace have whole microseconds.
+    coarse_stamps() CoarseStamps:
         "the times of the trace are whole microseconds: a detour is right to one of them, and what is shorter has a nanosecond or one",
-        "print the trace with nanoseconds: perf script --ns",
-    )
-}
+        "print the trace with nanoseconds: perf script --ns";
 
-/// The kernel says that the figures of its noise tracer contradict each other.
-#[must_use]
-pub fn tracer_tainted() -> Warning {
-    Warning::new(
-        Code::TracerTainted,
+    /// The kernel says that the figures of its noise tracer contradict each other.
+    tracer_tainted() TracerTainted:
         "the kernel marked its trace as tainted: figures of the tracer contradicted each other, as a clock went backwards perhaps".to_owned(),
-        "trace again, and do not trust this one",
-    )
+        "trace again, and do not trust this one";
 }
 
 /// In so many periods the kernel's noise tracer counted more than its trace holds: what, how many were counted, and how many of them are there.
-#[must_use]
 pub fn tracer_saw_more(periods: u64, lacking: &[(&str, u64, u64)]) -> Warning {
     let clause =
         |(what, counted, found): &(&str, u64, u64)| format!("{counted} {what}, of which the trace has {found}");
@@ -636,23 +485,16 @@ pub fn tracer_saw_more(periods: u64, lacking: &[(&str, u64, u64)]) -> Warning {
     )
 }
 
-/// The loops of the kernel's noise tracer ran for a part of the time.
-#[must_use]
-pub fn tracer_paused(runtime: Nanos, whole: Nanos) -> Warning {
-    Warning::new(
-        Code::TracerPaused,
+warnings! {
+    /// The loops of the kernel's noise tracer ran for a part of the time.
+    tracer_paused(runtime: Nanos, whole: Nanos) TracerPaused:
         format!(
             "the tracer's loops say that they ran for {runtime:.3} of {whole:.3} of CPU time, and rested or were not done for the other; ratios and              rates are of all of that time, and so too low"
         ),
-        "trace with runtime and period alike: rtla osnoise top -r 1000000 -p 1000000",
-    )
-}
+        "trace with runtime and period alike: rtla osnoise top -r 1000000 -p 1000000";
 
-/// So many stamps of a trace lay before the one in front of them.
-#[must_use]
-pub fn stamps_backwards(count: u64) -> Warning {
-    Warning::new(
-        Code::CounterBackwards,
+    /// So many stamps of a trace lay before the one in front of them.
+    stamps_backwards(count: u64) CounterBackwards:
         format!(
             "{} moved behind it",
             counted(
@@ -661,77 +503,45 @@ pub fn stamps_backwards(count: u64) -> Warning {
                 "events of the trace are stamped before one in front of them, and were"
             )
         ),
-        "do not trust lengths around them; see whether the trace was sorted by time, and its clock",
-    )
-}
+        "do not trust lengths around them; see whether the trace was sorted by time, and its clock";
 
-/// A trace holds buffers beside the one that was read.
-#[must_use]
-pub fn buffers_left_out(names: &[String]) -> Warning {
-    Warning::new(
-        Code::BuffersLeftOut,
+    /// A trace holds buffers beside the one that was read.
+    buffers_left_out(names: &[String]) BuffersLeftOut:
         format!("the file holds further buffers, which are left out: {}", names.join(", ")),
-        "record without -B, or each buffer into a file of its own",
-    )
-}
+        "record without -B, or each buffer into a file of its own";
 
-/// Samples that were imported do not say when they began.
-#[must_use]
-pub fn imported_end_to_end() -> Warning {
-    Warning::new(
-        Code::ImportedEndToEnd,
+    /// Samples that were imported do not say when they began.
+    imported_end_to_end() ImportedEndToEnd:
         "the file does not say when samples began: they are laid end to end, as if nothing had passed between two of them",
-        "take periods and times for the least that they can be",
-    )
-}
+        "take periods and times for the least that they can be";
 
-/// Statistics that were imported are of the first part of the measurement alone.
-#[must_use]
-pub fn imported_store_full(series: &str, after: Nanos) -> Warning {
-    Warning::new(
-        Code::ImportedStoreFull,
+    /// Statistics that were imported are of the first part of the measurement alone.
+    imported_store_full(series: &str, after: Nanos) ImportedStoreFull:
         format!(
             "the store of {series} was full {after} after its start: what came later is counted, and in no quantile"
         ),
-        "measure again for a shorter time, or with a higher threshold",
-    )
-}
+        "measure again for a shorter time, or with a higher threshold";
 
-/// A file that was imported ends before what its program writes last: `what` is not known.
-#[must_use]
-pub fn imported_cut(what: &str) -> Warning {
-    Warning::new(
-        Code::ImportedCut,
+    /// A file that was imported ends before what its program writes last: `what` is not known.
+    imported_cut(what: &str) ImportedCut:
         format!("the file ends too early: {what}"),
-        "import the whole file: the longest and the latest values may be missing from this one",
-    )
-}
+        "import the whole file: the longest and the latest values may be missing from this one";
 
-/// Nothing in a file that was imported shows whether all of it is there.
-#[must_use]
-pub fn imported_end_unknown() -> Warning {
-    Warning::new(
-        Code::ImportedEndUnknown,
+    /// Nothing in a file that was imported shows whether all of it is there.
+    imported_end_unknown() ImportedEndUnknown:
         "nothing in a file of this format marks its end: if it was cut after a line, the rest is missing, and nothing shows that",
-        "make sure that the program that wrote it ended by itself",
-    )
-}
+        "make sure that the program that wrote it ended by itself";
 
-/// Lines of a file that was imported were left out.
-#[must_use]
-pub fn imported_lines_left_out(count: u64, first: usize) -> Warning {
-    Warning::new(
-        Code::ImportedLinesLeftOut,
+    /// Lines of a file that was imported were left out.
+    imported_lines_left_out(count: u64, first: usize) ImportedLinesLeftOut:
         format!(
             "{} left out: becalm does not know lines of this form (the first is line {first})",
             counted(count, "line was", "lines were")
         ),
-        "check that they hold no values",
-    )
+        "check that they hold no values";
 }
 
 /// A histogram that was imported does not say how wide its buckets are.
-#[must_use]
 pub fn imported_width_unknown(at_most: Option<i64>) -> Warning {
     let known = at_most.map_or_else(
         || "no quantile can be computed".to_owned(),
@@ -744,75 +554,48 @@ pub fn imported_width_unknown(at_most: Option<i64>) -> Warning {
     )
 }
 
-/// The shortest or the longest of these series does not lie within the histogram that was imported.
-#[must_use]
-pub fn imported_rows_missing(series: &[&str]) -> Warning {
-    Warning::new(
-        Code::ImportedRowsMissing,
+warnings! {
+    /// The shortest or the longest of these series does not lie within the histogram that was imported.
+    imported_rows_missing(series: &[&str]) ImportedRowsMissing:
         format!(
             "the rows of {} do not reach from its shortest to its longest value: rows are missing",
             series.join(", ")
         ),
-        "import all rows: quantiles are of those that are there",
-    )
-}
+        "import all rows: quantiles are of those that are there";
 
-/// Values that were imported are not all of them measured.
-#[must_use]
-pub fn imported_values_put_in() -> Warning {
-    Warning::new(
-        Code::ImportedValuesPutIn,
+    /// Values that were imported are not all of them measured.
+    imported_values_put_in() ImportedValuesPutIn:
         "jHiccup puts in values for what its thread slept through: counts are no counts of events, and sums no sums of time",
-        "read quantiles and the longest",
-    )
+        "read quantiles and the longest";
 }
 
 // What the reader of a run finds.
 
-/// A run that is shown did not end.
-#[must_use]
-pub fn not_ended() -> Warning {
-    Warning::new(
-        Code::NotEnded,
+warnings! {
+    /// A run that is shown did not end.
+    not_ended() NotEnded:
         "the recording did not end: it still runs, or was killed; what is shown is what was stored, and the observed time ends \
          where that does",
-        "record again for exact noise ratios",
-    )
-}
+        "record again for exact noise ratios";
 
-/// A run whose noise is used did not end on this node.
-#[must_use]
-pub fn not_ended_on(node: &str) -> Warning {
-    Warning::new(
-        Code::NotEnded,
+    /// A run whose noise is used did not end on this node.
+    not_ended_on(node: &str) NotEnded:
         format!("the recording of node {node} did not end: it is used up to its last detour"),
-        "record again for a prediction that matters",
-    )
-}
+        "record again for a prediction that matters";
 
-/// The summary form of a recording, of which much cannot be said.
-#[must_use]
-pub fn summary_form() -> Warning {
-    Warning::new(
-        Code::SummaryForm,
+    /// The summary form of a recording, of which much cannot be said.
+    summary_form() SummaryForm:
         "this is the summary form of a recording: quantiles are rounded by up to 0.8 %, they and the cost at scale have no intervals, \
          and there is nothing of periods, the spectrum, the anatomy of an interrupt, and single detours",
-        "record without --summary where these matter",
-    )
-}
+        "record without --summary where these matter";
 
-/// The summary form was made of a recording in which activities did not add up to detours.
-#[must_use]
-pub fn summary_of_open_books() -> Warning {
-    Warning::new(
-        Code::BooksOpen,
+    /// The summary form was made of a recording in which activities did not add up to detours.
+    summary_of_open_books() BooksOpen:
         "the activities of some detours did not add up to their length when the summary form was made",
-        "becalm report of the full recording says which; do not rely on the sources",
-    )
+        "becalm report of the full recording says which; do not rely on the sources";
 }
 
 /// A prediction rests on the delays of a summary form: for `drawn` of the `recorded` time.
-#[must_use]
 pub fn drawn_of_summary(drawn: Nanos, recorded: Nanos) -> Warning {
     let less = if drawn < recorded { format!(", {drawn:.1} of the {recorded:.1} recorded") } else { String::new() };
     Warning::new(
@@ -826,7 +609,6 @@ pub fn drawn_of_summary(drawn: Nanos, recorded: Nanos) -> Warning {
 }
 
 /// The loops began later than they were asked to.
-#[must_use]
 pub fn late_start(late: Nanos) -> Warning {
     Warning::new(
         Code::LateStart,
@@ -836,7 +618,6 @@ pub fn late_start(late: Nanos) -> Warning {
 }
 
 /// The wall clock is not kept right, or not well enough for what it is needed for.
-#[must_use]
 pub fn wall_clock_off(error: Option<Nanos>) -> Warning {
     let known = match error {
         Some(error) => format!("may be off by {error:.1}"),
@@ -849,69 +630,45 @@ pub fn wall_clock_off(error: Option<Nanos>) -> Warning {
     )
 }
 
-/// One of two runs that are compared did not end.
-#[must_use]
-pub fn not_ended_in(run: &str) -> Warning {
-    Warning::new(
-        Code::NotEnded,
+warnings! {
+    /// One of two runs that are compared did not end.
+    not_ended_in(run: &str) NotEnded:
         format!("{run} did not end: its time is taken to end with the last stored detour"),
-        "record again for exact rates",
-    )
-}
+        "record again for exact rates";
 
-/// The CPUs of a node were not watched for the same time: the longest for `longest`, all together for `common`.
-#[must_use]
-pub fn cut_to_common(node: &str, longest: Nanos, common: Nanos) -> Warning {
-    Warning::new(
-        Code::CutToCommon,
+    /// The CPUs of a node were not watched for the same time: the longest for `longest`, all together for `common`.
+    cut_to_common(node: &str, longest: Nanos, common: Nanos) CutToCommon:
         format!(
             "node {node}: its CPUs were watched for up to {longest}, but all of them together only for {common}, which is \
              used"
         ),
-        "choose CPUs that were watched to the end with --cpus",
-    )
-}
+        "choose CPUs that were watched to the end with --cpus";
 
-/// A phase of this grain takes more CPU time than was recorded, from so many ranks on.
-#[must_use]
-pub fn short_recording(ranks: u64, grain: Nanos, recorded: Nanos) -> Warning {
-    Warning::new(
-        Code::ShortRecording,
+    /// A phase of this grain takes more CPU time than was recorded, from so many ranks on.
+    short_recording(ranks: u64, grain: Nanos, recorded: Nanos) ShortRecording:
         format!(
             "from {} ranks on, a phase of {grain} takes more CPU time than the {recorded:.1} that were recorded: the longest \
              detours decide, and a longer recording may hold longer ones",
             Count::new(ranks)
         ),
-        "record for longer, or on more CPUs or nodes",
-    )
-}
+        "record for longer, or on more CPUs or nodes";
 
-/// A phase needs more of a formula's noise than was drawn.
-#[must_use]
-pub fn short_formula(ranks: u64, grain: Nanos, drawn: Nanos) -> Warning {
-    Warning::new(
-        Code::ShortFormula,
+    /// A phase needs more of a formula's noise than was drawn.
+    short_formula(ranks: u64, grain: Nanos, drawn: Nanos) ShortFormula:
         format!(
             "from {} ranks on, a phase of {grain} takes more than a tenth of the {drawn:.1} for which detours of the formula are drawn: \
              longer ones, or more of them at once, are too seldom to be among them, and the slowdown is at least this",
             Count::new(ranks)
         ),
-        "ask for fewer ranks or a shorter grain; for detours of one length becalm law has closed forms",
-    )
-}
+        "ask for fewer ranks or a shorter grain; for detours of one length becalm law has closed forms";
 
-/// Finding out for a page which sources are to blame would take too much.
-#[must_use]
-pub fn no_blame(run: &Path) -> Warning {
-    Warning::new(
-        Code::NoBlame,
+    /// Finding out for a page which sources are to blame would take too much.
+    no_blame(run: &Path) NoBlame:
         "which sources are to blame would take too much time or memory to find out here",
-        format!("becalm predict {} --ranks 16Ki --grain 1ms --blame finds it out", run.display()),
-    )
+        format!("becalm predict {} --ranks 16Ki --grain 1ms --blame finds it out", run.display());
 }
 
 /// The tables hold other detours of a CPU than its loop counted.
-#[must_use]
 pub fn rows_differ(cpu: &CpuDoc, rows: u64, rows_sum: Nanos) -> Warning {
     let CpuDoc { cpu, detours: kept, total_ns: kept_sum, .. } = cpu;
     Warning::new(
@@ -925,7 +682,6 @@ pub fn rows_differ(cpu: &CpuDoc, rows: u64, rows_sum: Nanos) -> Warning {
 }
 
 /// The tables hold detours of CPUs that the document does not list.
-#[must_use]
 pub fn rows_unlisted(list: &CpuList) -> Warning {
     Warning::new(
         Code::RowsUnlisted,
@@ -936,7 +692,6 @@ pub fn rows_unlisted(list: &CpuList) -> Warning {
 
 /// The activities of a detour of a CPU do not add up to its duration; `None` if there is no such detour. Both are in
 /// nanoseconds, since that is what they differ by.
-#[must_use]
 pub fn books_open(cpu: CpuId, detour: u64, duration_ns: Option<i64>, activities_ns: i64) -> Warning {
     let message = match duration_ns {
         Some(ns) => format!(
@@ -953,57 +708,34 @@ pub fn books_open(cpu: CpuId, detour: u64, duration_ns: Option<i64>, activities_
 
 // What the comparison of two runs, A and B, finds.
 
-/// The CPUs of both runs are not the same.
-#[must_use]
-pub fn cpus_differ(a: &str, b: &str) -> Warning {
-    Warning::new(
-        Code::CpusDiffer,
+warnings! {
+    /// The CPUs of both runs are not the same.
+    cpus_differ(a: &str, b: &str) CpusDiffer:
         format!("the CPUs of A ({a}) and of B ({b}) are not the same: they are compared as a whole, not one by one"),
-        "name the same CPUs of both to see them one by one",
-    )
-}
+        "name the same CPUs of both to see them one by one";
 
-/// Only one of the runs, `run`, measured these CPUs.
-#[must_use]
-pub fn cpus_left_out_of(run: &str, cpus: &str) -> Warning {
-    Warning::new(
-        Code::CpusLeftOut,
+    /// Only one of the runs, `run`, measured these CPUs.
+    cpus_left_out_of(run: &str, cpus: &str) CpusLeftOut:
         format!("{run} measured {cpus}, and not every run did: the comparison leaves that out"),
-        "--cpus-a and --cpus-b compare different CPUs as a whole",
-    )
-}
+        "--cpus-a and --cpus-b compare different CPUs as a whole";
 
-/// The runs that are compared have so many CPUs over all nodes.
-#[must_use]
-pub fn cpus_together(cpus: usize) -> Warning {
-    Warning::new(
-        Code::CpusTogether,
+    /// The runs that are compared have so many CPUs over all nodes.
+    cpus_together(cpus: usize) CpusTogether:
         format!("the nodes have {cpus} CPUs: each node is compared, and its CPUs only together"),
-        "--node-a and --node-b compare the CPUs of one node",
-    )
-}
+        "--node-a and --node-b compare the CPUs of one node";
 
-/// Runs are compared of which at least one is in summary form.
-#[must_use]
-pub fn compared_in_summary_form() -> Warning {
-    Warning::new(
-        Code::SummaryForm,
+    /// Runs are compared of which at least one is in summary form.
+    compared_in_summary_form() SummaryForm:
         "the runs are compared in summary form, as not all of them are full recordings: quantiles are rounded by up to 0.8 %, and quantiles and          sources have no interval within a run, as there are only their sums. What is shorter than the common threshold is taken off by          its sums as well",
-        "compare several runs a side, or record without --summary where these matter",
-    )
-}
+        "compare several runs a side, or record without --summary where these matter";
 
-/// Of a run that is compared, a node could not be read.
-#[must_use]
-pub fn node_left_out_of(run: &str, node: &str, why: &str) -> Warning {
-    Warning::new(Code::NodeLeftOut, format!("{node} of {run} is left out: {why}"), "record that node again")
-}
+    /// Of a run that is compared, a node could not be read.
+    node_left_out_of(run: &str, node: &str, why: &str) NodeLeftOut:
+        format!("{node} of {run} is left out: {why}"),
+        "record that node again";
 
-/// So many of all detours of a run, which are so many percent of its noise, are shorter than what both runs kept.
-#[must_use]
-pub fn below_common_threshold(run: &str, dropped: u64, all: u64, percent: &str, shortest: Nanos) -> Warning {
-    Warning::new(
-        Code::BelowCommonThreshold,
+    /// So many of all detours of a run, which are so many percent of its noise, are shorter than what both runs kept.
+    below_common_threshold(run: &str, dropped: u64, all: u64, percent: &str, shortest: Nanos) BelowCommonThreshold:
         format!(
             "{dropped} of {} of {run}, {percent}% of its noise, {} shorter than {shortest}, and not all loops kept such \
              ones; {} left out",
@@ -1011,50 +743,29 @@ pub fn below_common_threshold(run: &str, dropped: u64, all: u64, percent: &str, 
             plural(dropped, "is", "are"),
             plural(dropped, "it is", "they are")
         ),
-        "record both with the same --threshold",
-    )
-}
+        "record both with the same --threshold";
 
-/// The shortest steps of both runs are far apart.
-#[must_use]
-pub fn t_min_differs(a: Nanos, b: Nanos) -> Warning {
-    Warning::new(
-        Code::TMinDiffers,
+    /// The shortest steps of both runs are far apart.
+    t_min_differs(a: Nanos, b: Nanos) TMinDiffers:
         format!("the shortest step, t_min, is {a} in A and {b} in B: the loops do not resolve alike"),
-        "look at differences of detours near t_min with care",
-    )
-}
+        "look at differences of detours near t_min with care";
 
-/// The loops of both runs ran in different scheduling classes.
-#[must_use]
-pub fn sched_differs(a: &str, b: &str) -> Warning {
-    Warning::new(
-        Code::SchedDiffers,
+    /// The loops of both runs ran in different scheduling classes.
+    sched_differs(a: &str, b: &str) SchedDiffers:
         format!("the loops ran in different classes: {a} in A, {b} in B"),
-        "record both with the same --sched",
-    )
-}
+        "record both with the same --sched";
 
-/// These runs were recorded without sources.
-#[must_use]
-pub fn sources_unknown(runs: &[&str]) -> Warning {
-    Warning::new(
-        Code::SourcesUnknown,
+    /// These runs were recorded without sources.
+    sources_unknown(runs: &[&str]) SourcesUnknown:
         format!(
             "{} {} recorded without the kernel's trace: sources are not compared",
             runs.join(" and "),
             plural(runs.len() as u64, "was", "were")
         ),
-        "record both as root",
-    )
-}
+        "record both as root";
 
-/// Only one of the runs, `run`, could not see these events.
-#[must_use]
-pub fn seen_differently(run: &str, missing: &[String]) -> Warning {
-    Warning::new(
-        Code::SeenDifferently,
+    /// Only one of the runs, `run`, could not see these events.
+    seen_differently(run: &str, missing: &[String]) SeenDifferently:
         format!("only {run} could not see all sources: {}", missing.join("; ")),
-        "compare sources of the same kernel",
-    )
+        "compare sources of the same kernel";
 }

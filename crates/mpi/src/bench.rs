@@ -68,10 +68,7 @@ pub struct BenchArgs {
     json: bool,
 }
 
-/// Measures, stores, and on rank 0 prints.
-///
-/// # Errors
-/// If any rank cannot be placed, or the run cannot be stored.
+/// Measures, stores, and on rank 0 prints. Fails if any rank cannot be placed, or the run cannot be stored.
 pub fn run(args: &BenchArgs, job: &Job, out: &mut dyn Write) -> Result<()> {
     job.agree(args.check())?;
     // Every node for itself: what its ranks read is one counter.

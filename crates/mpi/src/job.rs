@@ -62,10 +62,8 @@ impl Job {
         (own, count)
     }
 
-    /// Goes on only if all ranks do. Where several failed, the first one's error is the job's.
-    ///
-    /// # Errors
-    /// This rank's own error if it is that one, else [`Elsewhere`].
+    /// Goes on only if all ranks do. Where several failed, the first one's error is the job's. The error is this rank's
+    /// own if it is that one, else [`Elsewhere`].
     pub fn agree<T>(&self, result: Result<T>) -> Result<T> {
         // The lowest rank that failed, and its exit code behind it.
         let fine = i64::from(self.ranks()) << 8;

@@ -78,10 +78,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Makes sure that the ranks find each other: the launcher of another MPI starts as many jobs of one rank each.
-///
-/// # Errors
-/// If it was such a launcher.
+/// Makes sure that the ranks find each other: the launcher of another MPI starts as many jobs of one rank each. Fails
+/// if it was such a launcher.
 fn together(job: &Job) -> fault::Result<()> {
     match job::launched() {
         Some((name, launched)) if launched > 1 && job.ranks() == 1 => Err(UsageError::new(format!(

@@ -71,10 +71,8 @@ fn parameters(messages: &MessagesDoc) -> Result<Network, becalm_scale::ScaleErro
     Ok(messages.eager_bytes.map_or(network, |limit| network.with_rendezvous_above(limit)))
 }
 
-/// Measures, stores, and on rank 0 prints.
-///
-/// # Errors
-/// For a job of one rank, a rank that cannot be placed, or a file that cannot be written.
+/// Measures, stores, and on rank 0 prints. Fails for a job of one rank, a rank that cannot be placed, or a file that
+/// cannot be written.
 pub fn run(args: &NetworkArgs, job: &Job, out: &mut dyn Write) -> Result<()> {
     let alone = (job.ranks() < 2).then(|| UsageError::new("a network needs two ranks: start the job with two"));
     job.agree(alone.map_or(Ok(()), |error| Err(error.into())))?;

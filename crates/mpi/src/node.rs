@@ -44,10 +44,8 @@ pub struct Seat {
 }
 
 impl Seat {
-    /// Pins the rank, puts it into its class and agrees with the node's other ranks on a clock.
-    ///
-    /// # Errors
-    /// If a CPU or the class is refused to any rank, or a counter cannot be used.
+    /// Pins the rank, puts it into its class and agrees with the node's other ranks on a clock. Fails if a CPU or the
+    /// class is refused to any rank, or a counter cannot be used.
     pub fn take<C: Counter>(job: &Job, policy: Policy) -> Result<Self> {
         let root = Path::new("/");
         let allowed = sched::allowed_cpus().context("cannot read where this rank may run");

@@ -86,9 +86,6 @@ impl Steps for Watched<'_> {
 
 /// Computes an answer on a thread of its own, while this one lets other Python threads run and looks for Ctrl-C. A prediction ends at
 /// its next step then; what is being read is read to its end first.
-///
-/// # Errors
-/// The exception for what went wrong, or what the handler of a signal raised.
 pub fn ask<F>(py: Python<'_>, question: F) -> PyResult<Answer>
 where
     F: FnOnce(&mut Caller<'_>) -> fault::Result<()> + Send,

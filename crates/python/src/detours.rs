@@ -17,10 +17,7 @@ pub struct GivenDetours {
 }
 
 impl GivenDetours {
-    /// The noise of a node that has these CPUs.
-    ///
-    /// # Errors
-    /// If starts and durations are not in pairs, or no noise can be so.
+    /// The noise of a node that has these CPUs. Fails if starts and durations are not in pairs, or no noise can be so.
     pub fn noise(self, py: Python<'_>) -> PyResult<NoiseInput> {
         let mut cpus = Vec::with_capacity(self.cpus.len());
         for (number, (starts, durations)) in self.cpus.iter().enumerate() {

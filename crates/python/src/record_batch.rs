@@ -87,10 +87,8 @@ impl Place {
     }
 }
 
-/// The detours of the selected nodes and CPUs, as they lie in the bundle: node after node, segment after segment.
-///
-/// # Errors
-/// If the run cannot be read, or does not hold what was selected.
+/// The detours of the selected nodes and CPUs, as they lie in the bundle: node after node, segment after segment. Fails
+/// if the run cannot be read, or does not hold what was selected.
 pub fn detours(bundle: &Bundle, selection: &Selection) -> fault::Result<RecordBatch> {
     let (mut place, mut starts, mut durations) = (Place::default(), Vec::new(), Vec::new());
     let mut incomplete = BooleanBufferBuilder::new(0);
@@ -118,9 +116,6 @@ pub fn detours(bundle: &Bundle, selection: &Selection) -> fault::Result<RecordBa
 }
 
 /// The samples of a run of work, in the same way.
-///
-/// # Errors
-/// As [`detours`].
 pub fn samples(bundle: &Bundle, selection: &Selection) -> fault::Result<RecordBatch> {
     let (mut place, mut starts, mut durations, mut work) = (Place::default(), Vec::new(), Vec::new(), Vec::new());
     let mut incomplete = BooleanBufferBuilder::new(0);
@@ -150,9 +145,6 @@ pub fn samples(bundle: &Bundle, selection: &Selection) -> fault::Result<RecordBa
 }
 
 /// The activities, in the same way; `detour` is the number of the detour (or sample) on its CPU.
-///
-/// # Errors
-/// As [`detours`].
 pub fn activities(bundle: &Bundle, selection: &Selection) -> fault::Result<RecordBatch> {
     let (mut place, mut starts, mut self_times) = (Place::default(), Vec::new(), Vec::new());
     let (mut kinds, mut sources, mut details) = (Names::default(), Names::default(), Names::default());

@@ -14,9 +14,6 @@ pub fn times(values: Vec<i64>) -> Vec<Nanos> {
 }
 
 /// What a text or a number stands for on the command line.
-///
-/// # Errors
-/// In the words of the command line.
 pub fn parsed<T: FromStr>(text: &str) -> PyResult<T>
 where
     T::Err: std::fmt::Display,
@@ -24,27 +21,18 @@ where
     text.parse().map_err(usage)
 }
 
-/// A share from 0 to 1.
-///
-/// # Errors
-/// If it is another number.
+/// A share from 0 to 1. Fails if it is another number.
 pub fn share(ratio: f64) -> PyResult<Share> {
     parsed(&ratio.to_string())
 }
 
-/// The share of its time that a job may lose: not all of it.
-///
-/// # Errors
-/// If it is, or is no share.
+/// The share of its time that a job may lose: not all of it. Fails if it is, or is no share.
 pub fn tolerated(ratio: f64) -> PyResult<Share> {
     let share = share(ratio)?;
     if share.ratio() < 1.0 { Ok(share) } else { Err(usage(format!("{share} is all of the time: give less than 100%"))) }
 }
 
-/// Which part of a run is read.
-///
-/// # Errors
-/// If no CPU is named, or one that no machine has.
+/// Which part of a run is read. Fails if no CPU is named, or one that no machine has.
 pub fn selection(node: Option<String>, cpus: Option<Vec<u32>>, with_self: bool) -> PyResult<Selection> {
     Ok(Selection { node, cpus: cpus.map(cpu_list).transpose()?, with_self })
 }

@@ -7,8 +7,7 @@ use becalm_attribute::Tally;
 use becalm_bundle::{BundleError, BundleWriter, HeldFolder};
 use becalm_measure::{Names, Shelf, Unstored};
 use becalm_model::node::{CpuDoc, NodeDoc};
-use becalm_model::warning;
-use becalm_model::{Activity, Detour, LoopThread};
+use becalm_model::{Activity, Detour, LoopThread, warning};
 use becalm_units::Nanos;
 
 use crate::output::{BundleOutput, PART_ROWS, SEGMENT_ROWS, enter_unmatched};
@@ -70,25 +69,21 @@ pub struct DetourStore {
 
 impl DetourStore {
     /// Prepares to write to this path; the bundle is created when the recording begins.
-    #[must_use]
     pub fn new(path: &Path) -> Self {
         Self { path: Some(path.to_owned()), ..Self::unstored() }
     }
 
     /// Prepares to count the detours and to store nothing.
-    #[must_use]
     pub const fn unstored() -> Self {
         Self { path: None, output: None, cpus: Vec::new(), rows: 0 }
     }
 
     /// How many bytes were stored.
-    #[must_use]
     pub fn bytes_written(&self) -> u64 {
         self.output.as_ref().map_or(0, |output| output.writer.bytes_written())
     }
 
     /// The folder that is written into; `None` before the recording begins, and where nothing is stored.
-    #[must_use]
     pub fn held(&self) -> Option<Arc<HeldFolder>> {
         self.output.as_ref().map(|output| output.writer.held())
     }

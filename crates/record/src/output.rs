@@ -17,7 +17,6 @@ pub const PART_ROWS: usize = 1 << 13;
 pub struct BundleOutput {
     /// Writes the segments and the document.
     pub writer: BundleWriter,
-    /// The document as it was at the start.
     started: NodeDoc,
 }
 

@@ -12,8 +12,7 @@ use becalm_attribute::Tally;
 use becalm_bundle::{Bundle, BundleError, HeldFolder};
 use becalm_measure::{Names, Shelf};
 use becalm_model::node::{CpuDoc, Fixed, NodeDoc, Warning, WorkLoopDoc};
-use becalm_model::warning;
-use becalm_model::{Activity, Kind, LoopThread, Sample};
+use becalm_model::{Activity, Kind, LoopThread, Sample, warning};
 use becalm_units::{CpuId, Nanos};
 
 use crate::output::{BundleOutput, PART_ROWS, SEGMENT_ROWS, enter_unmatched};
@@ -57,13 +56,11 @@ pub struct SampleStore {
 
 impl SampleStore {
     /// Prepares to write to this path; the bundle is created when the run begins.
-    #[must_use]
     pub fn new(path: &Path) -> Self {
         Self { path: path.to_owned(), output: None, resumed: None, offset: Nanos::ZERO, cpus: Vec::new(), rows: 0 }
     }
 
     /// Prepares to write behind what is there of the run with this document.
-    #[must_use]
     pub fn resume(path: &Path, before: NodeDoc) -> Self {
         Self { resumed: Some(before), ..Self::new(path) }
     }
@@ -76,7 +73,6 @@ impl SampleStore {
     }
 
     /// The folder that is written into; `None` before the run begins.
-    #[must_use]
     pub fn held(&self) -> Option<Arc<HeldFolder>> {
         self.output.as_ref().map(|output| output.writer.held())
     }
@@ -112,11 +108,8 @@ impl SampleStore {
     }
 }
 
-/// The samples that a node has stored.
 struct StoredSamples {
-    /// The end of the last one.
     end: Nanos,
-    /// The number of samples of each CPU.
     counts: BTreeMap<CpuId, u64>,
 }
 

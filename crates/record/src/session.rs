@@ -30,10 +30,7 @@ impl Session {
     /// Prepares the process for recordings below a root. The process must have one thread still.
     ///
     /// `traced` says whether the kernel will be traced, for which a guard process is started. Where that fails, the
-    /// recordings warn of it.
-    ///
-    /// # Errors
-    /// If the system does not let the process take signals.
+    /// recordings warn of it. Fails if the system does not let the process take signals.
     pub fn begin(root: &Path, traced: bool) -> io::Result<Self> {
         let guard = if traced {
             Janitor::spawn(&root.join("proc")).map(Arc::new).map_err(|error| error.to_string())
@@ -49,15 +46,11 @@ impl Session {
     }
 
     /// The signals that end a recording.
-    #[must_use]
     pub const fn signals(&self) -> &StopSignals {
         &self.signals
     }
 
     /// Records as planned into a store.
-    ///
-    /// # Errors
-    /// What [`becalm_measure::record`] answers, with the store, which may hold a part of the recording.
     pub fn record<S: Store>(
         &self,
         plan: RecordPlan,
@@ -98,9 +91,6 @@ pub struct Recorded<S> {
 
 impl<S: Store> Recorded<S> {
     /// Completes the document with what attribution found and what limits the numbers, and stores it.
-    ///
-    /// # Errors
-    /// If it cannot be stored.
     pub fn complete(&mut self) -> Result<(), S::Error> {
         let labels = &mut self.names.labels;
         let tallies: Vec<Tally> = self.lanes.iter_mut().map(|lane| lane.finish(labels)).collect();

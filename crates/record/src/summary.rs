@@ -39,13 +39,11 @@ impl State {
 
 impl SummaryStore {
     /// Prepares to write to this path; the bundle is created when the recording begins.
-    #[must_use]
     pub fn new(path: &Path) -> Self {
         Self { path: path.to_owned(), counted: DetourStore::unstored(), state: None }
     }
 
     /// The folder that is written into; `None` before the recording begins.
-    #[must_use]
     pub fn held(&self) -> Option<Arc<HeldFolder>> {
         self.state.as_ref().map(|state| state.writer.held())
     }
@@ -129,7 +127,6 @@ pub enum RecordingStore {
 
 impl RecordingStore {
     /// The folder that is written into; `None` before the recording begins, and where nothing is stored.
-    #[must_use]
     pub fn held(&self) -> Option<Arc<HeldFolder>> {
         match self {
             Self::Full(store) => store.held(),

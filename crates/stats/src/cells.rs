@@ -18,7 +18,6 @@ pub struct TimeCells {
 
 impl TimeCells {
     /// Cells over `length` nanoseconds from `start` on; a length below 1 counts as 1.
-    #[must_use]
     pub fn new(start: i64, length: i64) -> Self {
         let length = length.max(1);
         // Rounded up, so that the cells cover the run; the last one is shorter by less than 256 ns. Only runs below
@@ -30,7 +29,6 @@ impl TimeCells {
 
     /// Creates cells from their sums; cells are `width` nanoseconds long, at least 1, and the run begins with the first. Of no cells
     /// there is one without noise.
-    #[must_use]
     pub fn from_sums(width: i64, mut sums: Vec<i64>) -> Self {
         if sums.is_empty() {
             sums.push(0);
@@ -48,7 +46,6 @@ impl TimeCells {
 
     /// The number of the cell in which this time lies; times outside of the run lie in its first or last cell.
     #[inline]
-    #[must_use]
     pub fn place(&self, time: i64) -> usize {
         if time >= self.current_end.saturating_sub(self.width) && time < self.current_end {
             self.current
@@ -100,25 +97,21 @@ impl TimeCells {
     }
 
     /// The noise in each cell, in nanoseconds.
-    #[must_use]
     pub fn noise(&self) -> &[i64] {
         &self.noise
     }
 
     /// When the run begins, in nanoseconds.
-    #[must_use]
     pub const fn start(&self) -> i64 {
         self.start
     }
 
     /// How long it lasts, in nanoseconds, at least 1.
-    #[must_use]
     pub const fn length(&self) -> i64 {
         self.length
     }
 
     /// How long one cell lasts, in nanoseconds.
-    #[must_use]
     pub const fn width(&self) -> i64 {
         self.width
     }

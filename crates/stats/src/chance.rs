@@ -19,7 +19,6 @@ const MISSED_IN: f64 = 20.0;
 /// How long to run, in nanoseconds, to see with 95 % an event again that was seen `count` times in `observed` nanoseconds:
 /// 19 times as long for what was seen once, 3.5 times for what was seen twice. `None` of events that were not seen, and of
 /// times above 292 years.
-#[must_use]
 pub fn run_again_for(count: u64, observed: i64) -> Option<i64> {
     let ns = observed as f64 * (MISSED_IN.powf(1.0 / count as f64) - 1.0);
     (ns > 0.0 && ns < i64::MAX as f64).then_some(ns as i64)
@@ -27,7 +26,6 @@ pub fn run_again_for(count: u64, observed: i64) -> Option<i64> {
 
 /// The longest mean time between two events that a run over `observed` nanoseconds sees with 95 %: what comes more
 /// rarely than once in that time may have been missed.
-#[must_use]
 pub fn rarest_seen(observed: i64) -> i64 {
     (observed as f64 / CERTAIN_COUNT) as i64
 }

@@ -12,7 +12,6 @@ const NORMAL_FREEDOM: f64 = 1e9;
 /// The probability that Student's t with `freedom` degrees of freedom, above 0, exceeds `t`: an incomplete beta function
 /// (*Handbook of Mathematical Functions*, 26.7.1). Without end of them it is the normal distribution. A `t` or a `freedom`
 /// that is no number tells nothing, like a `t` of 0.
-#[must_use]
 pub fn student_tail(t: f64, freedom: f64) -> f64 {
     if t.is_nan() || freedom.is_nan() || freedom <= 0.0 {
         return 0.5;
@@ -31,7 +30,6 @@ pub fn student_tail(t: f64, freedom: f64) -> f64 {
 
 /// The value that Student's t with `freedom` degrees of freedom exceeds with the probability `tail`, which is above 0
 /// and at most 1/2.
-#[must_use]
 pub fn student_quantile(tail: f64, freedom: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     while student_tail(high, freedom) > tail && high < 1e12 {
@@ -47,7 +45,6 @@ pub fn student_quantile(tail: f64, freedom: f64) -> f64 {
 /// The probability that Fisher's F with `upper` and `lower` degrees of freedom exceeds `x`, for `x` of at least 0: the
 /// regularized incomplete beta function at lower / (lower + upper x). An `x` that is no number, and degrees of freedom that
 /// are none or without end, tell nothing, like an `x` of 0.
-#[must_use]
 pub fn fisher_tail(x: f64, upper: f64, lower: f64) -> f64 {
     let is_freedom = |freedom: f64| freedom.is_finite() && freedom > 0.0;
     if x.is_nan() || !is_freedom(upper) || !is_freedom(lower) {

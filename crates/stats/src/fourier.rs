@@ -22,7 +22,6 @@ pub struct Signal(Vec<Complex<f64>>);
 
 impl Signal {
     /// A signal of so many zeros. An odd length becomes the even one above it.
-    #[must_use]
     pub fn zeros(length: usize) -> Self {
         Self(vec![Complex::default(); length.div_ceil(2)])
     }
@@ -63,12 +62,7 @@ pub struct Fourier {
 }
 
 impl Fourier {
-    /// Prepares for signals of this length.
-    ///
-    /// # Panics
-    ///
-    /// If the length is no power of two, or 1.
-    #[must_use]
+    /// Prepares for signals of this length. Panics if the length is no power of two, or 1.
     pub fn new(length: usize) -> Self {
         assert!(length.is_power_of_two() && length > 1, "a signal of {length} values cannot be transformed");
         let half = length / 2;
@@ -78,7 +72,6 @@ impl Fourier {
 
     /// The powers |X_k|^2 at k = 0..=n/2 cycles in the n values of the signal. One of another length is cut off, or goes on
     /// with zeros.
-    #[must_use]
     pub fn powers(&self, signal: Signal) -> Vec<f64> {
         let Signal(mut pairs) = signal;
         let half = self.half.len();

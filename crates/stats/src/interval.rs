@@ -105,13 +105,11 @@ pub enum TooLittle {
 impl Interval {
     /// Of the ratio of the noise in these cells to the time that was observed, in nanoseconds: that of one CPU, or the
     /// sum over all whose noise the cells hold.
-    #[must_use]
     pub fn from_cells(cells: &TimeCells, observed: i64) -> Self {
         Self::for_noise(cells.noise(), cells.width(), observed)
     }
 
     /// Computes the interval of the noise in any equal cells of this width.
-    #[must_use]
     pub fn for_noise(noise: &[i64], width: i64, observed: i64) -> Self {
         match mean_of_cells(noise, width) {
             Ok(_) if observed <= 0 => Self::Unknown(TooLittle::NoDetour),
@@ -122,7 +120,6 @@ impl Interval {
 
     /// Computes the interval of the rate of detours in 1/s, from how many began in each cell, over the time that was observed. The upper end
     /// of a run without any is 3 over its length, as e^-3 is 5 %.
-    #[must_use]
     pub fn for_rate(counts: &[i64], width: i64, observed: i64) -> Self {
         let seconds = observed as f64 / 1e9;
         match mean_of_cells(counts, width) {
@@ -134,7 +131,6 @@ impl Interval {
     }
 
     /// The lower end, where there is one. A run without a detour has the lower end 0.
-    #[must_use]
     pub const fn low(self) -> Option<f64> {
         match self {
             Self::Between { low, .. } | Self::Rough { low, .. } => Some(low),
@@ -144,7 +140,6 @@ impl Interval {
     }
 
     /// The upper end, where there is one.
-    #[must_use]
     pub const fn high(self) -> Option<f64> {
         match self {
             Self::Between { high, .. } | Self::Rough { high, .. } => Some(high),
@@ -153,14 +148,12 @@ impl Interval {
     }
 
     /// Whether it is given, and rough.
-    #[must_use]
     pub const fn is_rough(self) -> bool {
         matches!(self, Self::Rough { .. })
     }
 }
 
 /// How long a run would have to be for an interval that is not rough, where independent stretches last `block_ns`, in nanoseconds.
-#[must_use]
 pub const fn run_for_blocks(block_ns: i64) -> i64 {
     (block_ns as f64 * BLOCKS_MIN as f64 * RESERVE) as i64
 }

@@ -19,7 +19,6 @@ pub struct LengthCells {
 
 impl LengthCells {
     /// Creates empty counts for the same cells.
-    #[must_use]
     pub fn for_cells(cells: &TimeCells) -> Self {
         Self { cells: cells.noise().len(), width: cells.width(), classes: Vec::new() }
     }
@@ -57,13 +56,11 @@ impl LengthCells {
     }
 
     /// How long a cell lasts, in nanoseconds.
-    #[must_use]
     pub const fn width(&self) -> i64 {
         self.width
     }
 
     /// How many detours began in each cell.
-    #[must_use]
     pub fn counts(&self) -> Vec<i64> {
         let mut counts = vec![0; self.cells];
         self.classes().for_each(|class| sum_into(&mut counts, class));
@@ -76,7 +73,6 @@ impl LengthCells {
     }
 }
 
-/// Adds counts to counts.
 fn sum_into(sums: &mut [i64], counts: &[u32]) {
     sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += i64::from(*count));
 }

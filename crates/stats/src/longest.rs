@@ -21,7 +21,6 @@ impl Default for Longest {
 
 impl Longest {
     /// Creates the longest of `count` detours from those that were kept, with start and duration.
-    #[must_use]
     pub fn from_kept(mut kept: Vec<(i64, i64)>, count: u64) -> Self {
         let shortest = kept.iter().map(|detour| detour.1).min().unwrap_or(-1);
         // Others as long as the shortest may have been left out.
@@ -62,7 +61,6 @@ impl Longest {
     }
 
     /// How many detours were taken, kept or not.
-    #[must_use]
     pub const fn count(&self) -> u64 {
         self.count
     }

@@ -5,7 +5,6 @@ use crate::interval::CONFIDENCE;
 
 /// The mean of these values, and half the width of the interval that holds the true mean with [`CONFIDENCE`] if the values
 /// are independent and about normally distributed (Student's t). `None` for no values, and no width for a single one.
-#[must_use]
 pub fn mean_with_half_width(values: &[f64]) -> Option<(f64, Option<f64>)> {
     let count = values.len() as f64;
     if values.is_empty() {

@@ -24,7 +24,6 @@ pub struct Mode {
     pub longest: i64,
 }
 
-/// A range of bins.
 #[derive(Clone, PartialEq, Debug)]
 struct BinRange {
     bins: Range<usize>,
@@ -33,7 +32,6 @@ struct BinRange {
 }
 
 /// The modes of lengths, which rise and are at least 1: in this order, and with all of them in one.
-#[must_use]
 pub fn modes(lengths: &[i64]) -> Vec<Mode> {
     let (Some(first), Some(last)) = (lengths.first(), lengths.last()) else { return Vec::new() };
     let number = |length: i64| ((length.max(1) as f64).ln() / WIDTH.ln()).floor() as usize;

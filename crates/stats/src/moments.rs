@@ -26,7 +26,6 @@ impl Moments {
 
     /// The moments that somebody else has summed up: the number of values, their sum, the sum of their squares, and the
     /// smallest and the largest of them, which mean nothing where there are no values.
-    #[must_use]
     pub const fn from_parts(count: u64, sum: i128, squares: u128, (min, max): (i64, i64)) -> Self {
         if count == 0 { Self::EMPTY } else { Self { count, min, max, sum, squares } }
     }
@@ -52,38 +51,32 @@ impl Moments {
     }
 
     /// The number of values.
-    #[must_use]
     pub const fn count(&self) -> u64 {
         self.count
     }
 
     /// The smallest value; `None` if there are no values.
-    #[must_use]
     pub fn min(&self) -> Option<i64> {
         (self.count > 0).then_some(self.min)
     }
 
     /// The largest value; `None` if there are no values.
-    #[must_use]
     pub fn max(&self) -> Option<i64> {
         (self.count > 0).then_some(self.max)
     }
 
     /// The sum of all values; saturated to the range of `i64`, which is 292 years of nanoseconds.
-    #[must_use]
     pub fn total(&self) -> i64 {
         i64::try_from(self.sum).unwrap_or(if self.sum < 0 { i64::MIN } else { i64::MAX })
     }
 
     /// The arithmetic mean; `None` if there are no values.
-    #[must_use]
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64)
     }
 
     /// The standard deviation of the population that the values are a sample of, with the divisor n - 1; `None` of fewer
     /// than two values.
-    #[must_use]
     pub fn stddev(&self) -> Option<f64> {
         if self.count < 2 {
             return None;

@@ -60,7 +60,6 @@ pub fn trimmed_mean(values: &mut [f64], share: f64) -> Option<f64> {
 
 /// Where the quantile of a share stands among `count` sorted values, counted from 0, by nearest rank: the first value that
 /// at least this share of all do not exceed. Of no values it is 0.
-#[must_use]
 pub fn nearest_rank(share: f64, count: usize) -> usize {
     ((share * count as f64).ceil() as usize).clamp(1, count.max(1)) - 1
 }

@@ -60,10 +60,7 @@ pub struct Peer {
 pub const PARTS: usize = 8;
 
 /// Those that differ from the others, the noisiest first, out of the noise ratio and its interval of each. One without an
-/// interval, or whose interval reaches down to 0, is not compared.
-///
-/// # Errors
-/// If fewer than [`PEERS_MIN`] can be compared.
+/// interval, or whose interval reaches down to 0, is not compared. Fails if fewer than [`PEERS_MIN`] can be compared.
 pub fn outliers(peers: &[(f64, Interval)]) -> Result<Vec<Outlier>, TooFewPeers> {
     let peers: Vec<Peer> =
         peers.iter().map(|(ratio, interval)| Peer { ratio: *ratio, interval: *interval, steady: None }).collect();
@@ -71,10 +68,7 @@ pub fn outliers(peers: &[(f64, Interval)]) -> Result<Vec<Outlier>, TooFewPeers> 
 }
 
 /// The same of peers whose noise in the quietest part of their time may be known, where so many others are compared apart from them: the
-/// probability of a false outlier is that of all of them.
-///
-/// # Errors
-/// If fewer than [`PEERS_MIN`] can be compared.
+/// probability of a false outlier is that of all of them. Fails if fewer than [`PEERS_MIN`] can be compared.
 pub fn outliers_of(peers: &[Peer], others: usize) -> Result<Vec<Outlier>, TooFewPeers> {
     // Place, logarithm, error of the logarithm.
     let known: Vec<(usize, f64, f64)> = peers

@@ -75,7 +75,6 @@ pub struct Period {
 
 impl Period {
     /// How often it comes, in Hz.
-    #[must_use]
     pub fn frequency_hz(&self) -> f64 {
         1e9 / self.interval_ns
     }
@@ -95,13 +94,11 @@ impl Times {
     }
 
     /// Whether there are enough for a period.
-    #[must_use]
     pub fn can_be_searched(&self) -> bool {
         self.0.len() > BEATS_MIN
     }
 
     /// The periods in these events, the clearest first, each with a false alarm of at most this.
-    #[must_use]
     pub fn periods(&self, false_alarm: f64) -> Vec<Period> {
         let origin = self.0.first().copied().unwrap_or(0);
         let mut times: Vec<f64> = self.0.iter().map(|time| time.saturating_sub(origin) as f64).collect();
@@ -288,7 +285,6 @@ fn place_in_turn(beats: &[(f64, f64)]) -> Option<(f64, f64)> {
     Some((places, (first + f64::from(place)).rem_euclid(places)))
 }
 
-/// The logarithms of the factorials.
 struct LnFactorials(Vec<f64>);
 
 impl LnFactorials {

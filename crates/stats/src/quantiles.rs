@@ -50,7 +50,6 @@ impl Default for Quantiles {
 impl Quantiles {
     /// Of values of which only counts are known: how many times each of them came, and the largest. As exact as the values are; counts above
     /// four billion of one value are taken for that many.
-    #[must_use]
     pub fn from_counts(counts: impl IntoIterator<Item = (i64, u64)>, max: i64) -> Self {
         let mut histogram = Histogram::new(3).expect("three digits are allowed");
         for (value, count) in counts {

@@ -12,7 +12,6 @@ use super::CONFIDENCE;
 /// that holds the true one with at least [`CONFIDENCE`]; no interval for fewer than 6 values, and nothing without values.
 ///
 /// Of 20 values, the ends are the 6th and the 15th in order.
-#[must_use]
 pub fn median_with_interval(values: &[i64]) -> Option<(i64, Option<(i64, i64)>)> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();

@@ -74,7 +74,6 @@ pub struct FilledStretch {
 
 impl FilledStretch {
     /// For one of so many CPUs, in a run of `length` nanoseconds from `start` on; `None` for one below 51 ms.
-    #[must_use]
     pub fn new(start: i64, length: i64, cpus: usize) -> Option<Self> {
         let fits = usize::try_from(length / BIN_NS).ok().filter(|bins| bins >= BINS.start())?;
         let bins = (1 << fits.ilog2()).min(*BINS.end());
@@ -147,7 +146,6 @@ pub struct Welch {
 /// What is the same for all stretches of a size.
 #[derive(Clone)]
 struct Windowed {
-    /// The Hann window.
     window: Vec<f32>,
     transform: Fourier,
 }
@@ -203,7 +201,6 @@ impl Welch {
 
     /// The spectrum, with peaks at these frequencies; `None` before the first stretch. Of two names for the same frequency the
     /// first stays.
-    #[must_use]
     pub fn spectrum(&self, periods: impl IntoIterator<Item = (f64, String)>) -> Option<Spectrum> {
         if self.segments == 0 {
             return None;

@@ -7,7 +7,6 @@ pub const STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The finalizer: all bits of the result depend on all bits of `z`.
 #[inline]
-#[must_use]
 pub const fn finalize(z: u64) -> u64 {
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -16,14 +15,12 @@ pub const fn finalize(z: u64) -> u64 {
 
 /// The first output for the seed `value`: a number that has nothing to do with those of neighboring values.
 #[inline]
-#[must_use]
 pub const fn scramble(value: u64) -> u64 {
     finalize(value.wrapping_add(STRIDE))
 }
 
 /// The output number `number`, from 0, for the seed 0, without those before it.
 #[inline]
-#[must_use]
 pub const fn nth(number: u64) -> u64 {
     finalize(number.wrapping_add(1).wrapping_mul(STRIDE))
 }
@@ -34,7 +31,6 @@ pub struct SplitMix64(u64);
 
 impl SplitMix64 {
     /// The sequence of this seed.
-    #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -61,7 +57,6 @@ impl SplitMix64 {
 
 /// The upper 53 bits of a number as a fraction from 0 and below 1.
 #[inline]
-#[must_use]
 pub const fn unit(number: u64) -> f64 {
     (number >> 11) as f64 / (1_u64 << 53) as f64
 }

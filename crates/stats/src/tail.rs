@@ -141,9 +141,6 @@ pub enum NoTail {
 
 impl Tail {
     /// Of the longest detours of a loop that was observed for so many nanoseconds.
-    ///
-    /// # Errors
-    /// Says why there is none.
     pub fn fit(longest: Longest, observed: i64) -> Result<Self, NoTail> {
         let share = usize::try_from(longest.count() / DETOURS_PER_EXCEEDANCE).unwrap_or(usize::MAX);
         let (floor, detours) = longest.sorted();
@@ -206,9 +203,7 @@ impl Tail {
     }
 
     /// The length that a detour exceeds once in `period` nanoseconds, with its 95 % interval; a cluster counts as one.
-    ///
-    /// # Errors
-    /// If the period is too long for the run, or so short that the level is not in the tail.
+    /// Fails if the period is too long for the run, or so short that the level is not in the tail.
     pub fn return_level(&self, period: i64) -> Result<ReturnLevel, NoTail> {
         if period > self.observed.saturating_mul(EXTRAPOLATION) {
             return Err(NoTail::TooFar { needed_ns: period / EXTRAPOLATION });
@@ -221,10 +216,8 @@ impl Tail {
         Ok(ReturnLevel { period_ns: period, level_ns: ns(level.best), low_ns: ns(level.low), high_ns: ns(level.high) })
     }
 
-    /// The level for the longest of 1 s, 10 s, 30 s, 1 min, 10 min, 30 min, 1 h and 1 day that the run allows.
-    ///
-    /// # Errors
-    /// If it allows none.
+    /// The level for the longest of 1 s, 10 s, 30 s, 1 min, 10 min, 30 min, 1 h and 1 day that the run allows. Fails if
+    /// it allows none.
     pub fn longest_return_level(&self) -> Result<ReturnLevel, NoTail> {
         let reach = self.observed.saturating_mul(EXTRAPOLATION);
         let periods = PERIODS_S.map(|seconds| seconds * 1_000_000_000);

@@ -57,7 +57,6 @@ impl QuantileBounds {
 
 /// The detours above a quantile.
 struct QuantileTail {
-    /// What share of all.
     share: f64,
     detours: f64,
     /// How many there are in each cell; fractions where the quantile divides a class.
@@ -68,7 +67,6 @@ struct QuantileTail {
     divided: f64,
 }
 
-/// Bounds of the share of detours above a quantile.
 #[derive(Clone, Copy, Debug)]
 struct ShareBounds {
     low: f64,

@@ -55,13 +55,11 @@ macro_rules! count {
 
         impl $name {
             /// This many.
-            #[must_use]
             pub const fn new(count: u64) -> Self {
                 Self(count)
             }
 
             /// As a plain number.
-            #[must_use]
             pub const fn get(self) -> u64 {
                 self.0
             }

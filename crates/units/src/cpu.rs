@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The kernel's number of a logical CPU.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CpuId(u32);
 
@@ -16,13 +16,11 @@ impl CpuId {
     pub const LIMIT: u32 = 1 << 20;
 
     /// The CPU with this number, by which the kernel knows it.
-    #[must_use]
     pub const fn new(id: u32) -> Self {
         Self(id)
     }
 
     /// The number by which the kernel knows the CPU, from 0.
-    #[must_use]
     pub const fn get(self) -> u32 {
         self.0
     }
@@ -40,7 +38,6 @@ pub struct CpuList(Vec<CpuId>);
 
 impl CpuList {
     /// Whether the list holds the CPU.
-    #[must_use]
     pub fn contains(&self, cpu: CpuId) -> bool {
         self.0.binary_search(&cpu).is_ok()
     }
@@ -51,33 +48,27 @@ impl CpuList {
     }
 
     /// The number of CPUs in the list.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
     /// Whether the list holds no CPU.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The CPUs that are here and not in the other list.
-    #[must_use]
     pub fn without(&self, other: &Self) -> Self {
         self.iter().filter(|cpu| !other.contains(*cpu)).collect()
     }
 
     /// The CPUs that are in both lists.
-    #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         self.iter().filter(|cpu| other.contains(*cpu)).collect()
     }
 
     /// From the comma-separated hexadecimal words of 32 bits, highest first, in which the kernel writes CPU masks.
-    ///
-    /// # Errors
-    /// If a word is not hexadecimal or longer than eight digits, or a CPU is beyond [`CpuId::LIMIT`].
+    /// Fails if a word is not hexadecimal or longer than eight digits, or a CPU is beyond [`CpuId::LIMIT`].
     pub fn from_mask(text: &str) -> Result<Self, ParseCpuListError> {
         let err = |why: &str| ParseCpuListError { text: text.trim().to_owned(), why: why.to_owned() };
         let mut cpus = Vec::new();
@@ -95,7 +86,6 @@ impl CpuList {
 
     /// As the comma-separated hexadecimal words of 32 bits, highest first, in which the kernel takes CPU masks
     /// (`tracing_cpumask`, `smp_affinity`).
-    #[must_use]
     pub fn to_mask(&self) -> String {
         let words = self.0.last().map_or(1, |cpu| cpu.0 as usize / 32 + 1);
         let mut mask = vec![0_u32; words];

@@ -60,7 +60,6 @@ pub enum Setting<'a> {
 }
 
 /// The parameter as an option of a command line.
-#[must_use]
 pub fn option(param: Param<'_>) -> String {
     let name = param.name.replace('_', "-");
     match param.setting {
@@ -84,7 +83,6 @@ pub struct Wording {
 
 impl Wording {
     /// A text without values.
-    #[must_use]
     pub const fn new(template: &'static str) -> Self {
         Self { template, values: Vec::new() }
     }
@@ -97,7 +95,6 @@ impl Wording {
     }
 
     /// The text as a front end shows it.
-    #[must_use]
     pub fn shown(&self, dialect: Dialect) -> String {
         let (mut text, mut rest) = (String::new(), self.template);
         let mut values = self.values.iter().map(String::as_str);
@@ -192,7 +189,6 @@ impl Error {
     }
 
     /// Whether the user asked for something that makes no sense.
-    #[must_use]
     pub fn is_usage(&self) -> bool {
         self.cause.is_usage()
     }
@@ -204,7 +200,6 @@ impl Error {
     }
 
     /// Attempts, error and causes in one line, as a front end shows them.
-    #[must_use]
     pub fn text(&self, dialect: Dialect) -> String {
         let attempts = self.attempts.iter().rev().cloned();
         let causes = self.causes().skip(1).map(ToString::to_string);
@@ -212,13 +207,11 @@ impl Error {
     }
 
     /// A fix, which follows the text.
-    #[must_use]
     pub fn hint(&self) -> Option<Wording> {
         self.cause.hint()
     }
 
     /// The text and the hint.
-    #[must_use]
     pub fn message(&self, dialect: Dialect) -> String {
         self.text(dialect) + &self.hint().map(|hint| hint.shown(dialect)).unwrap_or_default()
     }
@@ -239,16 +232,10 @@ impl<E: Fault + Send + Sync + 'static> From<E> for Error {
 
 /// Adds to an error the attempt that failed because of it. Where there is nothing, the attempt is the error.
 pub trait Context<T>: Sized {
-    /// Adds the attempt that is found only if there is an error.
-    ///
-    /// # Errors
-    /// If there is an error, or nothing.
+    /// Adds the attempt that is found only if there is an error. Fails if there is an error, or nothing.
     fn with_context<D: Display>(self, attempt: impl FnOnce() -> D) -> Result<T>;
 
-    /// Adds this attempt.
-    ///
-    /// # Errors
-    /// If there is an error, or nothing.
+    /// Adds this attempt. Fails if there is an error, or nothing.
     fn context(self, attempt: impl Display) -> Result<T> {
         self.with_context(|| attempt)
     }

@@ -2,7 +2,6 @@
 //! of a list here and means two things elsewhere; this says how they are to be written.
 
 /// The same number as becalm reads it; `None` where the text is no number of another way of writing.
-#[must_use]
 pub fn plain_number(text: &str) -> Option<String> {
     let unit_at =
         text.rfind(|c: char| digit(c).is_some()).map(|at| at + text[at..].chars().next().map_or(0, char::len_utf8))?;

@@ -40,7 +40,6 @@ pub trait Named: Copy + Into<&'static str> + VariantArray {
     const ALL: &'static [Self] = Self::VARIANTS;
 
     /// The variant's name in documents, tables and arguments.
-    #[must_use]
     fn name(self) -> &'static str {
         self.into()
     }
@@ -59,7 +58,6 @@ pub struct UnknownName {
 
 impl UnknownName {
     /// For a text that was to name a variant of `T`; `what` says in words what the variants are, like `profile`.
-    #[must_use]
     pub fn new<T: Named>(what: &'static str, text: &str) -> Self {
         Self { text: text.to_owned(), what, known: T::ALL.iter().map(|variant| variant.name()).collect() }
     }

@@ -23,43 +23,36 @@ impl Nanos {
     pub const MAX: Self = Self(i64::MAX);
 
     /// A time of this many nanoseconds; negative ones lie before the origin.
-    #[must_use]
     pub const fn new(ns: i64) -> Self {
         Self(ns)
     }
 
     /// A time of this many microseconds of 1,000 ns.
-    #[must_use]
     pub const fn from_micros(us: i64) -> Self {
         Self(us * 1_000)
     }
 
     /// A time of this many milliseconds of 1,000,000 ns.
-    #[must_use]
     pub const fn from_millis(ms: i64) -> Self {
         Self(ms * 1_000_000)
     }
 
     /// A time of this many seconds of 1,000,000,000 ns.
-    #[must_use]
     pub const fn from_secs(s: i64) -> Self {
         Self(s * 1_000_000_000)
     }
 
     /// The time as a number of nanoseconds.
-    #[must_use]
     pub const fn get(self) -> i64 {
         self.0
     }
 
     /// As seconds, rounded to the nearest double.
-    #[must_use]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
     /// The sum, or nothing where it does not fit.
-    #[must_use]
     pub const fn checked_add(self, other: Self) -> Option<Self> {
         match self.0.checked_add(other.0) {
             Some(ns) => Some(Self(ns)),
@@ -68,7 +61,6 @@ impl Nanos {
     }
 
     /// The difference, or nothing where it does not fit.
-    #[must_use]
     pub const fn checked_sub(self, other: Self) -> Option<Self> {
         match self.0.checked_sub(other.0) {
             Some(ns) => Some(Self(ns)),
@@ -77,13 +69,11 @@ impl Nanos {
     }
 
     /// The sum, or the longest time where it does not fit: of times of a file that may hold any.
-    #[must_use]
     pub const fn saturating_add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
     /// The same instant or duration for the standard library; negative ones become zero.
-    #[must_use]
     pub fn to_std(self) -> std::time::Duration {
         std::time::Duration::from_nanos(u64::try_from(self.0).unwrap_or(0))
     }

@@ -4,13 +4,11 @@ use std::borrow::Cow;
 
 /// A text as a terminal may get it within a line. Names of threads, paths and what others' files hold may contain characters that
 /// move the cursor, begin a line or turn the direction of writing; each becomes U+FFFD, so that the text is as long as before.
-#[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
     replaced(text, is_printable)
 }
 
 /// The same of whole lines: line feeds stay.
-#[must_use]
 pub fn printable_lines(text: &str) -> Cow<'_, str> {
     replaced(text, |c| c == '\n' || is_printable(c))
 }

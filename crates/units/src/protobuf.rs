@@ -13,13 +13,11 @@ pub struct Message(Vec<u8>);
 
 impl Message {
     /// The encoded fields.
-    #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
     /// The same, taken out.
-    #[must_use]
     pub fn into_bytes(self) -> Vec<u8> {
         self.0
     }
@@ -84,7 +82,6 @@ impl Message {
 }
 
 /// Signed numbers so that small ones are short.
-#[must_use]
 pub const fn zigzag(value: i64) -> u64 {
     (value << 1 ^ value >> 63) as u64
 }

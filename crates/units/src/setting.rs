@@ -19,10 +19,8 @@ pub enum SettingLine<'a> {
 }
 
 impl<'a> SettingLine<'a> {
-    /// Reads a line. A value may stand in quotes, in which nothing is special; outside of them a blank and `#` begin a remark.
-    ///
-    /// # Errors
-    /// In words, if it is none of the three.
+    /// Reads a line. A value may stand in quotes, in which nothing is special; outside of them a blank and `#` begin a
+    /// remark. Fails if it is none of the three.
     pub fn parse(line: &'a str) -> Result<Self, String> {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 /// A share between 0 and 1, written like `0.1%`.
-#[derive(Clone, Copy, PartialEq, PartialOrd, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Default, PartialEq, PartialOrd, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Share(f64);
 
@@ -18,13 +18,11 @@ impl Share {
     }
 
     /// Creates a share from thousandths; 1,000 and more are all.
-    #[must_use]
     pub const fn from_per_mille(thousandths: u16) -> Self {
         Self(if thousandths < 1_000 { thousandths as f64 / 1_000.0 } else { 1.0 })
     }
 
     /// The share as a plain number between 0 and 1.
-    #[must_use]
     pub const fn ratio(self) -> f64 {
         self.0
     }

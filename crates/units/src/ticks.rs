@@ -15,14 +15,12 @@ pub struct Ticks(u64);
 impl Ticks {
     /// A reading with this value of the counter.
     // Always inlined, as this one and the next are part of the loops that measure.
-    #[must_use]
     #[inline(always)]
     pub const fn new(ticks: u64) -> Self {
         Self(ticks)
     }
 
     /// The counter's value as a plain number.
-    #[must_use]
     #[inline(always)]
     pub const fn get(self) -> u64 {
         self.0
@@ -44,30 +42,24 @@ impl Sub for Ticks {
 pub struct TickRate(f64);
 
 impl TickRate {
-    /// From ticks a second; must be finite, at least 1 kHz and at most 1 THz.
-    ///
-    /// # Panics
-    /// On a rate outside that range, which no counter has.
-    #[must_use]
+    /// From ticks a second; must be finite, at least 1 kHz and at most 1 THz. Panics on a rate outside that range,
+    /// which no counter has.
     pub fn from_hz(hz: f64) -> Self {
         assert!((1e3..=1e12).contains(&hz), "a counter runs at 1 kHz to 1 THz, not at {hz} Hz");
         Self(hz)
     }
 
     /// The rate in ticks a second.
-    #[must_use]
     pub const fn hz(self) -> f64 {
         self.0
     }
 
     /// How long one tick lasts, in nanoseconds.
-    #[must_use]
     pub fn tick_ns(self) -> f64 {
         1e9 / self.0
     }
 
     /// The duration rounded up to whole ticks.
-    #[must_use]
     pub fn ticks_in(self, duration: Nanos) -> Ticks {
         Ticks((duration.get().max(0) as f64 * self.0 / 1e9).ceil() as u64)
     }
@@ -91,27 +83,23 @@ pub struct TicksToNanos {
 
 impl TicksToNanos {
     /// Of a counter with this rate, from this origin on.
-    #[must_use]
     pub fn new(origin: Ticks, rate: TickRate) -> Self {
         // A rate of 1 kHz at least keeps the multiplier below 2^52.
         Self { origin, multiplier: (1e9 / rate.hz() * f64::from(2_u32.pow(31)) * 2.0).round() as u64 }
     }
 
     /// The counter's value at time zero.
-    #[must_use]
     pub const fn origin(self) -> Ticks {
         self.origin
     }
 
     /// The time of a counter value since the origin; negative for values before it.
-    #[must_use]
     pub const fn instant(self, ticks: Ticks) -> Nanos {
         let since = ticks.get().wrapping_sub(self.origin.get()) as i64;
         Nanos::new(((since as i128 * self.multiplier as i128) >> 32) as i64)
     }
 
     /// The length of a difference of counter values, rounded down.
-    #[must_use]
     pub const fn duration(self, ticks: Ticks) -> Nanos {
         Nanos::new(((ticks.get() as u128 * self.multiplier as u128) >> 32) as i64)
     }

@@ -3,25 +3,21 @@
 use crate::CpuList;
 
 /// The word for so many things: `one` for a single one, else `many`.
-#[must_use]
 pub const fn plural<'a>(count: u64, one: &'a str, many: &'a str) -> &'a str {
     if count == 1 { one } else { many }
 }
 
 /// A number and what is counted: `1 detour`, `2 detours`.
-#[must_use]
 pub fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", plural(count, one, many))
 }
 
 /// CPUs as a sentence names them: `CPU 3`, `CPUs 1-3,8`.
-#[must_use]
 pub fn cpus(list: &CpuList) -> String {
     format!("{} {list}", plural(list.len() as u64, "CPU", "CPUs"))
 }
 
 /// CPUs as the subject of a sentence: `CPU 3 is`, `CPUs 1-3,8 are`.
-#[must_use]
 pub fn cpus_are(list: &CpuList) -> String {
     format!("{} {}", cpus(list), plural(list.len() as u64, "is", "are"))
 }

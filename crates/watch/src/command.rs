@@ -4,10 +4,8 @@ use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 
-use becalm_command::Exit;
-use becalm_command::Task;
-use becalm_command::rights;
 use becalm_command::voice::Voice;
+use becalm_command::{Exit, Task, rights};
 use becalm_linux::file::read_regular_text;
 use becalm_linux::signals::heed_hangup;
 use becalm_linux::sockets::inherited_listener;
@@ -135,10 +133,7 @@ impl Task for WatchArgs {
     }
 }
 
-/// Watches until it is asked to end.
-///
-/// # Errors
-/// Where the configuration, the address or the folder cannot be used.
+/// Watches until it is asked to end. Fails if the configuration, the address or the folder cannot be used.
 fn run(args: &WatchArgs) -> Result<Exit> {
     // Before anything is opened.
     let inherited = inherited_listener()?;

@@ -91,14 +91,9 @@ pub const LARGEST: u64 = 64 << 10;
 /// A configuration that cannot be meant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// A line is not understood.
-    #[error("line {line}: {why}")]
-    Line {
-        /// Counted from 1.
-        line: usize,
-        /// What is wrong, and what to write.
-        why: String,
-    },
+    /// A line, counted from 1, is not understood: what is wrong, and what to write.
+    #[error("line {0}: {1}")]
+    Line(usize, String),
     /// A value is out of its range.
     #[error("{key} is {value}; it must be {range}")]
     Range {
@@ -115,15 +110,13 @@ const KEYS: &str = "cpus, window, alert, budget, interval, busy, listen, allow-h
     sources, trace";
 
 impl WatchConfig {
-    /// From the file's text.
-    ///
-    /// # Errors
-    /// If a line is no `key = value`, or a key or value is unknown, or a key other than `trigger` and `allow-host` comes twice.
+    /// From the file's text. Fails if a line is no `key = value`, or a key or value is unknown, or a key other than
+    /// `trigger` and `allow-host` comes twice.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
         let mut config = Self::default();
         let mut seen: Vec<&str> = Vec::new();
         for (number, line) in text.lines().enumerate() {
-            let err = |why| ConfigError::Line { line: number + 1, why };
+            let err = |why| ConfigError::Line(number + 1, why);
             let (key, value) = match SettingLine::parse(line).map_err(err)? {
                 SettingLine::Nothing => continue,
                 SettingLine::Section(name) => {
@@ -201,10 +194,7 @@ impl WatchConfig {
         }
     }
 
-    /// With the built-in values where nothing was said.
-    ///
-    /// # Errors
-    /// If a value is out of its range.
+    /// With the built-in values where nothing was said. Fails if a value is out of its range.
     pub fn settle(self) -> Result<WatchSettings, ConfigError> {
         let recording = Nanos::from_millis(10)..=Nanos::from_secs(60);
         let interval = Nanos::from_millis(100)..=Nanos::from_secs(3_600);

@@ -22,14 +22,11 @@ pub enum Type {
     Histogram,
 }
 
-/// One value.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Value {
-    /// A count.
     Count(u64),
     /// A time, told in seconds.
     Time(Nanos),
-    /// Any number.
     Number(f64),
     /// A histogram.
     Lengths(Box<Lengths>),
@@ -53,7 +50,6 @@ pub struct Family {
     pub help: &'static str,
     /// What it is.
     pub kind: Type,
-    /// Its samples.
     pub samples: Vec<Sample>,
 }
 
@@ -87,6 +83,16 @@ impl Exposition {
     pub fn single(&mut self, name: &'static str, kind: Type, help: &'static str, value: Value) {
         self.family(name, kind, help);
         self.sample(&[], value);
+    }
+
+    /// A gauge without labels.
+    pub fn gauge(&mut self, name: &'static str, help: &'static str, value: Value) {
+        self.single(name, Type::Gauge, help, value);
+    }
+
+    /// A counter without labels.
+    pub fn counter(&mut self, name: &'static str, help: &'static str, value: Value) {
+        self.single(name, Type::Counter, help, value);
     }
 
     /// A family with a sample for each source that has a series, and one for all others.
@@ -132,7 +138,6 @@ impl Display for Seconds {
     }
 }
 
-/// The list as a text.
 pub fn text(families: &[Family], format: Format) -> String {
     let mut out = String::new();
     for family in families {

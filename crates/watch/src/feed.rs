@@ -17,7 +17,6 @@ use crate::histogram::Lengths;
 /// What a window found on its CPU.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct WindowSums {
-    /// Detours by length.
     pub lengths: Lengths,
     /// The time of all detours, without becalm's own.
     pub noise: Nanos,
@@ -38,11 +37,9 @@ pub struct WindowSums {
 pub struct Failure {
     /// In words.
     pub why: String,
-    /// Whether that is since the disk is full.
     pub disk_is_full: bool,
 }
 
-/// One window on its way.
 pub struct WindowFeed {
     store: DetourStore,
     /// The threads that answer and send, which are becalm's own.

@@ -43,7 +43,6 @@ const BOUNDS: [f64; 1 << SCHEMA] = [
     0.917_004_043_204_671_2,
 ];
 
-/// How many there were of each length.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Lengths {
     classic: [u64; BUCKETS.len() + 1],

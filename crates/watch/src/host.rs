@@ -50,7 +50,6 @@ impl Hosts {
     }
 
     /// All.
-    #[must_use]
     pub fn all() -> Self {
         Self(vec![HostName(ALL.to_owned())])
     }

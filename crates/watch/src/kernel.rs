@@ -9,7 +9,6 @@ use becalm_units::Nanos;
 /// What the kernel counted since the boot, of all CPUs together.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct KernelCounts {
-    /// Context switches.
     pub switches: u64,
     /// What the hypervisor took.
     pub steal: Nanos,

@@ -21,9 +21,6 @@ pub const MOST: usize = 8 << 10;
 
 /// Stores what is remembered of each CPU up to an instant of the trace's axis. The machine is described as in `window`, which was
 /// recorded right behind it.
-///
-/// # Errors
-/// If it cannot be stored.
 pub fn store<'a>(
     path: &Path,
     window: &NodeDoc,

@@ -18,6 +18,7 @@ mod kernel;
 mod lead_up;
 mod observe;
 mod otlp;
+mod powerless_thread;
 mod protobuf;
 mod request;
 mod ring;

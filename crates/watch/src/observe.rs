@@ -36,7 +36,6 @@ const SET_UP: Nanos = Nanos::from_millis(80);
 /// How long the names of the kernel's functions are used, as modules come and go.
 const SYMBOLS_LAST: Duration = Duration::from_secs(3_600);
 
-/// One CPU that is followed.
 struct FollowedCpu {
     cpu: CpuId,
     presence: Presence,
@@ -48,7 +47,6 @@ struct FollowedCpu {
 
 /// The interruptions found on a CPU before an alert.
 pub struct RecentInterruptions<'a> {
-    /// The CPU.
     pub cpu: CpuId,
     /// What was found in the last two looks, the older first.
     pub found: [&'a Interruptions; 2],

@@ -10,18 +10,19 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::str::FromStr;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use becalm_linux::alarm;
 use becalm_linux::usage::Usage;
-use becalm_linux::{alarm, rights, sched};
 use becalm_model::Pid;
 use becalm_units::{Nanos, printable};
 use serde_json::{Value as Json, json};
 
 use crate::exposition::{Family, Sample, Type, Value};
 use crate::histogram::BUCKETS;
+use crate::powerless_thread;
 use crate::server::Shared;
 use crate::totals::SendCounts;
 
@@ -111,24 +112,13 @@ struct Pace {
 }
 
 /// Starts the thread that sends, once in each interval; gives its number. It ends with the process.
-///
-/// # Errors
-/// If the system has no room for a thread.
 pub fn start(collector: Collector, interval: Nanos, host: String, shared: Arc<Shared>) -> io::Result<Pid> {
     start_at(collector, Pace { interval: interval.to_std(), deadline: DEADLINE }, host, shared)
 }
 
 fn start_at(collector: Collector, pace: Pace, host: String, shared: Arc<Shared>) -> io::Result<Pid> {
     shared.totals().sent = Some(SendCounts::default());
-    let (sender, receiver) = mpsc::channel();
-    thread::Builder::new().name("becalm-otlp".to_owned()).stack_size(256 << 10).spawn(move || {
-        // Who reads what strangers answer needs no rights.
-        let left = rights::give_up_of_this_thread();
-        let is_left = left.is_ok();
-        let _ = sender.send(left.map(|()| Pid(sched::current_tid())));
-        if !is_left {
-            return;
-        }
+    powerless_thread::start("becalm-otlp", move || {
         let began_ns = alarm::wall_ns();
         loop {
             thread::sleep(pace.interval);
@@ -146,11 +136,9 @@ fn start_at(collector: Collector, pace: Pace, host: String, shared: Arc<Shared>)
                 }
             }
         }
-    })?;
-    receiver.recv().map_err(|_| io::Error::other("the thread that sends ended at once"))?
+    })
 }
 
-/// What is left of the time.
 fn left(until: Instant) -> io::Result<Duration> {
     let left = until.saturating_duration_since(Instant::now());
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
@@ -319,6 +307,7 @@ mod tests {
     use std::net::{SocketAddr, TcpListener};
     use std::path::Path;
     use std::process::{Command, Stdio};
+    use std::sync::mpsc;
 
     use crate::totals::Totals;
 

@@ -186,7 +186,7 @@ mod tests {
         let mut list = Exposition::default();
         list.family("a", Type::Counter, "Says what.");
         list.sample(&[("b", "c\"d")], Value::Time(Nanos::new(1_500_000_000)));
-        list.single("g", Type::Gauge, "Goes.", Value::Number(-1.0));
+        list.gauge("g", "Goes.", Value::Number(-1.0));
         let bytes = delimited(&list.end());
         let (mut rest, mut families) = (bytes.as_slice(), Vec::new());
         while !rest.is_empty() {

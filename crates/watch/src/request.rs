@@ -71,7 +71,6 @@ pub enum Refusal {
 
 impl Refusal {
     /// The status and its words.
-    #[must_use]
     pub const fn status(self) -> &'static str {
         match self {
             Self::Malformed => "400 Bad Request",
@@ -93,7 +92,6 @@ pub enum Reading {
 }
 
 /// Reads the bytes that have come so far, for a server that answers to these names.
-#[must_use]
 pub fn read(bytes: &[u8], hosts: &Hosts) -> Reading {
     let Some(end) = end_of_head(bytes) else {
         return if bytes.len() >= LARGEST { Reading::Whole(Err(Refusal::TooLarge)) } else { Reading::More };

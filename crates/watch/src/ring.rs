@@ -56,7 +56,6 @@ impl Holds {
     }
 }
 
-/// One bundle of the ring.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct StoredBundle {
     /// Whether it goes only when no window is left.
@@ -80,9 +79,6 @@ pub struct Ring {
 
 impl Ring {
     /// Opens the folder, which is made if it is not there, and goes on behind what is in it.
-    ///
-    /// # Errors
-    /// If it cannot be made or read.
     pub fn open(folder: &Path) -> Result<Self, RingError> {
         Self::open_where(folder, is_whole)
     }
@@ -130,17 +126,14 @@ impl Ring {
         ))
     }
 
-    /// The path of the next bundle.
     pub fn next(&mut self, holds: Holds) -> PathBuf {
         let number = self.next;
         self.next += 1;
         self.folder.join(name_of(number, holds))
     }
 
-    /// A bundle is complete, under a path that [`Self::next`] gave; as what it turned out to be it gets its name.
-    ///
-    /// # Errors
-    /// If it cannot be renamed; it is removed then.
+    /// A bundle is complete, under a path that [`Self::next`] gave; as what it turned out to be it gets its name. Fails
+    /// if it cannot be renamed; it is removed then.
     pub fn keep(&mut self, path: &Path, holds: Holds) -> io::Result<PathBuf> {
         let Some((number, was)) = path.file_name().and_then(understood) else { return Ok(path.to_owned()) };
         let name = OsString::from(name_of(number, holds));

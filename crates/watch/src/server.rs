@@ -8,7 +8,6 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,16 +15,15 @@ use std::time::{Duration, Instant};
 use becalm_linux::clock::thread_time;
 use becalm_linux::sockets::{Await, set_backlog, wait_ready};
 use becalm_linux::usage::{self, Usage};
-use becalm_linux::{rights, sched};
 use becalm_model::Pid;
 use becalm_units::Nanos;
 
 use crate::exposition;
 use crate::host::Hosts;
-use crate::protobuf;
 use crate::request::{self, Format, LARGEST, Reading, Refusal, Request};
 use crate::schedule::AnswerAllowance;
 use crate::totals::Totals;
+use crate::{powerless_thread, protobuf};
 
 /// How many connections there are at once.
 const MOST: usize = 64;
@@ -60,7 +58,6 @@ impl Shared {
         Self { totals: Mutex::new(totals), began: Instant::now(), skipped: AtomicI64::new(0) }
     }
 
-    /// The totals.
     pub fn totals(&self) -> MutexGuard<'_, Totals> {
         // Whoever panicked with it left sums at worst.
         self.totals.lock().unwrap_or_else(PoisonError::into_inner)
@@ -105,7 +102,6 @@ impl Answer {
     }
 }
 
-/// One connection.
 #[derive(Debug)]
 struct Connection {
     stream: TcpStream,
@@ -136,7 +132,6 @@ pub struct Server {
     connections: Vec<Connection>,
     /// The names under which it is asked.
     hosts: Hosts,
-    /// What answering may take.
     allowance: AnswerAllowance,
     /// The last answers by format, and when they were written.
     written: [Option<(Instant, Answer)>; 3],
@@ -144,10 +139,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts the thread that answers; gives its number. It ends with the process.
-    ///
-    /// # Errors
-    /// If the system has no room for a thread, or the listener cannot be used.
+    /// Starts the thread that answers; gives its number. It ends with the process. Fails if the system has no room for
+    /// a thread, or the listener cannot be used.
     pub(crate) fn start(listener: TcpListener, shared: Arc<Shared>, hosts: Hosts) -> io::Result<Pid> {
         Self::start_waiting(listener, shared, hosts, wait_ready)
     }
@@ -166,15 +159,7 @@ impl Server {
             written: [None, None, None],
             respite: None,
         };
-        let (sender, receiver) = mpsc::channel();
-        thread::Builder::new().name("becalm-server".to_owned()).stack_size(256 << 10).spawn(move || {
-            // Who reads what strangers send needs no rights.
-            let left = rights::give_up_of_this_thread();
-            let is_left = left.is_ok();
-            let _ = sender.send(left.map(|()| Pid(sched::current_tid())));
-            if !is_left {
-                return;
-            }
+        powerless_thread::start("becalm-server", move || {
             loop {
                 if server.turn().is_err() {
                     // As with too little memory: whoever waits connects again, and it may be better then.
@@ -183,8 +168,7 @@ impl Server {
                 }
                 server.rest();
             }
-        })?;
-        receiver.recv().map_err(|_| io::Error::other("the thread that answers ended at once"))?
+        })
     }
 
     /// Waits until there is something to do, and does it.

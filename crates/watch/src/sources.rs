@@ -22,7 +22,6 @@ const AVERAGED: u32 = 64;
 /// A source is steady if it takes time in this share of the batches.
 const STEADY: f64 = 0.125;
 
-/// A source by kind and name.
 pub type SourceName = (Kind, String);
 
 /// The time that sources took.
@@ -36,7 +35,6 @@ pub struct Sources {
     is_told: bool,
 }
 
-/// State of a source.
 #[derive(Clone, Debug, Default)]
 struct SourceState {
     /// Its mean time per batch, in nanoseconds: over all batches since it came, and in the long run over the last.
@@ -48,7 +46,6 @@ struct SourceState {
     series: Option<Series>,
 }
 
-/// A series of a source.
 #[derive(Clone, Copy, Debug, Default)]
 struct Series {
     counted: Nanos,

@@ -13,7 +13,6 @@ use crate::kernel::KernelCounts;
 use crate::sources::Sources;
 use crate::traced::Traced;
 
-/// The sums of one CPU.
 #[derive(Clone, Copy, Debug, Default)]
 struct CpuTotals {
     watched: Nanos,
@@ -22,7 +21,6 @@ struct CpuTotals {
     last: Option<LastWindow>,
 }
 
-/// The last window on a CPU.
 #[derive(Clone, Copy, Debug)]
 struct LastWindow {
     ratio: f64,
@@ -38,7 +36,6 @@ pub struct Parts {
     pub windows: Nanos,
     /// Reading the trace between them.
     pub trace: Nanos,
-    /// Answering requests.
     pub answers: Nanos,
     /// The process that guards the trace, which is not in the CPU time of this one.
     pub guard: Nanos,
@@ -73,27 +70,21 @@ pub struct SendCounts {
 /// Attempts to read the configuration again.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReloadCounts {
-    /// Configurations that were taken.
     pub taken: u64,
-    /// Configurations that were refused.
     pub refused: u64,
 }
 
-/// Size of the ring of bundles.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RingSize {
-    /// Bytes on disk.
     pub bytes: u64,
-    /// The number of bundles.
     pub bundles: u64,
 }
 
 /// Everything since the start.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Totals {
     cpus: BTreeMap<CpuId, CpuTotals>,
     lengths: Lengths,
-    /// The sources by what they took.
     pub sources: Sources,
     own: Nanos,
     lost_events: u64,
@@ -114,9 +105,7 @@ pub struct Totals {
     pub unsaid: u64,
     /// Attempts to read the configuration again.
     pub reloads: ReloadCounts,
-    /// Size of the ring.
     pub ring: RingSize,
-    /// What was traced between the windows.
     pub traced: Traced,
     /// What the parts of the whole took, as they count it themselves.
     pub parts: Parts,
@@ -134,31 +123,7 @@ pub struct Totals {
 impl Totals {
     /// Nothing yet.
     pub fn new(budget: Share) -> Self {
-        Self {
-            cpus: BTreeMap::new(),
-            lengths: Lengths::default(),
-            sources: Sources::default(),
-            own: Nanos::ZERO,
-            lost_events: 0,
-            incomplete: 0,
-            unstored: 0,
-            windows: WindowCounts::default(),
-            alerts: 0,
-            store_failures: 0,
-            sent: None,
-            unsent: None,
-            answer_rests: 0,
-            unsaid: 0,
-            reloads: ReloadCounts::default(),
-            ring: RingSize::default(),
-            traced: Traced::default(),
-            parts: Parts::default(),
-            kernel: KernelCounts::default(),
-            rung: None,
-            last_window_ns: 0,
-            failing: false,
-            budget,
-        }
+        Self { budget, ..Self::default() }
     }
 
     /// A window is over without having been measured.
@@ -169,7 +134,6 @@ impl Totals {
         }
     }
 
-    /// A window was measured.
     pub fn add(&mut self, window: &MeasuredWindow<'_>, most_sources: usize) {
         let sums = window.sums;
         let cpu = self.cpus.entry(window.cpu).or_default();
@@ -269,27 +233,21 @@ impl Totals {
 
     fn tell_health(&self, out: &mut Exposition) {
         let is_healthy = Value::Count(self.is_healthy().into());
-        out.single(
-            "becalm_healthy",
-            Type::Gauge,
-            "1 unless the last window that was tried could not be measured.",
-            is_healthy,
-        );
+        out.gauge("becalm_healthy", "1 unless the last window that was tried could not be measured.", is_healthy);
         let rung = self.rung.map_or(-1.0, |rung| match rung {
             Rung::Loop => 0.0,
             Rung::Proc => 1.0,
             Rung::Tracepoints => 2.0,
         });
-        out.single("becalm_rung", Type::Gauge, "What the last window saw: 0 detours alone, 1 and counters of the kernel, 2 and sources by name; -1 before the first.", Value::Number(rung));
+        out.gauge("becalm_rung", "What the last window saw: 0 detours alone, 1 and counters of the kernel, 2 and sources by name; -1 before the first.", Value::Number(rung));
         out.family("becalm_windows", Type::Counter, "Windows that were due, by what became of them.");
         let WindowCounts { measured, busy, failed } = self.windows;
         for (result, count) in [("measured", measured), ("busy", busy), ("failed", failed)] {
             out.sample(&[("result", result)], Value::Count(count));
         }
         let last = Nanos::new(i64::try_from(self.last_window_ns).unwrap_or(i64::MAX));
-        out.single(
+        out.gauge(
             "becalm_last_window_timestamp_seconds",
-            Type::Gauge,
             "When a window was measured last; 0 before the first.",
             Value::Time(last),
         );
@@ -314,7 +272,7 @@ impl Totals {
                 self.answer_rests,
             ),
         ] {
-            out.single(name, Type::Counter, help, Value::Count(value));
+            out.counter(name, help, Value::Count(value));
         }
         out.family("becalm_config_reloads", Type::Counter, "Configurations that were read anew.");
         out.sample(&[("result", "taken")], Value::Count(self.reloads.taken));
@@ -329,8 +287,8 @@ impl Totals {
             out.sample(&[("result", "failed")], Value::Count(failed));
         }
         let RingSize { bytes, bundles } = self.ring;
-        out.single("becalm_ring_bytes", Type::Gauge, "What the bundles on disk take.", Value::Count(bytes));
-        out.single("becalm_ring_bundles", Type::Gauge, "How many bundles are on disk.", Value::Count(bundles));
+        out.gauge("becalm_ring_bytes", "What the bundles on disk take.", Value::Count(bytes));
+        out.gauge("becalm_ring_bundles", "How many bundles are on disk.", Value::Count(bundles));
     }
 
     fn tell_kernel(&self, out: &mut Exposition) {
@@ -357,9 +315,8 @@ impl Totals {
     }
 
     fn tell_own(&self, out: &mut Exposition, usage: &Usage, elapsed: Nanos) {
-        out.single(
+        out.counter(
             "becalm_own_cpu_seconds",
-            Type::Counter,
             "CPU time of becalm watch since its start, loops, setting up and answers included, by the kernel's count.",
             Value::Time(usage.cpu),
         );
@@ -380,36 +337,28 @@ impl Totals {
             out.sample(&[("part", part)], Value::Time(time));
         }
         let whole = usage.cpu + self.parts.guard + self.traced.cost();
-        out.single(
-            "becalm_own_cpu_ratio",
-            Type::Gauge,
-            "Share of one CPU that becalm watch took on average since its start, with what others paid for the events that it traced.",
-            Value::Number(whole.get() as f64 / elapsed.get().max(1) as f64),
-        );
+        out.gauge("becalm_own_cpu_ratio", "Share of one CPU that becalm watch took on average since its start, with what others paid for the events that it traced.", Value::Number(whole.get() as f64 / elapsed.get().max(1) as f64));
         let budget = Value::Number(self.budget.ratio());
-        out.single(
+        out.gauge(
             "becalm_own_cpu_budget_ratio",
-            Type::Gauge,
             "Share of one CPU that it may take. Answers to requests have an allowance of the same size besides.",
             budget,
         );
-        out.single(
+        out.counter(
             "becalm_own_detour_seconds",
-            Type::Counter,
             "What becalm watch itself took of its loops, which is in no figure of noise.",
             Value::Time(self.own),
         );
         let resident = Value::Count(usage.resident_bytes);
-        out.single("becalm_own_resident_bytes", Type::Gauge, "Memory of becalm watch that is in RAM.", resident);
+        out.gauge("becalm_own_resident_bytes", "Memory of becalm watch that is in RAM.", resident);
         let descriptors = Value::Count(usage.descriptors);
-        out.single("becalm_own_descriptors", Type::Gauge, "Open file descriptors of becalm watch.", descriptors);
-        out.single("becalm_up_seconds", Type::Gauge, "For how long becalm watch has run.", Value::Time(elapsed));
+        out.gauge("becalm_own_descriptors", "Open file descriptors of becalm watch.", descriptors);
+        out.gauge("becalm_up_seconds", "For how long becalm watch has run.", Value::Time(elapsed));
         out.family("becalm_build_info", Type::Gauge, "Always 1; the version is in its label.");
         out.sample(&[("version", env!("CARGO_PKG_VERSION"))], Value::Count(1));
     }
 }
 
-/// A window that was measured.
 #[derive(Debug)]
 pub struct MeasuredWindow<'a> {
     /// Where.
@@ -418,7 +367,6 @@ pub struct MeasuredWindow<'a> {
     pub watched: Nanos,
     /// What was found.
     pub sums: &'a WindowSums,
-    /// Kernel events that were lost.
     pub lost_events: u64,
     /// What was to be seen.
     pub rung: Rung,

@@ -34,7 +34,6 @@ pub trait Trace {
     fn names(&self) -> &Names;
     /// Whether so many names are known that they should be forgotten.
     fn knows_many(&self) -> bool;
-    /// Forgets them.
     fn forget_names(&mut self, root: &Path);
     /// Forgets them, and reads those of the kernel's functions again.
     fn read_symbols(&mut self, root: &Path);

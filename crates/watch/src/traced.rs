@@ -11,7 +11,6 @@ use crate::exposition::{Exposition, Type, Value};
 use crate::histogram::Lengths;
 use crate::sources::Sources;
 
-/// Whether the trace is on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum TraceState {
     /// It is not wanted, or cannot be had.
@@ -23,7 +22,6 @@ pub enum TraceState {
     Resting,
 }
 
-/// The sums of one CPU.
 #[derive(Clone, Copy, Debug, Default)]
 struct CpuTraced {
     observed: Nanos,
@@ -47,7 +45,6 @@ pub struct Traced {
     pub event_cost: Nanos,
     cpus: BTreeMap<CpuId, CpuTraced>,
     lengths: Lengths,
-    /// The sources by what they took.
     pub sources: Sources,
     drained: Drained,
     ids: HashMap<(Kind, Label), Nanos>,
@@ -97,30 +94,23 @@ impl Traced {
         }
     }
 
-    /// Tells all of it.
     pub fn tell(&mut self, out: &mut Exposition) {
         let state = match self.state {
             TraceState::Off => -1.0,
             TraceState::On => 1.0,
             TraceState::Resting => 0.0,
         };
-        out.single("becalm_trace_state", Type::Gauge, "1 while the kernel is traced, 0 while that rests as more happened than the budget allows, -1 where it is not traced.", Value::Number(state));
-        out.single("becalm_trace_rests", Type::Counter, "How often tracing went to rest.", Value::Count(self.rests));
-        out.single(
-            "becalm_trace_disturbed",
-            Type::Counter,
-            "How often another program changed becalm's trace, or the trace lacked what the kernel counted; the interval counts as not traced, and the trace is set up again.",
-            Value::Count(self.disturbed),
-        );
+        out.gauge("becalm_trace_state", "1 while the kernel is traced, 0 while that rests as more happened than the budget allows, -1 where it is not traced.", Value::Number(state));
+        out.counter("becalm_trace_rests", "How often tracing went to rest.", Value::Count(self.rests));
+        out.counter("becalm_trace_disturbed", "How often another program changed becalm's trace, or the trace lacked what the kernel counted; the interval counts as not traced, and the trace is set up again.", Value::Count(self.disturbed));
         let alerts = Value::Count(self.alerts);
-        out.single("becalm_trace_alerts", Type::Counter, "Intervals in which an interruption raised an alert.", alerts);
+        out.counter("becalm_trace_alerts", "Intervals in which an interruption raised an alert.", alerts);
         out.family("becalm_trace_events", Type::Counter, "Kernel events that were traced between the windows.");
         for (result, count) in [("read", self.drained.events), ("lost", self.drained.lost)] {
             out.sample(&[("result", result)], Value::Count(count));
         }
-        out.single(
+        out.counter(
             "becalm_trace_broken_pages",
-            Type::Counter,
             "Pages of the trace that are not what the kernel says of them.",
             Value::Count(self.drained.broken),
         );

@@ -16,7 +16,6 @@ pub enum Trigger {
 
 impl Trigger {
     /// Whether a window with this longest detour and this noise raises it. Noise is a share between 0 and 1.
-    #[must_use]
     pub fn is_raised(&self, longest: Nanos, noise: f64) -> bool {
         match self {
             Self::Detour(limit) => longest > *limit,

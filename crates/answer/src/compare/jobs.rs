@@ -10,10 +10,8 @@ use becalm_units::fault::{self, UsageError};
 
 use crate::Asker;
 
-/// Whether all of these are jobs. What cannot be read is none, and is refused with its reason later.
-///
-/// # Errors
-/// If some are, and others are not.
+/// Whether all of these are jobs. What cannot be read is none, and is refused with its reason later. Fails if some are,
+/// and others are not.
 pub fn are_jobs(paths: &[PathBuf]) -> fault::Result<bool> {
     let is_job = |path: &&PathBuf| matches!(Contents::read(path), Ok(Contents::Phases));
     let Some(job) = paths.iter().find(is_job) else { return Ok(false) };
@@ -39,7 +37,6 @@ pub(super) fn answer(paths: &[PathBuf], asker: &mut impl Asker) -> fault::Result
     asker.show(&JobsReport { jobs: &jobs })
 }
 
-/// A job with its name.
 fn read(path: &Path) -> fault::Result<(String, JobPhases)> {
     let run = PhaseRun::open(path)?;
     if !run.nodes.iter().any(|doc| doc.complete) {

@@ -33,10 +33,9 @@ pub struct CompareQuestion {
 }
 
 impl CompareQuestion {
-    /// Reads all runs, shows what changed, and says which of the limited figures are exceeded, in words.
-    ///
-    /// # Errors
-    /// If a run cannot be read or does not hold what was asked for, the two have nothing in common, or the answer cannot be shown.
+    /// Reads all runs, shows what changed, and says which of the limited figures are exceeded, in words. Fails if a run
+    /// cannot be read or does not hold what was asked for, the two have nothing in common, or the answer cannot be
+    /// shown.
     pub fn answer(&self, asker: &mut impl Asker) -> fault::Result<Vec<String>> {
         let comparison = self.comparison(asker)?;
         let is_doubtful = comparison.notes.iter().any(|note| note.bearing() == Bearing::NotEnough);
@@ -73,10 +72,8 @@ pub fn are_distributions(paths: &[PathBuf]) -> bool {
     paths.iter().any(|path| matches!(Contents::read(path), Ok(Contents::Distribution)))
 }
 
-/// Shows jobs beside each other.
-///
-/// # Errors
-/// If a job cannot be read or did something else than the first, or the answer cannot be shown.
+/// Shows jobs beside each other. Fails if a job cannot be read or did something else than the first, or the answer
+/// cannot be shown.
 pub fn jobs(paths: &[PathBuf], asker: &mut impl Asker) -> fault::Result<()> {
     jobs::answer(paths, asker)
 }

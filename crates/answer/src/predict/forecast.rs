@@ -29,7 +29,6 @@ pub(super) fn steps_of_phase(question: &Question, ranks: u64) -> f64 {
     }
 }
 
-/// The steps of one row over all replicas.
 pub(super) fn steps_of_row(question: &Question, ranks: u64) -> f64 {
     if question.collective == Collective::Ideal && ranks > RANKS_LIMIT {
         return 0.0;
@@ -50,9 +49,6 @@ pub(super) struct Forecast {
 
 impl Forecast {
     /// Adds a question, which is replayed this many times.
-    ///
-    /// # Errors
-    /// If it has no answer.
     pub(super) fn add(
         &mut self,
         prepared: &PreparedNoise,
@@ -78,15 +74,12 @@ impl Forecast {
         Ok(())
     }
 
-    /// The steps of all questions.
     pub(super) const fn steps(&self) -> u64 {
         self.steps as u64
     }
 
-    /// Tells the user if it takes more than half a minute.
-    ///
-    /// # Errors
-    /// If it takes more than half an hour, unless that is allowed.
+    /// Tells the user if it takes more than half a minute. Fails if it takes more than half an hour, unless that is
+    /// allowed.
     pub(super) fn judge(&self, ranks: &[u64], allow_long: bool, asker: &impl Asker) -> fault::Result<()> {
         let Some((question, _)) = self.longest.filter(|_| self.seconds >= TOLD) else { return Ok(()) };
         if self.seconds >= REFUSED && !allow_long {

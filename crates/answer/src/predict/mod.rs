@@ -85,18 +85,13 @@ pub enum AskedNoise {
 
 impl PredictQuestion {
     /// Refuses what has no sense, and numbers of ranks that have no answer, before anything is read.
-    ///
-    /// # Errors
-    /// [`UsageError`] or [`ScaleError`].
     pub fn check(&self) -> fault::Result<()> {
         self.refuse_what_has_no_sense()?;
         Ok(self.ranks.iter().try_for_each(|ranks| self.check_ranks(*ranks))?)
     }
 
-    /// Reads the noise, and predicts. What [`Self::check`] refuses should have been.
-    ///
-    /// # Errors
-    /// If the noise cannot be read, the question makes no sense or would take too long, or the answer cannot be shown.
+    /// Reads the noise, and predicts. What [`Self::check`] refuses should have been. Fails if the noise cannot be read,
+    /// the question makes no sense or would take too long, or the answer cannot be shown.
     pub fn answer(&self, asker: &mut impl Asker) -> fault::Result<()> {
         if self.is_sweep() {
             return sweep::answer(self, asker);

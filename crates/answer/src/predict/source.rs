@@ -15,22 +15,17 @@ use super::{AskedNoise, PredictQuestion};
 use crate::noise::{NoiseArg, read_named};
 use crate::{Asker, open};
 
-/// A noise that can be replayed.
 pub(super) struct PreparedNoise {
     pub(super) source: NoiseInput,
-    /// The ranks of a node.
     pub(super) per_node: u64,
     /// The names of its sources, where it has books.
     pub(super) sources: Vec<String>,
-    /// Which of them are taken out.
     pub(super) taken_out: Vec<bool>,
 }
 
 impl PreparedNoise {
-    /// Reads or draws it for phases of a grain, without what is to be left out of it, coalesced in windows if they are longer than nothing.
-    ///
-    /// # Errors
-    /// If it cannot be read, is not what options ask for, or leaves no time for work.
+    /// Reads or draws it for phases of a grain, without what is to be left out of it, coalesced in windows if they are
+    /// longer than nothing. Fails if it cannot be read, is not what options ask for, or leaves no time for work.
     pub(super) fn read(
         asked: &PredictQuestion,
         noise: &AskedNoise,
@@ -62,9 +57,6 @@ impl PreparedNoise {
     }
 
     /// What is predicted from it, with what is known of its error.
-    ///
-    /// # Errors
-    /// As [`Prediction::new`].
     pub(super) fn prediction(&self, question: Question) -> Result<Prediction<'_>, ScaleError> {
         let prediction = Prediction::new(&self.source.noise, question)?.with_draws(&self.source.draws)?;
         Ok(match self.source.summary {

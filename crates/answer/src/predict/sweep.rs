@@ -19,7 +19,6 @@ const KEPT_DETOURS: usize = 1 << 24;
 /// A noise in one window, with what is known of it before it is replayed.
 struct Planned {
     noise: usize,
-    /// The number of its window.
     window: usize,
     questions: Vec<Question>,
     /// Kept, if there is room for it.
@@ -27,9 +26,6 @@ struct Planned {
 }
 
 /// Predicts each cell, and shows all of them.
-///
-/// # Errors
-/// As for one noise.
 pub(super) fn answer(asked: &PredictQuestion, asker: &mut impl Asker) -> fault::Result<()> {
     let mut forecast = Forecast::default();
     let (noises, planned) = plan(asked, asker, &mut forecast)?;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use becalm_bundle::{Bundle, BundleError, BundleWriter, StoredNodes};
+use becalm_bundle::{Bundle, BundleWriter, StoredNodes};
 use becalm_model::node::Ended;
 use becalm_model::{Labels, NodeDoc};
 use becalm_units::{CpuId, Nanos};
@@ -66,12 +66,12 @@ fn missing_segments_are_noticed() {
     fs::remove_file(&activities).unwrap();
     assert_eq!(read_detours(&bundle, "a").unwrap().len(), 120);
     let error = read_activities(&bundle, "a").unwrap_err();
-    assert!(matches!(&error, BundleError::Missing { path, .. } if *path == activities), "{error}");
+    assert!(error.to_string().starts_with(&format!("{} is missing", activities.display())), "{error}");
 
     let detours = path.join("detours/node=a/0001.parquet");
     fs::remove_file(&detours).unwrap();
     let error = read_detours(&bundle, "a").unwrap_err();
-    assert!(matches!(&error, BundleError::Missing { path, .. } if *path == detours), "{error}");
+    assert!(error.to_string().starts_with(&format!("{} is missing", detours.display())), "{error}");
 }
 
 /// What opening says of a recording of three segments, 40 detours and 80 activities each, from which `part` was removed.
@@ -147,7 +147,7 @@ fn only_the_node_that_lacks_rows_is_left_out() {
         writer.write_doc(&ended(node)).unwrap();
     }
     fs::remove_dir_all(path.join("detours/node=a")).unwrap();
-    assert!(matches!(Bundle::open(&path).unwrap_err(), BundleError::Incomplete { node, .. } if node == "a"));
+    assert!(Bundle::open(&path).unwrap_err().to_string().contains("of node 'a', but 20 were recorded"));
     let (bundle, left_out) = Bundle::open_readable(&path).unwrap();
     assert_eq!((bundle.nodes().len(), left_out.len(), left_out[0].0.as_str()), (1, 1, "a"));
 }
@@ -215,7 +215,7 @@ fn one_of_the_writers_of_a_node_wins() {
         for writer in writers {
             match writer.join().unwrap() {
                 Ok(writer) => winners.push(writer),
-                Err(error) => assert!(matches!(error, BundleError::Recorded { .. }), "{error}"),
+                Err(error) => assert!(error.to_string().contains("is there already"), "{error}"),
             }
         }
         winners

@@ -3,10 +3,9 @@
 use std::io::Write;
 use std::path::Path;
 
-use becalm_command::Exit;
-use becalm_command::Task;
 use becalm_command::output::{Output, emit};
 use becalm_command::pager::Paging;
+use becalm_command::{Exit, Task};
 use becalm_tune::see;
 use becalm_units::fault::{self, Context};
 
@@ -26,10 +25,8 @@ impl Task for Audit {
     }
 }
 
-/// Looks at this machine and says what it found, as text or as the document `becalm.audit/1`.
-///
-/// # Errors
-/// If the output cannot be written. What cannot be read on the machine is a finding, not an error.
+/// Looks at this machine and says what it found, as text or as the document `becalm.audit/1`. Fails if the output
+/// cannot be written. What cannot be read on the machine is a finding, not an error.
 fn run(json: bool, out: &mut dyn Write) -> fault::Result<()> {
     let audit = see::look(Path::new("/"));
     emit(&audit, Output::new(json, false), out).context("cannot write the audit")

@@ -6,8 +6,6 @@ use std::path::{Path, PathBuf};
 use becalm_analyze::limits;
 use becalm_analyze::summary::{Selection, Summary, summarize, summarize_digests};
 use becalm_bundle::{Bundle, Contents, Draft, SummaryBundle};
-use becalm_command::Exit;
-use becalm_command::Task;
 use becalm_command::arguments::run::{open, open_summary};
 use becalm_command::arguments::{FolderArgs, LimitArgs, refuse_existing, some_cpus};
 use becalm_command::messages::say;
@@ -15,8 +13,8 @@ use becalm_command::output::{Output, PROGRAM, emit};
 use becalm_command::pager::Paging;
 use becalm_command::progress::ReadingProgress;
 use becalm_command::recording;
-use becalm_command::rights::RightsKept;
-use becalm_command::rights::{give_up_after_set_up, refuse_file_of_root, refuse_place_of_root};
+use becalm_command::rights::{RightsKept, give_up_after_set_up, refuse_file_of_root, refuse_place_of_root};
+use becalm_command::{Exit, Task};
 use becalm_measure::RecordPlan;
 use becalm_model::node::Ended;
 use becalm_record::{DetourStore, RecordingStore, Session};
@@ -89,41 +87,33 @@ impl Task for CheckArgs {
     }
 
     fn run(self: Box<Self>, out: &mut dyn Write) -> Result<Exit> {
-        run(&self, out)
+        if !self.limits.are_given() {
+            let text = "a limit is missing: becalm check --max-noise 0.1% --max-detour 100us, or one of the two";
+            return Err(UsageError::new(text.to_owned()).into());
+        }
+        let as_junit: fn(&CheckReport<'_>) -> String = |report| report.junit();
+        let as_sarif: fn(&CheckReport<'_>) -> String = |report| report.sarif(PROGRAM);
+        let mut wanted: Vec<Wanted<'_>> = Vec::new();
+        for (file, form) in [(&self.junit, as_junit), (&self.sarif, as_sarif)] {
+            let Some(file) = file else { continue };
+            refuse_file_of_root(file)?;
+            // Whether it can be written is found out before anything is measured.
+            wanted.push((Draft::replace(file)?, file, form));
+        }
+        let summary = match &self.run {
+            Some(path) => read(&self, path)?,
+            None => record(&self)?,
+        };
+        let rows = limits::check(&summary, &self.limits.limits());
+        fault::ensure!(!rows.is_empty(), "{}: nothing was recorded of these CPUs", summary.path.display());
+        let report = CheckReport { summary: &summary, rows: &rows };
+        for (mut draft, file, form) in wanted {
+            draft.write_all(form(&report).as_bytes()).with_context(|| format!("cannot write {}", file.display()))?;
+            draft.finish()?;
+        }
+        emit(&report, Output::new(self.json, false), out)?;
+        Ok(if report.is_exceeded() { Exit::LimitExceeded } else { Exit::Done })
     }
-}
-
-/// Records or reads, and answers.
-///
-/// # Errors
-/// If no limit is given, the recording fails or the run cannot be read, or an output cannot be written.
-fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Exit> {
-    if !args.limits.are_given() {
-        let text = "a limit is missing: becalm check --max-noise 0.1% --max-detour 100us, or one of the two";
-        return Err(UsageError::new(text.to_owned()).into());
-    }
-    let as_junit: fn(&CheckReport<'_>) -> String = |report| report.junit();
-    let as_sarif: fn(&CheckReport<'_>) -> String = |report| report.sarif(PROGRAM);
-    let mut wanted: Vec<Wanted<'_>> = Vec::new();
-    for (file, form) in [(&args.junit, as_junit), (&args.sarif, as_sarif)] {
-        let Some(file) = file else { continue };
-        refuse_file_of_root(file)?;
-        // Whether it can be written is found out before anything is measured.
-        wanted.push((Draft::replace(file)?, file, form));
-    }
-    let summary = match &args.run {
-        Some(path) => read(args, path)?,
-        None => record(args)?,
-    };
-    let rows = limits::check(&summary, &args.limits.limits());
-    fault::ensure!(!rows.is_empty(), "{}: nothing was recorded of these CPUs", summary.path.display());
-    let report = CheckReport { summary: &summary, rows: &rows };
-    for (mut draft, file, form) in wanted {
-        draft.write_all(form(&report).as_bytes()).with_context(|| format!("cannot write {}", file.display()))?;
-        draft.finish()?;
-    }
-    emit(&report, Output::new(args.json, false), out)?;
-    Ok(if report.is_exceeded() { Exit::LimitExceeded } else { Exit::Done })
 }
 
 /// The summary of a stored run.

@@ -8,14 +8,13 @@ use std::path::PathBuf;
 use becalm_analyze::compare::Metric;
 use becalm_analyze::summary::Selection;
 use becalm_answer::compare::{self, CompareQuestion};
-use becalm_command::Exit;
-use becalm_command::Task;
 use becalm_command::arguments::some_cpus;
 use becalm_command::messages;
 use becalm_command::output::Output;
 use becalm_command::pager::Paging;
 use becalm_command::reader::Reader;
 use becalm_command::rights::RightsKept;
+use becalm_command::{Exit, Task};
 use becalm_units::fault::{self, UsageError};
 use becalm_units::{CpuList, Nanos, Share};
 use clap::{Args, ValueEnum};
@@ -248,11 +247,8 @@ impl Task for CompareArgs {
     }
 }
 
-/// Reads all runs and prints what changed, or writes its page.
-///
-/// # Errors
-/// If a run cannot be read or does not hold what was asked for, the two have nothing in common, or the output cannot be
-/// written.
+/// Reads all runs and prints what changed, or writes its page. Fails if a run cannot be read or does not hold what was
+/// asked for, the two have nothing in common, or the output cannot be written.
 fn run(args: CompareArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let Some(number) = args.record else { return compare_runs(&args, out) };
     let side = RecordedSide::plan(number.into(), &args.runs, args.output.as_deref(), args.duration)?;

@@ -2,8 +2,7 @@
 
 use std::io::Write;
 
-use becalm_command::Exit;
-use becalm_command::Task;
+use becalm_command::{Exit, Task};
 use becalm_units::fault::Result;
 use clap::{Args, CommandFactory, ValueEnum};
 use clap_complete::{Shell, generate};
@@ -33,25 +32,17 @@ enum ShellArg {
 
 impl Task for CompletionsArgs {
     fn run(self: Box<Self>, out: &mut dyn Write) -> Result<Exit> {
-        run(&self, out)
+        let shell = match self.shell {
+            ShellArg::Bash => Shell::Bash,
+            ShellArg::Zsh => Shell::Zsh,
+            ShellArg::Fish => Shell::Fish,
+            ShellArg::Elvish => Shell::Elvish,
+            ShellArg::Powershell => Shell::PowerShell,
+        };
+        // It panics where it cannot write, so it writes to memory.
+        let mut script = Vec::new();
+        generate(shell, &mut Arguments::command(), "becalm", &mut script);
+        out.write_all(&script)?;
+        Ok(Exit::Done)
     }
-}
-
-/// Prints the script.
-///
-/// # Errors
-/// If `out` cannot be written.
-fn run(args: &CompletionsArgs, out: &mut dyn Write) -> Result<Exit> {
-    let shell = match args.shell {
-        ShellArg::Bash => Shell::Bash,
-        ShellArg::Zsh => Shell::Zsh,
-        ShellArg::Fish => Shell::Fish,
-        ShellArg::Elvish => Shell::Elvish,
-        ShellArg::Powershell => Shell::PowerShell,
-    };
-    // It panics where it cannot write, so it writes to memory.
-    let mut script = Vec::new();
-    generate(shell, &mut Arguments::command(), "becalm", &mut script);
-    out.write_all(&script)?;
-    Ok(Exit::Done)
 }

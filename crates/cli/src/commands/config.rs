@@ -2,11 +2,10 @@
 
 use std::io::{self, Write};
 
-use becalm_command::Exit;
-use becalm_command::Task;
 use becalm_command::messages::page_width;
 use becalm_command::output::{Output, emit};
 use becalm_command::pager::Paging;
+use becalm_command::{Exit, Task};
 use becalm_command::{color, looks};
 use becalm_report::{ConfigFile, ConfigFileOf, ConfigFileState, ConfigReport, ConfigSetting, config_files};
 use becalm_report::{Form, Sheet};
@@ -51,34 +50,26 @@ impl Task for ConfigArgs {
     }
 
     fn run(self: Box<Self>, out: &mut dyn Write) -> Result<Exit> {
-        run(&self, out)
-    }
-}
-
-/// Shows the defaults.
-///
-/// # Errors
-/// If they are wrong, or `out` cannot be written.
-fn run(args: &ConfigArgs, out: &mut dyn Write) -> Result<Exit> {
-    if matches!(args.command, Some(ConfigCommand::Example)) {
-        out.write_all(EXAMPLE.as_bytes())?;
-        return Ok(Exit::Done);
-    }
-    let report = report(args.all);
-    match args.command {
-        Some(_) => {
-            let form = Form::within(page_width()).with_color(color::has_color(&io::stdout()));
-            config_files(&report, &mut Sheet::new(out, form))?;
-            Ok(Exit::Done)
+        if matches!(self.command, Some(ConfigCommand::Example)) {
+            out.write_all(EXAMPLE.as_bytes())?;
+            return Ok(Exit::Done);
         }
-        None if args.json => {
-            emit(&report, Output::Json, out)?;
-            Ok(if report.error.is_some() { Exit::Usage } else { Exit::Done })
+        let report = report(self.all);
+        match self.command {
+            Some(_) => {
+                let form = Form::within(page_width()).with_color(color::has_color(&io::stdout()));
+                config_files(&report, &mut Sheet::new(out, form))?;
+                Ok(Exit::Done)
+            }
+            None if self.json => {
+                emit(&report, Output::Json, out)?;
+                Ok(if report.error.is_some() { Exit::Usage } else { Exit::Done })
+            }
+            None => match &report.error {
+                Some(error) => Err(UsageError::new(error.clone()).into()),
+                None => emit(&report, Output::Text { all: self.all }, out).map(|()| Exit::Done),
+            },
         }
-        None => match &report.error {
-            Some(error) => Err(UsageError::new(error.clone()).into()),
-            None => emit(&report, Output::Text { all: args.all }, out).map(|()| Exit::Done),
-        },
     }
 }
 

@@ -7,10 +7,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use becalm_command::Exit;
-use becalm_command::Task;
 use becalm_command::output::{Output, emit};
 use becalm_command::pager::Paging;
+use becalm_command::{Exit, Task};
 use becalm_linux::clock::{self, Source};
 use becalm_linux::identity::Identity;
 use becalm_linux::limits::{self, Limit, free_bytes};
@@ -83,42 +82,35 @@ impl Task for DoctorArgs {
     }
 
     fn run(self: Box<Self>, out: &mut dyn Write) -> Result<Exit> {
-        run(&self, out)
+        let root = Path::new("/");
+        let discretion = Discretion::for_process();
+        let identity = Identity::read(root);
+        let config = config::report(false);
+        let (last_error, unread) = match last_error::read() {
+            Ok(last) => (last.map(|last| hidden_error(&discretion, last)), None),
+            Err(why) => (None, Some(why)),
+        };
+        let audit = see::look(root);
+        let companions = companions(&discretion);
+        let mut checks =
+            vec![check_settings(&config), check_journal(), check_programs(), check_companions(&companions)];
+        checks.extend([check_room(), check_last_error(last_error.as_ref(), unread.as_deref())]);
+        for check in &mut checks {
+            check.what = discretion.hide(&check.what);
+        }
+        let report = DoctorReport {
+            program: program(),
+            machine: machine_of(root, &audit, &identity, &discretion),
+            rights: rights(&identity),
+            checks,
+            findings: audit.answers.into_iter().map(|answer| hidden_answer(&discretion, answer)).collect(),
+            settings: config.settings.into_iter().map(|setting| hidden_setting(&discretion, setting)).collect(),
+            companions,
+            last_error,
+        };
+        emit(&report, Output::new(self.json, false), out)?;
+        Ok(Exit::Done)
     }
-}
-
-/// Says it.
-///
-/// # Errors
-/// If `out` cannot be written. What cannot be found out is said.
-fn run(args: &DoctorArgs, out: &mut dyn Write) -> Result<Exit> {
-    let root = Path::new("/");
-    let discretion = Discretion::for_process();
-    let identity = Identity::read(root);
-    let config = config::report(false);
-    let (last_error, unread) = match last_error::read() {
-        Ok(last) => (last.map(|last| hidden_error(&discretion, last)), None),
-        Err(why) => (None, Some(why)),
-    };
-    let audit = see::look(root);
-    let companions = companions(&discretion);
-    let mut checks = vec![check_settings(&config), check_journal(), check_programs(), check_companions(&companions)];
-    checks.extend([check_room(), check_last_error(last_error.as_ref(), unread.as_deref())]);
-    for check in &mut checks {
-        check.what = discretion.hide(&check.what);
-    }
-    let report = DoctorReport {
-        program: program(),
-        machine: machine_of(root, &audit, &identity, &discretion),
-        rights: rights(&identity),
-        checks,
-        findings: audit.answers.into_iter().map(|answer| hidden_answer(&discretion, answer)).collect(),
-        settings: config.settings.into_iter().map(|setting| hidden_setting(&discretion, setting)).collect(),
-        companions,
-        last_error,
-    };
-    emit(&report, Output::new(args.json, false), out)?;
-    Ok(Exit::Done)
 }
 
 fn program() -> DoctorProgram {

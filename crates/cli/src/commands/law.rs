@@ -10,8 +10,7 @@ use becalm_command::output::Output;
 use becalm_command::reader::Reader;
 use becalm_command::reading_task;
 use becalm_report::LawOften;
-use becalm_units::fault;
-use becalm_units::{Count, Nanos, ParseShareError, Share};
+use becalm_units::{Count, Nanos, ParseShareError, Share, fault};
 use clap::{ArgGroup, Args};
 
 /// Say what delays of one length do to a job of any size, by the noise law (Tsafrir 2007)
@@ -80,9 +79,6 @@ fn rate_hz(text: &str) -> Result<f64, String> {
 reading_task!(LawArgs);
 
 /// Prints the law.
-///
-/// # Errors
-/// If the numbers make no sense, or `out` cannot be written.
 fn run(args: &LawArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let question = LawQuestion {
         grains: args.grain.clone(),

@@ -4,8 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use becalm_bundle::Draft;
-use becalm_command::Exit;
-use becalm_command::Task;
+use becalm_command::{Exit, Task};
 use becalm_linux::folder;
 use becalm_units::fault::{Context, Result, UsageError};
 use clap::{Args, Command, CommandFactory};
@@ -29,40 +28,32 @@ pub struct ManArgs {
 
 impl Task for ManArgs {
     fn run(self: Box<Self>, out: &mut dyn Write) -> Result<Exit> {
-        run(&self, out)
-    }
-}
-
-/// Writes all pages into a folder, or prints one.
-///
-/// # Errors
-/// If there is no such command, or a page cannot be written.
-fn run(args: &ManArgs, out: &mut dyn Write) -> Result<Exit> {
-    let mut command = Arguments::command().disable_help_subcommand(true);
-    // Gives each command the name of its page.
-    command.build();
-    let pages = pages(&command);
-    if let Some(folder) = &args.folder {
-        folder::make_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
-        for (name, page) in &pages {
-            let path = folder.join(format!("{name}.1"));
-            let mut draft = Draft::replace(&path)?;
-            draft.write_all(&render(page)?).with_context(|| format!("cannot write {}", path.display()))?;
-            draft.finish()?;
+        let mut command = Arguments::command().disable_help_subcommand(true);
+        // Gives each command the name of its page.
+        command.build();
+        let pages = pages(&command);
+        if let Some(folder) = &self.folder {
+            folder::make_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+            for (name, page) in &pages {
+                let path = folder.join(format!("{name}.1"));
+                let mut draft = Draft::replace(&path)?;
+                draft.write_all(&render(page)?).with_context(|| format!("cannot write {}", path.display()))?;
+                draft.finish()?;
+            }
+            return Ok(Exit::Done);
         }
-        return Ok(Exit::Done);
-    }
-    let wanted = args.page.as_ref().map_or_else(|| "becalm".to_owned(), |page| format!("becalm-{page}"));
-    match pages.iter().find(|(name, _)| *name == wanted) {
-        Some((_, page)) => out.write_all(&render(page)?)?,
-        None => {
-            let known: Vec<&str> = pages.iter().filter_map(|(name, _)| name.strip_prefix("becalm-")).collect();
-            let page = args.page.as_deref().unwrap_or_default();
-            let known = known.join(", ");
-            return Err(UsageError::new(format!("'{page}' is no command; choose one of {known}")).into());
+        let wanted = self.page.as_ref().map_or_else(|| "becalm".to_owned(), |page| format!("becalm-{page}"));
+        match pages.iter().find(|(name, _)| *name == wanted) {
+            Some((_, page)) => out.write_all(&render(page)?)?,
+            None => {
+                let known: Vec<&str> = pages.iter().filter_map(|(name, _)| name.strip_prefix("becalm-")).collect();
+                let page = self.page.as_deref().unwrap_or_default();
+                let known = known.join(", ");
+                return Err(UsageError::new(format!("'{page}' is no command; choose one of {known}")).into());
+            }
         }
+        Ok(Exit::Done)
     }
-    Ok(Exit::Done)
 }
 
 /// The program and its commands, each with the name of its page.

@@ -16,8 +16,7 @@ use becalm_command::reading_task;
 use becalm_scale::Alignment;
 use becalm_scale::collective::Collective;
 use becalm_scale::network::Network;
-use becalm_units::fault;
-use becalm_units::{ByteCount, Count, CpuList, Nanos, Share};
+use becalm_units::{ByteCount, Count, CpuList, Nanos, Share, fault};
 use clap::{Args, ValueEnum};
 
 /// Predict how much noise slows down a bulk-synchronous job on any number of ranks, and which source is to blame
@@ -228,10 +227,8 @@ fn networks() -> String {
 
 reading_task!(PredictArgs);
 
-/// Asks, and prints the answer.
-///
-/// # Errors
-/// If the noise cannot be read, the question makes no sense or would take too long, or `out` cannot be written.
+/// Asks, and prints the answer. Fails if the noise cannot be read, the question makes no sense or would take too long,
+/// or `out` cannot be written.
 fn run(args: &PredictArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let question = args.question();
     question.check()?;

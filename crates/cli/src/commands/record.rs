@@ -8,14 +8,13 @@ use std::process;
 
 use becalm_analyze::limits::{Answer, Limit, Shortage, check};
 use becalm_analyze::summary::Summary;
-use becalm_command::Exit;
-use becalm_command::Task;
 use becalm_command::arguments::{FolderArgs, LimitArgs, RanksArgs, refuse_existing, refuse_missing};
 use becalm_command::measuring::MeasuringArgs;
 use becalm_command::messages::say;
 use becalm_command::output::{Output, emit};
 use becalm_command::recording;
 use becalm_command::rights::{CommandUserArgs, left_as, refuse_place_of_root};
+use becalm_command::{Exit, Task};
 use becalm_measure::{AfterSetUp, PlannedCommand, RecordPlan};
 use becalm_model::check_node_name;
 use becalm_model::node::{Ended, NodeDoc};

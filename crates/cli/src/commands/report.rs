@@ -154,10 +154,8 @@ fn summary_form(args: &ReportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
 
 reading_task!(ReportArgs);
 
-/// Reads the run and prints its report, or writes its page.
-///
-/// # Errors
-/// If the run cannot be read, does not hold what was asked for, or the output cannot be written.
+/// Reads the run and prints its report, or writes its page. Fails if the run cannot be read, does not hold what was
+/// asked for, or the output cannot be written.
 fn run(args: &ReportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     if args.platforms || !args.more.is_empty() {
         #[cfg(feature = "research")]

@@ -4,15 +4,13 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use becalm_answer::sources::{DetourName, SourcesQuestion, SourcesWanted};
-use becalm_command::Exit;
-use becalm_command::Task;
 use becalm_command::arguments::RunArgs;
 use becalm_command::output::Output;
 use becalm_command::pager::Paging;
 use becalm_command::reader::Reader;
 use becalm_command::rights::RightsKept;
-use becalm_units::Nanos;
-use becalm_units::fault;
+use becalm_command::{Exit, Task};
+use becalm_units::{Nanos, fault};
 use clap::Args;
 
 /// Show who took the time: the sources of a run, ranked, or single detours activity by activity
@@ -71,23 +69,15 @@ impl Task for SourcesArgs {
     }
 
     fn run(self: Box<Self>, out: &mut dyn Write) -> fault::Result<Exit> {
-        run(&self, out)
+        let wanted = match (&self.phases, self.together, self.detour, self.longest) {
+            (Some(job), ..) => SourcesWanted::Phases { job: job.clone() },
+            (_, true, ..) => SourcesWanted::Together { within: self.within },
+            (_, _, Some(detour), _) => SourcesWanted::Detour(detour),
+            (.., Some(count)) => SourcesWanted::Longest(count),
+            _ => SourcesWanted::Ranked { per_cpu: self.per_cpu },
+        };
+        let question = SourcesQuestion { run: self.run.path.clone(), selection: self.run.selection(), wanted };
+        question.answer(&mut Reader::new(Output::new(self.json, self.all), out))?;
+        Ok(Exit::Done)
     }
-}
-
-/// Reads the run and prints what was asked for.
-///
-/// # Errors
-/// If the run cannot be read, does not hold what was asked for, or `out` cannot be written.
-fn run(args: &SourcesArgs, out: &mut dyn Write) -> fault::Result<Exit> {
-    let wanted = match (&args.phases, args.together, args.detour, args.longest) {
-        (Some(job), ..) => SourcesWanted::Phases { job: job.clone() },
-        (_, true, ..) => SourcesWanted::Together { within: args.within },
-        (_, _, Some(detour), _) => SourcesWanted::Detour(detour),
-        (.., Some(count)) => SourcesWanted::Longest(count),
-        _ => SourcesWanted::Ranked { per_cpu: args.per_cpu },
-    };
-    let question = SourcesQuestion { run: args.run.path.clone(), selection: args.run.selection(), wanted };
-    question.answer(&mut Reader::new(Output::new(args.json, args.all), out))?;
-    Ok(Exit::Done)
 }

@@ -6,12 +6,11 @@ use std::path::PathBuf;
 use becalm_analyze::condense;
 use becalm_analyze::summary::SummaryError;
 use becalm_bundle::{Bundle, StoredNode, StoredNodes, SummaryWriter};
-use becalm_command::Exit;
-use becalm_command::Task;
 use becalm_command::arguments::refuse_existing;
 use becalm_command::messages::say;
 use becalm_command::progress::ReadingProgress;
 use becalm_command::rights::RightsKept;
+use becalm_command::{Exit, Task};
 use becalm_model::digest::DigestDoc;
 use becalm_units::fault;
 use clap::Args;
@@ -38,36 +37,28 @@ impl Task for SummaryArgs {
     }
 
     fn run(self: Box<Self>, _out: &mut dyn Write) -> fault::Result<Exit> {
-        run(&self)
-    }
-}
-
-/// Reads the run once, node after node, and writes its summary form. A node that cannot be read is told of and left out.
-///
-/// # Errors
-/// If no node of the run can be read, or all are of work, and if the summary form cannot be written.
-fn run(args: &SummaryArgs) -> fault::Result<Exit> {
-    refuse_existing(&args.output)?;
-    let nodes = StoredNodes::open(&args.path)?;
-    let (mut read, mut written, mut left_out) = (0, 0, Vec::new());
-    for name in nodes.names() {
-        match digest(&nodes, name) {
-            Ok((digest, tables)) => {
-                let bytes = SummaryWriter::create(&args.output, &digest)?.bytes_written();
-                read += tables.unwrap_or(bytes);
-                written += bytes;
+        refuse_existing(&self.output)?;
+        let nodes = StoredNodes::open(&self.path)?;
+        let (mut read, mut written, mut left_out) = (0, 0, Vec::new());
+        for name in nodes.names() {
+            match digest(&nodes, name) {
+                Ok((digest, tables)) => {
+                    let bytes = SummaryWriter::create(&self.output, &digest)?.bytes_written();
+                    read += tables.unwrap_or(bytes);
+                    written += bytes;
+                }
+                Err(error) => left_out.push((name, error)),
             }
-            Err(error) => left_out.push((name, error)),
         }
+        if written == 0 && !left_out.is_empty() {
+            return Err(left_out.swap_remove(0).1.into());
+        }
+        for (name, error) in &left_out {
+            say(format_args!("{name} is left out: {error}"));
+        }
+        say(format_args!("{written} bytes in {}, of {read} in {}", self.output.display(), nodes.path().display()));
+        Ok(Exit::Done)
     }
-    if written == 0 && !left_out.is_empty() {
-        return Err(left_out.swap_remove(0).1.into());
-    }
-    for (name, error) in &left_out {
-        say(format_args!("{name} is left out: {error}"));
-    }
-    say(format_args!("{written} bytes in {}, of {read} in {}", args.output.display(), nodes.path().display()));
-    Ok(Exit::Done)
 }
 
 /// A node in summary form, and how many bytes its tables have; one that is in that form already is taken over as it is, and has none.

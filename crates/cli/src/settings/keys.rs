@@ -58,10 +58,7 @@ pub struct Key<'a> {
 }
 
 impl<'a> Key<'a> {
-    /// The option of this name in a section.
-    ///
-    /// # Errors
-    /// In words, if there is none or it may have no default.
+    /// The option of this name in a section. Fails if there is none or it may have no default.
     pub fn find(root: &'a Command, section: &str, name: &str) -> Result<Self, String> {
         let command = self::section(root, section)?;
         let argument = candidates(command, section).find(|argument| argument.get_long() == Some(name));
@@ -73,10 +70,8 @@ impl<'a> Key<'a> {
         matches!(self.argument.get_action(), ArgAction::SetTrue)
     }
 
-    /// A value as the parser of the command line takes it: yes and no of what is given or not, and a path below the home.
-    ///
-    /// # Errors
-    /// In words, if it is neither yes nor no.
+    /// A value as the parser of the command line takes it: yes and no of what is given or not, and a path below the
+    /// home. Fails if it is neither yes nor no.
     pub fn value(&self, text: &str) -> Result<OsString, String> {
         if self.is_switch() {
             return match text {
@@ -98,10 +93,8 @@ fn is_path(parser: &ValueParser) -> bool {
     parser.type_id() == TypeId::of::<PathBuf>()
 }
 
-/// The command that a section is for; all commands where it has no name.
-///
-/// # Errors
-/// In words, if there is none or it takes no defaults.
+/// The command that a section is for; all commands where it has no name. Fails if there is none or it takes no
+/// defaults.
 pub fn section<'a>(root: &'a Command, name: &str) -> Result<&'a Command, String> {
     let mut command = root;
     for word in name.split(' ').filter(|word| !word.is_empty()) {

@@ -69,7 +69,6 @@ fn add_opposite(command: Command, name: &str) -> Command {
     command.arg(opposite)
 }
 
-/// Changes the command with these words.
 fn within(command: Command, words: &str, change: &mut dyn FnMut(Command) -> Command) -> Command {
     match words.split_once(' ').unwrap_or((words, "")) {
         ("", _) => change(command),
@@ -77,10 +76,7 @@ fn within(command: Command, words: &str, change: &mut dyn FnMut(Command) -> Comm
     }
 }
 
-/// Parses a command line with the defaults below what it says.
-///
-/// # Errors
-/// If either cannot be understood.
+/// Parses a command line with the defaults below what it says. Fails if either cannot be understood.
 pub fn ask(root: &Command, settings: &Settings, words: &[OsString]) -> Result<ArgMatches, Asked> {
     let plain = || root.clone().try_get_matches_from(words);
     if settings.settings.is_empty() {
@@ -98,9 +94,6 @@ pub fn ask(root: &Command, settings: &Settings, words: &[OsString]) -> Result<Ar
 }
 
 /// Finds out whether the values of all defaults can be meant.
-///
-/// # Errors
-/// The first one that cannot.
 pub fn check(root: &Command, settings: &Settings) -> Result<(), SettingsError> {
     for setting in &settings.settings {
         let command = within(root.clone(), &setting.command, &mut |command| with_default(command, setting));
@@ -158,7 +151,6 @@ fn find<'a>(root: &'a Command, setting: &Setting) -> Option<(&'a Command, &'a Ar
         .map(|argument| (command, argument))
 }
 
-/// The command with a default value for one of its options.
 fn with_default(command: Command, setting: &Setting) -> Command {
     let id = command.get_arguments().find(|argument| argument.get_long() == Some(&setting.option));
     let Some(id) = id.map(|argument| argument.get_id().to_string()) else { return command };

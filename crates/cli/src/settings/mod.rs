@@ -35,7 +35,6 @@ const LARGEST: u64 = 64 << 10;
 pub enum Origin {
     /// In a file, at a line that is counted from 1.
     File(PlaceKind, PathBuf, usize),
-    /// In this variable of the environment.
     Variable(String),
 }
 
@@ -74,30 +73,18 @@ impl Setting {
     }
 }
 
-/// Defaults that cannot be meant.
+/// Defaults that cannot be read or meant, in words.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum SettingsError {
-    /// A file is not read.
-    #[error("cannot read the settings in {path}: {why}")]
-    Unread {
-        /// The file.
-        path: String,
-        /// What is in the way.
-        why: String,
-    },
-    /// One of them is wrong.
-    #[error("{origin}: {why}")]
-    Wrong {
-        /// Where it was set.
-        origin: String,
-        /// What is wrong with it, and what to write.
-        why: String,
-    },
-}
+#[error("{0}")]
+pub struct SettingsError(String);
 
 impl SettingsError {
-    fn at(origin: &Origin, why: impl Into<String>) -> Self {
-        Self::Wrong { origin: origin.to_string(), why: why.into() }
+    fn unread(place: &Place, why: impl fmt::Display) -> Self {
+        Self(format!("cannot read the settings in {}: {why}", place.shown()))
+    }
+
+    fn at(origin: &Origin, why: impl fmt::Display) -> Self {
+        Self(format!("{origin}: {why}"))
     }
 }
 
@@ -111,21 +98,17 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Reads files and variables. `command` says which options there are.
-    ///
-    /// # Errors
-    /// If a file that was named is not read; if there is no such option, it may be no default, or it is set twice in a file. A file that is
-    /// looked for without being named is passed over if it cannot be read, or root must not trust it, which its [`Place`] says.
+    /// Reads files and variables. `command` says which options there are. Fails if a file that was named is not read;
+    /// if there is no such option, it may be no default, or it is set twice in a file. A file that is looked for
+    /// without being named is passed over if it cannot be read, or root must not trust it, which its [`Place`] says.
     pub fn read(command: &Command) -> Result<Self, SettingsError> {
         let mut read = Self { places: places(), ..Self::default() };
         let mut found = Vec::new();
         for place in &mut read.places {
             match trusted::read(&place.path, LARGEST) {
                 Ok(None) if place.kind == PlaceKind::Named => {
-                    return Err(SettingsError::Unread {
-                        path: place.shown(),
-                        why: format!("there is no such file; {SWITCH} names it"),
-                    });
+                    let why = format!("there is no such file; {SWITCH} names it");
+                    return Err(SettingsError::unread(place, why));
                 }
                 Ok(None) => {}
                 Ok(Some(text)) => {
@@ -133,7 +116,7 @@ impl Settings {
                     found.extend(parse_text(command, place, &text)?);
                 }
                 Err(error) if place.kind == PlaceKind::Named => {
-                    return Err(SettingsError::Unread { path: place.shown(), why: error.to_string() });
+                    return Err(SettingsError::unread(place, error));
                 }
                 Err(error) => place.state = PlaceState::Refused(error.to_string()),
             }
@@ -145,7 +128,6 @@ impl Settings {
         Ok(read)
     }
 
-    /// Adds one that is over those which are there.
     fn add(&mut self, setting: Setting) {
         let is_of_same = |other: &Setting| (&other.command, &other.option) == (&setting.command, &setting.option);
         self.settings.retain(|other| !is_of_same(other));
@@ -177,7 +159,6 @@ pub fn looked_at() -> Vec<Place> {
     places
 }
 
-/// The settings of a file.
 fn parse_text(command: &Command, place: &Place, text: &str) -> Result<Vec<Setting>, SettingsError> {
     let mut settings: Vec<Setting> = Vec::new();
     let mut section = String::new();

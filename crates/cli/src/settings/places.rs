@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use becalm_command::child::SWITCH;
 use becalm_units::printable;
 
-/// The file of the system.
 const SYSTEM: &str = "/etc/becalm/config";
 
 /// Whose file it is; the later over the earlier.
@@ -15,7 +14,6 @@ const SYSTEM: &str = "/etc/becalm/config";
 pub enum PlaceKind {
     /// That of the machine.
     System,
-    /// That of the user.
     User,
     /// The one that `BECALM_CONFIG` names.
     Named,
@@ -26,7 +24,6 @@ pub enum PlaceKind {
 pub enum PlaceState {
     /// There is none.
     Absent,
-    /// It was read.
     Read,
     /// It is there, and was not read: why.
     Refused(String),
@@ -37,7 +34,6 @@ pub enum PlaceState {
 pub struct Place {
     /// Whose it is.
     pub kind: PlaceKind,
-    /// Its path.
     pub path: PathBuf,
     /// Whether it is there.
     pub state: PlaceState,

@@ -2,10 +2,7 @@
 
 use becalm_units::{CpuId, CpuList};
 
-/// A list of CPUs that is not empty.
-///
-/// # Errors
-/// If it is no list, or names none.
+/// A list of CPUs that is not empty. Fails if it is no list, or names none.
 pub fn some_cpus(text: &str) -> Result<CpuList, String> {
     match text.parse::<CpuList>() {
         Ok(cpus) if cpus.is_empty() => Err("it names no CPU".to_owned()),

@@ -4,9 +4,6 @@ use becalm_units::Nanos;
 use becalm_units::fault::UsageError;
 
 /// Refuses lists of grains of which one is not a phase's, or stands there twice.
-///
-/// # Errors
-/// Names what is wrong.
 pub fn some_grains(grains: &[Nanos]) -> Result<(), UsageError> {
     if grains.iter().any(|grain| *grain <= Nanos::ZERO) {
         return Err(UsageError::new("--grain is 0: a phase without work says nothing about noise"));

@@ -18,9 +18,6 @@ pub struct FolderArgs {
 impl FolderArgs {
     /// Where a recording goes: where the user said, else under the name `HOST-TIME.becalm`, or `HOST-TIME-2.becalm` and so on for others
     /// of the same second. A node may be called otherwise than its host.
-    ///
-    /// # Errors
-    /// If the folder cannot be made.
     pub fn place(&self, output: Option<&PathBuf>, node: Option<&str>, root: &Path) -> Result<PathBuf> {
         if let Some(output) = output {
             return Ok(output.clone());

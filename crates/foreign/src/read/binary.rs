@@ -24,10 +24,7 @@ impl<'a> Binary<'a> {
         Self { bytes, at: 0, base, unpacked: true }
     }
 
-    /// Creates a reader of the file from this byte on.
-    ///
-    /// # Errors
-    /// If the file ends before.
+    /// Creates a reader of the file from this byte on. Fails if the file ends before.
     pub fn from_file(file: &'a [u8], offset: u64, what: &str) -> Result<Self, ReadError> {
         let found = usize::try_from(offset).ok().and_then(|offset| Some((offset, file.get(offset..)?)));
         let (offset, rest) = found.ok_or_else(|| {
@@ -55,10 +52,7 @@ impl<'a> Binary<'a> {
         self.bytes.len() - self.at
     }
 
-    /// So many bytes, which are `what`.
-    ///
-    /// # Errors
-    /// If fewer are left.
+    /// So many bytes, which are `what`. Fails if fewer are left.
     pub fn take(&mut self, length: u64, what: &str) -> Result<&'a [u8], ReadError> {
         let found = usize::try_from(length).ok().and_then(|length| self.bytes[self.at..].get(..length));
         let found = found.ok_or_else(|| {
@@ -103,10 +97,7 @@ impl<'a> Binary<'a> {
         self.array(what).map(u64::from_le_bytes)
     }
 
-    /// A text up to the zero that ends it.
-    ///
-    /// # Errors
-    /// If no zero follows, or it is no text.
+    /// A text up to the zero that ends it. Fails if no zero follows, or it is no text.
     pub fn text(&mut self, what: &str) -> Result<&'a str, ReadError> {
         let rest = &self.bytes[self.at..];
         let Some(length) = rest.iter().position(|byte| *byte == 0) else {
@@ -117,10 +108,7 @@ impl<'a> Binary<'a> {
         Ok(text)
     }
 
-    /// So many bytes, which are a text.
-    ///
-    /// # Errors
-    /// If fewer are left, or they are no text.
+    /// So many bytes, which are a text. Fails if fewer are left, or they are no text.
     pub fn text_of(&mut self, length: u64, what: &str) -> Result<&'a str, ReadError> {
         let place = self.clone();
         std::str::from_utf8(self.take(length, what)?).map_err(|_| place.error(format!("{what} is no text")))

@@ -45,10 +45,8 @@ impl Remarks<'_> {
     }
 }
 
-/// Reads a histogram or statistics, whose values are in this unit.
-///
-/// # Errors
-/// If a row has not as many counts as the one in front of it, is out of order, or the closing remarks do not fit; and if there is neither.
+/// Reads a histogram or statistics, whose values are in this unit. Fails if a row has not as many counts as the one in
+/// front of it, is out of order, or the closing remarks do not fit; and if there is neither.
 pub fn read(source: Source<'_>, unit: TimeUnit, progress: Progress<'_>) -> Result<DistributionDoc, ReadError> {
     let unit_ns = unit.nanoseconds();
     let mut lines = Lines::new(text(source.bytes)?, progress);

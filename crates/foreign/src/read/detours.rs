@@ -22,7 +22,6 @@ pub struct DetourList {
 
 impl DetourList {
     /// When the last one ends.
-    #[must_use]
     pub fn end(&self) -> Nanos {
         self.detours.last().map_or(Nanos::ZERO, |(start, duration)| *start + *duration)
     }
@@ -39,10 +38,8 @@ pub(super) struct InOrder {
 }
 
 impl InOrder {
-    /// Takes the next one.
-    ///
-    /// # Errors
-    /// If it begins before the end of the one in front of it, or ends later than times can hold.
+    /// Takes the next one. Fails if it begins before the end of the one in front of it, or ends later than times can
+    /// hold.
     pub fn push(&mut self, start: i128, duration: i128) -> Result<(), String> {
         if start < self.last_end {
             let (start, end) = (start as f64 / 1e3, self.last_end as f64 / 1e3);

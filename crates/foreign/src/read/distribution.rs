@@ -30,7 +30,6 @@ pub(super) fn count(word: &str, what: &str) -> Result<u64, String> {
     }
 }
 
-/// The number of a CPU.
 pub(super) fn cpu(word: &str) -> Result<CpuId, String> {
     let number: Option<u32> = word.parse().ok().filter(|number| *number < CpuId::LIMIT);
     number.map(CpuId::new).ok_or_else(|| format!("'{}' is no CPU", short(word)))

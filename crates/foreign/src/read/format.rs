@@ -72,7 +72,6 @@ pub enum Form {
 
 impl Format {
     /// What its files become.
-    #[must_use]
     pub const fn form(self) -> Form {
         match self {
             Self::Selfish | Self::Loggopsim | Self::SysjitterRaw => Form::Detours,

@@ -20,10 +20,8 @@ const POSSIBLE: &str = "# Max possible work is ";
 /// With what the first remark begins.
 pub(super) const FIRST: &str = "# Frequency ";
 
-/// Reads the windows of a thread.
-///
-/// # Errors
-/// If a line is not a begin and a count, or a window begins before the one in front of it.
+/// Reads the windows of a thread. Fails if a line is not a begin and a count, or a window begins before the one in
+/// front of it.
 pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<SampleList, ReadError> {
     let mut lines = Lines::new(text(source.bytes)?, progress);
     let (mut cpu, mut grain, mut total, mut possible, mut windows) = (None, None, None, None, Vec::<(i64, u64)>::new());

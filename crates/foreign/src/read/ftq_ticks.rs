@@ -41,7 +41,6 @@ pub enum Part<'a> {
 }
 
 /// What a file of this name holds.
-#[must_use]
 pub fn part(name: &str) -> Part<'_> {
     if let Some(prefix) = name.strip_suffix(TIMES) {
         Part::Times(prefix)
@@ -76,10 +75,9 @@ fn is_remark(line: &str) -> bool {
     line.starts_with('#') || line.starts_with(REMARK)
 }
 
-/// Reads a file that holds both, of a counter with so many ticks a second unless the file says it: a list for each thread or rank.
-///
-/// # Errors
-/// If it is one of two files, a line is not as the others are, and if nobody says how fast the counter was.
+/// Reads a file that holds both, of a counter with so many ticks a second unless the file says it: a list for each
+/// thread or rank. Fails if it is one of two files, a line is not as the others are, and if nobody says how fast the
+/// counter was.
 pub fn read(source: Source<'_>, rate_hz: Option<f64>, progress: Progress<'_>) -> Result<Vec<SampleList>, ReadError> {
     if let Part::Times(prefix) | Part::Counts(prefix) = part(source.name) {
         return Err(ReadError::new(format!(
@@ -128,10 +126,7 @@ fn half_of(word: &str) -> Result<u64, String> {
     Ok(number as u64 & u64::from(u32::MAX))
 }
 
-/// Reads the numbers of one of two files.
-///
-/// # Errors
-/// If a line is no whole number.
+/// Reads the numbers of one of two files. Fails if a line is no whole number.
 pub fn column(source: Source<'_>, progress: Progress<'_>) -> Result<SampleColumn, ReadError> {
     let mut lines = Lines::new(text(source.bytes)?, progress);
     let mut numbers = Vec::new();
@@ -150,10 +145,8 @@ pub struct SampleColumn {
     pub warnings: Vec<Warning>,
 }
 
-/// Puts the numbers of two files together, which have this prefix: a list for each thread.
-///
-/// # Errors
-/// If they are not as many, a count is below zero, they are those of a further thread, and if nobody says how fast the counter was.
+/// Puts the numbers of two files together, which have this prefix: a list for each thread. Fails if they are not as
+/// many, a count is below zero, they are those of a further thread, and if nobody says how fast the counter was.
 pub fn joined(prefix: &str, times: &[i64], counts: &[i64], rate_hz: Option<f64>) -> Result<Vec<SampleList>, ReadError> {
     let thread = prefix.rsplit_once('_').and_then(|(_, number)| number.parse::<u32>().ok());
     if let Some(thread) = thread.filter(|thread| *thread > 0) {

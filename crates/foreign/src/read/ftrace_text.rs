@@ -18,10 +18,7 @@ use super::{ReadError, Source};
 /// With what the first line of the kernel's own text begins.
 pub(super) const TRACER: &str = "# tracer: ";
 
-/// Begins to read a text.
-///
-/// # Errors
-/// If it is no text.
+/// Begins to read a text. Fails if it is no text.
 pub fn read<'a, 'p>(source: Source<'a>, progress: Progress<'p>) -> Result<KernelText<'a, 'p>, ReadError> {
     KernelText::new(source, line, progress)
 }
@@ -86,7 +83,6 @@ fn line(line: &str) -> ParsedLine<'_> {
     ParsedLine::Event(Line { name, thread, cpu, time, decimals, period: 1, system, event, fields })
 }
 
-/// The system of an event that tells who had a CPU.
 fn system(event: &str, fields: &str) -> Option<&'static str> {
     match event {
         "irq_handler_entry" | "irq_handler_exit" | "softirq_entry" | "softirq_exit" | "tasklet_entry" => Some("irq"),

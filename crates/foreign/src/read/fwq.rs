@@ -27,10 +27,9 @@ struct Worker<'a> {
     ticks: Vec<i64>,
 }
 
-/// Reads a file whose counter has so many ticks a second, unless the file says it: the samples of each worker.
-///
-/// # Errors
-/// If nobody says how fast the counter was, a line is none of a worker and no whole number, and if the file is one of FTQ's.
+/// Reads a file whose counter has so many ticks a second, unless the file says it: the samples of each worker. Fails if
+/// nobody says how fast the counter was, a line is none of a worker and no whole number, and if the file is one of
+/// FTQ's.
 pub fn read(source: Source<'_>, rate_hz: Option<f64>, progress: Progress<'_>) -> Result<Vec<SampleList>, ReadError> {
     if source.name.ends_with("_counts.dat") {
         return Err(ReadError::new("it holds counts of FTQ: import it with the file of its times, as ftq-ticks"));

@@ -48,7 +48,6 @@ enum Resolution {
     Fractions { half: u32 },
 }
 
-/// A histogram of an interval.
 #[derive(Clone, PartialEq, Debug)]
 struct Histogram {
     shape: Shape,
@@ -72,10 +71,8 @@ struct Sum {
     observed_ns: i64,
 }
 
-/// Reads a log, whose values have this unit.
-///
-/// # Errors
-/// If a line is not in the format or its histogram is damaged, or of another resolution than those before of its tag; and if they come to more than is kept.
+/// Reads a log, whose values have this unit. Fails if a line is not in the format or its histogram is damaged, or of
+/// another resolution than those before of its tag; and if they come to more than is kept.
 pub fn read(source: Source<'_>, unit: TimeUnit, progress: Progress<'_>) -> Result<DistributionDoc, ReadError> {
     let mut lines = Lines::new(text(source.bytes)?, progress);
     let mut found = DistributionDoc::new("HdrHistogram", Quantity::Unknown);
@@ -112,13 +109,11 @@ fn remark(line: &str, found: &mut DistributionDoc) {
 
 /// Memory that a log has taken so far.
 struct LogUsage {
-    /// Buckets of all tags.
     buckets: usize,
     /// Bytes that may still be unpacked.
     bytes: usize,
 }
 
-/// Takes the line of an interval.
 fn interval(line: &str, sums: &mut BTreeMap<String, Sum>, usage: &mut LogUsage) -> Result<(), String> {
     let mut fields = line.split([',', ' ', '\t']).filter(|field| !field.is_empty());
     let mut first = fields.next().unwrap_or_default();

@@ -12,10 +12,8 @@ use crate::distribution::{DistributionDoc, Level, Quantity, Series};
 /// The title line, blanks aside.
 pub(super) const TITLE: [&str; 6] = ["cpu", "threshold_ns", "hiccups", "pct99_ns", "pct999_ns", "max_ns"];
 
-/// Reads what hiccups prints; columns may have been aligned.
-///
-/// # Errors
-/// If the title line is missing, or a line after it is not six numbers.
+/// Reads what hiccups prints; columns may have been aligned. Fails if the title line is missing, or a line after it is
+/// not six numbers.
 pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<DistributionDoc, ReadError> {
     let mut found = DistributionDoc::new("hiccups", Quantity::Stolen);
     found.loop_subtracted = Some(false);

@@ -74,7 +74,6 @@ impl KernelFormats {
         Ok(())
     }
 
-    /// The kernel's strings.
     pub(super) fn read_strings(&mut self, from: &mut Binary<'_>) -> Result<(), ReadError> {
         let length = from.u32("the length of the kernel's strings")?;
         self.strings =
@@ -82,7 +81,6 @@ impl KernelFormats {
         Ok(())
     }
 
-    /// The names of threads.
     pub(super) fn read_threads(&mut self, from: &mut Binary<'_>) -> Result<(), ReadError> {
         let length = from.u64("the length of the names of threads")?;
         self.threads = String::from_utf8_lossy(from.take(length, "the table of threads")?).into_owned();

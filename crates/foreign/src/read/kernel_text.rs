@@ -150,7 +150,6 @@ pub(super) struct Line<'a> {
     pub fields: &'a str,
 }
 
-/// A line as a dialect parses it.
 pub(super) enum ParsedLine<'a> {
     Event(Line<'a>),
     /// The next event of this CPU comes after a gap, in which so many were lost, if it is said.
@@ -203,7 +202,6 @@ impl<'a, 'p> KernelText<'a, 'p> {
     }
 
     /// Whether all times had microseconds at most, so far.
-    #[must_use]
     pub const fn is_coarse(&self) -> bool {
         self.decimals < 9
     }
@@ -214,7 +212,6 @@ impl<'a, 'p> KernelText<'a, 'p> {
     }
 
     /// What must be known of the text, after all of it.
-    #[must_use]
     pub fn warnings(&self) -> Vec<Warning> {
         self.lines.warnings(End::Unmarked)
     }
@@ -383,7 +380,6 @@ fn text_after<'a>(fields: &'a str, keys: &[&str]) -> Option<&'a str> {
     })
 }
 
-/// The number behind one of these keys.
 fn number<T: std::str::FromStr>(fields: &str, keys: &[&str]) -> Option<T> {
     text_after(fields, keys)?.split_whitespace().next()?.parse().ok()
 }

@@ -27,7 +27,6 @@ pub(super) struct Lines<'a, 'p> {
     left_out: Option<SkippedLines>,
 }
 
-/// Lines that were left out.
 #[derive(Clone, Copy)]
 struct SkippedLines {
     count: u64,
@@ -61,10 +60,7 @@ impl<'a, 'p> Lines<'a, 'p> {
         ReadError::second_report(self.line)
     }
 
-    /// Leaves out the line that was given last.
-    ///
-    /// # Errors
-    /// If a report of another program starts with it.
+    /// Leaves out the line that was given last. Fails if a report of another program starts with it.
     pub fn leave_out(&mut self) -> Result<(), ReadError> {
         if format_from_line(self.content).is_some() {
             return Err(self.second_report());
@@ -111,7 +107,6 @@ impl<'a> Iterator for Lines<'a, '_> {
     }
 }
 
-/// The text that bytes hold.
 pub(super) fn text(bytes: &[u8]) -> Result<&str, ReadError> {
     std::str::from_utf8(bytes).map_err(|error| ReadError::byte(error.valid_up_to(), "it is no text in UTF-8"))
 }

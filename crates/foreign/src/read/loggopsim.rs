@@ -10,10 +10,8 @@ use super::time::TimeUnit;
 use super::{ReadError, Source};
 
 /// Reads a noise file as LogGOPSim does: without the first event, and up to the last. Of netgauge's files, which it takes as well, the footer
-/// would be one more event for it; here remarks are none.
-///
-/// # Errors
-/// For a line without two numbers, times that do not fit or overlap, and fewer than two events.
+/// would be one more event for it; here remarks are none. Fails for a line without two numbers, times that do not fit
+/// or overlap, and fewer than two events.
 pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<DetourList, ReadError> {
     let mut lines = Lines::new(text(source.bytes)?, progress);
     let mut detours = InOrder::default();

@@ -83,13 +83,8 @@ pub struct FileFacts {
     pub rate_hz: Option<f64>,
 }
 
-/// Reads a list of detours.
-///
-/// # Errors
-/// If the file is not in the format, with the place.
-///
-/// # Panics
-/// For a format of another form.
+/// Reads a list of detours. Fails if the file is not in the format, with the place. Panics for a format of another
+/// form.
 pub fn detours(
     format: Format,
     source: Source<'_>,
@@ -104,13 +99,8 @@ pub fn detours(
     }
 }
 
-/// Reads samples of work: a list a loop.
-///
-/// # Errors
-/// If the file is not in the format, with the place.
-///
-/// # Panics
-/// For a format of another form.
+/// Reads samples of work: a list a loop. Fails if the file is not in the format, with the place. Panics for a format of
+/// another form.
 pub fn samples(
     format: Format,
     source: Source<'_>,
@@ -126,13 +116,8 @@ pub fn samples(
     }
 }
 
-/// Reads a histogram or statistics.
-///
-/// # Errors
-/// If the file is not in the format, with the place.
-///
-/// # Panics
-/// For a format of another form.
+/// Reads a histogram or statistics. Fails if the file is not in the format, with the place. Panics for a format of
+/// another form.
 pub fn distribution(
     format: Format,
     source: Source<'_>,

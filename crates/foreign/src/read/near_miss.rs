@@ -86,7 +86,6 @@ const LINES: [(IsOfProgram, &str); 10] = [
 ];
 
 /// What a file is that is in no format that is read, as what follows its name in a sentence; `None` if that cannot be told.
-#[must_use]
 pub fn near_miss(source: Source<'_>) -> Option<Wording> {
     let head = &source.bytes[..source.bytes.len().min(LOOKED_AT)];
     if head.is_empty() {

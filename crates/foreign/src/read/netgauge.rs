@@ -19,10 +19,8 @@ pub(super) const METHODS: [(&str, Fixed); 2] =
 /// In what the first comment of a report begins, of whatever method.
 pub(super) const FIRST: &str = "# Benchmark Method:";
 
-/// Reads the samples of a file.
-///
-/// # Errors
-/// If neither of the methods is named, or a line is not a sample's number and its value.
+/// Reads the samples of a file. Fails if neither of the methods is named, or a line is not a sample's number and its
+/// value.
 pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<SampleList, ReadError> {
     let mut lines = Lines::new(text(source.bytes)?, progress);
     let (mut fixed, mut grain, mut announced, mut values) = (None, None, None, Vec::<u64>::new());

@@ -33,10 +33,7 @@ pub(super) const TITLE: [&str; 18] = [
     "mad_ns",
 ];
 
-/// Reads what osjitter prints.
-///
-/// # Errors
-/// If the title line is missing, or a line after it is not 18 numbers.
+/// Reads what osjitter prints. Fails if the title line is missing, or a line after it is not 18 numbers.
 pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<DistributionDoc, ReadError> {
     let mut found = DistributionDoc::new("osjitter", Quantity::Stolen);
     found.loop_subtracted = Some(true);

@@ -27,14 +27,10 @@ const LAST: [&str; 5] = [REST, "Minimum", "Average", "Maximum", "Duration"];
 #[derive(Default)]
 struct Core {
     series: Series,
-    /// The count of each bucket.
     counts: Vec<u64>,
 }
 
-/// Reads what oslat prints.
-///
-/// # Errors
-/// If a line has not a value for each core, buckets do not rise, or there are no cores.
+/// Reads what oslat prints. Fails if a line has not a value for each core, buckets do not rise, or there are no cores.
 pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<DistributionDoc, ReadError> {
     let mut lines = Lines::new(text(source.bytes)?, progress);
     let mut found = DistributionDoc::new("oslat", Quantity::Steps);

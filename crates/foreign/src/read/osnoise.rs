@@ -18,7 +18,6 @@ use super::kernel_text::seconds;
 use super::lines::{End, Lines, Progress, text};
 use super::{ReadError, Source};
 
-/// The tracers.
 const TRACERS: [&str; 2] = ["osnoise", "timerlat"];
 
 /// What the kernel writes where its own figures contradict each other.
@@ -123,10 +122,7 @@ pub struct Osnoise<'a, 'p> {
     ended: bool,
 }
 
-/// Begins to read a text.
-///
-/// # Errors
-/// If it is no text.
+/// Begins to read a text. Fails if it is no text.
 pub fn read<'a, 'p>(source: Source<'a>, progress: Progress<'p>) -> Result<Osnoise<'a, 'p>, ReadError> {
     Ok(Osnoise { lines: Lines::new(text(source.bytes)?, progress), begun: false, is_tainted: false, ended: false })
 }
@@ -146,13 +142,11 @@ pub(super) fn looks_so(text: &str) -> bool {
 
 impl Osnoise<'_, '_> {
     /// What must be known of the text, after all of it.
-    #[must_use]
     pub fn warnings(&self) -> Vec<Warning> {
         self.lines.warnings(End::Unmarked)
     }
 
     /// Whether the kernel says that its own figures contradict each other, as far as was read.
-    #[must_use]
     pub const fn is_tainted(&self) -> bool {
         self.is_tainted
     }

@@ -29,7 +29,6 @@ const MOST_IDS: usize = 1 << 22;
 /// How many bytes two numbers have that say where something lies.
 const SPAN: u64 = 16;
 
-/// The numbers of features.
 mod feature {
     pub const TRACING_DATA: u32 = 1;
     pub const HOSTNAME: u32 = 3;
@@ -39,7 +38,6 @@ mod feature {
     pub const COMPRESSED: u32 = 27;
 }
 
-/// The kinds of records.
 mod record {
     pub const LOST: u32 = 2;
     pub const COMM: u32 = 3;
@@ -147,11 +145,9 @@ pub enum PerfRecord<'a> {
 /// Takes a record.
 pub type TakeRecord<'t, 'a> = dyn FnMut(PerfRecord<'a>) -> Result<(), ReadError> + 't;
 
-/// Reads all but the records.
-///
-/// # Errors
-/// If it is no such file, is compressed, was written to a pipe or by a machine with the high byte first; if it holds no tracepoint or does not tell
-/// when and where its samples were; and if it is cut short or damaged, with the place of that.
+/// Reads all but the records. Fails if it is no such file, is compressed, was written to a pipe or by a machine with
+/// the high byte first; if it holds no tracepoint or does not tell when and where its samples were; and if it is cut
+/// short or damaged, with the place of that.
 pub fn read(source: Source<'_>) -> Result<PerfData<'_>, ReadError> {
     let file = source.bytes;
     let mut from = Binary::new(file, 0);
@@ -230,7 +226,6 @@ struct Attributes {
     layouts: BTreeMap<u64, Layout>,
     /// How samples are laid out that name none.
     common: Layout,
-    /// The tracepoints that were recorded.
     recorded: BTreeSet<u64>,
 }
 
@@ -298,10 +293,8 @@ fn read_formats(from: &mut Binary<'_>, formats: &mut KernelFormats) -> Result<()
 }
 
 impl<'a> PerfData<'a> {
-    /// Gives the records one by one, in the order of the file: those of a CPU are in order of time up to what perf puts in order itself.
-    ///
-    /// # Errors
-    /// If a record is damaged or compressed; and those of `take`.
+    /// Gives the records one by one, in the order of the file: those of a CPU are in order of time up to what perf puts
+    /// in order itself. Fails if a record is damaged or compressed; and those of `take`.
     pub fn each(&self, told: Progress<'_>, take: &mut TakeRecord<'_, 'a>) -> Result<(), ReadError> {
         let mut from = self.records.clone();
         while from.left() > 0 {

@@ -12,10 +12,7 @@ use super::kernel_text::{KernelText, Line, ParsedLine, is_digits, seconds};
 use super::lines::Progress;
 use super::{ReadError, Source};
 
-/// Begins to read a text.
-///
-/// # Errors
-/// If it is no text.
+/// Begins to read a text. Fails if it is no text.
 pub fn read<'a, 'p>(source: Source<'a>, progress: Progress<'p>) -> Result<KernelText<'a, 'p>, ReadError> {
     KernelText::new(source, line, progress)
 }
@@ -52,7 +49,6 @@ fn thread(text: &str) -> (&str, Option<i32>) {
     (name.trim(), number.parse::<i32>().ok().filter(|tid| *tid >= 0))
 }
 
-/// What perf prints of records that it lost.
 const LOST: &str = "PERF_RECORD_LOST";
 
 /// The period of an event, which perf prints if it is told to; its system, its name, and its fields.

@@ -11,7 +11,6 @@ use crate::read::kernel_text::is_name;
 pub(super) const LOOKED_AT: usize = 64 << 10;
 
 /// The format of a file, if it looks like one that is known. A file that looks like it may yet be damaged.
-#[must_use]
 pub fn recognize(source: Source<'_>) -> Option<Format> {
     if source.bytes.starts_with(trace_dat::MAGIC) {
         return Some(Format::TraceDat);
@@ -56,7 +55,6 @@ fn head(source: Source<'_>) -> Option<&str> {
 }
 
 /// By what a format is told from others where no title names it, in words behind "because".
-#[must_use]
 pub fn guessed_by(format: Format, source: Source<'_>) -> Option<&'static str> {
     match format {
         Format::Selfish if selfish::detour_marker(head(source)?) == Some(selfish::DetourMarker::Words) => {

@@ -74,10 +74,7 @@ pub(super) fn whose(head: &str) -> Option<Format> {
     }
 }
 
-/// Reads the document of cyclictest or of oslat.
-///
-/// # Errors
-/// If it is no such JSON, or its numbers are no histogram.
+/// Reads the document of cyclictest or of oslat. Fails if it is no such JSON, or its numbers are no histogram.
 pub fn read(source: Source<'_>, format: Format) -> Result<DistributionDoc, ReadError> {
     let text = text(source.bytes)?;
     // What the average of nothing is printed as, which is no JSON.
@@ -187,7 +184,6 @@ fn cyclictest(name: &str, thread: &JsonThread, unit_ns: i64) -> Result<Series, S
     Ok(series)
 }
 
-/// The settings that all threads of oslat share.
 #[derive(Clone, Copy, Default)]
 struct OslatForm {
     /// How wide buckets are.

@@ -20,7 +20,6 @@ use crate::distribution::{DistributionDoc, Edges, NamedCount, Quantity, Series};
 /// The first lines of histograms.
 pub(super) const HISTOGRAMS: [&str; 2] = ["# RTLA osnoise histogram", "# RTLA timerlat histogram"];
 
-/// In what the titles of the table begin.
 pub(super) const TABLE_BEGIN: &str = "CPU Period";
 
 /// The sequence that clears the terminal.
@@ -29,10 +28,7 @@ const CLEAR: &str = "\u{1b}c";
 /// The titles of the columns that both tables have.
 const TABLE: &str = "CPU Period Runtime Noise % CPU Aval Max Noise Max Single HW NMI";
 
-/// Reads a table or a histogram.
-///
-/// # Errors
-/// If the title lines are missing or a row does not fit them.
+/// Reads a table or a histogram. Fails if the title lines are missing or a row does not fit them.
 pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<DistributionDoc, ReadError> {
     let text = text(source.bytes)?;
     if text.lines().any(|line| HISTOGRAMS.contains(&line.trim())) {
@@ -137,7 +133,6 @@ impl ThreadColumn {
     }
 }
 
-/// Reads a histogram.
 fn histogram(mut lines: Lines<'_, '_>) -> Result<DistributionDoc, ReadError> {
     let mut found = DistributionDoc::new("rtla osnoise hist", Quantity::Stolen);
     let (mut unit_ns, mut asked, mut columns) = (1_000, None, Vec::<ThreadColumn>::new());
@@ -211,7 +206,6 @@ fn duration(text: &str) -> Option<i64> {
     sum.checked_mul(1_000_000_000).filter(|ns| *ns > 0)
 }
 
-/// A column by its title.
 fn column(title: &str) -> Result<ThreadColumn, String> {
     let unknown = || format!("'{}' is no column of rtla", short(title));
     let (kind, number) = title.split_once('-').ok_or_else(unknown)?;

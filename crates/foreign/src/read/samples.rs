@@ -39,16 +39,13 @@ pub struct SampleRow {
 
 impl SampleList {
     /// When the last one ends.
-    #[must_use]
     pub fn end(&self) -> Nanos {
         self.samples.last().map_or(Nanos::ZERO, |sample| sample.start + sample.duration)
     }
 }
 
-/// Samples whose begins are not known, laid end to end.
-///
-/// # Errors
-/// That of the first that is none, and if they last longer than times can be.
+/// Samples whose begins are not known, laid end to end. Fails at the first line that is none, and if they last longer
+/// than times can be.
 pub(super) fn end_to_end(
     samples: impl ExactSizeIterator<Item = Result<(Nanos, u64), ReadError>>,
 ) -> Result<Vec<SampleRow>, ReadError> {

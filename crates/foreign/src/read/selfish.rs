@@ -67,11 +67,8 @@ fn can_be_detours(text: &str) -> bool {
     times.is_some_and(|times| times.windows(2).all(|pair| pair[0][0] + pair[0][1] < pair[1][0]))
 }
 
-/// Reads a file whose numbers are in this unit.
-///
-/// # Errors
-/// For a line without two numbers, times that are negative or do not fit, and a detour that begins before the end of the one in
-/// front of it.
+/// Reads a file whose numbers are in this unit. Fails for a line without two numbers, times that are negative or do not
+/// fit, and a detour that begins before the end of the one in front of it.
 pub fn read(source: Source<'_>, unit: TimeUnit, progress: Progress<'_>) -> Result<DetourList, ReadError> {
     let mut lines = Lines::new(text(source.bytes)?, progress);
     let (mut list, mut detours, mut t_min) = (DetourList::default(), InOrder::default(), None);

@@ -16,10 +16,8 @@ use crate::distribution::{DistributionDoc, Level, Quantity, Series};
 /// With what the first line begins that is printed.
 pub(super) const FIRST: &str = "core_i:";
 
-/// Reads what sysjitter prints.
-///
-/// # Errors
-/// If a line has not a value for each core, or the lines of cores and counts are missing.
+/// Reads what sysjitter prints. Fails if a line has not a value for each core, or the lines of cores and counts are
+/// missing.
 pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<DistributionDoc, ReadError> {
     let mut lines = Lines::new(text(source.bytes)?, progress);
     let mut found = DistributionDoc::new("sysjitter", Quantity::Stolen);
@@ -106,11 +104,9 @@ fn take(series: &mut Series, name: &str, value: &str) -> Result<(), String> {
 /// With what raw files begin.
 pub(super) const RAW_FIRST: &str = "# cpu_mhz:";
 
-/// Reads a raw file, of the core whose number is the ending of its name.
-///
-/// # Errors
-/// If a line is no remark and not three or four numbers, an interruption ends before it began or begins before the one in front of it ended,
-/// or there are not as many as the file says.
+/// Reads a raw file, of the core whose number is the ending of its name. Fails if a line is no remark and not three or
+/// four numbers, an interruption ends before it began or begins before the one in front of it ended, or there are not
+/// as many as the file says.
 pub fn read_raw(source: Source<'_>, progress: Progress<'_>) -> Result<DetourList, ReadError> {
     let cpu = source.name.rsplit_once('.').and_then(|(_, ending)| cpu(ending).ok());
     let mut list = DetourList { cpu, ..DetourList::default() };

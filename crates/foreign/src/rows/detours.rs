@@ -26,7 +26,6 @@ pub struct AttributedDetour<'a> {
 
 impl AttributedDetour<'_> {
     /// The time that becalm's own threads took of it, with all of which they are the root: it is no noise of the machine.
-    #[must_use]
     pub fn own_time(&self) -> Nanos {
         let owned = |activity: &&Activity| is_becalms(activity.kind, self.labels.text(activity.detail));
         let own = self.activities.iter().filter(owned);
@@ -34,7 +33,6 @@ impl AttributedDetour<'_> {
     }
 
     /// The time that is left without becalm's own; `None` if all of it was becalm's, because then it does not count.
-    #[must_use]
     pub fn noise(&self) -> Option<Nanos> {
         noise(self.detour.duration.get(), self.own_time().get()).map(Nanos::new)
     }
@@ -45,9 +43,6 @@ impl AttributedDetour<'_> {
 /// in another order among the CPUs than its detours.
 ///
 /// In memory are 65,536 rows of each table, what one detour holds, and 65,536 names or those of one detour.
-///
-/// # Errors
-/// If a file cannot be read, and what `show` returns.
 pub fn attributed_detours<E: From<BundleError>>(
     bundle: &Bundle,
     doc: &NodeDoc,

@@ -39,9 +39,6 @@ pub struct TraceTime {
 
 impl TraceTime {
     /// The time in which all CPUs of the document were watched. Of a run that did not end, its detours are read for that.
-    ///
-    /// # Errors
-    /// If a file cannot be read.
     pub fn for_node(bundle: &Bundle, doc: &NodeDoc) -> Result<Self, BundleError> {
         let mut last = None;
         if doc.ended.is_none() {
@@ -59,9 +56,6 @@ impl TraceTime {
 
 /// Gives the noise of the document's CPUs, without becalm's own time: for each detour the place of its CPU in the document, its start since the
 /// trace begins, and its duration. Of a CPU they come in order of time; those that touch are one.
-///
-/// # Errors
-/// If a file cannot be read, detours of a CPU overlap, and what `give` returns.
 pub fn traces<E: From<BundleError> + From<Overlap>>(
     bundle: &Bundle,
     doc: &NodeDoc,

@@ -25,7 +25,6 @@ pub enum StampClock {
 
 impl StampClock {
     /// The nanoseconds of a stamp, since whatever the clock counts from.
-    #[must_use]
     pub fn nanos(self, stamp: u64) -> i128 {
         match self {
             Self::Nanos => stamp.into(),
@@ -40,7 +39,6 @@ impl StampClock {
     }
 
     /// How many ticks make a second.
-    #[must_use]
     pub fn hz(self) -> f64 {
         match self {
             Self::Nanos => 1e9,
@@ -68,10 +66,7 @@ impl Axis {
         Self { origin, last: -1, newest: i128::MIN, backwards: 0 }
     }
 
-    /// The instant of a stamp.
-    ///
-    /// # Errors
-    /// If it is more than a man's life after the first.
+    /// The instant of a stamp. Fails if it is more than a man's life after the first.
     pub fn place(&mut self, nanos: i128, offset: usize) -> Result<Nanos, ReadError> {
         let mut at = nanos - self.origin;
         self.backwards += u64::from(nanos < self.newest);

@@ -27,7 +27,6 @@ pub(super) struct TraceFacts {
     pub lists_recorded: bool,
     /// Events of other kinds, as far as they were counted.
     pub others: u64,
-    /// The name of the host.
     pub host: Option<String>,
     architecture: Option<String>,
     /// The kernel's release.
@@ -76,10 +75,8 @@ pub(super) fn is_carried(missing: &MissingEvent) -> bool {
     CARRIED.iter().any(|wanted| wanted.unseen == missing.unseen)
 }
 
-/// Opens the trace that a file holds.
-///
-/// # Errors
-/// If the file is damaged or its clock unknown, and if a thread is wanted of a tracer's trace.
+/// Opens the trace that a file holds. Fails if the file is damaged or its clock unknown, and if a thread is wanted of a
+/// tracer's trace.
 pub(super) fn open<'a>(
     format: Format,
     source: Source<'a>,
@@ -150,7 +147,6 @@ fn open_trace_dat<'a>(source: Source<'a>, rate_hz: Option<f64>, names: &mut Name
     Ok(OpenTrace { facts, events: Box::new(trace) })
 }
 
-/// The clock that the stamps of a trace count by.
 fn stamp_clock(clock: &str, rate_hz: Option<f64>, tsc: Option<trace_dat::TscRate>) -> fault::Result<StampClock> {
     const NANOSECONDS: [&str; 8] = ["local", "global", "uptime", "perf", "mono", "mono_raw", "boot", "tai"];
     if NANOSECONDS.contains(&clock) {

@@ -4,8 +4,7 @@ use becalm_measure::Names;
 use becalm_model::node::{CpuDoc, Ended, NodeDoc, Rung, TracingDoc, Warning};
 use becalm_model::{Event, warning};
 use becalm_record::Store;
-use becalm_units::fault;
-use becalm_units::{CpuId, CpuList, Nanos, printable};
+use becalm_units::{CpuId, CpuList, Nanos, fault, printable};
 
 use super::facts::{OpenTrace, TraceFacts, is_carried, open};
 use super::search::{plan, survey};
@@ -33,10 +32,8 @@ pub struct FoundDetours<'a> {
     times: ThreadTimes,
 }
 
-/// Reads a trace and plans the search for its detours.
-///
-/// # Errors
-/// If the file is no whole trace, or does not hold what was asked for.
+/// Reads a trace and plans the search for its detours. Fails if the file is no whole trace, or does not hold what was
+/// asked for.
 pub fn find<'a>(
     format: Format,
     source: Source<'a>,
@@ -62,15 +59,11 @@ pub fn find<'a>(
 
 impl FoundDetours<'_> {
     /// The name of the traced host, if the file has it.
-    #[must_use]
     pub fn host(&self) -> Option<&str> {
         self.trace.facts.host.as_deref()
     }
 
     /// Stores the detours. `node` is the document as far as the caller knows it, and is returned complete.
-    ///
-    /// # Errors
-    /// If they cannot be stored.
     pub fn store<S: Store>(mut self, mut node: NodeDoc, into: &mut S) -> Result<NodeDoc, TraceError>
     where
         TraceError: From<S::Error>,
@@ -183,7 +176,6 @@ fn missing(facts: &TraceFacts) -> Vec<String> {
     found.iter().map(|missing| format!("{} ({}): {}", missing.event, missing.why, kind(missing.unseen))).collect()
 }
 
-/// The kinds of noise that the trace has no events of.
 fn missing_kinds(facts: &TraceFacts) -> Vec<String> {
     let mut kinds: Vec<String> = Vec::new();
     for missing in facts.missing().iter().filter(|missing| !is_carried(missing)) {

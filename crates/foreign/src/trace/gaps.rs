@@ -34,7 +34,6 @@ impl Gaps {
         }
     }
 
-    /// Takes the next event of the CPU.
     pub fn take(&mut self, event: &Event, names: &mut Names, found: &mut Interruptions) {
         self.events.push(*event);
         if self.events.len() >= PORTION {
@@ -45,7 +44,6 @@ impl Gaps {
         }
     }
 
-    /// The trace ends.
     pub fn end(&mut self, names: &mut Names, found: &mut Interruptions) -> Tally {
         self.attribute(self.steps.as_slice().len(), names, found);
         self.attributor.finish(&mut names.labels)

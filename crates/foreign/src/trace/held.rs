@@ -15,7 +15,6 @@ pub struct HeldTrace {
 
 impl HeldTrace {
     /// Of these CPUs, in rising order, each with events of which none is earlier than the one before.
-    #[must_use]
     pub const fn new(cpus: Vec<(CpuId, Vec<Event>)>, backwards: u64) -> Self {
         Self { cpus, backwards }
     }

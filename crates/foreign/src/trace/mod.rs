@@ -60,10 +60,8 @@ pub trait KernelTrace {
     /// The CPUs that it holds events of, in rising order.
     fn cpus(&self) -> Vec<CpuId>;
 
-    /// Gives the events of a CPU, by its number among those of [`Self::cpus`], each later than the one before.
-    ///
-    /// # Errors
-    /// If the trace is damaged; and those of `take`.
+    /// Gives the events of a CPU, by its number among those of [`Self::cpus`], each later than the one before. Fails if
+    /// the trace is damaged; and those of `take`.
     fn each(&mut self, index: usize, names: &mut Names, take: &mut Take<'_>) -> Result<(), TraceError>;
 
     /// How often a time stamp lay before the one in front of it, as far as was read.

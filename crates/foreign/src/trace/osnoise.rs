@@ -28,7 +28,6 @@ pub struct NoiseNamer {
 /// What the tracer counted by itself in the periods of which the text holds all, and what the text holds of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TracerFigures {
-    /// How many periods these are.
     pub periods: u64,
     /// What the tracer counted; the longest gap is that of all.
     pub counted: Period,
@@ -49,10 +48,8 @@ pub struct NoiseTrace {
     pub figures: TracerFigures,
 }
 
-/// The tracer's loop on a CPU.
 #[derive(Clone, Debug)]
 pub struct TracerLoop {
-    /// Its thread.
     pub thread: Pid,
     /// Its gaps, in order of time, without overlap.
     pub steps: Vec<Step>,
@@ -108,10 +105,7 @@ struct NoiseCpu {
 }
 
 impl NoiseNamer {
-    /// Takes the next line.
-    ///
-    /// # Errors
-    /// If what it tells of ends later than times can be.
+    /// Takes the next line. Fails if what it tells of ends later than times can be.
     pub fn take(&mut self, event: &OsnoiseEvent<'_>, names: &mut Names) -> Result<(), ReadError> {
         let cpu = self.cpus.entry(event.cpu).or_default();
         let began = match event.what {
@@ -143,10 +137,7 @@ impl NoiseNamer {
         Ok(())
     }
 
-    /// The trace.
-    ///
-    /// # Errors
-    /// If there is nothing in it that tells who had a CPU, or the times lie too far apart.
+    /// The trace. Fails if there is nothing in it that tells who had a CPU, or the times lie too far apart.
     pub fn finish(self) -> Result<NoiseTrace, ReadError> {
         let origin = self.first.ok_or_else(|| {
             ReadError::new(
@@ -176,7 +167,6 @@ impl NoiseNamer {
 
 impl TracerFigures {
     /// Of what the tracer counted more than the text holds: what it is, how many were counted, and how many of them are in the text.
-    #[must_use]
     pub fn lacking(&self) -> Vec<(&'static str, u64, u64)> {
         let Self { counted, found, .. } = self;
         let all = [
@@ -321,7 +311,6 @@ fn events(spans: &[Span], base: Pid) -> Vec<Event> {
     events
 }
 
-/// Which thread runs below the spans that are open.
 fn thread_of(open: &[(&Span, usize)], base: Pid) -> Pid {
     let thread = |(span, _): &(&Span, usize)| if let Who::Thread(pid) = span.who { Some(pid) } else { None };
     open.iter().rev().find_map(thread).unwrap_or(base)

@@ -26,10 +26,7 @@ pub(super) struct Taught {
 }
 
 impl Taught {
-    /// By what a file says of the kernel.
-    ///
-    /// # Errors
-    /// If a description is not one, or has a field less than is needed.
+    /// By what a file says of the kernel. Fails if a description is not one, or has a field less than is needed.
     pub fn new(formats: &KernelFormats, names: &mut Names) -> Result<Self, ReadError> {
         let refused = |error: &dyn std::fmt::Display| {
             ReadError::new(format!("what it says of its events cannot be used: {error}"))
@@ -77,10 +74,8 @@ pub struct PagedTrace<'a> {
 }
 
 impl<'a> PagedTrace<'a> {
-    /// Of a file whose stamps count as said.
-    ///
-    /// # Errors
-    /// If what the file says of its events cannot be used, or no CPU has an event.
+    /// Of a file whose stamps count as said. Fails if what the file says of its events cannot be used, or no CPU has an
+    /// event.
     pub fn new(mut file: TraceDat<'a>, clock: StampClock, names: &mut Names) -> Result<Self, ReadError> {
         let taught = Taught::new(&file.formats, names)?;
         // It has served; its tables are large.
@@ -111,31 +106,26 @@ impl<'a> PagedTrace<'a> {
     }
 
     /// The events that came and that are read. Which were enabled, the file does not say.
-    #[must_use]
     pub fn events(&self) -> &[EventPath] {
         &self.events
     }
 
     /// How many events came that are not read.
-    #[must_use]
     pub const fn others(&self) -> u64 {
         self.others
     }
 
     /// Whether it names the kernel's functions.
-    #[must_use]
     pub const fn has_symbols(&self) -> bool {
         self.taught.has_symbols
     }
 
     /// The file, without what it said of its events.
-    #[must_use]
     pub const fn file(&self) -> &TraceDat<'a> {
         &self.file
     }
 
     /// The clock at the run's origin, in nanoseconds.
-    #[must_use]
     pub const fn origin(&self) -> i128 {
         self.origin
     }

@@ -27,10 +27,8 @@ pub struct PerfTrace {
 }
 
 impl PerfTrace {
-    /// Reads the records of a file.
-    ///
-    /// # Errors
-    /// If one is damaged, what the file says of its events cannot be used, or it holds none.
+    /// Reads the records of a file. Fails if one is damaged, what the file says of its events cannot be used, or it
+    /// holds none.
     pub fn new(file: &PerfData<'_>, names: &mut Names, told: Progress<'_>) -> Result<Self, ReadError> {
         let mut taught = Taught::new(&file.formats, names)?;
         let mut cpus: BTreeMap<CpuId, Vec<RawEvent<'_>>> = BTreeMap::new();

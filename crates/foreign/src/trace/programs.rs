@@ -15,7 +15,6 @@ pub struct ThreadTimes {
 }
 
 impl ThreadTimes {
-    /// Takes the next event of a CPU.
     pub fn take(&mut self, cpu: CpuId, event: &Event) {
         match event.what {
             Happening::Switch { prev, next, .. } => {
@@ -35,7 +34,6 @@ impl ThreadTimes {
     }
 
     /// The names of the threads that were taken for programs by their names alone, and their times, the longest first.
-    #[must_use]
     pub fn programs(&self, names: &Names) -> Vec<(String, Nanos)> {
         let mut sums: BTreeMap<String, Nanos> = BTreeMap::new();
         for (pid, time) in &self.times {

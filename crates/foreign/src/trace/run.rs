@@ -13,7 +13,6 @@ use super::{CpuSpan, DetourSearch, KernelTrace, ThreadDetours, ThreadTime, Trace
 /// So many detours of a CPU are stored at once.
 const PORTION: usize = 1 << 13;
 
-/// Findings in a trace.
 #[derive(Clone, Debug, Default)]
 pub struct TraceFindings {
     /// Of each CPU that holds events: what the trace has of it.
@@ -75,10 +74,7 @@ impl Follower {
 }
 
 /// Stores what is found in a trace. `node` is the document of the run without its CPUs, which are entered; the caller completes it and
-/// closes the store.
-///
-/// # Errors
-/// If the trace is damaged, or the run cannot be stored.
+/// closes the store. Fails if the trace is damaged, or the run cannot be stored.
 pub fn store<S: Store>(
     trace: &mut dyn KernelTrace,
     names: &mut Names,

@@ -66,10 +66,7 @@ pub(super) fn survey(
     Ok(parts)
 }
 
-/// Plans the search that was asked for.
-///
-/// # Errors
-/// If the trace does not hold what it takes.
+/// Plans the search that was asked for. Fails if the trace does not hold what it takes.
 pub(super) fn plan(
     request: &TraceRequest<'_>,
     opened: &mut OpenTrace<'_>,
@@ -127,7 +124,6 @@ fn nothing_found(facts: &TraceFacts) -> String {
     )
 }
 
-/// The thread with this number or name.
 fn find_thread(text: &str, names: &Names) -> Result<Pid, UsageError> {
     if let Ok(number) = text.parse::<i32>() {
         return match number {

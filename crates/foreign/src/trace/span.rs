@@ -10,18 +10,15 @@ pub struct CpuSpan {
     pub events: u64,
     /// Events that were lost; of a gap that does not say how many, one.
     pub lost: u64,
-    /// Gaps in which they were lost.
     pub gaps: u64,
     /// The time from the last event before each gap until the first behind it.
     pub gap_time: Nanos,
     /// When the first event came; `None` if there was none.
     pub first: Option<Nanos>,
-    /// When the last one came.
     pub last: Nanos,
 }
 
 impl CpuSpan {
-    /// Takes note of the next event.
     pub fn take(&mut self, event: &Event) {
         if let Happening::Lost { count } = event.what {
             self.lost = self.lost.saturating_add(count.unwrap_or(1).max(1));
@@ -35,7 +32,6 @@ impl CpuSpan {
     }
 
     /// From the first event until the last.
-    #[must_use]
     pub fn length(&self) -> Nanos {
         self.first.map_or(Nanos::ZERO, |first| self.last - first)
     }

@@ -111,10 +111,8 @@ impl TextNamer {
         }
     }
 
-    /// The trace, on an axis that begins with the first event, and when that was by the clock of the recording.
-    ///
-    /// # Errors
-    /// If there is no event, or the times lie too far apart.
+    /// The trace, on an axis that begins with the first event, and when that was by the clock of the recording. Fails
+    /// if there is no event, or the times lie too far apart.
     pub fn finish(self) -> Result<(HeldTrace, Nanos), ReadError> {
         let first = self
             .first

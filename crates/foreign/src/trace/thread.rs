@@ -29,7 +29,6 @@ impl Whereabouts {
     }
 
     /// The CPUs on which it was seen, in rising order.
-    #[must_use]
     pub fn cpus(&self) -> Vec<CpuId> {
         let mut cpus: Vec<CpuId> = self.0.iter().map(|(_, cpu)| *cpu).collect();
         cpus.sort_unstable();
@@ -45,7 +44,6 @@ impl Whereabouts {
     }
 }
 
-/// What a thread did with its time on a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ThreadTime {
     /// It was on the CPU, its interruptions included.
@@ -88,7 +86,6 @@ pub struct ThreadDetours {
 }
 
 impl ThreadDetours {
-    /// Of a thread on a CPU.
     #[must_use]
     pub fn new(thread: Pid, cpu: CpuId, whereabouts: &Whereabouts, names: &mut Names) -> Self {
         let as_loop = LoopThread { cpu, pid: thread, t_min: Nanos::ZERO, realtime: false };
@@ -108,7 +105,6 @@ impl ThreadDetours {
         }
     }
 
-    /// Takes the next event of the CPU.
     pub fn take(&mut self, event: &Event, names: &mut Names, found: &mut Interruptions) {
         let at = event.time;
         self.leave_for_elsewhere(at, names, found);
@@ -247,7 +243,6 @@ impl ThreadDetours {
         }
     }
 
-    /// Keeps an event of the present detour.
     fn keep(&mut self, event: &Event) {
         if self.open.is_some() {
             self.events.push(*event);

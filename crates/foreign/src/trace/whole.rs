@@ -41,7 +41,6 @@ struct CpuState {
 }
 
 impl Wholeness {
-    /// Takes the next event of a CPU.
     pub fn take(&mut self, cpu: CpuId, event: &Event) {
         let state = self.cpus.entry(cpu).or_default();
         self.events += 1;
@@ -70,7 +69,6 @@ impl Wholeness {
 
     /// The CPUs whose trace lacks every switch away from the idle task. Some kernels leave them out once the CPU was offline, until the next
     /// boot. None where no CPU has such a switch: that is a trace of some threads.
-    #[must_use]
     pub fn without_idle(&self) -> CpuList {
         if !self.cpus.values().any(|state| state.leaves_idle) {
             return CpuList::default();
@@ -78,10 +76,8 @@ impl Wholeness {
         self.cpus.iter().filter(|(_, state)| !state.leaves_idle && state.after_idle > 0).map(|(cpu, _)| *cpu).collect()
     }
 
-    /// Refuses a trace in which so many stamps lay before one in front of them, or that lacks events.
-    ///
-    /// # Errors
-    /// If it is not whole.
+    /// Refuses a trace in which so many stamps lay before one in front of them, or that lacks events. Fails if it is
+    /// not whole.
     pub fn check(&self, backwards: u64) -> Result<(), ReadError> {
         let &Self { events, switches, irqs, entries, exits, .. } = self;
         let repeated = entries + exits;

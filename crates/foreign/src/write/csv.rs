@@ -8,11 +8,9 @@ use csv::{Terminator, Writer, WriterBuilder};
 /// A value in a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cell<'a> {
-    /// A number.
     Number(i64),
     /// Yes or no.
     Flag(bool),
-    /// A text.
     Text(&'a str),
 }
 
@@ -22,10 +20,6 @@ pub struct CsvTable<W: Write> {
 }
 
 impl<W: Write> CsvTable<W> {
-    /// Begins a table with these columns.
-    ///
-    /// # Errors
-    /// If `out` cannot be written.
     pub fn begin(out: W, names: &[&str]) -> io::Result<Self> {
         let mut out = WriterBuilder::new().terminator(Terminator::Any(b'\n')).from_writer(out);
         out.write_record(names).map_err(io::Error::from)?;
@@ -33,9 +27,6 @@ impl<W: Write> CsvTable<W> {
     }
 
     /// Adds a row: its values in the order of the names. In texts, control characters are replaced.
-    ///
-    /// # Errors
-    /// If `out` cannot be written.
     pub fn row(&mut self, cells: &[Cell<'_>]) -> io::Result<()> {
         for cell in cells {
             let wrote = match cell {
@@ -48,10 +39,6 @@ impl<W: Write> CsvTable<W> {
         self.out.write_record(None::<&[u8]>).map_err(io::Error::from)
     }
 
-    /// Ends the table.
-    ///
-    /// # Errors
-    /// If `out` cannot be written.
     pub fn end(mut self) -> io::Result<()> {
         self.out.flush()
     }

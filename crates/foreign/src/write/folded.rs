@@ -7,9 +7,6 @@ use becalm_units::printable;
 use crate::rows::Stack;
 
 /// Writes a line for each stack that took any time. The node is a frame if there are several.
-///
-/// # Errors
-/// If `out` cannot be written.
 pub fn write(stacks: &[Stack], out: &mut dyn Write) -> io::Result<()> {
     let several = stacks.iter().any(|stack| stack.node != stacks[0].node);
     for stack in stacks.iter().filter(|stack| stack.ns > 0) {
@@ -40,14 +37,7 @@ mod tests {
 
     fn stack(node: &str, root: &str, part: Option<&str>, ns: i64) -> Stack {
         let part = part.map(|name| (Kind::Softirq, name.to_owned()));
-        Stack {
-            node: node.to_owned(),
-            cpu: CpuId::new(3),
-            root: Some((Kind::Irq, root.to_owned())),
-            part,
-            count: 1,
-            ns,
-        }
+        Stack { node: node.to_owned(), cpu: CpuId::new(3), root: Some((Kind::Irq, root.to_owned())), part, ns }
     }
 
     fn written(stacks: &[Stack]) -> String {

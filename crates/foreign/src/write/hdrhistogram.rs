@@ -21,10 +21,7 @@ pub struct Lengths(Histogram<u64>);
 
 impl Lengths {
     /// With so many significant digits, 1 to 5. Of 3, buckets are at most 0.1 % wide, and all of an hour takes 250 KiB.
-    ///
-    /// # Panics
-    /// With more digits, or none.
-    #[must_use]
+    /// Panics with more digits, or none.
     pub fn new(digits: u8) -> Self {
         Self(Histogram::new(digits).expect("1 to 5 digits are allowed"))
     }
@@ -36,7 +33,6 @@ impl Lengths {
     }
 
     /// The histogram in V2 encoding, compressed.
-    #[must_use]
     pub fn encoded(&self) -> Vec<u8> {
         let mut counts = Vec::new();
         let mut zeros = 0_i64;
@@ -101,9 +97,6 @@ pub struct HistogramLog<W> {
 
 impl<W: Write> HistogramLog<W> {
     /// Begins a log whose times are told since an instant, if that is known.
-    ///
-    /// # Errors
-    /// If `out` cannot be written.
     pub fn begin(mut out: W, base: Option<jiff::Timestamp>) -> io::Result<Self> {
         let base_ms = base.map_or(0, |base| base.as_nanosecond().div_euclid(1_000_000));
         writeln!(out, "#[Histogram log format version 1.3]")?;
@@ -129,9 +122,6 @@ impl<W: Write> HistogramLog<W> {
     }
 
     /// Writes the intervals in the order of their begin, and gives back what the log was written into.
-    ///
-    /// # Errors
-    /// If `out` cannot be written.
     pub fn end(mut self) -> io::Result<W> {
         self.lines.sort_by_key(|(begin, _)| *begin);
         for (_, line) in &self.lines {

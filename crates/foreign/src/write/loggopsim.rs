@@ -15,26 +15,17 @@ pub struct NoiseFile<W> {
 
 impl<W: Write> NoiseFile<W> {
     /// Begins the file.
-    ///
-    /// # Errors
-    /// If `out` cannot be written.
     pub fn begin(mut out: W) -> io::Result<Self> {
         writeln!(out, "0\t0")?;
         Ok(Self { out })
     }
 
     /// Adds a detour, which must follow those before and end within the trace.
-    ///
-    /// # Errors
-    /// If `out` cannot be written.
     pub fn detour(&mut self, start: Nanos, duration: Nanos) -> io::Result<()> {
         writeln!(self.out, "{}\t{}", start.get(), duration.get())
     }
 
     /// Ends the file of a trace of this length, and gives back what it was written into.
-    ///
-    /// # Errors
-    /// If `out` cannot be written.
     pub fn end(mut self, length: Nanos) -> io::Result<W> {
         write!(self.out, "{}\t0", length.get())?;
         Ok(self.out)

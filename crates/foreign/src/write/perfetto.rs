@@ -67,8 +67,6 @@ pub struct PerfettoTrace<W> {
 }
 
 impl<W: Write> PerfettoTrace<W> {
-    /// Begins a trace.
-    #[must_use]
     pub fn begin(out: W) -> Self {
         let (names, categories) = (HashMap::new(), HashMap::new());
         let (slices, packet) = (Vec::new(), Message::default());
@@ -76,9 +74,6 @@ impl<W: Write> PerfettoTrace<W> {
     }
 
     /// Begins a node. Its detours come after that.
-    ///
-    /// # Errors
-    /// If `out` cannot be written.
     pub fn node(&mut self, doc: &NodeDoc) -> io::Result<()> {
         self.sequence += 1;
         self.forget();
@@ -124,10 +119,6 @@ impl<W: Write> PerfettoTrace<W> {
         Ok(())
     }
 
-    /// Adds a detour with its activities.
-    ///
-    /// # Errors
-    /// If `out` cannot be written.
     pub fn detour(&mut self, number: u64, detour: &Detour, activities: &[Activity], labels: &Labels) -> io::Result<()> {
         if self.names.len() > NAMES {
             self.forget();
@@ -171,7 +162,6 @@ impl<W: Write> PerfettoTrace<W> {
     }
 
     /// Gives back what the trace was written into: it is complete after each detour.
-    #[must_use]
     pub fn end(self) -> W {
         self.out
     }
@@ -268,8 +258,7 @@ fn stamp(time: i64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::write::chrome::tests::node;
-    use crate::write::slices::tests::{activity, any_activities, detour};
+    use crate::write::slices::tests::{activity, any_activities, detour, node};
     use becalm_model::Kind;
     use proptest::prelude::*;
 

@@ -22,9 +22,6 @@ pub struct SpeedProfile<W> {
 
 impl<W: Write> SpeedProfile<W> {
     /// Begins the profile of a recording of this length. `about` stands in a comment.
-    ///
-    /// # Errors
-    /// If `out` cannot be written.
     pub fn begin(mut out: W, length: Nanos, about: &str) -> io::Result<Self> {
         writeln!(out, "# {}", becalm_units::printable(about))?;
         writeln!(out, "PERIODICITY {}", Seconds(length))?;
@@ -32,9 +29,6 @@ impl<W: Write> SpeedProfile<W> {
     }
 
     /// Adds a detour, which must begin behind the end of the one before.
-    ///
-    /// # Errors
-    /// If `out` cannot be written.
     pub fn detour(&mut self, start: Nanos, duration: Nanos) -> io::Result<()> {
         if start > Nanos::ZERO {
             self.full_speed_at_first()?;
@@ -45,9 +39,6 @@ impl<W: Write> SpeedProfile<W> {
     }
 
     /// Ends it, and gives back what it was written into.
-    ///
-    /// # Errors
-    /// If `out` cannot be written.
     pub fn end(mut self) -> io::Result<W> {
         self.full_speed_at_first()?;
         Ok(self.out)

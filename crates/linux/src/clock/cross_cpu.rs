@@ -35,7 +35,6 @@ struct Bounds {
 /// Compares each CPU's counter with the first one's.
 ///
 /// A CPU that cannot be used (offline, not allowed) or does not answer within half a second is left out.
-#[must_use]
 pub fn compare_cpus<C: Counter>(cpus: &CpuList, rate: TickRate) -> CrossCpu {
     let mut result = CrossCpu::default();
     let mut all = cpus.iter();

@@ -3,7 +3,6 @@
 use becalm_units::Nanos;
 
 /// The processor time that the calling thread has taken so far, in nanoseconds.
-#[must_use]
 pub fn thread_time() -> Nanos {
     // It would take 292 years of work to leave the range.
     Nanos::new(clock_gettime_ns(libc::CLOCK_THREAD_CPUTIME_ID) as i64)

@@ -48,7 +48,6 @@ pub struct Choice {
 /// deep sleep (`constant_tsc`, `nonstop_tsc`), and if the kernel, which checks it against other clocks all the time,
 /// has not thrown it out of the list of its clock sources. On AArch64 the virtual counter is invariant by
 /// architecture. `root` is the root of the file system, `/` outside of tests.
-#[must_use]
 pub fn choose(root: &Path) -> Choice {
     choose_by(root, if root == Path::new("/") { asked_processor() } else { None })
 }
@@ -95,7 +94,6 @@ fn choose_by(root: &Path, processor: Option<Promises>) -> Choice {
 /// The median difference between two unequal consecutive readings: the counter's granularity, or the time that a reading
 /// takes where that is longer. The smallest difference would mislead: some processors let their counter move in leaps of
 /// several nanoseconds, and give a second reading within one leap as the first one plus a single tick.
-#[must_use]
 pub fn resolution<C: Counter>(rate: TickRate) -> Nanos {
     let mut differences = Vec::with_capacity(10_000);
     let mut previous = C::read();

@@ -74,10 +74,8 @@ pub enum RateError {
 becalm_units::fault::faultless!(RateError);
 
 impl Calibration {
-    /// Computes the rate between two anchors; the further they are apart, the smaller the error.
-    ///
-    /// # Errors
-    /// If the counter stood still, ran backwards or at an absurd rate.
+    /// Computes the rate between two anchors; the further they are apart, the smaller the error. Fails if the counter
+    /// stood still, ran backwards or at an absurd rate.
     pub fn from_anchors<C: Counter>(start: &Anchor, end: &Anchor) -> Result<Self, RateError> {
         let elapsed_ns = end.raw_ns.saturating_sub(start.raw_ns);
         let ticks = end.ticks.get().wrapping_sub(start.ticks.get()) as i64;
@@ -95,10 +93,8 @@ impl Calibration {
     }
 }
 
-/// Measures the counter's rate over at least this time, sleeping meanwhile.
-///
-/// # Errors
-/// If the counter stands still, runs backwards or at an absurd rate.
+/// Measures the counter's rate over at least this time, sleeping meanwhile. Fails if the counter stands still, runs
+/// backwards or at an absurd rate.
 pub fn calibrate<C: Counter>(baseline: Nanos) -> Result<Calibration, RateError> {
     let start = Anchor::take::<C>();
     std::thread::sleep(baseline.to_std());

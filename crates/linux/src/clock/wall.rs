@@ -10,7 +10,6 @@ pub struct WallError {
 }
 
 /// Asks the kernel, which needs no right; `None` where it does not say.
-#[must_use]
 pub fn wall_error() -> Option<WallError> {
     // SAFETY: all-zero bytes are a valid timex, and with no mode set nothing is changed.
     let mut state: libc::timex = unsafe { std::mem::zeroed() };

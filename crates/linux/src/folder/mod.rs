@@ -28,33 +28,25 @@ const ALL_WRITE: u32 = 0o002;
 pub struct Folder(pub(crate) OwnedFd);
 
 impl Folder {
-    /// Opens a folder by its path.
-    ///
-    /// # Errors
-    /// If it is missing or none, or on the way stands a link of another user that is not to be followed.
+    /// Opens a folder by its path. Fails if it is missing or none, or on the way stands a link of another user that is
+    /// not to be followed.
     pub fn open(path: &Path) -> io::Result<Self> {
         walk(path, false).map(|(folder, _)| folder)
     }
 
     /// The same folder, held once more.
-    ///
-    /// # Errors
-    /// If too many files are open.
     pub fn again(&self) -> io::Result<Self> {
         Ok(Self(self.0.try_clone()?))
     }
 
     /// A path by which this process reaches the folder, and nobody else does: also where it may not search a folder on the way any
     /// more. It holds for as long as this value.
-    #[must_use]
     pub fn own_path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
     }
 
-    /// Opens a folder below this one, following no link at all.
-    ///
-    /// # Errors
-    /// If it is missing, or a link or a file stands in its way.
+    /// Opens a folder below this one, following no link at all. Fails if it is missing, or a link or a file stands in
+    /// its way.
     pub fn open_below(self, path: &Path) -> io::Result<Self> {
         path.components().try_fold(self, |folder, part| {
             let Component::Normal(name) = part else {
@@ -72,10 +64,7 @@ impl Folder {
         })
     }
 
-    /// Makes a file that is not there yet.
-    ///
-    /// # Errors
-    /// If anything has this name, a link included, and if the system refuses.
+    /// Makes a file that is not there yet. Fails if anything has this name, a link included, and if the system refuses.
     pub fn create(&self, name: &OsStr, access: Access) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(fs::openat(&self.0, name, flags, Mode::from_raw_mode(access.file_mode()))?);
@@ -87,9 +76,6 @@ impl Folder {
 
     /// Makes a file that this process holds locked (flock) until it is closed, so that others can tell it from one whose maker was
     /// killed: such a one is removed, should it have the name. Nothing if something else has it.
-    ///
-    /// # Errors
-    /// If the system refuses.
     pub fn create_held(&self, name: &OsStr, access: Access) -> io::Result<Option<File>> {
         for _ in 0..2 {
             match self.create(name, access) {
@@ -127,9 +113,6 @@ impl Folder {
     }
 
     /// Makes a folder in this one; no if something has that name already.
-    ///
-    /// # Errors
-    /// If the system refuses.
     pub fn make(&self, name: &OsStr, access: Access) -> io::Result<bool> {
         self.make_and_give(name, access, self.can_give(access)?)
     }
@@ -152,17 +135,11 @@ impl Folder {
     }
 
     /// Gives a file of this folder another name, which may be that of another file: that is replaced, and a link is as well.
-    ///
-    /// # Errors
-    /// If the system refuses.
     pub fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         Ok(fs::renameat(&self.0, from, &self.0, to)?)
     }
 
     /// Gives a file of this folder another name that nothing bears; no if something does.
-    ///
-    /// # Errors
-    /// If the system refuses.
     pub fn rename_new(&self, from: &OsStr, to: &OsStr) -> io::Result<bool> {
         match fs::renameat_with(&self.0, from, &self.0, to, RenameFlags::NOREPLACE) {
             Ok(()) => return Ok(true),
@@ -187,17 +164,12 @@ impl Folder {
     }
 
     /// Removes a file of this folder.
-    ///
-    /// # Errors
-    /// If the system refuses.
     pub fn remove(&self, name: &OsStr) -> io::Result<()> {
         Ok(fs::unlinkat(&self.0, name, AtFlags::empty())?)
     }
 
-    /// Makes the names in the folder survive a crash, as far as its file system can do that.
-    ///
-    /// # Errors
-    /// If the folder cannot be opened or its file system cannot be written.
+    /// Makes the names in the folder survive a crash, as far as its file system can do that. Fails if the folder cannot
+    /// be opened or its file system cannot be written.
     pub fn sync(&self) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let synced = match fs::openat(&self.0, ".", flags, Mode::empty()) {
@@ -211,9 +183,6 @@ impl Folder {
     }
 
     /// Whether what is made here may be given to its user, who could then have made it without root's help.
-    ///
-    /// # Errors
-    /// If the folder cannot be looked at.
     pub fn can_give(&self, access: Access) -> io::Result<bool> {
         let found = fs::fstat(&self.0)?;
         Ok(access.owner().is_some_and(|Owner { user, group }| {
@@ -229,10 +198,8 @@ impl Folder {
     }
 }
 
-/// Makes a folder by its path; no if something has that name already.
-///
-/// # Errors
-/// If the folder above it is missing, or a link on the way is another user's, and if the system refuses.
+/// Makes a folder by its path; no if something has that name already. Fails if the folder above it is missing, or a
+/// link on the way is another user's, and if the system refuses.
 pub fn make(path: &Path, access: Access) -> io::Result<bool> {
     let Some(name) = path.file_name() else { return Folder::open(path).map(|_| false) };
     Folder::open(path.parent().unwrap_or(Path::new("")))?.make(name, access)
@@ -240,26 +207,17 @@ pub fn make(path: &Path, access: Access) -> io::Result<bool> {
 
 /// Makes a folder that is given to its user wherever it is; no if something has that name already. Only for names that no program
 /// but becalm looks for: in a folder of settings, another one would be read as the administrator's.
-///
-/// # Errors
-/// As of [`make`].
 pub fn make_given(path: &Path, access: Access) -> io::Result<bool> {
     let Some(name) = path.file_name() else { return Folder::open(path).map(|_| false) };
     Folder::open(path.parent().unwrap_or(Path::new("")))?.make_and_give(name, access, true)
 }
 
 /// Makes a folder by its path.
-///
-/// # Errors
-/// As of [`make`], and if something has that name already.
 pub fn make_new(path: &Path, access: Access) -> io::Result<()> {
     if make(path, access)? { Ok(()) } else { Err(Errno::EXIST.into()) }
 }
 
 /// Makes a folder and those above it that are missing, with the rights that the umask leaves. One that is there is good.
-///
-/// # Errors
-/// As of [`make`].
 pub fn make_all(path: &Path) -> io::Result<()> {
     match Folder::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}

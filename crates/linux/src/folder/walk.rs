@@ -34,10 +34,8 @@ struct ForeignLink {
 }
 
 impl ForeignLink {
-    /// Tells one from a link that is followed wherever it leads.
-    ///
-    /// # Errors
-    /// If it stands where somebody else may write than its user and the folder's owner.
+    /// Tells one from a link that is followed wherever it leads. Fails if it stands where somebody else may write than
+    /// its user and the folder's owner.
     fn find(folder: &Folder, link: &Stat, shown: PathBuf) -> io::Result<Option<Self>> {
         if trusted_users()?.contains(&link.st_uid) {
             return Ok(None);

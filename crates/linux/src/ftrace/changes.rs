@@ -66,11 +66,9 @@ impl OriginalFile {
     }
 }
 
-/// State of the instance.
 #[derive(Debug)]
 struct InstanceState {
     kept: Vec<OriginalFile>,
-    /// The files that others changed so far.
     changed: BTreeSet<String>,
 }
 

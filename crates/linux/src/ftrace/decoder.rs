@@ -65,7 +65,6 @@ pub enum DecodeError {
 
 impl Decoder {
     /// A decoder that knows pages but no events yet.
-    #[must_use]
     pub fn new(header: &HeaderPage) -> Self {
         Self {
             layout: PageLayout::new(header),
@@ -77,10 +76,8 @@ impl Decoder {
     }
 
     /// Learns an event of the given system (`irq`, `sched`), and says whether it is one that is decoded. Records of
-    /// events that were never learned are skipped and counted.
-    ///
-    /// # Errors
-    /// A format that lacks a field that its event must have, or holds it in a form that cannot be read.
+    /// events that were never learned are skipped and counted. Fails on a format that lacks a field that its event must
+    /// have, or holds it in a form that cannot be read.
     pub fn learn(&mut self, system: &str, format: &EventFormat) -> Result<bool, EventFormatError> {
         let look = Look(format);
         let Some(plan) = DecodingPlan::new(system, look, &mut self.vectors)? else { return Ok(false) };
@@ -99,7 +96,6 @@ impl Decoder {
     }
 
     /// The stem of a vector's events: `local_timer`, `reschedule`. Empty for a name that another decoder gave.
-    #[must_use]
     pub fn vector_name(&self, name: VectorName) -> &str {
         self.vectors.get(usize::from(name.0)).map_or("", String::as_str)
     }
@@ -110,16 +106,13 @@ impl Decoder {
     }
 
     /// How many bytes at the start of a sub-buffer carry something: a page cut to that length decodes as the whole one.
-    #[must_use]
     pub fn used(&self, page: &[u8]) -> usize {
         self.layout.used(page)
     }
 
     /// Decodes one sub-buffer, whole as it was read, and gives its events to the sink in order. Where the kernel lost
-    /// events before the page, a [`RawHappening::Lost`] with the page's own time comes first.
-    ///
-    /// # Errors
-    /// A page that is not as the kernel writes and described it. The events before the fault have been given.
+    /// events before the page, a [`RawHappening::Lost`] with the page's own time comes first. Fails on a page that is
+    /// not as the kernel writes and described it. The events before the fault have been given.
     pub fn page<'a>(&self, page: &'a [u8], sink: &mut impl FnMut(RawEvent<'a>)) -> Result<PageSummary, DecodeError> {
         let page = self.layout.page(page)?;
         let mut summary = PageSummary::default();
@@ -143,10 +136,8 @@ impl Decoder {
         Ok(summary)
     }
 
-    /// Gives the numbers of the events of a sub-buffer, also of those that were never learned.
-    ///
-    /// # Errors
-    /// A page that is not as the kernel writes and described it.
+    /// Gives the numbers of the events of a sub-buffer, also of those that were never learned. Fails on a page that is
+    /// not as the kernel writes and described it.
     pub fn ids(&self, page: &[u8], sink: &mut impl FnMut(u16)) -> Result<(), DecodeError> {
         let Some(common) = self.common else { return Ok(()) };
         for record in self.layout.page(page)?.records() {
@@ -158,10 +149,7 @@ impl Decoder {
     }
 
     /// Decodes one record that came without a page, as perf hands them out: the thread that was current, and what happened; `None` of an event
-    /// that was never learned.
-    ///
-    /// # Errors
-    /// A record that ends before a field of its event.
+    /// that was never learned. Fails on a record that ends before a field of its event.
     pub fn record<'a>(&self, data: &'a [u8]) -> Result<Option<(i32, RawHappening<'a>)>, DecodeError> {
         self.happening(data, 0)
     }

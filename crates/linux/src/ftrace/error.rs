@@ -26,26 +26,12 @@ pub enum TracefsError {
         /// The error of the system call.
         r#source: io::Error,
     },
-    /// The kernel took a setting, but did something else.
-    #[error("{} holds '{got}' after '{wanted}' was written to it: {advice}", path.display())]
-    Refused {
-        /// The file of the setting.
-        path: PathBuf,
-        /// The text that was written.
-        wanted: String,
-        /// The text that was read back, as the kernel shows it.
-        got: String,
-        /// What the user can do about it.
-        advice: &'static str,
-    },
-    /// A file of the kernel does not read as it should.
-    #[error("{}: {why}", path.display())]
-    Content {
-        /// The file whose text is not understood.
-        path: PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
+    /// The kernel took a setting, but did something else: in a whole sentence, with what the user can do about it.
+    #[error("{0}")]
+    Refused(String),
+    /// This file of the kernel does not read as it should, for this reason.
+    #[error("{path}: {1}", path = .0.display())]
+    Content(PathBuf, String),
     /// The table of mounts cannot be read.
     #[error(transparent)]
     Mounts(#[from] FileError),

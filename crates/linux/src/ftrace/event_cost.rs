@@ -22,10 +22,8 @@ impl Instance {
     /// should be on one of the instance's CPUs.
     ///
     /// All of it happens with the code and the buffer in the caches; after other work an event costs more. What has been recorded is
-    /// gone then, and recording is off.
-    ///
-    /// # Errors
-    /// The kernel does not have the event, or the instance cannot be switched.
+    /// gone then, and recording is off. Fails if the kernel does not have the event, or the instance cannot be
+    /// switched.
     pub fn event_cost(&self) -> Result<Option<u64>, TracefsError> {
         let name =
             thread::name().map_err(|error| TracefsError::io("name the thread in", self.folder(), error.into()))?;

@@ -59,38 +59,25 @@ pub struct HeaderPage {
 
 /// A description that cannot be read, or does not hold what is needed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum EventFormatError {
-    /// A line is not as the kernel writes it.
-    #[error("{file}, line {line}: {why}")]
-    Line {
-        /// The file that was read.
-        file: String,
-        /// The number of the line in the description, counted from 1.
-        line: usize,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// Something that must be there is not.
-    #[error("{file}: {what}")]
-    Lacks {
-        /// The file that was read.
-        file: String,
-        /// What is missing or does not fit.
-        what: String,
-    },
+#[error("{0}")]
+pub struct EventFormatError(String);
+
+impl EventFormatError {
+    /// A line, counted from 1, is not as the kernel writes it.
+    fn line(file: &str, line: usize, why: &str) -> Self {
+        Self(format!("{file}, line {line}: {why}"))
+    }
 }
 
 impl EventFormat {
-    /// Reads the text of a `format` file. `file` names it in errors.
-    ///
-    /// # Errors
-    /// A line that is not as the kernel writes it, or no `name:`, no `ID:` or no field at all.
+    /// Reads the text of a `format` file. `file` names it in errors. Fails on a line that is not as the kernel writes
+    /// it, or no `name:`, no `ID:` or no field at all.
     pub fn parse(file: &str, text: &str) -> Result<Self, EventFormatError> {
         let mut name = None;
         let mut id = None;
         let mut fields = Vec::new();
         for (line, content) in text.lines().enumerate().map(|(index, content)| (index + 1, content.trim())) {
-            let err = |why: String| EventFormatError::Line { file: file.to_owned(), line, why };
+            let err = |why: String| EventFormatError::line(file, line, &why);
             if let Some(rest) = content.strip_prefix("name:") {
                 name = Some(rest.trim().to_owned());
             } else if let Some(rest) = content.strip_prefix("ID:") {
@@ -103,7 +90,7 @@ impl EventFormat {
                 break;
             }
         }
-        let lacks = |what: &str| EventFormatError::Lacks { file: file.to_owned(), what: what.to_owned() };
+        let lacks = |what: &str| EventFormatError(format!("{file}: {what}"));
         if fields.is_empty() {
             return Err(lacks("no field is described"));
         }
@@ -116,23 +103,20 @@ impl EventFormat {
     }
 
     /// The field of that name.
-    #[must_use]
     pub fn field(&self, name: &str) -> Option<&EventField> {
         self.fields.iter().find(|field| field.name == name)
     }
 
     /// The error that something of this event's description is missing or does not fit.
     pub(crate) fn lacks(&self, what: String) -> EventFormatError {
-        EventFormatError::Lacks { file: self.file.clone(), what }
+        EventFormatError(format!("{}: {what}", self.file))
     }
 }
 
 impl HeaderPage {
-    /// Reads the text of `events/header_page`. `file` names it in errors.
-    ///
-    /// # Errors
-    /// A line that is not as the kernel writes it; a missing field; a time stamp that is not 8 bytes long or a commit
-    /// word that is not 4 or 8 bytes long; fields that overlap the data.
+    /// Reads the text of `events/header_page`. `file` names it in errors. Fails on a line that is not as the kernel
+    /// writes it; a missing field; a time stamp that is not 8 bytes long or a commit word that is not 4 or 8 bytes
+    /// long; fields that overlap the data.
     pub fn parse(file: &str, text: &str) -> Result<Self, EventFormatError> {
         let mut fields = Vec::new();
         for (index, content) in text.lines().enumerate() {
@@ -140,9 +124,9 @@ impl HeaderPage {
                 continue;
             }
             let field = EventField::parse(content.trim());
-            fields.push(field.map_err(|why| EventFormatError::Line { file: file.to_owned(), line: index + 1, why })?);
+            fields.push(field.map_err(|why| EventFormatError::line(file, index + 1, &why))?);
         }
-        let lacks = |what: String| EventFormatError::Lacks { file: file.to_owned(), what };
+        let lacks = |what: String| EventFormatError(format!("{file}: {what}"));
         let take = |name: &str| -> Result<EventField, EventFormatError> {
             let field = fields.iter().find(|field| field.name == name);
             field.cloned().ok_or_else(|| lacks(format!("no field '{name}'")))

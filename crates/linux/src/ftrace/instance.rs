@@ -128,11 +128,8 @@ impl Instance {
     /// given, it removes the instance should this process be killed.
     ///
     /// Creating one allocates the kernel's default buffers for every online CPU (1.4 MB each) for a moment, before they
-    /// are cut to size.
-    ///
-    /// # Errors
-    /// The instance cannot be made or set up; what was made is removed again. That events are missing or cannot be
-    /// enabled is no error, see [`Self::missing`].
+    /// are cut to size. Fails if the instance cannot be made or set up; what was made is removed again. That events are
+    /// missing or cannot be enabled is no error, see [`Self::missing`].
     pub fn create(
         tracefs: &Tracefs,
         proc_root: &Path,
@@ -239,7 +236,7 @@ impl Instance {
         }
         let text = read(&path)?;
         let kb: Option<usize> = text.trim().parse().ok().filter(|kb| (1..=1 << 20).contains(kb));
-        let kb = kb.ok_or_else(|| TracefsError::Content { path, why: format!("'{}' is not a size", text.trim()) })?;
+        let kb = kb.ok_or_else(|| TracefsError::Content(path, format!("'{}' is not a size", text.trim())))?;
         Ok(kb * 1024)
     }
 
@@ -279,53 +276,41 @@ impl Instance {
     }
 
     /// The instance's name, which is that of its folder.
-    #[must_use]
     pub fn name(&self) -> InstanceName {
         self.name
     }
 
     /// The instance's folder below `instances/`.
-    #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
     /// The size of a sub-buffer, in bytes.
-    #[must_use]
     pub fn page_size(&self) -> usize {
         self.page_size
     }
 
     /// The decoder that has learned the formats of the enabled events.
-    #[must_use]
     pub fn decoder(&self) -> &Decoder {
         &self.decoder
     }
 
     /// The events that are recorded.
-    #[must_use]
     pub fn enabled(&self) -> &[EventPath] {
         &self.enabled
     }
 
     /// The events that should be recorded and are not, each with why and with what stays unseen.
-    #[must_use]
     pub fn missing(&self) -> &[MissingEvent] {
         &self.missing
     }
 
     /// Begins to record.
-    ///
-    /// # Errors
-    /// `tracing_on` cannot be written.
     pub fn start(&self) -> Result<(), TracefsError> {
         self.turn("1")
     }
 
     /// Stops to record. What was recorded can still be read.
-    ///
-    /// # Errors
-    /// `tracing_on` cannot be written.
     pub fn stop(&self) -> Result<(), TracefsError> {
         self.turn("0")
     }
@@ -350,21 +335,16 @@ impl Instance {
     }
 
     /// The files by which others changed the instance since it was set up; none if it is as it was.
-    #[must_use]
     pub fn changed(&self) -> Vec<String> {
         self.changes.as_ref().map(Changes::found).unwrap_or_default()
     }
 
     /// The same, by the kernel's notices alone, for moments in which reading the files would disturb.
-    #[must_use]
     pub fn noticed_changes(&self) -> Vec<String> {
         self.changes.as_ref().map(Changes::noticed).unwrap_or_default()
     }
 
-    /// Opens the buffer of a CPU for reading.
-    ///
-    /// # Errors
-    /// The CPU has none, or it cannot be opened.
+    /// Opens the buffer of a CPU for reading. Fails if the CPU has none, or it cannot be opened.
     pub fn reader(&self, cpu: CpuId) -> Result<PageReader, TracefsError> {
         PageReader::open(&self.folder.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw")), cpu, self.page_size)
     }
@@ -376,31 +356,23 @@ impl Instance {
         self.set("buffer_percent", &percent.to_string()).is_ok()
     }
 
-    /// What the kernel counts about a CPU's buffer.
-    ///
-    /// # Errors
-    /// The CPU has none, or its `stats` cannot be read.
+    /// What the kernel counts about a CPU's buffer. Fails if the CPU has none, or its `stats` cannot be read.
     pub fn stats(&self, cpu: CpuId) -> Result<CpuStats, TracefsError> {
         let path = self.folder.join(format!("per_cpu/cpu{cpu}/stats"));
-        CpuStats::parse(&read(&path)?).map_err(|why| TracefsError::Content { path, why })
+        CpuStats::parse(&read(&path)?).map_err(|why| TracefsError::Content(path, why))
     }
 
-    /// The size of a CPU's buffer as the kernel made it, in KiB.
-    ///
-    /// # Errors
-    /// The CPU has none, or its size cannot be read.
+    /// The size of a CPU's buffer as the kernel made it, in KiB. Fails if the CPU has none, or its size cannot be read.
     pub fn buffer_kb(&self, cpu: CpuId) -> Result<u32, TracefsError> {
         let path = self.folder.join(format!("per_cpu/cpu{cpu}/buffer_size_kb"));
         let text = read(&path)?;
         // `7 (expanded: 1408)` before the first use.
         let size = text.split_whitespace().next().and_then(|word| word.parse().ok());
-        size.ok_or_else(|| TracefsError::Content { path, why: format!("'{}' is not a size", text.trim()) })
+        size.ok_or_else(|| TracefsError::Content(path, format!("'{}' is not a size", text.trim())))
     }
 
-    /// Removes the instance, as the drop does, but says where that failed. All readers must be closed.
-    ///
-    /// # Errors
-    /// A reader is still open after a second, or the kernel's error. The janitor, if there is one, goes on trying when
+    /// Removes the instance, as the drop does, but says where that failed. All readers must be closed. Fails on a
+    /// reader is still open after a second, or the kernel's error. The janitor, if there is one, goes on trying when
     /// this process ends.
     pub fn remove(mut self) -> Result<(), TracefsError> {
         self.take_away()
@@ -432,7 +404,8 @@ impl Instance {
 
     fn refused(&self, file: &str, wanted: &str, got: &str, advice: &'static str) -> TracefsError {
         let path = self.folder.join(file);
-        TracefsError::Refused { path, wanted: wanted.to_owned(), got: got.to_owned(), advice }
+        let path = path.display();
+        TracefsError::Refused(format!("{path} holds '{got}' after '{wanted}' was written to it: {advice}"))
     }
 }
 

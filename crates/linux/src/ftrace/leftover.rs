@@ -26,17 +26,12 @@ pub struct InstanceName {
 }
 
 impl InstanceName {
-    /// The name of this process's first instance.
-    ///
-    /// # Errors
-    /// `PROC_ROOT/self/stat` cannot be read.
+    /// The name of this process's first instance. Fails if `PROC_ROOT/self/stat` cannot be read.
     pub fn own(proc_root: &Path) -> Result<Self, TracefsError> {
         let path = proc_root.join("self/stat");
         let stat = fs::read(&path).map_err(|error| TracefsError::io("read", &path, error))?;
-        let (pid, start) = pid_and_start(&stat).ok_or_else(|| TracefsError::Content {
-            path,
-            why: "expected 'PID (NAME) ...' with 22 fields".to_owned(),
-        })?;
+        let (pid, start) = pid_and_start(&stat)
+            .ok_or_else(|| TracefsError::Content(path, "expected 'PID (NAME) ...' with 22 fields".to_owned()))?;
         Ok(Self { pid, start, namespace: own_namespace(proc_root), serial: 0 })
     }
 
@@ -106,9 +101,6 @@ pub struct Leftovers {
 
 /// Removes the instances that becalm made and whose process is gone. Those of live processes, of other pid namespaces
 /// (where a pid says nothing) and of other programs are not touched.
-///
-/// # Errors
-/// The folder `instances` cannot be listed.
 pub fn remove_dead(tracefs: &Tracefs, proc_root: &Path) -> Result<Leftovers, TracefsError> {
     let folder = tracefs.root().join("instances");
     let fail = |error| TracefsError::io("list", &folder, error);

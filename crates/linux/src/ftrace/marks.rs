@@ -21,9 +21,6 @@ pub struct Marks {
 
 impl Marks {
     /// Makes the calling thread known. It must run on one of the instance's CPUs.
-    ///
-    /// # Errors
-    /// The kernel's error of writing the mark.
     pub fn mark(&self) -> io::Result<()> {
         // In one piece, as each write is a mark of its own.
         let mark = format!("{TEXT}{}\n", sched::current_tid());
@@ -32,10 +29,8 @@ impl Marks {
 }
 
 impl Instance {
-    /// Lets threads make themselves known, and begins to record.
-    ///
-    /// # Errors
-    /// The kernel has no marks, or they may not be written.
+    /// Lets threads make themselves known, and begins to record. Fails if the kernel has no marks, or they may not be
+    /// written.
     pub fn open_marks(&self) -> Result<Marks, TracefsError> {
         self.set("trace_options", "markers")?;
         let path = self.folder().join("trace_marker");
@@ -46,10 +41,7 @@ impl Instance {
     }
 
     /// Stops to record, and gives the number that the kernel's events have of each thread that made itself known, by the number that the
-    /// thread has for itself. Everything recorded is gone then.
-    ///
-    /// # Errors
-    /// The trace cannot be read or emptied.
+    /// thread has for itself. Everything recorded is gone then. Fails if the trace cannot be read or emptied.
     pub fn numbers(&self) -> Result<BTreeMap<i32, i32>, TracefsError> {
         self.stop()?;
         self.set("trace_options", "nomarkers")?;

@@ -124,7 +124,6 @@ pub enum PageError {
 
 impl PageLayout {
     /// Takes the offsets and sizes from what `events/header_page` says.
-    #[must_use]
     pub fn new(header: &HeaderPage) -> Self {
         Self {
             timestamp_at: header.timestamp.offset,
@@ -136,7 +135,6 @@ impl PageLayout {
 
     /// How many bytes at the start of a sub-buffer carry something; the rest need not be kept. All of them where the
     /// header cannot be read.
-    #[must_use]
     pub fn used(&self, bytes: &[u8]) -> usize {
         let Some(commit) = read_u32(bytes, self.commit_at) else { return bytes.len() };
         let length = (commit & !(MISSED_EVENTS | MISSED_STORED)) as usize;
@@ -144,10 +142,8 @@ impl PageLayout {
         self.data_at.saturating_add(length).saturating_add(stored).min(bytes.len())
     }
 
-    /// Reads the header of a page. `bytes` is the whole sub-buffer, of whatever size.
-    ///
-    /// # Errors
-    /// A page shorter than its header, or than what its header announces.
+    /// Reads the header of a page. `bytes` is the whole sub-buffer, of whatever size. Fails on a page shorter than its
+    /// header, or than what its header announces.
     pub fn page<'a>(&self, bytes: &'a [u8]) -> Result<TracePage<'a>, PageError> {
         let short = PageError::NoHeader { length: bytes.len(), header: self.data_at };
         let data = bytes.get(self.data_at..).ok_or(short)?;
@@ -169,7 +165,6 @@ impl PageLayout {
 
 impl<'a> TracePage<'a> {
     /// The data records, in order. After an error there are no more.
-    #[must_use]
     pub fn records(&self) -> Records<'a> {
         Records { records: self.records, at: 0, time: self.stamp, data_at: self.data_at }
     }

@@ -61,7 +61,6 @@ impl Text {
     }
 }
 
-/// Looks up the fields of one format.
 #[derive(Clone, Copy)]
 pub(super) struct Look<'f>(pub(super) &'f EventFormat);
 

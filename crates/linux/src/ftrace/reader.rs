@@ -25,23 +25,19 @@ impl PageReader {
     }
 
     /// The CPU whose buffer is read.
-    #[must_use]
     pub fn cpu(&self) -> CpuId {
         self.cpu
     }
 
     /// The size of a sub-buffer, in bytes: what `read_page` needs room for.
-    #[must_use]
     pub fn page_size(&self) -> usize {
         self.page_size
     }
 
     /// Takes the oldest sub-buffer out of the CPU's buffer, into the start of `page`, and gives its length; `None`
     /// where no event waits. Also takes the one that the kernel is still writing to, with what it holds so far; its rest
-    /// comes with a later call.
-    ///
-    /// # Errors
-    /// `page` is shorter than [`Self::page_size`], which would cut the sub-buffer; or the kernel's error.
+    /// comes with a later call. Fails if `page` is shorter than [`Self::page_size`], which would cut the sub-buffer; or
+    /// the kernel's error.
     pub fn read_page(&mut self, page: &mut [u8]) -> io::Result<Option<usize>> {
         let Some(page) = page.get_mut(..self.page_size) else {
             let message = format!("a buffer of {} bytes is too small for a page of {}", page.len(), self.page_size);

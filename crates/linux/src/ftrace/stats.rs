@@ -20,9 +20,6 @@ pub struct CpuStats {
 impl CpuStats {
     /// Reads the text of a `stats` file. A count that this kernel does not give is 0; lines that are not known are
     /// passed over.
-    ///
-    /// # Errors
-    /// What is wrong: a known line without a number, or not one known line.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut stats = Self::default();
         let mut known = false;
@@ -46,7 +43,6 @@ impl CpuStats {
     }
 
     /// All events that were lost, in whatever way.
-    #[must_use]
     pub fn lost(&self) -> u64 {
         self.overrun.saturating_add(self.commit_overrun).saturating_add(self.dropped_events)
     }

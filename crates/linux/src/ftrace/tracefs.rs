@@ -26,10 +26,7 @@ impl Tracefs {
     pub const MOUNT_POINT: &str = "/sys/kernel/tracing";
 
     /// The tracefs whose root is the given folder. Whether it really is one is not checked beyond its folder `events`,
-    /// so that a fake tree can be used.
-    ///
-    /// # Errors
-    /// The folder, or `events` in it, is missing or may not be entered.
+    /// so that a fake tree can be used. Fails if the folder, or `events` in it, is missing or may not be entered.
     pub fn at(root: impl Into<PathBuf>) -> Result<Self, TracefsError> {
         let root = root.into();
         let events = root.join("events");
@@ -38,10 +35,8 @@ impl Tracefs {
     }
 
     /// The first usable tracefs among the mounts of the machine whose files lie below `root`: see [`mount_point`] for the
-    /// order in which they are tried.
-    ///
-    /// # Errors
-    /// [`TracefsError::NotMounted`] where there is none; where there are some but none can be used, why the first cannot.
+    /// order in which they are tried. The error is [`TracefsError::NotMounted`] if there is none, and else why the
+    /// first cannot be used.
     pub fn find(root: &Path) -> Result<Self, TracefsError> {
         let mut first_error = None;
         for folder in candidates(&mounts(root)?) {
@@ -57,10 +52,6 @@ impl Tracefs {
     /// [`Self::mounted_here`] then says so. The mount goes when the last clone of this value and the last instance made
     /// through it are dropped; after a kill the janitor undoes it. Without one it stays then, which harms nothing: the kernel's tracing
     /// is just visible.
-    ///
-    /// # Errors
-    /// As [`Self::find`]; [`TracefsError::NotMounted`] where there is no such folder to mount at; or the mount fails,
-    /// for want of privilege or because the kernel has no tracing.
     pub fn find_or_mount(
         root: &Path,
         mount_point: &Path,
@@ -79,29 +70,21 @@ impl Tracefs {
     }
 
     /// The folder that holds `events` and `instances`.
-    #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
     /// Where becalm mounted it; `None` where it was mounted before.
-    #[must_use]
     pub fn mounted_here(&self) -> Option<&Path> {
         self.mounted.as_ref().map(|mounted| mounted.point.as_path())
     }
 
     /// The trace clocks that this kernel offers, the chosen one first.
-    ///
-    /// # Errors
-    /// The file `trace_clock` cannot be read.
     pub fn clocks(&self) -> Result<Vec<String>, TracefsError> {
         Ok(parse_clocks(&read(&self.root.join("trace_clock"))?))
     }
 
     /// The kernel's strings that events refer to by address, such as the reason of an inter-processor interrupt.
-    ///
-    /// # Errors
-    /// The file `printk_formats` cannot be read.
     pub fn strings(&self) -> Result<BTreeMap<u64, String>, TracefsError> {
         Ok(printk_formats(&read(&self.root.join("printk_formats"))?))
     }
@@ -110,7 +93,6 @@ impl Tracefs {
 /// Reads lines like `0xffff800082a1b2c0 : "Rescheduling interrupts"`, whose first part is an address.
 ///
 /// Other lines are passed over.
-#[must_use]
 pub fn printk_formats(text: &str) -> BTreeMap<u64, String> {
     let entry = |line: &str| {
         let (address, string) = line.split_once(" : ")?;
@@ -178,7 +160,6 @@ pub(super) fn read(path: &Path) -> Result<String, TracefsError> {
 
 /// The folder of tracefs: a mount of its own, of several the last; else the one that the kernel mounts inside debugfs on first
 /// use; else the folder `tracing` of a mounted debugfs. `None` if neither is mounted.
-#[must_use]
 pub fn mount_point(mounts: &[Mount]) -> Option<PathBuf> {
     candidates(mounts).into_iter().next()
 }
@@ -192,9 +173,6 @@ fn candidates(mounts: &[Mount]) -> Vec<PathBuf> {
 }
 
 /// The trace clocks on offer, the chosen one first, of the tracefs in this folder of the machine whose files lie below `root`.
-///
-/// # Errors
-/// If `trace_clock` cannot be read.
 pub fn clocks(root: &Path, tracefs: &Path) -> Result<Vec<String>, FileError> {
     Ok(parse_clocks(&file::read(root, tracefs.join("trace_clock"), "the trace clocks")?))
 }

@@ -177,10 +177,8 @@ pub struct Discovery {
 
 /// Looks for the wanted events below `events` (a tracefs's or an instance's folder of that name), and for those of [`CARRIED`] if
 /// `carried` is set. Events that only other architectures have are used where they are there; where not, they are missed if no
-/// others tell the same.
-///
-/// # Errors
-/// The folder cannot be listed. A missing folder of a system only makes its events missing.
+/// others tell the same. Fails if the folder cannot be listed. A missing folder of a system only makes its events
+/// missing.
 pub fn discover(events: &Path, architecture: &str, carried: bool) -> Result<Discovery, TracefsError> {
     let systems = list(events)?;
     let names_of = |system: &str| {
@@ -190,7 +188,6 @@ pub fn discover(events: &Path, architecture: &str, carried: bool) -> Result<Disc
 }
 
 /// Looks for the wanted events among those of a trace that another program recorded on a machine of that architecture.
-#[must_use]
 pub fn discover_among(events: &[EventPath], architecture: &str) -> Discovery {
     let names_of = |system: &str| {
         Ok::<_, std::convert::Infallible>(

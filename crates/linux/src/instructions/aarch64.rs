@@ -7,57 +7,13 @@ use core::arch::asm;
 
 use super::{ADDEND, FACTOR, FLOAT_ADDEND, FLOAT_FACTOR};
 
-/// `passes` times 512 `add`, each to the sum of the one before. `passes` must not be 0.
-#[inline(never)]
-pub fn add(passes: u64, start: u64) -> u64 {
-    let mut value = start;
-    // SAFETY: changes only the registers named here and the flags; the loop ends as `passes` falls to 0.
-    unsafe {
-        asm!(
-            "2:",
-            ".rept 512",
-            "add {value}, {value}, {addend}",
-            ".endr",
-            "subs {passes}, {passes}, #1",
-            "b.ne 2b",
-            value = inout(reg) value,
-            addend = in(reg) ADDEND,
-            passes = inout(reg) passes => _,
-            options(nomem, nostack),
-        );
-    }
-    value
-}
-
-/// `passes` times 512 `mul`, each of the product before. `passes` must not be 0.
-#[inline(never)]
-pub fn multiply(passes: u64, start: u64) -> u64 {
-    let mut value = start;
-    // SAFETY: as in `add`.
-    unsafe {
-        asm!(
-            "2:",
-            ".rept 512",
-            "mul {value}, {value}, {factor}",
-            ".endr",
-            "subs {passes}, {passes}, #1",
-            "b.ne 2b",
-            value = inout(reg) value,
-            factor = in(reg) FACTOR,
-            passes = inout(reg) passes => _,
-            options(nomem, nostack),
-        );
-    }
-    value
-}
-
 macro_rules! chain {
-    ($(#[$doc:meta])+ $visibility:vis fn $name:ident: $instruction:literal ($view:literal $lanes:literal) of $type:ty, $operand:expr) => {
+    ($(#[$doc:meta])+ $visibility:vis fn $name:ident: $instruction:literal ($view:literal $lanes:literal) in $register:ident of $type:ty, $operand:expr) => {
         $(#[$doc])+
         #[inline(never)]
         $visibility fn $name(passes: u64, start: $type) -> $type {
             let mut value = start;
-            // SAFETY: as in `add`.
+            // SAFETY: changes only the registers named here and the flags; the loop ends as `passes` falls to 0.
             unsafe {
                 asm!(
                     "2:",
@@ -66,8 +22,8 @@ macro_rules! chain {
                     ".endr",
                     "subs {passes}, {passes}, #1",
                     "b.ne 2b",
-                    value = inout(vreg) value,
-                    operand = in(vreg) $operand,
+                    value = inout($register) value,
+                    operand = in($register) $operand,
                     passes = inout(reg) passes => _,
                     options(nomem, nostack),
                 );
@@ -78,23 +34,33 @@ macro_rules! chain {
 }
 
 chain! {
+    /// `passes` times 512 `add`, each to the sum of the one before. `passes` must not be 0.
+    pub fn add: "add" ("x" "") in reg of u64, ADDEND
+}
+
+chain! {
+    /// `passes` times 512 `mul`, each of the product before. `passes` must not be 0.
+    pub fn multiply: "mul" ("x" "") in reg of u64, FACTOR
+}
+
+chain! {
     /// `passes` times 512 `fadd`, each to the sum of the one before. `passes` must not be 0.
-    pub fn float_add: "fadd" ("d" "") of f64, FLOAT_ADDEND
+    pub fn float_add: "fadd" ("d" "") in vreg of f64, FLOAT_ADDEND
 }
 
 chain! {
     /// `passes` times 512 `fmul`, each of the product before. `passes` must not be 0.
-    pub fn float_multiply: "fmul" ("d" "") of f64, FLOAT_FACTOR
+    pub fn float_multiply: "fmul" ("d" "") in vreg of f64, FLOAT_FACTOR
 }
 
 chain! {
     /// `passes` times 512 `fdiv`, each of the quotient before. `passes` must not be 0.
-    pub fn float_divide: "fdiv" ("d" "") of f64, FLOAT_FACTOR
+    pub fn float_divide: "fdiv" ("d" "") in vreg of f64, FLOAT_FACTOR
 }
 
 chain! {
     /// `passes` times 512 `fmul` of vectors, each of the two products before. `passes` must not be 0.
-    fn packed_multiply: "fmul" ("v" ".2d") of float64x2_t, both(FLOAT_FACTOR, FLOAT_FACTOR)
+    fn packed_multiply: "fmul" ("v" ".2d") in vreg of float64x2_t, both(FLOAT_FACTOR, FLOAT_FACTOR)
 }
 
 /// [`packed_multiply`] of plain numbers.
@@ -117,7 +83,7 @@ fn both(first: f64, second: f64) -> float64x2_t {
 #[inline(never)]
 pub unsafe fn load(passes: u64, at: usize) -> usize {
     let mut at = at;
-    // SAFETY: reads only what the caller vouches for; else as in `add`.
+    // SAFETY: reads only what the caller vouches for; else as in `chain`.
     unsafe {
         asm!(
             "2:",
@@ -140,7 +106,7 @@ pub unsafe fn load(passes: u64, at: usize) -> usize {
 pub fn branch(passes: u64, state: u64) -> (u64, u64) {
     let mut state = state;
     let mut not_taken = 0_u64;
-    // SAFETY: as in `add`.
+    // SAFETY: as in `chain`.
     unsafe {
         asm!(
             "2:",
@@ -176,7 +142,7 @@ const DIVIDEND: u64 = 0x7fff_ffff_ffff_ffe7;
 #[inline(never)]
 pub fn divide(passes: u64, start: u64) -> u64 {
     let mut value = first_divisor(start);
-    // SAFETY: as in `add`. AArch64 divisions never trap.
+    // SAFETY: as in `chain`. AArch64 divisions never trap.
     unsafe {
         asm!(
             "2:",

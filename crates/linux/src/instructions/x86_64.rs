@@ -7,57 +7,13 @@ use core::arch::x86_64::{__m128d, _mm_cvtsd_f64, _mm_set_pd, _mm_unpackhi_pd};
 
 use super::{ADDEND, FACTOR, FLOAT_ADDEND, FLOAT_FACTOR};
 
-/// `passes` times 512 `add`, each to the sum of the one before. `passes` must not be 0.
-#[inline(never)]
-pub fn add(passes: u64, start: u64) -> u64 {
-    let mut value = start;
-    // SAFETY: changes only the registers named here and the flags; the loop ends as `passes` falls to 0.
-    unsafe {
-        asm!(
-            "2:",
-            ".rept 512",
-            "add {value}, {addend}",
-            ".endr",
-            "dec {passes}",
-            "jnz 2b",
-            value = inout(reg) value,
-            addend = in(reg) ADDEND,
-            passes = inout(reg) passes => _,
-            options(nomem, nostack),
-        );
-    }
-    value
-}
-
-/// `passes` times 512 `imul`, each of the product before. `passes` must not be 0.
-#[inline(never)]
-pub fn multiply(passes: u64, start: u64) -> u64 {
-    let mut value = start;
-    // SAFETY: as in `add`.
-    unsafe {
-        asm!(
-            "2:",
-            ".rept 512",
-            "imul {value}, {factor}",
-            ".endr",
-            "dec {passes}",
-            "jnz 2b",
-            value = inout(reg) value,
-            factor = in(reg) FACTOR,
-            passes = inout(reg) passes => _,
-            options(nomem, nostack),
-        );
-    }
-    value
-}
-
 macro_rules! chain {
-    ($(#[$doc:meta])+ $visibility:vis fn $name:ident: $instruction:literal of $type:ty, $operand:expr) => {
+    ($(#[$doc:meta])+ $visibility:vis fn $name:ident: $instruction:literal in $register:ident of $type:ty, $operand:expr) => {
         $(#[$doc])+
         #[inline(never)]
         $visibility fn $name(passes: u64, start: $type) -> $type {
             let mut value = start;
-            // SAFETY: as in `add`.
+            // SAFETY: changes only the registers named here and the flags; the loop ends as `passes` falls to 0.
             unsafe {
                 asm!(
                     "2:",
@@ -66,8 +22,8 @@ macro_rules! chain {
                     ".endr",
                     "dec {passes}",
                     "jnz 2b",
-                    value = inout(xmm_reg) value,
-                    operand = in(xmm_reg) $operand,
+                    value = inout($register) value,
+                    operand = in($register) $operand,
                     passes = inout(reg) passes => _,
                     options(nomem, nostack),
                 );
@@ -78,23 +34,33 @@ macro_rules! chain {
 }
 
 chain! {
+    /// `passes` times 512 `add`, each to the sum of the one before. `passes` must not be 0.
+    pub fn add: "add" in reg of u64, ADDEND
+}
+
+chain! {
+    /// `passes` times 512 `imul`, each of the product before. `passes` must not be 0.
+    pub fn multiply: "imul" in reg of u64, FACTOR
+}
+
+chain! {
     /// `passes` times 512 `addsd`, each to the sum of the one before. `passes` must not be 0.
-    pub fn float_add: "addsd" of f64, FLOAT_ADDEND
+    pub fn float_add: "addsd" in xmm_reg of f64, FLOAT_ADDEND
 }
 
 chain! {
     /// `passes` times 512 `mulsd`, each of the product before. `passes` must not be 0.
-    pub fn float_multiply: "mulsd" of f64, FLOAT_FACTOR
+    pub fn float_multiply: "mulsd" in xmm_reg of f64, FLOAT_FACTOR
 }
 
 chain! {
     /// `passes` times 512 `divsd`, each of the quotient before. `passes` must not be 0.
-    pub fn float_divide: "divsd" of f64, FLOAT_FACTOR
+    pub fn float_divide: "divsd" in xmm_reg of f64, FLOAT_FACTOR
 }
 
 chain! {
     /// `passes` times 512 `mulpd`, each of the two products before. `passes` must not be 0.
-    fn packed_multiply: "mulpd" of __m128d, both(FLOAT_FACTOR, FLOAT_FACTOR)
+    fn packed_multiply: "mulpd" in xmm_reg of __m128d, both(FLOAT_FACTOR, FLOAT_FACTOR)
 }
 
 /// [`packed_multiply`] of plain numbers.
@@ -117,7 +83,7 @@ fn both(first: f64, second: f64) -> __m128d {
 #[inline(never)]
 pub unsafe fn load(passes: u64, at: usize) -> usize {
     let mut at = at;
-    // SAFETY: reads only what the caller vouches for; else as in `add`.
+    // SAFETY: reads only what the caller vouches for; else as in `chain`.
     unsafe {
         asm!(
             "2:",
@@ -140,7 +106,7 @@ pub unsafe fn load(passes: u64, at: usize) -> usize {
 pub fn branch(passes: u64, state: u64) -> (u64, u64) {
     let mut state = state;
     let mut not_taken = 0_u64;
-    // SAFETY: as in `add`.
+    // SAFETY: as in `chain`.
     unsafe {
         asm!(
             "2:",
@@ -186,7 +152,7 @@ const DIVISOR: u32 = 4_294_957_665;
 #[inline(never)]
 pub fn divide(passes: u64, start: u64) -> u64 {
     let (mut remainder, mut quotient) = first_dividend(start);
-    // SAFETY: as in `add`. No division traps: the divisor is not 0, and the upper half of each dividend is below it.
+    // SAFETY: as in `chain`. No division traps: the divisor is not 0, and the upper half of each dividend is below it.
     unsafe {
         asm!(
             "2:",

@@ -96,14 +96,9 @@ impl Space {
 /// Counters that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum CountersError {
-    /// A system call on the counters failed.
-    #[error("cannot {action} the counters of this thread: {source}")]
-    System {
-        /// What was attempted: `start`, `stop` or `read`.
-        action: &'static str,
-        /// The error of the system call.
-        r#source: io::Error,
-    },
+    /// A system call on the counters failed: to `start`, `stop` or `read` them.
+    #[error("cannot {0} the counters of this thread: {1}")]
+    System(&'static str, io::Error),
     /// The kernel's answer is of another length than the group.
     #[error("cannot read the counters of this thread: {got} bytes came for a group of {events} events")]
     Answer {
@@ -143,7 +138,6 @@ pub struct CountedEvent {
 impl CountedEvent {
     /// The count over the whole time, scaled up from the part in which it was counted; `None` if it never was although
     /// the thread ran.
-    #[must_use]
     pub fn estimate(&self) -> Option<f64> {
         match (self.enabled.get(), self.running.get()) {
             (enabled, running) if running > 0 && running < enabled => {
@@ -202,7 +196,7 @@ impl Group {
     fn control(&self, action: &'static str, request: libc::c_ulong) -> Result<(), CountersError> {
         match self.events.first() {
             Some((_, leader)) => {
-                control(leader.as_fd(), request, WHOLE_GROUP).map_err(|source| CountersError::System { action, source })
+                control(leader.as_fd(), request, WHOLE_GROUP).map_err(|source| CountersError::System(action, source))
             }
             None => Ok(()),
         }
@@ -211,8 +205,7 @@ impl Group {
     fn read(&self, counts: &mut Vec<CountedEvent>) -> Result<(), CountersError> {
         let Some((_, leader)) = self.events.first() else { return Ok(()) };
         let mut bytes = [0; 8 * (3 + EVENTS_MAX)];
-        let got = rustix::io::read(leader, &mut bytes)
-            .map_err(|error| CountersError::System { action: "read", source: error.into() })?;
+        let got = rustix::io::read(leader, &mut bytes).map_err(|error| CountersError::System("read", error.into()))?;
         let events: Vec<PerfEvent> = self.events.iter().map(|(event, _)| *event).collect();
         let parsed = parse(&bytes[..got], &events, self.space);
         counts.extend(parsed.ok_or(CountersError::Answer { got, events: events.len() })?);
@@ -266,7 +259,6 @@ pub struct Counters {
 impl Counters {
     /// Opens these events for the calling thread, in each of these spaces; they stand still until they are started.
     /// Those that cannot be had are [`missing`](Self::missing).
-    #[must_use]
     pub fn for_current_thread(events: &[PerfEvent], spaces: &[Space]) -> Self {
         let mut wanted = events.to_vec();
         wanted.sort_unstable();
@@ -278,21 +270,16 @@ impl Counters {
     }
 
     /// Whether nothing can be counted.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty()
     }
 
     /// Which events are not counted, and why.
-    #[must_use]
     pub fn missing(&self) -> &[UncountedEvent] {
         &self.missing
     }
 
     /// Counts from now on.
-    ///
-    /// # Errors
-    /// If the kernel refuses it.
     pub fn start(&mut self) -> Result<(), CountersError> {
         // The kernel can set the counts back, but not their times.
         self.before = self.standing()?;
@@ -300,33 +287,21 @@ impl Counters {
     }
 
     /// Counts from now on, in addition to what was counted before.
-    ///
-    /// # Errors
-    /// If the kernel refuses it.
     pub fn resume(&self) -> Result<(), CountersError> {
         self.groups.iter().try_for_each(|group| group.control("start", ENABLE))
     }
 
     /// What was counted since the counters were opened.
-    ///
-    /// # Errors
-    /// If the kernel refuses it.
     pub fn total(&self) -> Result<Vec<CountedEvent>, CountersError> {
         self.standing()
     }
 
     /// Stops counting.
-    ///
-    /// # Errors
-    /// If the kernel refuses it.
     pub fn stop(&self) -> Result<(), CountersError> {
         self.groups.iter().try_for_each(|group| group.control("stop", DISABLE))
     }
 
     /// What was counted since the last start.
-    ///
-    /// # Errors
-    /// If the kernel refuses it.
     pub fn read(&self) -> Result<Vec<CountedEvent>, CountersError> {
         let mut counts = self.standing()?;
         counts.iter_mut().zip(&self.before).for_each(|(count, before)| *count = count.since(*before));

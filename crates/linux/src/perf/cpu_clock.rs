@@ -21,37 +21,18 @@ const CPU_CLOCK: u64 = 0;
 /// A perf event that cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum PerfError {
-    /// The rate is not in the range that is possible.
-    #[error("cannot interrupt CPU {cpu} {rate_hz} times a second: a rate from 1 to {limit} is possible", limit = CpuClock::RATE_MAX_HZ)]
-    Rate {
-        /// The CPU that was to be interrupted.
-        cpu: CpuId,
-        /// The rate asked for, in interrupts a second.
-        rate_hz: u32,
-    },
-    /// A system call on the event failed.
-    #[error("cannot {action} the cpu-clock perf event of CPU {cpu}: {source}{}", hint(source))]
-    System {
-        /// What was attempted: `open`, `start`, `stop` or `read`.
-        action: &'static str,
-        /// The CPU that was to be interrupted.
-        cpu: CpuId,
-        /// The error of the system call.
-        r#source: io::Error,
-    },
+    /// The CPU cannot be interrupted at this rate, in interrupts a second.
+    #[error("cannot interrupt CPU {0} {1} times a second: a rate from 1 to {limit} is possible", limit = CpuClock::RATE_MAX_HZ)]
+    Rate(CpuId, u32),
+    /// A system call on the event of a CPU failed: to `open`, `start`, `stop` or `read` it.
+    #[error("cannot {0} the cpu-clock perf event of CPU {1}: {2}{hint}", hint = hint(.2))]
+    System(&'static str, CpuId, io::Error),
     /// The kernel's limits cannot be read.
     #[error(transparent)]
     Limits(#[from] FileError),
-    /// A limit that the kernel lowered cannot be put back.
-    #[error("cannot put {rate_hz} back into {}: {source}; write it there as root", path.display())]
-    Restore {
-        /// The file of the limit, below /proc/sys/kernel.
-        path: PathBuf,
-        /// The limit before, in interrupts a second.
-        rate_hz: u32,
-        /// The error of the write.
-        r#source: io::Error,
-    },
+    /// The limit that the kernel lowered, in this file, cannot be put back to what it was.
+    #[error("cannot put {1} back into {path}: {2}; write it there as root", path = .0.display())]
+    Restore(PathBuf, u32, io::Error),
 }
 
 becalm_units::fault::faultless!(PerfError);
@@ -80,47 +61,37 @@ impl CpuClock {
     pub const RATE_MAX_HZ: u32 = 100_000;
 
     /// Starts to interrupt a CPU `rate_hz` times a second, besides its own ticks. Rates above
-    /// [`SampleLimits::max_sample_rate_hz`](super::SampleLimits::max_sample_rate_hz) are throttled by the kernel without a word; the caller is to look.
-    ///
-    /// # Errors
-    /// If the rate is none, the CPU is offline, or the caller lacks the privilege.
+    /// [`SampleLimits::max_sample_rate_hz`](super::SampleLimits::max_sample_rate_hz) are throttled by the kernel
+    /// without a word; the caller is to look. Fails if the rate is none, the CPU is offline, or the caller lacks the
+    /// privilege.
     pub fn start(cpu: CpuId, rate_hz: u32) -> Result<Self, PerfError> {
         if !(1..=Self::RATE_MAX_HZ).contains(&rate_hz) {
-            return Err(PerfError::Rate { cpu, rate_hz });
+            return Err(PerfError::Rate(cpu, rate_hz));
         }
         let attributes =
             Attributes { sample_period: 1_000_000_000 / u64::from(rate_hz), ..Attributes::new(SOFTWARE, CPU_CLOCK) };
-        let event = attributes.open_on(cpu).map_err(|source| PerfError::System { action: "open", cpu, source })?;
+        let event = attributes.open_on(cpu).map_err(|source| PerfError::System("open", cpu, source))?;
         let clock = Self { event, cpu };
         clock.control("start", ENABLE)?;
         Ok(clock)
     }
 
-    /// Stops it, and says for how long the CPU's clock ran by it.
-    ///
-    /// # Errors
-    /// If the kernel does not let it be stopped or read.
+    /// Stops it, and says for how long the CPU's clock ran by it. Fails if the kernel does not let it be stopped or
+    /// read.
     pub fn stop(self) -> Result<Nanos, PerfError> {
         self.control("stop", DISABLE)?;
         self.read()
     }
 
     /// How long the CPU's clock has run. A call from another CPU interrupts the measured one.
-    ///
-    /// # Errors
-    /// If the kernel does not let it be read.
     pub fn read(&self) -> Result<Nanos, PerfError> {
         let mut sum = [0; 8];
-        rustix::io::read(&self.event, &mut sum).map_err(|error| PerfError::System {
-            action: "read",
-            cpu: self.cpu,
-            source: error.into(),
-        })?;
+        rustix::io::read(&self.event, &mut sum).map_err(|error| PerfError::System("read", self.cpu, error.into()))?;
         Ok(Nanos::new(i64::from_ne_bytes(sum)))
     }
 
     fn control(&self, action: &'static str, request: libc::c_ulong) -> Result<(), PerfError> {
-        control(self.event.as_fd(), request, 0).map_err(|source| PerfError::System { action, cpu: self.cpu, source })
+        control(self.event.as_fd(), request, 0).map_err(|source| PerfError::System(action, self.cpu, source))
     }
 }
 

@@ -20,10 +20,8 @@ pub struct SampleLimits {
 }
 
 impl SampleLimits {
-    /// Reads them; `None` on a kernel without perf events.
-    ///
-    /// # Errors
-    /// If a file exists and cannot be read, or holds no number.
+    /// Reads them; `None` on a kernel without perf events. Fails if a file exists and cannot be read, or holds no
+    /// number.
     pub fn read(root: &Path) -> Result<Option<Self>, FileError> {
         let rate = optional(value(root, MAX_SAMPLE_RATE, "the limit on the rate of samples"))?;
         let Some(max_sample_rate_hz) = rate else { return Ok(None) };
@@ -34,21 +32,16 @@ impl SampleLimits {
     /// Puts back the limit on the rate if it is another one by now, since the kernel has lowered it. Returns what it was
     /// lowered to, where it was.
     ///
-    /// The kernel takes a new rate only while it watches the time of samples itself, which it does by default.
-    ///
-    /// # Errors
-    /// If the limit cannot be read, or is lower and cannot be written.
+    /// The kernel takes a new rate only while it watches the time of samples itself, which it does by default. Fails if
+    /// the limit cannot be read, or is lower and cannot be written.
     pub fn restore(&self, root: &Path) -> Result<Option<u32>, PerfError> {
         let now = Self::read(root)?.map_or(self.max_sample_rate_hz, |now| now.max_sample_rate_hz);
         if now >= self.max_sample_rate_hz {
             return Ok(None);
         }
         let path = root.join(MAX_SAMPLE_RATE);
-        std::fs::write(&path, self.max_sample_rate_hz.to_string()).map_err(|source| PerfError::Restore {
-            path,
-            rate_hz: self.max_sample_rate_hz,
-            source,
-        })?;
+        std::fs::write(&path, self.max_sample_rate_hz.to_string())
+            .map_err(|source| PerfError::Restore(path.clone(), self.max_sample_rate_hz, source))?;
         Ok(Some(now))
     }
 }

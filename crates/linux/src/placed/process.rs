@@ -57,10 +57,7 @@ impl Processes {
     /// all are 0. `body` runs in each process with a copy of what it holds, first to prepare itself and then to run.
     ///
     /// In a process of several threads `body` may make no use of what another thread could hold at the fork, such as a lock. It must
-    /// not panic.
-    ///
-    /// # Errors
-    /// If they cannot be forked, or cannot run there.
+    /// not panic. Fails if they cannot be forked, or cannot run there.
     pub fn prepare(
         place: &Thread,
         count: u32,
@@ -90,48 +87,38 @@ impl Processes {
         drop(prepared);
         let all = (0..count).all(|_| take(&ready));
         if !all {
-            return Err(SchedError::Ended { name: place.name.clone() }.into());
+            return Err(SchedError::Ended(place.name.clone()).into());
         }
         Ok(Self { children, memory, words, go })
     }
 
     /// What all of them share: the first word that they are handed.
-    #[must_use]
     pub fn common(&self) -> &AtomicU64 {
         &self.memory[0]
     }
 
     /// The words of one of them, by its number from 0.
-    #[must_use]
     pub fn words(&self, number: usize) -> &[AtomicU64] {
         &self.memory[1 + number * self.words..1 + (number + 1) * self.words]
     }
 
     /// How many there are.
-    #[must_use]
     pub const fn len(&self) -> usize {
         self.children.len()
     }
 
     /// Whether there are none.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.children.is_empty()
     }
 
-    /// Lets all of them go.
-    ///
-    /// # Errors
-    /// If one of them has gone.
+    /// Lets all of them go. Fails if one of them has gone.
     pub fn start(&self) -> Result<(), ProcessesError> {
         let all = self.children.iter().all(|_| put(&self.go, BALL));
         if all { Ok(()) } else { Err(io::Error::last_os_error().into()) }
     }
 
-    /// Waits until all have run and ended.
-    ///
-    /// # Errors
-    /// If one did not end by itself.
+    /// Waits until all have run and ended. Fails if one did not end by itself.
     pub fn join(&mut self) -> Result<(), ProcessesError> {
         for child in &mut self.children {
             child.wait()?;

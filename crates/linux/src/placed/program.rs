@@ -31,10 +31,8 @@ pub struct ProgramStart<'a> {
 
 /// Has a program begin there, with the signals let through that were so before they were relayed.
 ///
-/// What fails then makes the starting of the program fail: `EINVAL` for CPUs that the group does not hold, `EPERM` for rights.
-///
-/// # Errors
-/// If the group's path holds a zero.
+/// What fails then makes the starting of the program fail: `EINVAL` for CPUs that the group does not hold, `EPERM` for
+/// rights. Fails if the group's path holds a zero.
 pub fn begin_in(command: &mut Command, start: ProgramStart<'_>, relay: Option<&Relay>) -> io::Result<()> {
     let procs = start.group.map(|group| CString::new(group.join("cgroup.procs").as_os_str().as_bytes())).transpose()?;
     let mask = start.cpus.map(affinity_mask);
@@ -87,9 +85,6 @@ pub fn apart_from_signals(command: &mut Command) {
 
 /// Makes the calling process the parent of what its children leave behind when they end, so that all that descends from a child can be told
 /// by its parents.
-///
-/// # Errors
-/// If the kernel refuses.
 pub fn adopt_orphans() -> io::Result<()> {
     // SAFETY: plain numbers.
     checked(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }.into())

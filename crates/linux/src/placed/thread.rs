@@ -31,9 +31,6 @@ impl Thread {
     }
 
     /// Starts the thread. It settles in its place and then runs `body`, which is told whether that went well.
-    ///
-    /// # Errors
-    /// If the system has no room for another thread.
     pub fn spawn<T: Send + 'static>(
         self,
         body: impl FnOnce(Result<(), SchedError>) -> T + Send + 'static,
@@ -42,9 +39,6 @@ impl Thread {
     }
 
     /// Starts the thread like [`Self::spawn`], within a scope.
-    ///
-    /// # Errors
-    /// If the system has no room for another thread.
     pub fn spawn_scoped<'scope, T: Send + 'scope>(
         self,
         scope: &'scope Scope<'scope, '_>,
@@ -54,15 +48,12 @@ impl Thread {
     }
 
     /// Runs `body` on the thread once it has settled in its place, and waits for what it returns. Where it panics, so does the
-    /// caller.
-    ///
-    /// # Errors
-    /// If the system has no room for another thread, or the thread cannot run there.
+    /// caller. Fails if the system has no room for another thread, or the thread cannot run there.
     pub fn run<T: Send>(self, body: impl FnOnce() -> T + Send) -> Result<T, SchedError> {
         let name = self.name.clone();
         std::thread::scope(|scope| {
             let thread = self.spawn_scoped(scope, |settled| settled.map(|()| body()));
-            let thread = thread.map_err(|source| SchedError::Start { name, source })?;
+            let thread = thread.map_err(|source| SchedError::Start(name, source))?;
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }
@@ -70,9 +61,7 @@ impl Thread {
     /// Starts a thread that settles in its place, prepares itself, reports that it is ready, and sleeps until it is let go.
     ///
     /// What `prepare` returns is what `run` works with, and what is reported. `run` is also handed what the start says.
-    ///
-    /// # Errors
-    /// If the system has no room for another thread. Whether it could settle and prepare is its report.
+    /// Fails if the system has no room for another thread. Whether it could settle and prepare is its report.
     pub fn prepare<P, R, E, G, T>(
         self,
         prepare: impl FnOnce() -> Result<(P, R), E> + Send + 'static,
@@ -90,10 +79,8 @@ impl Thread {
         Ok(Waiting { thread: builder.spawn(body)?, name, ready, start })
     }
 
-    /// Starts a thread like [`Self::prepare`], within a scope.
-    ///
-    /// # Errors
-    /// If the system has no room for another thread. Whether it could settle and prepare is its report.
+    /// Starts a thread like [`Self::prepare`], within a scope. Fails if the system has no room for another thread.
+    /// Whether it could settle and prepare is its report.
     pub fn prepare_scoped<'scope, P, R, E, G, T>(
         self,
         scope: &'scope Scope<'scope, '_>,
@@ -156,18 +143,14 @@ pub struct Waiting<H, R, E, G> {
 }
 
 impl<H, R, E: From<SchedError>, G> Waiting<H, R, E, G> {
-    /// Sleeps until the thread is ready, and returns its report. To be called once.
-    ///
-    /// # Errors
-    /// Why the thread cannot run there, or could not prepare itself.
+    /// Sleeps until the thread is ready, and returns its report. To be called once. The error says why the thread
+    /// cannot run there, or could not prepare itself.
     pub fn ready(&self) -> Result<R, E> {
         self.ready.recv().unwrap_or_else(|_| Err(self.ended()))
     }
 
-    /// Sleeps until the thread is ready, but no longer than this; `None` if it is not ready by then.
-    ///
-    /// # Errors
-    /// Why the thread cannot run there, or could not prepare itself.
+    /// Sleeps until the thread is ready, but no longer than this; `None` if it is not ready by then. The error says why
+    /// the thread cannot run there, or could not prepare itself.
     pub fn ready_within(&self, longest: Duration) -> Option<Result<R, E>> {
         match self.ready.recv_timeout(longest) {
             Ok(report) => Some(report),
@@ -177,7 +160,7 @@ impl<H, R, E: From<SchedError>, G> Waiting<H, R, E, G> {
     }
 
     fn ended(&self) -> E {
-        SchedError::Ended { name: self.name.clone() }.into()
+        SchedError::Ended(self.name.clone()).into()
     }
 }
 
@@ -268,7 +251,7 @@ mod tests {
         assert_eq!(waiting.start(()).join().unwrap(), None);
         assert!(none.spawn(|settled| settled.is_err()).unwrap().join().unwrap());
 
-        let prepare = || Err::<((), ()), _>(SchedError::Ended { name: "why".to_owned() });
+        let prepare = || Err::<((), ()), _>(SchedError::Ended("why".to_owned()));
         let waiting = thread(last_cpu()).prepare(prepare, |(), ()| ()).unwrap();
         let report = waiting.ready_within(Duration::from_secs(60)).unwrap();
         assert!(report.unwrap_err().to_string().contains("why"));

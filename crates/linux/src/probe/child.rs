@@ -16,9 +16,6 @@ pub struct Child {
 impl Child {
     /// Forks a child that sleeps: as long as it lives, the pages of this process are shared with it, and each first
     /// write to one copies it.
-    ///
-    /// # Errors
-    /// If no process can be made.
     pub fn asleep() -> Result<Self, ProbeError> {
         let asleep = Self::fork(|| {
             loop {

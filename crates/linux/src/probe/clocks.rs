@@ -46,7 +46,6 @@ const CLOCKS: &[ClockId] = &[
 ];
 
 /// The clocks that can be read here: a clock that needs hardware, or to be switched on, is refused by the kernel.
-#[must_use]
 pub fn existing() -> Vec<ClockId> {
     let readable = |clock: &ClockId| {
         let mut time = EPOCH;
@@ -60,14 +59,12 @@ const EPOCH: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// Reads a clock through the C library, in nanoseconds. One that does not exist reads 0.
 #[inline(always)]
-#[must_use]
 pub fn get(clock: ClockId) -> u64 {
     clock_gettime_ns(clock.number)
 }
 
 /// Reads a clock by a system call, in nanoseconds. One that does not exist reads 0.
 #[inline(always)]
-#[must_use]
 pub fn get_raw(clock: ClockId) -> u64 {
     let mut time = EPOCH;
     // SAFETY: `time` is a valid place to write a timespec to, of the layout that this call has on 64-bit machines.
@@ -76,7 +73,6 @@ pub fn get_raw(clock: ClockId) -> u64 {
 }
 
 /// The resolution that the kernel states for a clock, in nanoseconds; `None` if it states none.
-#[must_use]
 pub fn resolution_ns(clock: ClockId) -> Option<u64> {
     let mut time = EPOCH;
     // SAFETY: `time` is a valid place to write a timespec to.
@@ -86,7 +82,6 @@ pub fn resolution_ns(clock: ClockId) -> Option<u64> {
 
 /// `gettimeofday` through the C library, in nanoseconds: whole microseconds.
 #[inline(always)]
-#[must_use]
 pub fn time_of_day() -> u64 {
     let mut time = libc::timeval { tv_sec: 0, tv_usec: 0 };
     // SAFETY: `time` is a valid place to write a timeval to; no time zone is asked for.
@@ -96,7 +91,6 @@ pub fn time_of_day() -> u64 {
 
 /// `gettimeofday` by a system call, in nanoseconds: whole microseconds.
 #[inline(always)]
-#[must_use]
 pub fn time_of_day_raw() -> u64 {
     let mut time = libc::timeval { tv_sec: 0, tv_usec: 0 };
     // SAFETY: as in `time_of_day`.
@@ -106,7 +100,6 @@ pub fn time_of_day_raw() -> u64 {
 
 /// `time` through the C library, in nanoseconds: whole seconds.
 #[inline(always)]
-#[must_use]
 pub fn time() -> u64 {
     // SAFETY: with a null pointer the time is only returned.
     unsafe { libc::time(std::ptr::null_mut()) as u64 * 1_000_000_000 }
@@ -115,7 +108,6 @@ pub fn time() -> u64 {
 /// `time` by a system call, in nanoseconds: whole seconds. Architectures newer than x86-64 have no such call.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-#[must_use]
 pub fn time_raw() -> u64 {
     // SAFETY: as in `time`.
     unsafe { libc::syscall(libc::SYS_time, std::ptr::null_mut::<libc::c_void>()) as u64 * 1_000_000_000 }

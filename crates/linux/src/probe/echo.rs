@@ -16,9 +16,6 @@ pub struct Loopback(OwnedFd, OwnedFd);
 
 impl Loopback {
     /// Opens the pipe.
-    ///
-    /// # Errors
-    /// If no descriptor is left.
     pub fn open() -> Result<Self, ProbeError> {
         let ends = pipe().map_err(|source| ProbeError::new("open a pipe", source))?;
         Ok(Self(ends.0, ends.1))
@@ -41,10 +38,8 @@ pub struct Echo {
 }
 
 impl Echo {
-    /// In a thread that is pinned to a CPU.
-    ///
-    /// # Errors
-    /// If there is no descriptor or thread left, or it cannot be placed there.
+    /// In a thread that is pinned to a CPU. Fails if there is no descriptor or thread left, or it cannot be placed
+    /// there.
     pub fn thread(cpu: CpuId, policy: Policy) -> Result<Self, ProbeError> {
         const WHAT: &str = "start a second thread";
         let (hears, there) = pipe().map_err(|source| ProbeError::new("open a pipe", source))?;
@@ -58,10 +53,8 @@ impl Echo {
         Self { there, back, thread: Some(thread), _child: None }.checked()
     }
 
-    /// In a process, on the CPUs and in the scheduling class of the calling thread.
-    ///
-    /// # Errors
-    /// If there is no descriptor or process left.
+    /// In a process, on the CPUs and in the scheduling class of the calling thread. Fails if there is no descriptor or
+    /// process left.
     pub fn process() -> Result<Self, ProbeError> {
         let (hears, there) = pipe().map_err(|source| ProbeError::new("open a pipe", source))?;
         let (back, says) = pipe().map_err(|source| ProbeError::new("open a pipe", source))?;

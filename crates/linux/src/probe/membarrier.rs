@@ -2,10 +2,8 @@
 
 use super::ProbeError;
 
-/// Registers this process for [`private`]. May take some milliseconds, once.
-///
-/// # Errors
-/// If the kernel has no membarrier (before 4.14, or built without).
+/// Registers this process for [`private`]. May take some milliseconds, once. Fails if the kernel has no membarrier
+/// (before 4.14, or built without).
 pub fn register() -> Result<(), ProbeError> {
     call(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)
         .then_some(())

@@ -11,10 +11,8 @@ use crate::file::{FileError, optional, value};
 /// `MADV_PAGEOUT` of Linux 5.4, which not every C library names.
 const MADV_PAGEOUT: libc::c_int = 21;
 
-/// The size of a transparent huge page in bytes; `None` on a kernel without them.
-///
-/// # Errors
-/// If the file exists and holds no number.
+/// The size of a transparent huge page in bytes; `None` on a kernel without them. Fails if the file exists and holds no
+/// number.
 pub fn huge_page_bytes(root: &Path) -> Result<Option<usize>, FileError> {
     optional(value(root, "sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "the size of huge pages"))
 }
@@ -37,9 +35,6 @@ unsafe impl Sync for Pages {}
 
 impl Pages {
     /// So many pages of the smallest size, which the kernel is asked never to join into huge ones.
-    ///
-    /// # Errors
-    /// If there is no room.
     pub fn small(count: usize) -> Result<Self, ProbeError> {
         // SAFETY: sysconf takes a name and returns a number.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
@@ -50,10 +45,8 @@ impl Pages {
     }
 
     /// So many pages of a size of `page` bytes, a power of two, which the kernel is asked to make huge. Whether it does
-    /// is its affair: [`crate::sched::ThreadUsage`] tells by the number of faults.
-    ///
-    /// # Errors
-    /// If there is no room, or the kernel has no huge pages.
+    /// is its affair: [`crate::sched::ThreadUsage`] tells by the number of faults. Fails if there is no room, or the
+    /// kernel has no huge pages.
     pub fn huge(count: usize, page: usize) -> Result<Self, ProbeError> {
         let pages = Self::map(count, page)?;
         if pages.advise(libc::MADV_HUGEPAGE) { Ok(pages) } else { Err(ProbeError::last("ask for huge pages")) }
@@ -91,19 +84,16 @@ impl Pages {
     }
 
     /// The number of pages in the mapping.
-    #[must_use]
     pub const fn count(&self) -> usize {
         self.count
     }
 
     /// The size of a page, in bytes.
-    #[must_use]
     pub const fn page_bytes(&self) -> usize {
         self.page
     }
 
     /// The whole mapping, as words of 8 bytes.
-    #[must_use]
     pub fn words(&self) -> &[AtomicU64] {
         // SAFETY: the range is mapped as long as `self`, aligned to a page, and what the kernel fills it with is zeros.
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.page * self.count / size_of::<AtomicU64>()) }
@@ -121,18 +111,12 @@ impl Pages {
         self.words()[page % self.count * (self.page / 8)].store(1, Ordering::Relaxed);
     }
 
-    /// Gives all pages back to the kernel; they read as zeros afterwards.
-    ///
-    /// # Errors
-    /// If the memory is locked.
+    /// Gives all pages back to the kernel; they read as zeros afterwards. Fails if the memory is locked.
     pub fn discard(&self) -> Result<(), ProbeError> {
         if self.advise(libc::MADV_DONTNEED) { Ok(()) } else { Err(ProbeError::last("give pages back")) }
     }
 
-    /// Asks the kernel to swap all pages out; it may leave some.
-    ///
-    /// # Errors
-    /// If the kernel is older than 5.4.
+    /// Asks the kernel to swap all pages out; it may leave some. Fails if the kernel is older than 5.4.
     pub fn page_out(&self) -> Result<(), ProbeError> {
         if self.advise(MADV_PAGEOUT) { Ok(()) } else { Err(ProbeError::last("swap pages out")) }
     }

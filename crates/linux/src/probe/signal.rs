@@ -33,9 +33,6 @@ pub struct Handler {
 
 impl Handler {
     /// Installs it, and lets the signal through in the calling thread.
-    ///
-    /// # Errors
-    /// If the kernel refuses.
     pub fn install() -> Result<Self, ProbeError> {
         let one = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
         let signal = libc::SIGRTMAX() - 8;
@@ -66,7 +63,6 @@ impl Handler {
     }
 
     /// How often the handler has run in this process.
-    #[must_use]
     pub fn caught(&self) -> u64 {
         CAUGHT.load(Ordering::Relaxed)
     }

@@ -20,10 +20,8 @@ pub fn getpid() -> i32 {
 pub struct SyscallCount(OwnedFd);
 
 impl SyscallCount {
-    /// Opens the count for the calling thread. `root` is the root of the file system, `/` outside of tests.
-    ///
-    /// # Errors
-    /// If there is no tracefs or no such tracepoint, or the user may not count it (root or CAP_PERFMON may).
+    /// Opens the count for the calling thread. `root` is the root of the file system, `/` outside of tests. Fails if
+    /// there is no tracefs or no such tracepoint, or the user may not count it (root or CAP_PERFMON may).
     pub fn open(root: &Path) -> Result<Self, ProbeError> {
         const WHAT: &str = "count system calls by the tracepoint raw_syscalls:sys_enter";
         let path = Tracefs::find(root)?.root().join("events/raw_syscalls/sys_enter/id");
@@ -35,9 +33,6 @@ impl SyscallCount {
     }
 
     /// How many system calls the thread makes in `body`.
-    ///
-    /// # Errors
-    /// If the count cannot be read.
     pub fn during(&self, body: impl FnOnce()) -> Result<u64, ProbeError> {
         let before = self.read()?;
         body();

@@ -15,10 +15,7 @@ pub struct Membership {
 
 /// From the file's text, `3:cpuset:/a/b` and `0::/c`.
 ///
-/// Lines of another form are left out.
-///
-/// # Errors
-/// If no line has the three fields.
+/// Lines of another form are left out. Fails if no line has the three fields.
 fn parse_memberships(text: &str) -> Result<Vec<Membership>, FormatError> {
     let line = |line: &str| {
         let error = || FormatError::new("'NUMBER:CONTROLLERS:PATH' was expected", line);
@@ -31,17 +28,11 @@ fn parse_memberships(text: &str) -> Result<Vec<Membership>, FormatError> {
 }
 
 /// Reads `proc/self/cgroup`.
-///
-/// # Errors
-/// If it cannot be read or understood.
 pub fn memberships(root: &Path) -> Result<Vec<Membership>, FileError> {
     parse(root, "proc/self/cgroup", "the control groups of this process", parse_memberships)
 }
 
-/// The same of another process.
-///
-/// # Errors
-/// If it is gone, or the file cannot be read or understood.
+/// The same of another process. Fails if it is gone, or the file cannot be read or understood.
 pub fn memberships_of(root: &Path, pid: i32) -> Result<Vec<Membership>, FileError> {
     parse(root, format!("proc/{pid}/cgroup"), "the control groups of a process", parse_memberships)
 }

@@ -22,7 +22,6 @@ pub struct Parameter {
 
 impl CommandLine {
     /// Takes a command line apart. No text is wrong: the kernel takes any.
-    #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut parameters = Vec::new();
         let mut rest = text.trim_start_matches(is_blank);
@@ -39,9 +38,6 @@ impl CommandLine {
     }
 
     /// Reads `proc/cmdline`.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
     pub fn read(root: &Path) -> Result<Self, FileError> {
         Ok(Self::parse(read(root, "proc/cmdline", "the kernel's command line")?.trim_end_matches('\n')))
     }
@@ -55,13 +51,11 @@ impl CommandLine {
     }
 
     /// The last value that a parameter was given, which is the one that most parameters keep.
-    #[must_use]
     pub fn last<'a>(&'a self, name: &'a str) -> Option<&'a str> {
         self.all(name).last()
     }
 
     /// Whether a parameter was given, with or without a value.
-    #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.all(name).next().is_some()
     }
@@ -130,11 +124,9 @@ pub struct IsolCpus {
 }
 
 impl IsolCpus {
-    /// From the parameter's value, on a machine that can have `count` CPUs.
-    ///
-    /// # Errors
-    /// If the kernel would ignore the parameter: a flag holds other characters than letters and `_`, or what follows is
-    /// no list of CPUs. A flag that no list follows makes the whole be ignored, too.
+    /// From the parameter's value, on a machine that can have `count` CPUs. Fails if the kernel would ignore the
+    /// parameter: a flag holds other characters than letters and `_`, or what follows is no list of CPUs. A flag that
+    /// no list follows makes the whole be ignored, too.
     pub fn parse(text: &str, count: u32) -> Result<Self, FormatError> {
         let mut it = Self::default();
         let mut rest = text;

@@ -8,7 +8,6 @@ use crate::file::FormatError;
 ///
 /// A counter that went back has wrapped if the distance across the wrap is below 2^31; else it was started again from zero, as
 /// happens when an interrupt is freed and requested again, and has grown by what it holds now.
-#[must_use]
 pub fn growth(earlier: u64, later: u64) -> u64 {
     if later >= earlier {
         return later - earlier;

@@ -24,7 +24,6 @@ pub struct KernelConfig {
 
 impl KernelConfig {
     /// Parses the file's text; `path` says where that is from. What is no option is passed over.
-    #[must_use]
     pub fn parse(path: &str, text: &str) -> Self {
         let options = text.lines().filter_map(|line| line.strip_prefix("CONFIG_")?.split_once('='));
         let options = options.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect();
@@ -32,9 +31,7 @@ impl KernelConfig {
     }
 
     /// Reads the first of the three files that there is; `None` where there is none, as the kernel then does not tell.
-    ///
-    /// # Errors
-    /// If a file exists and cannot be read, or is not what its name says.
+    /// Fails if a file exists and cannot be read, or is not what its name says.
     pub fn read(root: &Path) -> Result<Option<Self>, FileError> {
         let mut names = vec!["/proc/config.gz".to_owned()];
         if let Ok(release) = kernel::release(root) {
@@ -61,13 +58,11 @@ impl KernelConfig {
     }
 
     /// Whether an option, named without `CONFIG_`, is built in or a module.
-    #[must_use]
     pub fn has(&self, option: &str) -> bool {
         self.value(option).is_some_and(|value| value == "y" || value == "m")
     }
 
     /// The value of an option, named without `CONFIG_`: `y`, `m`, a number or a quoted text.
-    #[must_use]
     pub fn value(&self, option: &str) -> Option<&str> {
         self.options.get(option).map(String::as_str)
     }

@@ -17,7 +17,6 @@ pub struct CpuInfo {
 
 impl CpuInfo {
     /// Parses the file's text. What it does not tell stays empty: no text is wrong.
-    #[must_use]
     pub fn parse(text: &str) -> Self {
         let field = |name: &str| {
             let fields = text.lines().filter_map(|line| line.split_once(':'));
@@ -38,22 +37,17 @@ impl CpuInfo {
         }
     }
 
-    /// Reads `proc/cpuinfo`.
-    ///
-    /// # Errors
-    /// If it cannot be read, or is empty.
+    /// Reads `proc/cpuinfo`. Fails if it cannot be read, or is empty.
     pub fn read(root: &Path) -> Result<Self, FileError> {
         parse(root, "proc/cpuinfo", "the processor's model", |text| Ok(Self::parse(text)))
     }
 
     /// Whether the processor has a flag (x86: `nonstop_tsc`) or feature (ARM: `asimd`).
-    #[must_use]
     pub fn has(&self, flag: &str) -> bool {
         self.flags.contains(flag)
     }
 
     /// Whether an x86 processor says that a hypervisor stands below the kernel.
-    #[must_use]
     pub(crate) fn has_hypervisor(&self) -> bool {
         self.has("hypervisor")
     }

@@ -7,10 +7,8 @@ use becalm_units::{CpuId, CpuList};
 
 use crate::file::FormatError;
 
-/// Reads a list of CPUs of a machine that can have `count` of them, numbered from 0.
-///
-/// # Errors
-/// If the kernel would refuse the list: it is not of the form above, a range runs backwards, or a CPU is `count` or more.
+/// Reads a list of CPUs of a machine that can have `count` of them, numbered from 0. Fails if the kernel would refuse
+/// the list: it is not of the form above, a range runs backwards, or a CPU is `count` or more.
 pub fn parse_kernel_list(text: &str, count: u32) -> Result<CpuList, FormatError> {
     let mut cpus: Vec<CpuId> = Vec::new();
     // Blanks and commas part regions, in any number.

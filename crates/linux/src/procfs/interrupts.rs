@@ -54,7 +54,6 @@ pub struct Device {
 
 impl InterruptLine {
     /// How often the interrupt came, over all CPUs.
-    #[must_use]
     pub fn total(&self) -> u64 {
         self.counts.iter().fold(self.machine.unwrap_or(0), |sum, count| sum.saturating_add(*count))
     }
@@ -66,10 +65,7 @@ impl InterruptLine {
 }
 
 impl Interrupts {
-    /// From the file's text.
-    ///
-    /// # Errors
-    /// If the header names no CPUs, or no line has a name and a count for each of them.
+    /// From the file's text. Fails if the header names no CPUs, or no line has a name and a count for each of them.
     pub fn parse(text: &str) -> Result<Self, FormatError> {
         let mut text = text.lines();
         let cpus = columns::header(text.next().unwrap_or_default())?;
@@ -82,22 +78,17 @@ impl Interrupts {
     }
 
     /// Reads `proc/interrupts`.
-    ///
-    /// # Errors
-    /// If it cannot be read or understood.
     pub fn read(root: &Path) -> Result<Self, FileError> {
         parse(root, "proc/interrupts", "the counts of interrupts", Self::parse)
     }
 
     /// How often a CPU took an interrupt; `None` if the snapshot lacks either.
-    #[must_use]
     pub fn count(&self, id: &str, cpu: CpuId) -> Option<u64> {
         let column = self.cpus.iter().position(|candidate| *candidate == cpu)?;
         self.lines.iter().find(|line| line.id == id)?.counts.get(column).copied()
     }
 
     /// The line of a device interrupt.
-    #[must_use]
     pub fn device(&self, irq: u32) -> Option<&Device> {
         self.lines.iter().filter_map(|line| line.device.as_ref()).find(|device| device.irq == irq)
     }
@@ -108,7 +99,6 @@ impl Interrupts {
     /// snapshot. A line that is new, or whose number has gone to another device, grew from zero, since the kernel
     /// hides a line only while it has no handler and no count. A line that has vanished is left out, and so is one that could not be
     /// understood in the earlier snapshot.
-    #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         // Pairs of columns: of this snapshot, of the earlier one.
         let then: HashMap<CpuId, usize> = earlier.cpus.iter().enumerate().map(|(column, cpu)| (*cpu, column)).collect();

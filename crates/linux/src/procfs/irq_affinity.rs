@@ -21,9 +21,6 @@ pub struct IrqAffinity {
 
 /// The affinity of every interrupt, by number; none where /proc/irq is not there. An interrupt whose file cannot be read or understood is
 /// left out.
-///
-/// # Errors
-/// If a folder exists and cannot be listed.
 pub fn irq_affinities(root: &Path) -> Result<Vec<IrqAffinity>, FileError> {
     let mut numbers: Vec<u32> = file::names(root, "proc/irq")?.iter().filter_map(|name| name.parse().ok()).collect();
     numbers.sort_unstable();

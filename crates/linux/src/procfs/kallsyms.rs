@@ -54,20 +54,15 @@ pub enum KallsymsError {
 }
 
 impl Kallsyms {
-    /// From the file's text; `None` if the kernel hides the addresses. An empty text has no symbols.
-    ///
-    /// # Errors
-    /// If no line is an address, a type and a name. Other lines than these are left out.
+    /// From the file's text; `None` if the kernel hides the addresses. An empty text has no symbols. Fails if no line
+    /// is an address, a type and a name. Other lines than these are left out.
     pub fn parse(text: &str) -> Result<Option<Self>, FormatError> {
         let mut builder = Builder::default();
         file::lines(text.lines(), |line| builder.push(line))?;
         Ok(builder.finish())
     }
 
-    /// Reads `proc/kallsyms`.
-    ///
-    /// # Errors
-    /// If it cannot be read or understood, or hides the addresses.
+    /// Reads `proc/kallsyms`. Fails if it cannot be read or understood, or hides the addresses.
     pub fn read(root: &Path) -> Result<Self, KallsymsError> {
         let mut builder = Builder::default();
         let mut first = None;
@@ -83,9 +78,6 @@ impl Kallsyms {
     }
 
     /// Whether the kernel shows addresses to this process, for which the first that is not zero is proof.
-    ///
-    /// # Errors
-    /// If `proc/kallsyms` cannot be read.
     pub fn are_visible(root: &Path) -> Result<bool, FileError> {
         let mut visible = false;
         each_line(root, |line| {
@@ -97,7 +89,6 @@ impl Kallsyms {
 
     /// The function that holds an address. Of several at one address it is the first that the kernel lists, the one
     /// that the kernel itself prints.
-    #[must_use]
     pub fn symbol(&self, address: u64) -> Option<Symbol<'_>> {
         let after = self.addresses.partition_point(|start| *start <= address);
         let offset = address - self.addresses[after.checked_sub(1)?];
@@ -107,19 +98,16 @@ impl Kallsyms {
     }
 
     /// How many functions are known by an address of their own.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.addresses.len()
     }
 
     /// Whether no function is known.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.addresses.is_empty()
     }
 
     /// The bytes of memory that the table holds.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.addresses.capacity() * 8 + self.starts.capacity() * 4 + self.names.capacity()
     }

@@ -7,9 +7,6 @@ use becalm_units::Nanos;
 use crate::file::{FileError, optional, read, value};
 
 /// The kernel's release, `6.18.44`. Of the running kernel a system call tells it too, without /proc.
-///
-/// # Errors
-/// If the file cannot be read.
 pub fn release(root: &Path) -> Result<String, FileError> {
     line(root, "proc/sys/kernel/osrelease", "the kernel's release").or_else(|error| {
         let running = (root == Path::new("/")).then(rustix::system::uname);
@@ -19,32 +16,22 @@ pub fn release(root: &Path) -> Result<String, FileError> {
 }
 
 /// The kernel's build, `#1 SMP PREEMPT_DYNAMIC`.
-///
-/// # Errors
-/// If the file cannot be read.
 pub fn version(root: &Path) -> Result<String, FileError> {
     line(root, "proc/sys/kernel/version", "the kernel's version")
 }
 
 /// The host's name.
-///
-/// # Errors
-/// If the file cannot be read.
 pub fn hostname(root: &Path) -> Result<String, FileError> {
     line(root, "proc/sys/kernel/hostname", "the host's name")
 }
 
 /// The command line that the kernel was booted with.
-///
-/// # Errors
-/// If the file cannot be read.
 pub fn command_line(root: &Path) -> Result<String, FileError> {
     line(root, "proc/cmdline", "the kernel's command line")
 }
 
 /// The value of a parameter of the kernel's command line: `isolcpus` of `isolcpus=2-3`. The last one wins, as in the
 /// kernel; a parameter without value is the empty text.
-#[must_use]
 pub fn parameter<'a>(command_line: &'a str, name: &str) -> Option<&'a str> {
     let words = command_line.split_whitespace().take_while(|word| *word != "--");
     words.filter_map(|word| word.strip_prefix(name)).filter_map(after_name).last()
@@ -65,17 +52,13 @@ pub struct RtThrottling {
 
 impl RtThrottling {
     /// For how long of every period a real-time thread that never sleeps is kept from its CPU, in the worst case.
-    #[must_use]
     pub fn stolen(&self) -> Option<Nanos> {
         let stolen = self.period - self.runtime?;
         (stolen > Nanos::ZERO).then_some(stolen)
     }
 }
 
-/// The system's limit on real-time threads.
-///
-/// # Errors
-/// If the files cannot be read, or hold no numbers.
+/// The system's limit on real-time threads. Fails if the files cannot be read, or hold no numbers.
 pub fn rt_throttling(root: &Path) -> Result<RtThrottling, FileError> {
     let runtime: i32 = value(root, "proc/sys/kernel/sched_rt_runtime_us", "the limit on real-time threads")?;
     let period: u32 =
@@ -84,10 +67,8 @@ pub fn rt_throttling(root: &Path) -> Result<RtThrottling, FileError> {
     Ok(RtThrottling { runtime, period: Nanos::from_micros(period.into()) })
 }
 
-/// Who sees kernel addresses: at 0 everybody that /proc/kallsyms shows them to, at 1 the privileged, at 2 nobody.
-///
-/// # Errors
-/// If the file exists and cannot be read, or holds no number.
+/// Who sees kernel addresses: at 0 everybody that /proc/kallsyms shows them to, at 1 the privileged, at 2 nobody. Fails
+/// if the file exists and cannot be read, or holds no number.
 pub fn kptr_restrict(root: &Path) -> Result<Option<i32>, FileError> {
     optional(value(root, "proc/sys/kernel/kptr_restrict", "the limit on kernel addresses"))
 }

@@ -13,7 +13,6 @@ use crate::file::path_below;
 const LAUNCHERS: [&str; 6] = ["taskset", "numactl", "hwloc-bind", "likwid-pin", "schedtool", "cset"];
 
 /// The launcher of which a process has a trace; `None` if it has none, or its files cannot be read.
-#[must_use]
 pub fn launcher(root: &Path, pid: i32, parent: i32) -> Option<&'static str> {
     let text = |pid: i32, name: &str| {
         let bytes = fs::read(path_below(root, format!("proc/{pid}/{name}"))).unwrap_or_default();

@@ -5,17 +5,11 @@ use std::path::Path;
 use crate::file::{FileError, FormatError, parse};
 
 /// The highest real-time priority that this process may take without privileges, 0 for none; `None` stands for "unlimited".
-///
-/// # Errors
-/// If it cannot be read or understood.
 pub fn rt_priority(root: &Path) -> Result<Option<u64>, FileError> {
     soft_limit(root, "Max realtime priority")
 }
 
 /// How many bytes this process may lock into memory without privileges; `None` stands for "unlimited".
-///
-/// # Errors
-/// If it cannot be read or understood.
 pub fn locked_memory(root: &Path) -> Result<Option<u64>, FileError> {
     soft_limit(root, "Max locked memory")
 }

@@ -6,10 +6,8 @@ use std::path::Path;
 
 use crate::file::{FileError, read};
 
-/// The process that holds a `flock` lock on a file; `None` if none does, or the kernel names it to another pid namespace only.
-///
-/// # Errors
-/// If the locks cannot be read, or the file's identity cannot.
+/// The process that holds a `flock` lock on a file; `None` if none does, or the kernel names it to another pid
+/// namespace only. Fails if the locks cannot be read, or the file's identity cannot.
 pub fn lock_holder(root: &Path, file: &File) -> Result<Option<i32>, FileError> {
     let Ok(found) = file.metadata() else { return Ok(None) };
     let (major, minor) = (rustix::fs::major(found.dev()), rustix::fs::minor(found.dev()));

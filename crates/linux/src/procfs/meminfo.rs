@@ -4,10 +4,7 @@ use std::path::Path;
 
 use crate::file::{FileError, FormatError, parse};
 
-/// The memory that the kernel has to give, in bytes.
-///
-/// # Errors
-/// If the file cannot be read or does not tell.
+/// The memory that the kernel has to give, in bytes. Fails if the file cannot be read or does not tell.
 pub fn total_bytes(root: &Path) -> Result<u64, FileError> {
     parse(root, "proc/meminfo", "how much memory there is", total)
 }

@@ -21,25 +21,18 @@ pub struct Mount {
 
 impl Mount {
     /// Whether one of the file system's options has this name.
-    #[must_use]
     pub fn has_option(&self, name: &str) -> bool {
         self.options.split(',').any(|option| option == name)
     }
 }
 
 /// From the file's text, in the order in which the mounts were made: of two at one place the later one is seen. Lines of another form are
-/// left out.
-///
-/// # Errors
-/// If no line has the fields that proc(5) documents.
+/// left out. Fails if no line has the fields that proc(5) documents.
 fn parse_mounts(text: &str) -> Result<Vec<Mount>, FormatError> {
     Ok(file::lines(text.lines(), parse_line)?.0)
 }
 
 /// Reads `proc/self/mountinfo`.
-///
-/// # Errors
-/// If it cannot be read or understood.
 pub fn mounts(root: &Path) -> Result<Vec<Mount>, FileError> {
     parse(root, "proc/self/mountinfo", "the mounts", parse_mounts)
 }

@@ -7,7 +7,6 @@ use std::borrow::Cow;
 
 /// The stable name of a thread and what tells its instances apart: `kworker/1:2-events` is `kworker`, `1:2-events`;
 /// `irq/25-virtio1-req` is `irq/virtio1-req`, `25`. A process's name is kept whole, its instance is empty.
-#[must_use]
 pub fn stable_name(comm: &str, kthread: bool) -> (Cow<'_, str>, &str) {
     if !kthread {
         return (Cow::Borrowed(comm), "");
@@ -97,7 +96,6 @@ const WHOLE_KERNEL_NAMES: [&str; 3] = ["nfsd", "lockd", "cifsd"];
 
 /// Whether a thread that is gone was the kernel's, as far as its name tells. A process may take any name, so this is
 /// a guess, for use only where [`TaskStat`](super::task::TaskStat) has nothing.
-#[must_use]
 pub fn looks_like_kthread(comm: &str) -> bool {
     KERNEL_NAMES.iter().any(|name| comm.starts_with(name)) || WHOLE_KERNEL_NAMES.contains(&comm)
 }

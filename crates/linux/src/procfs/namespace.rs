@@ -8,7 +8,6 @@ const FIRST: &str = "pid:[4026531836]";
 
 /// Whether the process lives in a PID namespace of its own, as in most containers, where threads have other numbers than in the kernel's
 /// events. Where that cannot be known, it is taken not to.
-#[must_use]
 pub fn has_own_numbers(root: &Path) -> bool {
     fs::read_link(root.join("proc/self/ns/pid")).is_ok_and(|link| link.as_os_str() != FIRST)
 }

@@ -38,9 +38,6 @@ pub struct PlacedTasks {
 
 impl PlacedTasks {
     /// Reads where every thread may run. A thread whose files cannot be read or understood costs no other.
-    ///
-    /// # Errors
-    /// If /proc cannot be listed.
     pub fn read(root: &Path) -> Result<Self, FileError> {
         let mut found = Self::default();
         for (tgid, tid) in all_threads(root)? {
@@ -53,10 +50,8 @@ impl PlacedTasks {
     }
 }
 
-/// Where one thread may run, and when it was started; `None` if it is gone.
-///
-/// # Errors
-/// If its files are there and cannot be read or understood.
+/// Where one thread may run, and when it was started; `None` if it is gone. Fails if its files are there and cannot be
+/// read or understood.
 pub fn placement(root: &Path, tid: i32) -> Result<Option<(u64, CpuList)>, FileError> {
     let Some(stat) = TaskStat::read(root, tid)?.filter(runs) else { return Ok(None) };
     Ok(allowed_of(root, tid, tid)?.map(|cpus| (stat.start_ticks, cpus)))

@@ -20,10 +20,7 @@ pub struct Softirqs {
 }
 
 impl Softirqs {
-    /// From the file's text.
-    ///
-    /// # Errors
-    /// If the header names no CPUs, or no line is a name with a count for each of them.
+    /// From the file's text. Fails if the header names no CPUs, or no line is a name with a count for each of them.
     pub fn parse(text: &str) -> Result<Self, FormatError> {
         let mut text = text.lines();
         let cpus = columns::header(text.next().unwrap_or_default())?;
@@ -42,29 +39,23 @@ impl Softirqs {
     }
 
     /// Reads `proc/softirqs`.
-    ///
-    /// # Errors
-    /// If it cannot be read or understood.
     pub fn read(root: &Path) -> Result<Self, FileError> {
         parse(root, "proc/softirqs", "the counts of softirqs", Self::parse)
     }
 
     /// How often a CPU ran a softirq; `None` if the snapshot lacks either.
-    #[must_use]
     pub fn count(&self, name: &str, cpu: CpuId) -> Option<u64> {
         let column = self.cpus.iter().position(|candidate| *candidate == cpu)?;
         self.lines.iter().find(|(candidate, _)| candidate == name)?.1.get(column).copied()
     }
 
     /// Number of softirqs that a CPU ran, of all kinds; 0 if the snapshot lacks it.
-    #[must_use]
     pub fn cpu_count(&self, cpu: CpuId) -> u64 {
         let column = self.cpus.iter().position(|candidate| *candidate == cpu);
         column.map_or(0, |column| self.lines.iter().map(|(_, counts)| counts[column]).fold(0, u64::saturating_add))
     }
 
     /// By how much the counts grew since an earlier snapshot, of the CPUs and softirqs that are in both.
-    #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let then: HashMap<CpuId, usize> = earlier.cpus.iter().enumerate().map(|(column, cpu)| (*cpu, column)).collect();
         let now = self.cpus.iter().enumerate();

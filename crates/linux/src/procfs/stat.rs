@@ -41,14 +41,12 @@ macro_rules! cpu_times {
             }
 
             /// Every field with its name in the kernel's documentation.
-            #[must_use]
             pub fn fields(&self) -> Vec<(&'static str, Nanos)> {
                 vec![$((stringify!($name), self.$name),)+]
             }
 
             /// The growth since an earlier snapshot; zero for fields that went back, as the kernel lets
             /// `idle` and `iowait` do.
-            #[must_use]
             pub fn since(&self, earlier: &Self) -> Self {
                 Self { $($name: (self.$name - earlier.$name).max(Nanos::ZERO),)+ }
             }
@@ -82,10 +80,8 @@ cpu_times! {
 impl Stat {
     /// From the file's text and the number of the kernel's clock ticks in a second (`_SC_CLK_TCK`).
     ///
-    /// A line that is not made of numbers is left out, as if the kernel had not written it.
-    ///
-    /// # Errors
-    /// If no line can be understood.
+    /// A line that is not made of numbers is left out, as if the kernel had not written it. Fails if no line can be
+    /// understood.
     pub fn parse(text: &str, ticks_per_second: u64) -> Result<Self, FormatError> {
         let mut stat = Self::default();
         file::lines(text.lines(), |line| {
@@ -119,16 +115,12 @@ impl Stat {
     }
 
     /// Reads `proc/stat`.
-    ///
-    /// # Errors
-    /// If it cannot be read or understood.
     pub fn read(root: &Path) -> Result<Self, FileError> {
         let hz = rustix::param::clock_ticks_per_second();
         parse(root, "proc/stat", WHAT, |text| Self::parse(text, hz))
     }
 
     /// The times of a CPU; `None` if it was offline.
-    #[must_use]
     pub fn cpu(&self, cpu: CpuId) -> Option<&CpuTimes> {
         self.cpus.iter().find(|(candidate, _)| *candidate == cpu).map(|(_, times)| times)
     }
@@ -147,9 +139,6 @@ pub struct StatFile {
 
 impl StatFile {
     /// Opens it below a root folder.
-    ///
-    /// # Errors
-    /// If it cannot be opened.
     pub fn open(root: &Path) -> Result<Self, FileError> {
         let path = path_below(root, "proc/stat");
         match File::open(&path) {
@@ -159,9 +148,6 @@ impl StatFile {
     }
 
     /// What it says now.
-    ///
-    /// # Errors
-    /// If it cannot be read or understood.
     pub fn read(&mut self) -> Result<Stat, FileError> {
         self.read_text().map_err(|source| FileError::Read { what: WHAT, path: self.path.clone(), source })?;
         Stat::parse(&self.text, rustix::param::clock_ticks_per_second()).map_err(|why| FileError::Format {

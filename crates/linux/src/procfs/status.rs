@@ -72,7 +72,6 @@ pub enum Capability {
 
 impl Capabilities {
     /// The set of these.
-    #[must_use]
     pub const fn from_list(capabilities: &[Capability]) -> Self {
         let (mut bits, mut at) = (0, 0);
         while at < capabilities.len() {
@@ -89,7 +88,6 @@ impl Capabilities {
     }
 
     /// Whether the set holds the capability.
-    #[must_use]
     pub const fn has(self, capability: Capability) -> bool {
         self.0 >> capability as u8 & 1 == 1
     }
@@ -97,7 +95,6 @@ impl Capabilities {
 
 impl Status {
     /// From the file's text.
-    #[must_use]
     pub fn parse(text: &str) -> Self {
         let field = |name: &str| {
             let found = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -115,9 +112,6 @@ impl Status {
     }
 
     /// Reads `proc/self/status`: of the main thread.
-    ///
-    /// # Errors
-    /// If it cannot be read.
     pub fn read(root: &Path) -> Result<Self, FileError> {
         Ok(Self::parse(&read(root, "proc/self/status", "this process's rights")?))
     }
@@ -125,9 +119,6 @@ impl Status {
 
 /// Whether this process lives in the machine's first user namespace. In any other, its capabilities do not reach the
 /// machine. A kernel without user namespaces has only the first.
-///
-/// # Errors
-/// If the map exists and cannot be read.
 pub(crate) fn in_first_user_namespace(root: &Path) -> Result<bool, FileError> {
     let map = optional(read(root, "proc/self/uid_map", "the user namespace"))?;
     Ok(map.is_none_or(|map| map.split_whitespace().eq(["0", "0", "4294967295"])))

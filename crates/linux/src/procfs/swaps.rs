@@ -15,10 +15,7 @@ pub struct Swap {
     pub used_kib: u64,
 }
 
-/// From the file's text.
-///
-/// # Errors
-/// If a line is not of the form `NAME TYPE SIZE USED PRIORITY`.
+/// From the file's text. Fails if a line is not of the form `NAME TYPE SIZE USED PRIORITY`.
 fn parse_swaps(text: &str) -> Result<Vec<Swap>, FormatError> {
     let line = |line: &str| {
         // The kernel writes blanks in a path as \040, so that the columns are five.
@@ -31,10 +28,7 @@ fn parse_swaps(text: &str) -> Result<Vec<Swap>, FormatError> {
     Ok(file::lines(text.lines().skip(1), line)?.0)
 }
 
-/// Reads `proc/swaps`; none on a kernel without swapping.
-///
-/// # Errors
-/// If it exists and cannot be understood.
+/// Reads `proc/swaps`; none on a kernel without swapping. Fails if it exists and cannot be understood.
 pub fn swaps(root: &Path) -> Result<Vec<Swap>, FileError> {
     Ok(optional(parse(root, "proc/swaps", "where memory is swapped to", parse_swaps))?.unwrap_or_default())
 }

@@ -42,10 +42,7 @@ pub struct ListedThread {
 }
 
 impl TaskStat {
-    /// From the text of `/proc/PID/stat`.
-    ///
-    /// # Errors
-    /// If the fields of proc(5) are not there.
+    /// From the text of `/proc/PID/stat`. Fails if the fields of proc(5) are not there.
     pub fn parse(text: &str) -> Result<Self, FormatError> {
         let error = || FormatError::new("'PID (NAME) STATE ...' was expected", text.trim());
         let (pid, rest) = text.split_once(" (").ok_or_else(error)?;
@@ -65,10 +62,7 @@ impl TaskStat {
         })
     }
 
-    /// Reads the stat file of a thread; `None` if it is gone.
-    ///
-    /// # Errors
-    /// If it is there and cannot be read or understood.
+    /// Reads the stat file of a thread; `None` if it is gone. Fails if it is there and cannot be read or understood.
     pub fn read(root: &Path, pid: i32) -> Result<Option<Self>, FileError> {
         // A thread that is not its process's first is not listed under /proc, but found there. The file right below adds up the
         // times of all threads of the process, which takes long if there are many.
@@ -78,9 +72,6 @@ impl TaskStat {
 
 /// The number of every thread of the machine with that of its process in front, sorted by thread. Threads that come or go meanwhile may be
 /// missing.
-///
-/// # Errors
-/// If /proc cannot be listed.
 pub fn all_threads(root: &Path) -> Result<Vec<(i32, i32)>, FileError> {
     let mut threads = Vec::new();
     for tgid in numbered(root, "proc")?.unwrap_or_default() {
@@ -93,7 +84,6 @@ pub fn all_threads(root: &Path) -> Result<Vec<(i32, i32)>, FileError> {
 
 /// For how long a thread could have run and had to wait since it began, by `/proc/PID/schedstat`, also of one that has ended and was not
 /// waited for; `None` where it is gone, or the kernel does not count that.
-#[must_use]
 pub fn waited(root: &Path, pid: i32) -> Option<Nanos> {
     let text = fs::read_to_string(path_below(root, format!("proc/{pid}/schedstat"))).ok()?;
     text.split_whitespace().nth(1)?.parse().ok().map(Nanos::new)

@@ -38,10 +38,8 @@ fn failed<E: Into<io::Error>>(action: impl Into<String>) -> impl FnOnce(E) -> Ri
 
 /// Gives up all rights of this process but what it is left with, for good. The capabilities are those of the calling thread and of
 /// the threads that it starts from now on; where the process becomes another user, the other threads lose all of theirs. No thread may
-/// have given up its own before.
-///
-/// # Errors
-/// If the kernel refuses. The process may have lost a part of its rights then, and is not to go on.
+/// have given up its own before. Fails if the kernel refuses. The process may have lost a part of its rights then, and
+/// is not to go on.
 pub fn give_up(left: &RemainingRights) -> Result<(), RightsError> {
     // An ordinary user has nothing to give up, and may run where system calls are filtered.
     if left.user.is_none() && has_none().map_err(failed("read capabilities"))? {
@@ -68,18 +66,13 @@ pub fn give_up(left: &RemainingRights) -> Result<(), RightsError> {
 
 /// Gives up all capabilities but these, in a process that stays who it is and starts no program. To be called while it has one
 /// thread.
-///
-/// # Errors
-/// If the kernel refuses.
 pub fn keep_only(kept: Capabilities) -> Result<(), RightsError> {
     give_up(&RemainingRights { kept, ..RemainingRights::default() })
 }
 
 /// Gives up all capabilities of the calling thread, as a measuring thread does that has its place, its class and its counters.
-/// They are those of this thread alone: it must not start others that need any.
-///
-/// # Errors
-/// If the kernel refuses, which it does not unless system calls are filtered.
+/// They are those of this thread alone: it must not start others that need any. Fails if the kernel refuses, which it
+/// does not unless system calls are filtered.
 pub fn give_up_of_this_thread() -> io::Result<()> {
     if has_none()? {
         return Ok(());
@@ -98,9 +91,6 @@ pub struct Lowered {
 
 /// Puts the rights of the calling thread down until what is returned is dropped, for a process that has to set up more later on: it has
 /// no capability meanwhile, and acts as this user. Code of an attacker could take them up again; a mistake cannot.
-///
-/// # Errors
-/// If the kernel refuses.
 pub fn lower(user: Option<&User>) -> Result<Lowered, RightsError> {
     let mut lowered = Lowered { before: None, _here: PhantomData };
     if let Some(user) = user {

@@ -22,7 +22,6 @@ pub enum Need {
 
 impl Need {
     /// The one capability that is enough for it.
-    #[must_use]
     pub const fn capability(self) -> Capability {
         match self {
             Self::Trace => Capability::DacOverride,
@@ -34,7 +33,6 @@ impl Need {
     }
 
     /// How to get it, with a capability and without, as an instruction.
-    #[must_use]
     pub const fn advice(self) -> &'static str {
         match self {
             Self::Trace => {

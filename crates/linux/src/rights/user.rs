@@ -32,7 +32,6 @@ pub enum Caller {
 
 impl Caller {
     /// Finds the caller of this process. The variables of `sudo` and the like count only for root, because anybody can set them.
-    #[must_use]
     pub fn for_this_process() -> Self {
         if let Some(user) = User::from_sudo() {
             return Self::User(Box::new(user));
@@ -63,7 +62,6 @@ impl User {
     ///
     /// `None` where the process is not root's, root itself called `sudo`, or the process may not become another user, as in a
     /// container without `CAP_SETUID`. To be called while the process has one thread: the names of users may come over a network.
-    #[must_use]
     pub fn from_sudo() -> Option<Self> {
         let Owner { user: uid, group: gid } = user_behind_sudo()?;
         let has = |capability| effective().is_ok_and(|held| held.has(capability));
@@ -208,7 +206,6 @@ impl Acting {
         Ok(Self { groups: getgroups()?, gid: getegid(), uid: geteuid() })
     }
 
-    /// That in which a thread acts as a user.
     pub(super) fn as_user(user: &User) -> Self {
         let groups = user.groups.iter().map(|group| Gid::from_raw(*group)).collect();
         Self { groups, gid: Gid::from_raw(user.gid), uid: Uid::from_raw(user.uid) }

@@ -26,9 +26,7 @@ pub struct CodeFile(HeldFile);
 
 impl CodeFile {
     /// Writes these bytes into a file whose name begins with `name`, which begins with "becalm-", and ends with `.so`.
-    ///
-    /// # Errors
-    /// If there is no folder for it, or no room.
+    /// Fails if there is no folder for it, or no room.
     pub fn new(places: &Places, name: &str, bytes: &[u8]) -> io::Result<Self> {
         let write = |file: &mut File| {
             file.write_all(bytes)?;
@@ -38,7 +36,6 @@ impl CodeFile {
     }
 
     /// The path by which other processes open it.
-    #[must_use]
     pub fn path(&self) -> &Path {
         self.0.path()
     }
@@ -58,10 +55,8 @@ unsafe impl Send for SharedWords {}
 unsafe impl Sync for SharedWords {}
 
 impl SharedWords {
-    /// This many, all zero, in a file whose name begins with `name`, which begins with "becalm-".
-    ///
-    /// # Errors
-    /// If there is no folder for it, or not so much room.
+    /// This many, all zero, in a file whose name begins with `name`, which begins with "becalm-". Fails if there is no
+    /// folder for it, or not so much room.
     pub fn new(places: &Places, name: &str, words: usize) -> io::Result<Self> {
         let words = words.max(1);
         let bytes = words.checked_mul(size_of::<AtomicU64>()).ok_or(io::ErrorKind::OutOfMemory)?;
@@ -88,7 +83,6 @@ impl SharedWords {
     }
 
     /// The path by which other processes open them.
-    #[must_use]
     pub fn path(&self) -> &Path {
         self.file.path()
     }

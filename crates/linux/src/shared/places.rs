@@ -57,13 +57,11 @@ pub enum FilePurpose {
 
 impl Places {
     /// Creates the places of the user whose rights this process has. Where `/run` takes no code, as on Debian, root's is in `/var/lib`.
-    #[must_use]
     pub fn for_this_user() -> Self {
         Self::from_variables(rustix::process::geteuid().is_root(), |name| std::env::var_os(name).map(PathBuf::from))
     }
 
     /// Creates the places of a user that a process of root has become, with root's environment.
-    #[must_use]
     pub fn for_user(user: &User) -> Self {
         Self::from_variables(false, |name| user.variable(name))
     }
@@ -82,15 +80,12 @@ impl Places {
     }
 
     /// These folders, which must exist, and above which nobody can put others in their place.
-    #[must_use]
     pub fn at(folders: &[&Path]) -> Self {
         Self(folders.iter().map(|folder| Place::Given((*folder).to_owned(), "")).collect())
     }
 
-    /// Makes a file for this user alone, whose name begins and ends as is given, and has it filled.
-    ///
-    /// # Errors
-    /// If this is possible in none of the places, with the reason for each.
+    /// Makes a file for this user alone, whose name begins and ends as is given, and has it filled. Fails if this is
+    /// possible in none of the places, with the reason for each.
     pub(super) fn make(
         &self,
         need: FilePurpose,

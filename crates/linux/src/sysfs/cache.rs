@@ -31,10 +31,8 @@ pub struct Cache {
 }
 
 /// The caches of a CPU in the kernel's order; none where the kernel does not know them, as in some virtual machines, or
-/// the CPU is offline. An entry without a level or a size that can be understood is left out, since it says nothing to becalm.
-///
-/// # Errors
-/// If what a cache holds cannot be read.
+/// the CPU is offline. An entry without a level or a size that can be understood is left out, since it says nothing to
+/// becalm. Fails if what a cache holds cannot be read.
 pub fn caches(root: &Path, cpu: CpuId) -> Result<Vec<Cache>, FileError> {
     let mut caches = Vec::new();
     // The kernel numbers them without gaps; no processor has nearly as many.
@@ -58,7 +56,6 @@ pub fn caches(root: &Path, cpu: CpuId) -> Result<Vec<Cache>, FileError> {
 }
 
 /// The sizes of the caches that hold data, a level each, from the nearest on and each larger than the one before.
-#[must_use]
 pub fn data_levels(caches: &[Cache]) -> Vec<(u32, usize)> {
     let mut levels: Vec<(u32, usize)> = caches
         .iter()
@@ -77,7 +74,6 @@ pub fn data_levels(caches: &[Cache]) -> Vec<(u32, usize)> {
 }
 
 /// The size of the cache of a level that holds data, the largest one if there are several.
-#[must_use]
 pub fn data_bytes(caches: &[Cache], level: u32) -> Option<u64> {
     let holds_data = |cache: &&Cache| cache.level == level && cache.kind != CacheKind::Instruction;
     caches.iter().filter(holds_data).map(|cache| cache.bytes as u64).max()

@@ -25,7 +25,6 @@ pub struct CgroupLimits {
 }
 
 /// The version of the control groups that have a controller: 1 or 2; `None` where neither has it, or that cannot be read.
-#[must_use]
 pub fn version(root: &Path, controller: &str) -> Option<u8> {
     let mounts = mounts(root).ok()?;
     if mounts.iter().any(|mount| mount.kind == "cgroup" && mount.has_option(controller)) {
@@ -49,17 +48,14 @@ pub struct Bandwidth {
 
 impl Bandwidth {
     /// How many CPUs' worth of time it is.
-    #[must_use]
     pub fn cpus(&self) -> f64 {
         self.quota.get() as f64 / self.period.get().max(1) as f64
     }
 }
 
 impl CgroupLimits {
-    /// Reads the limits of this process. A file that cannot be read costs only the limit that it holds.
-    ///
-    /// # Errors
-    /// If the process's groups or the mounts cannot be read.
+    /// Reads the limits of this process. A file that cannot be read costs only the limit that it holds. Fails if the
+    /// process's groups or the mounts cannot be read.
     pub fn read(root: &Path) -> Result<Self, FileError> {
         // A kernel without control groups has no such file.
         let Some(groups) = optional(memberships(root))? else { return Ok(Self::default()) };

@@ -25,9 +25,6 @@ pub struct CpuSets {
 
 impl CpuSets {
     /// Reads the lists. One that cannot be read costs no other.
-    ///
-    /// # Errors
-    /// If `online` cannot be read or understood.
     pub fn read(root: &Path) -> Result<Self, FileError> {
         let online = online(root)?;
         let mut unread = Vec::new();
@@ -43,10 +40,7 @@ impl CpuSets {
     }
 }
 
-/// CPUs that the scheduler can use now.
-///
-/// # Errors
-/// If the list cannot be read, or is none.
+/// CPUs that the scheduler can use now. Fails if the list cannot be read, or is none.
 pub fn online(root: &Path) -> Result<CpuList, FileError> {
     list(root, "online")
 }
@@ -64,7 +58,6 @@ fn cpu_list(root: &Path, name: &str) -> Result<CpuList, FileError> {
 }
 
 /// The number of the NUMA node that a CPU belongs to; `None` where the kernel knows no nodes, or does not tell.
-#[must_use]
 pub fn node(root: &Path, cpu: CpuId) -> Option<u32> {
     let entries = std::fs::read_dir(root.join(format!("sys/devices/system/cpu/cpu{cpu}"))).ok()?;
     let number = |name: &str| name.strip_prefix("node")?.parse().ok();
@@ -72,9 +65,7 @@ pub fn node(root: &Path, cpu: CpuId) -> Option<u32> {
 }
 
 /// The hardware threads of a CPU's core, itself among them; `None` if the CPU is offline or the kernel does not tell.
-///
-/// # Errors
-/// If the file exists and is no list.
+/// Fails if the file exists and is no list.
 pub fn siblings(root: &Path, cpu: CpuId) -> Result<Option<CpuList>, FileError> {
     optional(cpu_list(root, &format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")))
 }
@@ -107,7 +98,6 @@ pub struct FrequencyPolicy {
 
 impl CpuKind {
     /// That of a CPU. What the kernel does not tell is left open, and is then no difference.
-    #[must_use]
     pub fn read(root: &Path, cpu: CpuId) -> Self {
         let file = |name: &str| format!("sys/devices/system/cpu/cpu{cpu}/{name}");
         let sets = CpuSets::read(root).unwrap_or_default();
@@ -123,9 +113,6 @@ impl CpuKind {
 }
 
 /// What decides at which frequency a CPU runs: the driver and the governor. Nothing without frequency scaling.
-///
-/// # Errors
-/// If the files exist and cannot be read.
 pub fn frequency_policy(root: &Path, cpu: CpuId) -> Result<Option<FrequencyPolicy>, FileError> {
     let file = |name: &str| {
         let path = format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/{name}");
@@ -147,10 +134,8 @@ pub struct IdleState {
     pub disabled: bool,
 }
 
-/// The idle states of a CPU, the lightest first; none on a kernel without a driver for them.
-///
-/// # Errors
-/// If a state's files cannot be read, or hold no numbers.
+/// The idle states of a CPU, the lightest first; none on a kernel without a driver for them. Fails if a state's files
+/// cannot be read, or hold no numbers.
 pub fn idle_states(root: &Path, cpu: CpuId) -> Result<Vec<IdleState>, FileError> {
     let mut states = Vec::new();
     // The kernel numbers them without gaps, 10 at most (CPUIDLE_STATE_MAX).

@@ -12,9 +12,6 @@ const CLOCKSOURCE: &str = "sys/devices/system/clocksource/clocksource0";
 
 /// The clock that the kernel keeps time with: `tsc`, `hpet`, `arch_sys_counter`. On x86 any other than `tsc` may mean
 /// that the kernel does not trust the time stamp counter.
-///
-/// # Errors
-/// If the file exists and cannot be read.
 pub fn clocksource(root: &Path) -> Result<Option<String>, FileError> {
     let text = optional(read(root, format!("{CLOCKSOURCE}/current_clocksource"), "the clock source"))?;
     Ok(text.map(|text| text.trim().to_owned()))
@@ -24,9 +21,6 @@ pub fn clocksource(root: &Path) -> Result<Option<String>, FileError> {
 ///
 /// What tells: the hypervisor's own folder in /sys (Xen), the firmware's product, the paravirtual clock that the kernel
 /// offers, and on x86 the processor's flag, which alone gives the name `unknown`.
-///
-/// # Errors
-/// If a file exists and cannot be read.
 pub fn hypervisor(root: &Path) -> Result<Option<String>, FileError> {
     let file = |name: &str| optional(read(root, name, "the hypervisor"));
     if let Some(kind) = file("sys/hypervisor/type")?.filter(|kind| !matches!(kind.trim(), "" | "none")) {
@@ -70,7 +64,6 @@ pub enum Lockdown {
 
 impl Lockdown {
     /// From the file's text, `none [integrity] confidentiality`. A mode of the future counts as the strictest.
-    #[must_use]
     pub fn parse(text: &str) -> Self {
         match bracketed(text) {
             None | Some("none") => Self::None,
@@ -80,9 +73,6 @@ impl Lockdown {
     }
 
     /// Reads `sys/kernel/security/lockdown`. An unmounted securityfs, as in containers, tells nothing and reads as none.
-    ///
-    /// # Errors
-    /// If the file exists and cannot be read.
     pub fn read(root: &Path) -> Result<Self, FileError> {
         let text = optional(read(root, "sys/kernel/security/lockdown", "the kernel's lockdown"))?;
         Ok(text.map_or(Self::None, |text| Self::parse(&text)))

@@ -23,7 +23,6 @@ pub struct Partition {
 
 impl Partition {
     /// Whether its CPUs are out of load balancing.
-    #[must_use]
     pub fn is_isolated(&self) -> bool {
         self.state == "isolated"
     }
@@ -33,9 +32,7 @@ impl Partition {
 const DEEPEST: usize = 6;
 
 /// Every partition of the machine but the root, and those that were meant to be one; none where nothing is mounted.
-///
-/// # Errors
-/// If the mounts, a group's folder or one of its files cannot be read.
+/// Fails if the mounts, a group's folder or one of its files cannot be read.
 pub fn partitions(root: &Path) -> Result<Vec<Partition>, FileError> {
     let mut found = Vec::new();
     for mount in optional(mounts(root))?.unwrap_or_default() {

@@ -6,7 +6,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::Color;
 
 use super::*;
-use crate::live::fixture;
+use crate::live::tests::fixture;
 
 /// The lines of a terminal of this size after these keys.
 fn screen(size: (u16, u16), keys: &[KeyCode]) -> Vec<String> {

@@ -1,8 +1,10 @@
+pub mod fixture;
+
 use std::collections::BTreeMap;
 
-use super::fixture::Feed;
 use super::*;
 use becalm_fixtures::account::AccountedRun;
+use fixture::Feed;
 use proptest::prelude::*;
 
 const NAMES: [(Kind, &str); 2] = [(Kind::Irq, "local_timer"), (Kind::Task, "sshd")];

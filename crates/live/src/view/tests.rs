@@ -1,5 +1,5 @@
 use super::*;
-use crate::live::fixture;
+use crate::live::tests::fixture;
 use crate::tables::tables;
 
 /// A view of a small recording, keys pressed one after the other.

@@ -31,13 +31,11 @@ pub struct Lengths {
 
 impl Lengths {
     /// For a recording, which a storm of short detours must not end.
-    #[must_use]
     pub fn new(threshold: Ticks, rate: TickRate) -> Self {
         Self { always_stored: rate.ticks_in(ALWAYS_STORED), ..Self::until_full(threshold, rate) }
     }
 
     /// For loops whose every detour is wanted: they end when the ring is full.
-    #[must_use]
     pub fn until_full(threshold: Ticks, rate: TickRate) -> Self {
         Self { threshold, always_stored: threshold, may_have_moved: rate.ticks_in(MAY_HAVE_MOVED), most: u64::MAX }
     }

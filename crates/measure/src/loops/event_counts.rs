@@ -20,7 +20,6 @@ pub struct EventTotals {
 
 impl EventTotals {
     /// The counts as they stand in the document.
-    #[must_use]
     pub fn rows(&self, cpu: CpuId) -> Vec<WorkCount> {
         self.counts.iter().map(|count| WorkCount { cpu, count: event_count(count) }).collect()
     }

@@ -42,17 +42,11 @@ pub struct Ring {
 
 impl Ring {
     /// A ring for this many steps, rounded up to a power of two; 16 bytes each.
-    ///
-    /// # Errors
-    /// If there is not so much memory.
     pub fn new(steps: usize) -> Result<Self, MemoryError> {
         Self::for_node(steps, None)
     }
 
     /// As [`Self::new`], in the memory of a NUMA node.
-    ///
-    /// # Errors
-    /// If there is not so much memory.
     pub fn for_node(steps: usize, node: Option<u32>) -> Result<Self, MemoryError> {
         let steps = steps.max(2).next_power_of_two();
         Ok(Self {
@@ -70,19 +64,16 @@ impl Ring {
     }
 
     /// Whether the ring's memory could be locked.
-    #[must_use]
     pub const fn is_locked(&self) -> bool {
         self.words.is_locked()
     }
 
     /// The number of steps that the ring holds before it is full.
-    #[must_use]
     pub const fn capacity(&self) -> u64 {
         self.mask + 1
     }
 
     /// The ring's memory; a page fault in it is a page fault of the loop.
-    #[must_use]
     pub fn memory(&self) -> &[AtomicU64] {
         &self.words
     }
@@ -104,7 +95,6 @@ impl Ring {
 
     /// For the loop: the slot that the next step will take, below [`Self::capacity`]; `None` if there is no room.
     #[inline]
-    #[must_use]
     pub fn next_slot(&self) -> Option<usize> {
         let written = self.written.0.load(Ordering::Relaxed);
         let room = written - self.read.0.load(Ordering::Acquire) <= self.mask;
@@ -114,20 +104,17 @@ impl Ring {
     /// For the loop: whether more than three quarters of the ring are taken, so that what is left is for steps that must be
     /// stored.
     #[inline]
-    #[must_use]
     pub fn is_nearly_full(&self) -> bool {
         let waiting = self.written.0.load(Ordering::Relaxed) - self.read.0.load(Ordering::Acquire);
         waiting >= self.capacity() - self.capacity().div_ceil(4)
     }
 
     /// The steps that the loop counted instead of storing them, since the ring was made or cleared.
-    #[must_use]
     pub const fn unstored(&self) -> &UnstoredSteps {
         &self.unstored
     }
 
     /// For the collector: whether a step found no room, which ended the loop.
-    #[must_use]
     pub fn overflowed(&self) -> bool {
         self.overflowed.load(Ordering::Acquire)
     }
@@ -144,7 +131,6 @@ impl Ring {
     }
 
     /// For the collector: whether the loop has said that it ended, so that [`Self::progress`] is its last reading from then on.
-    #[must_use]
     pub fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)
     }
@@ -155,7 +141,6 @@ impl Ring {
     }
 
     /// For the collector: the loop's first reading, once it has begun.
-    #[must_use]
     pub fn began(&self) -> Option<Ticks> {
         Some(self.began.0.load(Ordering::Acquire)).filter(|reading| *reading > 0).map(Ticks::new)
     }
@@ -173,7 +158,6 @@ impl Ring {
 
     /// For the loop: the reading at which to end.
     #[inline(always)]
-    #[must_use]
     pub fn deadline(&self) -> Ticks {
         Ticks::new(self.deadline.0.load(Ordering::Relaxed))
     }
@@ -196,13 +180,11 @@ impl Ring {
     }
 
     /// For the collector: the reading up to which all steps are in the ring, to be asked for before [`Self::drain`].
-    #[must_use]
     pub fn progress(&self) -> Ticks {
         Ticks::new(self.progress.0.load(Ordering::Acquire))
     }
 
     /// For the collector: how many steps wait.
-    #[must_use]
     pub fn waiting(&self) -> u64 {
         self.written.0.load(Ordering::Acquire) - self.read.0.load(Ordering::Relaxed)
     }

@@ -18,9 +18,6 @@ pub struct SampleRing {
 
 impl SampleRing {
     /// Makes a ring for this many samples, rounded up to a power of two; 24 bytes each, of a NUMA node where one is given.
-    ///
-    /// # Errors
-    /// If there is not so much memory.
     pub fn for_node(samples: usize, node: Option<u32>) -> Result<Self, MemoryError> {
         let readings = Ring::for_node(samples, node)?;
         let work = LockedWords::for_node(readings.capacity() as usize, node)?;

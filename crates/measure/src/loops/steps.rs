@@ -37,7 +37,6 @@ impl StepProfile {
     ///
     /// Of several batches the one with the smallest 99th percentile counts, so that noise during the others, even if
     /// it holds for most of the time, does not raise the threshold that it is to be measured with.
-    #[must_use]
     pub fn measure<C: Counter>(rate: TickRate) -> Self {
         let mut buckets = vec![0_u32; BUCKETS];
         // The first batch warms up, and says how long a step is.
@@ -86,7 +85,6 @@ impl StepProfile {
     ///
     /// The loop's own variation (a counter that moves in leaps, the sibling thread's load, a store to the ring) stays
     /// below about twice the 99th percentile; the shortest interrupts of today's processors take more than 200 ns.
-    #[must_use]
     pub const fn auto_threshold(self) -> Ticks {
         let by_tail = self.p99.get() * 3;
         let by_median = self.median.get() * 2 + 1;
@@ -114,7 +112,6 @@ const STEPS_BETWEEN_STORES: u32 = 64;
 ///
 /// A threshold that is not above it would make a detour of what storing a detour costs, and of what storing that one costs,
 /// for ever.
-#[must_use]
 pub fn step_after_store<C: Counter>(ring: &Ring, cpu: CpuId, rate: TickRate) -> Option<Ticks> {
     let lengths = Lengths::until_full(Ticks::new(0), rate);
     let room = usize::try_from(ring.capacity()).unwrap_or(usize::MAX);

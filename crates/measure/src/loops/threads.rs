@@ -98,10 +98,8 @@ type ThreadReady = (usize, Pid, Result<(), LoopError>);
 
 impl<L: Loop> Lanes<L> {
     /// Starts one thread on each CPU, and the other copies of its work, and waits until all loops are calibrated. They
-    /// sleep then until [`Self::go`]. Where there are `marks`, each measuring thread makes itself known there.
-    ///
-    /// # Errors
-    /// If the system has no room for another thread, or a loop cannot measure: the first CPU's reason.
+    /// sleep then until [`Self::go`]. Where there are `marks`, each measuring thread makes itself known there. Fails if
+    /// the system has no room for another thread, or a loop cannot measure: the first CPU's reason.
     pub fn start<C: Counter>(
         kind: &Arc<L>,
         policy: Policy,
@@ -183,9 +181,6 @@ impl<L: Loop> Lanes<L> {
     }
 
     /// Ends all loops, and gives what each measured, in the order of the CPUs.
-    ///
-    /// # Errors
-    /// If a thread panicked.
     pub fn stop(&mut self) -> Result<Vec<LoopResult>, ThreadError> {
         self.lanes.iter().for_each(|lane| lane.ring.readings().stop());
         let measured: Vec<_> = self.lanes.iter_mut().map(|lane| (lane.cpu, lane.join())).collect();

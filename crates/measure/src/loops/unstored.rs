@@ -43,7 +43,6 @@ impl UnstoredSteps {
     }
 
     /// The classes that have steps, from the shortest on. While the loop runs, a sum may be ahead of its count by one step.
-    #[must_use]
     pub fn length_classes(&self) -> Vec<LengthClass> {
         let class = |bits: usize| LengthClass {
             from: Ticks::new(1 << bits),

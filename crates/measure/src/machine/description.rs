@@ -16,7 +16,6 @@ use becalm_model::{node_name, warning};
 use becalm_units::{CpuId, CpuList};
 
 /// A list of CPUs in sysfs; empty where the kernel has no such file.
-#[must_use]
 pub fn cpu_list(root: &Path, name: &str) -> CpuList {
     let text = fs::read_to_string(root.join("sys/devices/system/cpu").join(name)).unwrap_or_default();
     // nohz_full reads "(null)" where the kernel was built with it and booted without.
@@ -34,7 +33,6 @@ pub struct Host {
 
 impl Host {
     /// Of the machine below a root.
-    #[must_use]
     pub fn read(root: &Path) -> Self {
         let (name, warning) = match kernel::hostname(root) {
             Ok(name) => (name, None),
@@ -51,7 +49,6 @@ fn highest_hz(root: &Path, cpu: CpuId) -> Option<u64> {
 }
 
 /// What the files below the root say of the machine. What cannot be read stays empty.
-#[must_use]
 pub fn describe(root: &Path) -> MachineDoc {
     let processor = CpuInfo::read(root).unwrap_or_default();
     let online = cpu_list(root, "online");

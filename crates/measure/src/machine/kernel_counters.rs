@@ -40,13 +40,11 @@ pub enum CounterKind<'a> {
 
 impl KernelCounters {
     /// Reads them below a root.
-    #[must_use]
     pub fn take(root: &Path) -> Self {
         Self::take_timed(root, || Nanos::ZERO)
     }
 
     /// Reads them below a root, and keeps by this clock when.
-    #[must_use]
     pub fn take_timed(root: &Path, now: impl Fn() -> Nanos) -> Self {
         let began = now();
         let mut unread = Vec::new();
@@ -68,7 +66,6 @@ impl KernelCounters {
     }
 
     /// Whether any of them could be read.
-    #[must_use]
     pub const fn is_some(&self) -> bool {
         self.interrupts.is_some() || self.softirqs.is_some() || self.stat.is_some()
     }
@@ -79,13 +76,11 @@ impl KernelCounters {
     }
 
     /// Why the times of the CPUs, steal among them, could not be read; `None` if they could.
-    #[must_use]
     pub fn stat_unread(&self) -> Option<&str> {
         self.stat_unread.as_deref()
     }
 
     /// When interrupts and when softirqs were read; `None` for a file that could not be.
-    #[must_use]
     pub fn when(&self) -> [Option<RangeInclusive<Nanos>>; 2] {
         let time = |when: Option<&RangeInclusive<Nanos>>| when.cloned();
         [time(self.interrupts.as_ref().map(|it| &it.when)), time(self.softirqs.as_ref().map(|it| &it.when))]
@@ -98,7 +93,6 @@ impl KernelCounters {
     }
 
     /// What grew on these CPUs since an earlier snapshot, and on traced ones the count of their timers. `traced` says how often the trace holds what was counted on a CPU.
-    #[must_use]
     pub fn since(
         &self,
         earlier: &Self,

@@ -33,7 +33,6 @@ pub struct Lookout {
     seldom: i64,
 }
 
-/// What was seen at one look.
 #[derive(Clone, Debug, Default)]
 struct Look {
     began: Nanos,
@@ -44,7 +43,6 @@ struct Look {
 
 impl Lookout {
     /// Opens what there is to look at on such a machine. Also says why system management interrupts cannot be seen, where they come.
-    #[must_use]
     pub fn open(root: &Path, cpus: &CpuList, free: &CpuList, platform: Platform) -> (Self, Option<String>) {
         let open = |cpu| SmiCounter::open(root, cpu);
         // Those of a host are none of a guest's.

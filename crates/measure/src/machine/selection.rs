@@ -13,12 +13,9 @@ use super::description::cpu_list;
 /// CPUs that cannot be measured as asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CpuError {
-    /// There is no CPU left.
-    #[error("no CPU to measure: this process may run on none of the online CPUs {online}")]
-    None {
-        /// The CPUs that are online.
-        online: CpuList,
-    },
+    /// There is no CPU left among those that are online.
+    #[error("no CPU to measure: this process may run on none of the online CPUs {0}")]
+    None(CpuList),
     /// The user named an empty list of CPUs.
     #[error("no CPU to measure: the list of CPUs is empty; name at least one")]
     Empty,
@@ -44,18 +41,12 @@ pub enum CpuError {
     /// CPUs outside of the cgroup's cpuset.
     #[error(
         "this process may not use {}: its cgroup's cpuset does not hold {}; run becalm outside of that cgroup or container, or \
-         measure other CPUs", becalm_units::cpus(cpus), plural(cpus.len() as u64, "it", "them")
+         measure other CPUs", becalm_units::cpus(.0), plural(.0.len() as u64, "it", "them")
     )]
-    NotAllowed {
-        /// The CPUs that were named and are outside of the cpuset.
-        cpus: CpuList,
-    },
+    NotAllowed(CpuList),
     /// The system has no room for another thread.
-    #[error("cannot try whether the CPUs can be used: no thread can be started: {why}")]
-    Thread {
-        /// What the system answered.
-        why: String,
-    },
+    #[error("cannot try whether the CPUs can be used: no thread can be started: {0}")]
+    Thread(String),
 }
 
 impl Fault for CpuError {
@@ -78,10 +69,8 @@ pub struct CpuSelection {
 }
 
 /// Settles the CPUs. Every one is tried, by pinning a thread to it: the mask that a process inherits lacks the CPUs that
-/// are isolated from the scheduler although it may use them, so only trying tells.
-///
-/// # Errors
-/// If a CPU that was asked for by number cannot be used, or none can.
+/// are isolated from the scheduler although it may use them, so only trying tells. Fails if a CPU that was asked for by
+/// number cannot be used, or none can.
 pub fn select(root: &Path, wanted: Option<&CpuList>) -> Result<CpuSelection, CpuError> {
     let mut online = cpu_list(root, "online");
     if online.is_empty() {
@@ -115,11 +104,11 @@ pub fn select(root: &Path, wanted: Option<&CpuList>) -> Result<CpuSelection, Cpu
             Ok(tried.join().unwrap_or_default())
         })
     };
-    let cpus = usable(&candidates).map_err(|error| CpuError::Thread { why: error.to_string() })?;
+    let cpus = usable(&candidates).map_err(|error| CpuError::Thread(error.to_string()))?;
     let left_out = candidates.without(&cpus);
     match wanted {
-        Some(_) if !left_out.is_empty() => Err(CpuError::NotAllowed { cpus: left_out }),
-        _ if cpus.is_empty() => Err(CpuError::None { online }),
+        Some(_) if !left_out.is_empty() => Err(CpuError::NotAllowed(left_out)),
+        _ if cpus.is_empty() => Err(CpuError::None(online)),
         _ => Ok(CpuSelection { cpus, left_out }),
     }
 }

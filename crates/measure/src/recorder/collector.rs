@@ -170,7 +170,6 @@ impl<R: StepRing> CpuFeed<R> {
         steps
     }
 
-    /// Takes the pages of the trace that wait.
     fn take_pages(
         &mut self,
         decoder: &Decoder,
@@ -293,7 +292,6 @@ pub struct Collector<R> {
     traced_until: Option<Nanos>,
 }
 
-/// Contents of the trace of one CPU.
 #[derive(Debug, Default)]
 struct CpuTrace {
     counts: FeedCounts,
@@ -371,7 +369,6 @@ pub struct HandOver {
 
 impl<R: StepRing> Collector<R> {
     /// A collector of these loops, in the order in which batches number them.
-    #[must_use]
     pub fn new(loops: Vec<(CpuId, Arc<R>)>, axis: TicksToNanos, trace: Option<TraceSide>) -> Self {
         let (trace, readers) = match trace {
             Some(TraceSide { decoder, clock, translator, readers }) => {
@@ -427,7 +424,6 @@ impl<R: StepRing> Collector<R> {
     }
 
     /// Whether the steps of every CPU have been repeated enough at some time; never if they are not watched.
-    #[must_use]
     pub fn repeated_enough(&self) -> bool {
         self.intake.feeds.iter().all(|feed| feed.enough)
     }
@@ -476,9 +472,7 @@ impl<R: StepRing> Collector<R> {
 
     /// Takes what waits in rings and trace buffers, with pauses where it is much. Returns how many steps were taken since the
     /// last call. `everything` goes on until the trace is empty, which ends only where nothing is recorded any more.
-    ///
-    /// # Errors
-    /// If the kernel's trace cannot be read.
+    /// Fails if the kernel's trace cannot be read.
     pub fn take(&mut self, everything: bool, pauses: &mut Pauses<'_>) -> io::Result<u64> {
         let Unreported { error, steps } = std::mem::take(&mut self.intake.unreported);
         match error {
@@ -488,22 +482,17 @@ impl<R: StepRing> Collector<R> {
     }
 
     /// The bytes of raw trace and steps that wait to be handed on.
-    #[must_use]
     pub fn backlog(&self) -> usize {
         self.intake.backlog()
     }
 
     /// Whether anchors between the trace's clock and the loops' counter are needed at every hand-over.
-    #[must_use]
     pub fn needs_anchors(&self) -> bool {
         self.trace.as_ref().is_some_and(|trace| trace.clock.needs_anchors())
     }
 
     /// Decodes what was taken and gives it to the sink, CPU by CPU and in small portions, between which it may pause. What
     /// comes meanwhile is taken, and waits for the next time.
-    ///
-    /// # Errors
-    /// What the sink answers.
     pub fn hand_over<S: Sink>(
         &mut self,
         sink: &mut S,
@@ -574,9 +563,6 @@ impl<R: StepRing> Collector<R> {
     }
 
     /// Lets the sink store the segment, with pauses in which what comes is taken.
-    ///
-    /// # Errors
-    /// What the sink answers.
     pub fn end_segment<S: Sink>(
         &mut self,
         sink: &mut S,
@@ -601,13 +587,11 @@ impl<R: StepRing> Collector<R> {
     }
 
     /// The decoder of the trace, if there is one.
-    #[must_use]
     pub fn decoder(&self) -> Option<&Decoder> {
         self.trace.as_ref().map(|trace| &trace.decoder)
     }
 
     /// The first page that could not be decoded, and why.
-    #[must_use]
     pub const fn first_broken(&self) -> Option<&(CpuId, DecodeError)> {
         self.first_broken.as_ref()
     }

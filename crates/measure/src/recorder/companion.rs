@@ -27,10 +27,7 @@ pub struct Companion {
 impl Companion {
     /// Starts the command, if there is one, where the process itself may run, in the default scheduling class and with
     /// the signals that becalm keeps for itself let through: from a thread of its own, as a new process inherits all
-    /// that from the thread that starts it.
-    ///
-    /// # Errors
-    /// Its name, and why it cannot be started.
+    /// that from the thread that starts it. The error has its name, and why it cannot be started.
     pub fn start(
         command: Option<PlannedCommand>,
         allowed: &CpuList,
@@ -55,7 +52,6 @@ impl Companion {
     }
 
     /// A descriptor that becomes readable when it ends, where the kernel has such.
-    #[must_use]
     pub fn end_fd(&self) -> Option<BorrowedFd<'_>> {
         self.ended.as_ref().map(AsFd::as_fd)
     }

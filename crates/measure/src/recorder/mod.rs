@@ -62,11 +62,8 @@ struct Outside<'a, S> {
 }
 
 /// Records as planned. `guard` removes the trace instance should the process be killed, or says why nobody will; `signals`
-/// end the recording in good order.
-///
-/// # Errors
-/// Before the start: whatever makes the plan impossible, and nothing is left behind. Later: if the sink fails, or the
-/// system in a way that leaves nothing to record.
+/// end the recording in good order. Fails before the start if the plan is impossible, and leaves nothing behind then.
+/// Fails later if the sink fails, or the system in a way that leaves nothing to record.
 pub fn record<S: Sink>(
     plan: RecordPlan,
     guard: Result<Arc<Janitor>, String>,
@@ -83,7 +80,6 @@ pub fn record<S: Sink>(
     }
 }
 
-/// Records with loops that read this counter.
 fn record_with_counter<C: Counter, S: Sink>(
     plan: RecordPlan,
     guard: Result<Arc<Janitor>, String>,
@@ -102,7 +98,6 @@ fn record_with_counter<C: Counter, S: Sink>(
     }
 }
 
-/// Records with loops of this kind.
 fn record_with_loop<C: Counter, L: Loop, S: Sink>(
     kind: L,
     plan: RecordPlan,

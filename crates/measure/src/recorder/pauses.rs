@@ -33,7 +33,6 @@ pub struct Pauses<'a> {
 
 impl<'a> Pauses<'a> {
     /// None: a CPU is free for the recorder, or the loops have ended.
-    #[must_use]
     pub const fn never() -> Self {
         Self { sleep: None, slept: Nanos::ZERO }
     }

@@ -11,8 +11,7 @@ use becalm_linux::memory;
 use becalm_linux::procfs::status::Capability;
 use becalm_linux::rights::{self, Lowered};
 use becalm_linux::sched::{self, Policy, SchedError};
-use becalm_linux::signals;
-use becalm_linux::sysfs;
+use becalm_linux::{signals, sysfs};
 use becalm_model::node::Ended;
 use becalm_model::{LoopThread, Step};
 use becalm_units::{Nanos, Ticks, TicksToNanos};
@@ -47,7 +46,6 @@ const SHARED_SEGMENT: (Nanos, usize) = (Nanos::from_secs(60), 64 << 20);
 /// For how many bytes of steps memory is taken before the start there.
 const SHARED_PREPARED: usize = 16 << 20;
 
-/// Scope of one take.
 #[derive(Clone, Copy)]
 struct TakeScope {
     /// Whether everything is taken.
@@ -89,7 +87,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         let lowered = self.leave_rights()?;
         self.sleep_until_before_instant(onset.wake_up + START_TRACE);
         if let Some(tracing) = &self.tracing {
-            tracing.instance.start().map_err(|source| RecordError::Trace { action: "start the trace", source })?;
+            tracing.instance.start().map_err(|source| RecordError::Trace("start the trace", source))?;
         }
         self.unchanged = Unchanged::since(onset.axis.instant(Ticks::new(C::read())));
         let (start, over) = self.go(&lanes, &onset);
@@ -98,7 +96,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         collector.count_between(&before, None);
         self.lookout.begin(now);
         let mut command = Companion::start(self.plan.command.take(), &self.allowed, outside.signals)
-            .map_err(|(command, source)| RecordError::Command { command, source })?;
+            .map_err(|(command, source)| RecordError::Command(command, source))?;
         let running =
             Running { lanes: &lanes, collector: &mut collector, command: &mut command, axis: onset.axis, start, over };
         let seen = self.collect(running, &mut outside);
@@ -129,10 +127,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         self.conclude(&mut node, &onset, &end, &measured, &collector);
         drop(collector);
         if let Some(tracing) = self.tracing.take() {
-            tracing
-                .instance
-                .remove()
-                .map_err(|source| RecordError::Trace { action: "remove the trace instance", source })?;
+            tracing.instance.remove().map_err(|source| RecordError::Trace("remove the trace instance", source))?;
         }
         Ok(Recording { node, command, names: self.names.clone() })
     }
@@ -152,7 +147,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         match taken {
             // A trace that cannot be read may be the change.
             Err(_) if ended.is_some() => Ok(0),
-            taken => taken.map_err(|source| RecordError::System { action: "read the kernel's trace", source }),
+            taken => taken.map_err(|source| RecordError::System("read the kernel's trace", source)),
         }
     }
 
@@ -221,7 +216,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
                     translator: Translator::new(&decoder, symbols, &tracing.strings, tracing.untraced_timer, labels),
                     clock: EventClock::new(tracing.clock, native, onset.axis, onset.anchor),
                     decoder,
-                    readers: readers.map_err(|source| RecordError::Trace { action: "open the trace", source })?,
+                    readers: readers.map_err(|source| RecordError::Trace("open the trace", source))?,
                 })
             }
         };
@@ -308,7 +303,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
             let patience = interval.min((left.max(Nanos::ZERO).to_std()).saturating_add(Duration::from_millis(1)));
             let waited_for = [Some(outside.signals.as_fd()), command.end_fd(), Some(lanes.end_fd())];
             let [.., all_ended] = signals::wait_readable(waited_for, patience)
-                .map_err(|source| RecordError::System { action: "wait for the loops", source })?;
+                .map_err(|source| RecordError::System("wait for the loops", source))?;
             let now = elapsed();
             if outside.signals.take().is_some() {
                 return Ok(Ended::Signal);

@@ -25,7 +25,6 @@ pub enum EventClock {
 
 impl EventClock {
     /// For a trace with this clock, beside loops that read the processor's own counter (`native`) or the raw clock.
-    #[must_use]
     pub fn new(trace: TraceClock, native: bool, axis: TicksToNanos, anchor: Anchor) -> Self {
         if (trace == TraceClock::X86Tsc) == native {
             Self::Same(axis)
@@ -43,13 +42,11 @@ impl EventClock {
     }
 
     /// Whether anchors are of use.
-    #[must_use]
     pub const fn needs_anchors(&self) -> bool {
         matches!(self, Self::Raw { .. })
     }
 
     /// The instant of a time stamp.
-    #[must_use]
     pub fn instant(&self, stamp: u64) -> Nanos {
         match self {
             Self::Same(axis) => axis.instant(Ticks::new(stamp)),

@@ -8,7 +8,7 @@ use becalm_linux::procfs::task::TaskStat;
 use becalm_model::{Kind, Labels, Pid, Task, Tasks};
 
 /// The names of a recording.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Names {
     /// The names of sources and their details.
     pub labels: Labels,
@@ -27,22 +27,11 @@ pub struct Names {
 
 impl Names {
     /// No names yet; threads will be looked up below this root.
-    #[must_use]
     pub fn new(root: &Path) -> Self {
-        Self {
-            labels: Labels::new(),
-            tasks: Tasks::new(),
-            comms: HashMap::new(),
-            own: HashSet::new(),
-            kernel: HashMap::new(),
-            last: Pid::IDLE,
-            numbers: None,
-            proc_root: root.to_owned(),
-        }
+        Self { proc_root: root.to_owned(), ..Self::default() }
     }
 
     /// Creates an empty set of names for the trace of another machine or another time. All names come from that trace.
-    #[must_use]
     pub fn for_file() -> Self {
         let mut names = Self::new(Path::new("/"));
         // No number means the same here.
@@ -51,7 +40,6 @@ impl Names {
     }
 
     /// The threads that have this name now, in rising order.
-    #[must_use]
     pub fn called(&self, name: &str) -> Vec<Pid> {
         let named = self.comms.iter().filter(|(_, comm)| ***comm == *name.as_bytes());
         let mut pids: Vec<Pid> = named.map(|(pid, _)| *pid).collect();
@@ -60,7 +48,6 @@ impl Names {
     }
 
     /// The name that the kernel's events have of a thread.
-    #[must_use]
     pub fn name_of(&self, pid: Pid) -> Option<String> {
         self.comms.get(&pid).map(|comm| String::from_utf8_lossy(comm).into_owned())
     }
@@ -92,7 +79,6 @@ impl Names {
     }
 
     /// Whether it is known if a thread is the kernel's, beyond what its name suggests.
-    #[must_use]
     pub fn is_told(&self, pid: Pid) -> bool {
         self.kernel.contains_key(&pid)
     }

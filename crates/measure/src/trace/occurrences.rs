@@ -108,7 +108,6 @@ impl Occurrences {
     }
 
     /// Number of times a softirq came, by its name in `/proc/softirqs` (`NET_RX`); `None` for one that is not known.
-    #[must_use]
     pub fn softirq_count(&self, name: &str) -> Option<TracedCount> {
         let number = SOFTIRQS.iter().position(|known| known.eq_ignore_ascii_case(name))?;
         Some(self.count(Occurrence::Softirq(number as u32)))
@@ -116,7 +115,6 @@ impl Occurrences {
 
     /// Number of times the interrupt of a line of `/proc/interrupts` came; `None` for lines of other things, and for those of which
     /// it is not known what they count. What has no event in this kernel came never.
-    #[must_use]
     pub fn interrupt_count(&self, line: &InterruptLine, names: &EventNames<'_>) -> Option<TracedCount> {
         let id = line.id.as_str();
         if let Some(device) = &line.device {

@@ -76,10 +76,8 @@ impl TracedSoftirqs {
         if before.at.elapsed() >= PERIOD.max(before.took * ONE_IN) { self.read() } else { None }
     }
 
-    /// Compares what the buffers held with what the kernel had counted before they were read.
-    ///
-    /// # Errors
-    /// The missing softirqs. `Ok(false)` means that nothing could be compared.
+    /// Compares what the buffers held with what the kernel had counted before they were read. The error lists the
+    /// missing softirqs. `Ok(false)` means that nothing could be compared.
     pub fn compare(&mut self, counted: Option<SoftirqSnapshot>) -> Result<bool, Disturbance> {
         if self.lost_any && self.is_on {
             self.begin();

@@ -153,45 +153,36 @@ impl StandingTrace {
     }
 
     /// What one event costs whoever runs where it happens; assumed where it could not be measured.
-    #[must_use]
     pub fn event_cost(&self) -> Nanos {
         self.tracing.doc.event_cost_ns.unwrap_or(UNKNOWN_COST)
     }
 
     /// What documents say of the trace.
-    #[must_use]
     pub const fn doc(&self) -> &TracingDoc {
         &self.tracing.doc
     }
 
     /// The names of the kernel's functions, for recordings beside it; `None` if the kernel does not tell them.
-    #[must_use]
     pub fn symbols(&self) -> Option<&Arc<Kallsyms>> {
         self.symbols.as_ref()
     }
 
     /// The names of what the events told of.
-    #[must_use]
     pub const fn names(&self) -> &Names {
         &self.names
     }
 
     /// The origin of the events' times.
-    #[must_use]
     pub const fn origin(&self) -> Anchor {
         self.origin
     }
 
     /// Now, on the axis of the events.
-    #[must_use]
     pub fn now(&self) -> Nanos {
         Nanos::new(MonotonicRaw::read().wrapping_sub(self.origin.raw_ns) as i64)
     }
 
     /// Switches the trace on or off; what was recorded stays in the buffers.
-    ///
-    /// # Errors
-    /// If the kernel refuses.
     pub fn turn(&mut self, is_on: bool) -> Result<(), TracefsError> {
         if is_on {
             self.tracing.instance.start()?;
@@ -204,14 +195,12 @@ impl StandingTrace {
     }
 
     /// How the trace was changed since it was set up; `None` if it is as it was, as far as its files and the kernel's counts tell.
-    #[must_use]
     pub fn disturbance(&self) -> Option<Disturbance> {
         let files = self.tracing.instance.changed();
         if files.is_empty() { self.lack.clone() } else { Some(Disturbance::Files(files)) }
     }
 
     /// Whether the trace was ever found to hold what the kernel counted.
-    #[must_use]
     pub const fn is_confirmed(&self) -> bool {
         self.is_confirmed
     }
@@ -222,9 +211,6 @@ impl StandingTrace {
     }
 
     /// Takes what is in the buffers, CPU after CPU, in order of time. What comes meanwhile stays for the next time.
-    ///
-    /// # Errors
-    /// If a buffer cannot be read.
     pub fn drain(&mut self, take: &mut dyn FnMut(usize, &[Event], &mut Names)) -> io::Result<Drained> {
         let mut drained = Drained::default();
         let Some(mut translator) = self.translator.take() else { return Ok(drained) };
@@ -277,7 +263,6 @@ impl StandingTrace {
     }
 
     /// Whether so many names are known that they should be forgotten.
-    #[must_use]
     pub fn knows_many(&self) -> bool {
         self.names.labels.len() >= MOST_NAMES
     }

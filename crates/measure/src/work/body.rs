@@ -27,7 +27,6 @@ macro_rules! bodies {
             pub const ALL: &[Self] = &[$(Self::$variant,)+];
 
             /// Its name on the command line and in documents.
-            #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)+
@@ -35,7 +34,6 @@ macro_rules! bodies {
             }
 
             /// What one iteration is, in words.
-            #[must_use]
             pub const fn iteration(self) -> &'static str {
                 match self {
                     $(Self::$variant => $iteration,)+
@@ -96,7 +94,6 @@ impl Body {
 
     /// How many instructions an iteration has, the loop's counter and branch among them; of `branch` on the average. `None`
     /// where the compiler chooses them.
-    #[must_use]
     pub const fn instructions(self) -> Option<u64> {
         match self {
             Self::Add | Self::Mul | Self::Div | Self::FloatAdd | Self::FloatMul | Self::FloatDiv => Some(512 + 2),
@@ -106,10 +103,8 @@ impl Body {
         }
     }
 
-    /// Whether this machine can run it.
-    ///
-    /// # Errors
-    /// If it consists of instructions that becalm does not know on this architecture.
+    /// Whether this machine can run it. Fails if it consists of instructions that becalm does not know on this
+    /// architecture.
     pub const fn check(self) -> Result<(), Unsupported> {
         match self {
             _ if self.is_of_instructions() && !Instructions::SUPPORTED => Err(Unsupported { body: self }),
@@ -192,10 +187,8 @@ enum Memory {
 }
 
 impl Work {
-    /// Prepares a body for a CPU, whose caches are looked up below `root`.
-    ///
-    /// # Errors
-    /// If it consists of instructions that becalm does not know on this architecture.
+    /// Prepares a body for a CPU, whose caches are looked up below `root`. Fails if it consists of instructions that
+    /// becalm does not know on this architecture.
     pub fn new(body: Body, root: &Path, cpu: CpuId) -> Result<Self, Unsupported> {
         body.check()?;
         // A file that cannot be read tells as little as one that is missing.
@@ -227,20 +220,17 @@ impl Work {
     }
 
     /// The kind of work that it does.
-    #[must_use]
     pub const fn body(&self) -> Body {
         self.body
     }
 
     /// The size of the cache that the body's memory is measured by, for `load-l1` the first level, for `load-l2` and `sort`
     /// the second and for `stream` the last one.
-    #[must_use]
     pub const fn cache_size(&self) -> Option<CacheSize> {
         self.cache
     }
 
     /// The memory that the body works on, in bytes.
-    #[must_use]
     pub const fn memory_bytes(&self) -> u64 {
         match &self.memory {
             Memory::None | Memory::Branches(_) => 0,

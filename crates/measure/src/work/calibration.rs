@@ -23,7 +23,6 @@ pub struct WorkSize {
 
 impl WorkSize {
     /// What the iterations take, as time.
-    #[must_use]
     pub fn duration(&self, rate: TickRate) -> Nanos {
         Nanos::new((self.ticks * rate.tick_ns()).round() as i64)
     }

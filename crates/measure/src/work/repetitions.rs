@@ -24,7 +24,6 @@ pub struct AccumulatedMean {
 
 impl AccumulatedMean {
     /// For a maximum allowable variation, as parts of 1.
-    #[must_use]
     pub const fn new(maiv: f64) -> Self {
         Self { maiv, count: 0, sum: 0.0, smallest: VecDeque::new(), largest: VecDeque::new() }
     }
@@ -54,13 +53,11 @@ impl AccumulatedMean {
     }
 
     /// The mean so far; 0 before the first.
-    #[must_use]
     pub fn mean(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum / self.count as f64 }
     }
 
     /// The number of samples seen so far.
-    #[must_use]
     pub const fn count(&self) -> u64 {
         self.count
     }

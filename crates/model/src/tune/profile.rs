@@ -25,7 +25,6 @@ pub enum Profile {
 
 impl Profile {
     /// Whether the profile changes knobs of a family at all.
-    #[must_use]
     pub const fn wants(self, family: Family) -> bool {
         match family {
             // Turning the throttling off is a danger that only real time is worth.

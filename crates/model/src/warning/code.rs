@@ -5,91 +5,6 @@ use becalm_units::counted;
 use crate::NodeDoc;
 use crate::node::Warning;
 
-/// What a warning is about. Its name in documents is the code.
-#[derive(
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Debug,
-    strum::Display,
-    strum::EnumString,
-    strum::IntoStaticStr,
-    strum::VariantArray,
-)]
-#[strum(serialize_all = "snake_case")]
-#[expect(missing_docs, reason = "the functions that make the warnings say what each is about")]
-pub enum Code {
-    BeganLate,
-    BelowCommonThreshold,
-    BooksOpen,
-    BrokenPages,
-    BuffersLeftOut,
-    CacheUnknown,
-    ClocksDiffer,
-    ClocksDisagree,
-    CoarseStamps,
-    CounterBackwards,
-    CountersDiffer,
-    CpusDiffer,
-    CpusLeftOut,
-    CpusTogether,
-    CutShort,
-    CutToCommon,
-    DrawnOfSummary,
-    Failed,
-    FairServer,
-    GrainTooShort,
-    Imported,
-    ImportedCut,
-    ImportedEndToEnd,
-    ImportedEndUnknown,
-    ImportedLinesLeftOut,
-    ImportedRowsMissing,
-    ImportedStoreFull,
-    ImportedValuesPutIn,
-    ImportedWidthUnknown,
-    LateStart,
-    LoopDisturbed,
-    LostEvents,
-    MemoryNotLocked,
-    MissingEvents,
-    NoBlame,
-    NoFreeCpu,
-    NoHostName,
-    NoJanitor,
-    NoLoop,
-    NoSymbols,
-    NoTracing,
-    NodeLeftOut,
-    NotCompared,
-    NotEnded,
-    RowsDiffer,
-    RowsUnlisted,
-    RtThrottling,
-    SchedDiffers,
-    SeenDifferently,
-    ShortFormula,
-    ShortRecording,
-    SlowClock,
-    SourcesUnknown,
-    StealUnknown,
-    SummaryForm,
-    TMinDiffers,
-    TakenForPrograms,
-    ThreadMoved,
-    TraceChanged,
-    TracerPaused,
-    TracerTainted,
-    UnmatchedEvents,
-    Unstored,
-    UntracedInterrupts,
-    WallClockOff,
-}
-
 /// What a warning does to a verdict.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bearing {
@@ -101,89 +16,103 @@ pub enum Bearing {
     NotEnough,
 }
 
-impl Code {
-    /// What it does to a verdict.
-    #[must_use]
-    pub const fn bearing(self) -> Bearing {
-        match self {
-            Self::CacheUnknown
-            | Self::CpusDiffer
-            | Self::CpusTogether
-            | Self::GrainTooShort
-            | Self::LateStart
-            | Self::MissingEvents
-            | Self::NoBlame
-            | Self::NoFreeCpu
-            | Self::NoHostName
-            | Self::NoJanitor
-            | Self::NoSymbols
-            | Self::NoTracing
-            | Self::NotCompared
-            | Self::SchedDiffers
-            | Self::SeenDifferently
-            | Self::SourcesUnknown
-            | Self::TMinDiffers
-            | Self::UnmatchedEvents
-            | Self::UntracedInterrupts
-            | Self::WallClockOff => Bearing::None,
-            Self::BeganLate
-            | Self::BelowCommonThreshold
-            | Self::BooksOpen
-            | Self::BrokenPages
-            | Self::BuffersLeftOut
-            | Self::ClocksDiffer
-            | Self::CoarseStamps
-            | Self::CountersDiffer
-            | Self::CpusLeftOut
-            | Self::CutToCommon
-            | Self::DrawnOfSummary
-            | Self::FairServer
-            | Self::Imported
-            | Self::ImportedEndToEnd
-            | Self::ImportedEndUnknown
-            | Self::ImportedLinesLeftOut
-            | Self::ImportedStoreFull
-            | Self::ImportedValuesPutIn
-            | Self::ImportedWidthUnknown
-            | Self::LoopDisturbed
-            | Self::LostEvents
-            | Self::MemoryNotLocked
-            | Self::NoLoop
-            | Self::NodeLeftOut
-            | Self::RtThrottling
-            | Self::ShortFormula
-            | Self::ShortRecording
-            | Self::SlowClock
-            | Self::StealUnknown
-            | Self::SummaryForm
-            | Self::TakenForPrograms
-            | Self::ThreadMoved
-            | Self::TraceChanged
-            | Self::Unstored => Bearing::Shown,
-            Self::ClocksDisagree
-            | Self::CounterBackwards
-            | Self::CutShort
-            | Self::Failed
-            | Self::ImportedCut
-            | Self::ImportedRowsMissing
-            | Self::NotEnded
-            | Self::RowsDiffer
-            | Self::RowsUnlisted
-            | Self::TracerPaused
-            | Self::TracerTainted => Bearing::NotEnough,
+macro_rules! codes {
+    ($($code:ident: $bearing:ident,)+) => {
+        /// What a warning is about. Its name in documents is the code.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+        #[strum(serialize_all = "snake_case")]
+        #[expect(missing_docs, reason = "the functions that make the warnings say what each is about")]
+        pub enum Code {
+            $($code,)+
         }
-    }
+
+        impl Code {
+            /// What it does to a verdict.
+            pub const fn bearing(self) -> Bearing {
+                match self {
+                    $(Self::$code => Bearing::$bearing,)+
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    BeganLate: Shown,
+    BelowCommonThreshold: Shown,
+    BooksOpen: Shown,
+    BrokenPages: Shown,
+    BuffersLeftOut: Shown,
+    CacheUnknown: None,
+    ClocksDiffer: Shown,
+    ClocksDisagree: NotEnough,
+    CoarseStamps: Shown,
+    CounterBackwards: NotEnough,
+    CountersDiffer: Shown,
+    CpusDiffer: None,
+    CpusLeftOut: Shown,
+    CpusTogether: None,
+    CutShort: NotEnough,
+    CutToCommon: Shown,
+    DrawnOfSummary: Shown,
+    Failed: NotEnough,
+    FairServer: Shown,
+    GrainTooShort: None,
+    Imported: Shown,
+    ImportedCut: NotEnough,
+    ImportedEndToEnd: Shown,
+    ImportedEndUnknown: Shown,
+    ImportedLinesLeftOut: Shown,
+    ImportedRowsMissing: NotEnough,
+    ImportedStoreFull: Shown,
+    ImportedValuesPutIn: Shown,
+    ImportedWidthUnknown: Shown,
+    LateStart: None,
+    LoopDisturbed: Shown,
+    LostEvents: Shown,
+    MemoryNotLocked: Shown,
+    MissingEvents: None,
+    NoBlame: None,
+    NoFreeCpu: None,
+    NoHostName: None,
+    NoJanitor: None,
+    NoLoop: Shown,
+    NoSymbols: None,
+    NoTracing: None,
+    NodeLeftOut: Shown,
+    NotCompared: None,
+    NotEnded: NotEnough,
+    RowsDiffer: NotEnough,
+    RowsUnlisted: NotEnough,
+    RtThrottling: Shown,
+    SchedDiffers: None,
+    SeenDifferently: None,
+    ShortFormula: Shown,
+    ShortRecording: Shown,
+    SlowClock: Shown,
+    SourcesUnknown: None,
+    StealUnknown: Shown,
+    SummaryForm: Shown,
+    TMinDiffers: None,
+    TakenForPrograms: Shown,
+    ThreadMoved: Shown,
+    TraceChanged: Shown,
+    TracerPaused: NotEnough,
+    TracerTainted: NotEnough,
+    UnmatchedEvents: None,
+    Unstored: Shown,
+    UntracedInterrupts: None,
+    WallClockOff: None,
 }
 
 impl Warning {
     /// What it is about; `None` of a code of another program.
-    #[must_use]
     pub fn known(&self) -> Option<Code> {
         self.code.parse().ok()
     }
 
     /// What it does to a verdict. One of another program may limit it in any way, and is shown.
-    #[must_use]
     pub fn bearing(&self) -> Bearing {
         self.known().map_or(Bearing::Shown, Code::bearing)
     }

@@ -165,9 +165,6 @@ impl<'a> PhaseBench<'a> {
     /// Runs under noise, between two runs without. Where those differ, the job changed its pace meanwhile (a hypervisor moved a
     /// CPU, another program came), and the run is made again, as it is where noise could not be made; a few times. Says why if
     /// noise cannot be made.
-    ///
-    /// # Errors
-    /// If the injecting fails on its way.
     pub fn under<C: Counter>(&mut self, cell: &GridCell, time: Nanos, seed: u64) -> Result<Result<CellRun, String>> {
         let beside = Nanos::new(time.get().min(BESIDE.get()));
         let mut last = Err(String::new());

@@ -31,10 +31,7 @@ pub struct GridCell {
 const INTERVAL_MAX: Nanos = Nanos::from_secs(10);
 
 impl NoiseGrid {
-    /// Whether every cell can be meant.
-    ///
-    /// # Errors
-    /// Says which cell cannot be made.
+    /// Whether every cell can be meant. The error says which cell cannot be made.
     pub fn check(&self) -> Result<(), String> {
         let cells = self.cells();
         for GridCell { interval, detour, .. } in &cells {

@@ -114,10 +114,8 @@ fn share(text: &str) -> Result<Option<Share>, String> {
     }
 }
 
-/// Measures and predicts, and on rank 0 prints.
-///
-/// # Errors
-/// If any rank cannot be placed, noise cannot be made at all, or a prediction cannot be had.
+/// Measures and predicts, and on rank 0 prints. Fails if any rank cannot be placed, noise cannot be made at all, or a
+/// prediction cannot be had.
 pub fn run(args: &ValidateArgs, job: &Job, out: &mut dyn Write) -> Result<()> {
     job.agree(args.check(job))?;
     match clock::choose(Path::new("/")).source {
@@ -260,7 +258,6 @@ fn measuring_seconds(args: &ValidateArgs, grid: &[GridCell]) -> (f64, f64) {
     (runs + more, runs * f64::from(TIMES_MORE) + more)
 }
 
-/// What a rank has measured.
 struct RankMeasured {
     /// The noise of its CPU; `None` where another rank of that CPU measured it.
     own: Option<OwnNoise>,
@@ -339,7 +336,6 @@ fn can_show(cell: &GridCell) -> bool {
     cell.detour.get() as f64 >= 0.005 * cell.interval.get() as f64
 }
 
-/// The slowdown of each run that was made.
 fn slowdowns(runs: &[Result<CellRun, String>]) -> Vec<f64> {
     runs.iter().flatten().map(|run| run.mean_ns / run.quiet_ns).collect()
 }

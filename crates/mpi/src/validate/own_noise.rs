@@ -35,10 +35,7 @@ impl OwnNoise {
         Self { length: Nanos::new(numbers[0]), detours: numbers[1..].chunks_exact(2).map(detour).collect() }
     }
 
-    /// The noise as a circle that can be replayed.
-    ///
-    /// # Errors
-    /// If the CPU was lost for the whole time.
+    /// The noise as a circle that can be replayed. Fails if the CPU was lost for the whole time.
     pub fn trace(&self) -> Result<NoiseTrace, TraceError> {
         NoiseTrace::from_window(Nanos::ZERO, self.length, self.detours.iter().copied())
     }
@@ -51,10 +48,8 @@ impl OwnNoise {
 }
 
 /// Measures the noise of this rank's CPU for this time, together with all other ranks. Of ranks that share a CPU the first one
-/// measures, and the others sleep: they would be what it measures. They get nothing.
-///
-/// # Errors
-/// If there is no memory for the detours, or too many of them.
+/// measures, and the others sleep: they would be what it measures. They get nothing. Fails if there is no memory for
+/// the detours, or too many of them.
 pub fn measure<C: Counter>(seat: &Seat, time: Nanos, job: &Job) -> Result<Option<OwnNoise>> {
     let ring = job.agree(Ring::new(STEPS).map_err(Into::into))?;
     let profile = StepProfile::measure::<C>(seat.rate);

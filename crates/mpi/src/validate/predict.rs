@@ -78,10 +78,7 @@ pub struct Model {
 
 impl Model {
     /// Makes a model from the noise of each rank's CPU, recorded at the same time, what messages cost, and how long a phase
-    /// takes without noise.
-    ///
-    /// # Errors
-    /// If a CPU was lost for the whole time, or the costs are not those of a network.
+    /// takes without noise. Fails if a CPU was lost for the whole time, or the costs are not those of a network.
     pub fn new(ask: Ask, own: &[OwnNoise], cost: MessageCost, quiet: Quiet) -> Result<Self> {
         let own: Result<Vec<NoiseTrace>, _> = own.iter().map(OwnNoise::trace).collect();
         let own = own.context("the own noise of a CPU leaves no time")?;
@@ -154,9 +151,7 @@ impl Model {
 
     /// How many times as long phases take under a noise as under the CPUs' own alone: a replay with both beside one without, from
     /// the same place of the recording, over the same time, again and again. The interval is that of their ratios.
-    ///
-    /// # Errors
-    /// If both together leave no time, or times do not fit.
+    /// Fails if both together leave no time, or times do not fit.
     pub fn slowdown(&self, cell: &GridCell) -> Result<Estimate> {
         let ratios: Result<Vec<f64>> = (0..self.ask.replicas).map(|replica| self.ratio(cell, replica)).collect();
         let estimate = from_replicas(&ratios?).context("there are replicas")?;

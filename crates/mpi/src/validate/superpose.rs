@@ -20,10 +20,8 @@ pub fn circle(own: Nanos, interval: Nanos) -> Nanos {
     Nanos::new(interval.get() * (own.get() / interval.get()).max(1))
 }
 
-/// The own noise on a circle of that length: what is longer is cut off, and what is shorter comes again.
-///
-/// # Errors
-/// If it leaves no time.
+/// The own noise on a circle of that length: what is longer is cut off, and what is shorter comes again. Fails if it
+/// leaves no time.
 pub fn on_circle(own: &NoiseTrace, length: Nanos) -> Result<NoiseTrace, TraceError> {
     NoiseTrace::from_window(Nanos::ZERO, length, around(own, length.get()))
 }
@@ -37,10 +35,7 @@ fn around(own: &NoiseTrace, length: i64) -> impl Iterator<Item = (Nanos, Nanos)>
     all.filter(move |(start, _)| start.get() < length)
 }
 
-/// Both on a circle of that length, which holds whole intervals.
-///
-/// # Errors
-/// If both together leave no time.
+/// Both on a circle of that length, which holds whole intervals. Fails if both together leave no time.
 pub fn superpose(own: &NoiseTrace, injected: Regular, length: Nanos) -> Result<NoiseTrace, TraceError> {
     let (length, Regular { interval, detour, place }) = (length.get(), injected);
     let laps = (length / interval.get()).max(1);

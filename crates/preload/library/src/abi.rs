@@ -31,7 +31,6 @@ pub struct SigAction {
 
 impl SigAction {
     /// An action without flags, whose handler is not interrupted less than usual.
-    #[must_use]
     pub const fn plain(handler: usize) -> Self {
         Self { handler, mask: SigSet::EMPTY, flags: 0, restorer: 0 }
     }

@@ -24,7 +24,6 @@ pub fn delivered(slot: Slot<'_>, due: u64, start: u64, length: u64) {
     slot.add(layout::LATE + layout::late_bin(start.saturating_sub(due)), 1);
 }
 
-/// Adds a value to moments.
 fn add(slot: Slot<'_>, at: usize, value: u64) {
     let count = slot.get(at) + 1;
     let squares = u128::from(slot.get(at + 3)) << 64 | u128::from(slot.get(at + 2));

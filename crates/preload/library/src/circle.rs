@@ -13,37 +13,31 @@ pub struct Circle<'a> {
 
 impl<'a> Circle<'a> {
     /// From its length and two words for each detour, its start and its length; `None` for no length or no detour.
-    #[must_use]
     pub fn new(length: u64, detours: &'a [AtomicU64]) -> Option<Self> {
         (length > 0 && detours.len() >= 2).then_some(Self { length, detours })
     }
 
     /// How long a lap is.
-    #[must_use]
     pub fn length(self) -> u64 {
         self.length
     }
 
     /// The number of detours in a lap.
-    #[must_use]
     pub fn count(self) -> usize {
         self.detours.len() / 2
     }
 
     /// Where on the circle a detour starts, and how long it is.
-    #[must_use]
     pub fn detour(self, index: usize) -> (u64, u64) {
         (self.detours[2 * index].load(Relaxed), self.detours[2 * index + 1].load(Relaxed))
     }
 
     /// Whether any detour is at least this long.
-    #[must_use]
     pub fn has(self, length: u64) -> bool {
         (0..self.count()).any(|index| self.detour(index).1 >= length)
     }
 
     /// The first detour that starts at this place or after it; the number of detours where all start before it.
-    #[must_use]
     pub fn first_from(self, place: u64) -> usize {
         let (mut low, mut high) = (0, self.count());
         while low < high {

@@ -146,19 +146,16 @@ pub const SLOT_TAKEN: u64 = 1;
 pub const SLOT_ENDED: u64 = 2;
 
 /// The first word of the slots.
-#[must_use]
 pub const fn first_slot(circles: usize) -> usize {
     HEADER_WORDS + circles * CIRCLE_WORDS
 }
 
 /// The first word of the detours.
-#[must_use]
 pub const fn first_detour(circles: usize) -> usize {
     first_slot(circles) + SLOTS * SLOT_WORDS
 }
 
 /// The number of the count that a lateness belongs to; there are four counts for each power of two.
-#[must_use]
 pub const fn late_bin(late_ns: u64) -> usize {
     if late_ns < 4 {
         return late_ns as usize;
@@ -169,7 +166,6 @@ pub const fn late_bin(late_ns: u64) -> usize {
 }
 
 /// The least lateness, in nanoseconds, that belongs to a count.
-#[must_use]
 pub const fn late_of_bin(bin: usize) -> u64 {
     if bin < 4 { bin as u64 } else { (4 + bin as u64 % 4) << (bin / 4 - 1) }
 }

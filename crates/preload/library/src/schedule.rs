@@ -84,7 +84,6 @@ fn set_due(slot: Slot<'_>, circle: Circle<'_>, index: usize) -> bool {
 }
 
 /// The instant for which a thread's timer must be set, so that its signal comes when the next detour is due.
-#[must_use]
 pub fn timer_at(slot: Slot<'_>) -> u64 {
     slot.get(layout::DUE_AT).saturating_sub(slot.get(layout::LAG))
 }
@@ -169,7 +168,6 @@ fn look(shared: Shared<'_>, machine: &mut impl Machine) -> bool {
 
 /// Whether the noise can be made as it was asked for, with the cost of a signal that the slot tells. If not, says why in the
 /// header.
-#[must_use]
 pub fn is_possible(shared: Shared<'_>, slot: Slot<'_>) -> bool {
     let shortest = slot.shortest();
     let room = shortest + slot.get(layout::LAG);

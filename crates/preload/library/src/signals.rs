@@ -10,7 +10,6 @@ use core::ops::RangeInclusive;
 pub const REALTIME: RangeInclusive<c_int> = 34..=64;
 
 /// A signal's bit in a set.
-#[must_use]
 pub const fn bit(signal: c_int) -> u64 {
     1 << (signal - 1)
 }
@@ -27,7 +26,6 @@ pub fn candidates(named: u64, blocked: u64) -> impl Iterator<Item = c_int> {
 }
 
 /// The signals that a change of a thread's mask names: none if it unblocks signals, or has all of them.
-#[must_use]
 pub const fn named_by_mask(unblocks: bool, set: u64) -> u64 {
     if unblocks || set & ALL_REALTIME == ALL_REALTIME { 0 } else { set }
 }
@@ -55,7 +53,6 @@ pub enum Course {
 }
 
 /// What becomes of a call for a signal, where ours is the signal `ours`; zero if we have none.
-#[must_use]
 pub fn course(ours: c_int, signal: c_int, asked: RequestedAction) -> Course {
     match asked {
         RequestedAction::Look | RequestedAction::Default if signal != 0 && signal == ours => Course::Conceal,

@@ -28,7 +28,6 @@ pub struct Trial {
 
 impl Trial {
     /// What the signal cost; `None` if the readings are not in order.
-    #[must_use]
     pub fn toll(self) -> Option<Toll> {
         let Self { at, before, first, last, after } = self;
         (before <= first && last <= after).then(|| Toll {

@@ -60,7 +60,6 @@ pub struct Ran {
     pub cpu: Nanos,
 }
 
-/// Requests that signals make to the thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum SignalRequest {
     Nothing,
@@ -83,10 +82,8 @@ pub struct Surroundings<'a> {
     pub instead_of_sleep: Option<&'a dyn Fn(Nanos) -> bool>,
 }
 
-/// Watches until a signal asks to end.
-///
-/// # Errors
-/// If the folder or the socket cannot be used. A window that fails is counted and said, and watching goes on.
+/// Watches until a signal asks to end. Fails if the folder or the socket cannot be used. A window that fails is counted
+/// and said, and watching goes on.
 pub fn watch(
     session: &Session,
     settings: WatchSettings,
@@ -330,7 +327,6 @@ impl Watcher<'_> {
         }
     }
 
-    /// Says how a trace was changed.
     fn say_changed(&mut self, disturbance: &Disturbance) {
         let text = format!(
             "{disturbance}: that time counts as not traced, and the trace is set up again; \

@@ -17,7 +17,6 @@ use becalm_units::{CpuList, Nanos};
 /// How long each recording is where there is none to do as.
 const DURATION: Nanos = Nanos::new(10_000_000_000);
 
-/// The recordings that are to be made.
 #[derive(Debug)]
 pub struct RecordedSide {
     paths: Vec<PathBuf>,
@@ -50,10 +49,8 @@ pub enum RecordedEnd {
 }
 
 impl RecordedSide {
-    /// So many recordings like the first of the runs before them, under names that nothing bears yet.
-    ///
-    /// # Errors
-    /// If that run cannot be repeated here, or a name is taken.
+    /// So many recordings like the first of the runs before them, under names that nothing bears yet. Fails if that run
+    /// cannot be repeated here, or a name is taken.
     pub fn plan(number: usize, before: &[PathBuf], output: Option<&Path>, duration: Option<Nanos>) -> Result<Self> {
         let like = before.first().map(|path| settings_of(path)).transpose()?;
         let (like, of_run) = like.map_or((None, DURATION), |(like, duration)| (Some(like), duration));
@@ -90,9 +87,6 @@ impl RecordedSide {
     }
 
     /// Makes them.
-    ///
-    /// # Errors
-    /// If one fails.
     pub fn record(&self) -> Result<RecordedEnd> {
         let signals = Relay::block().context("cannot block signals")?;
         let all = self.paths.len();

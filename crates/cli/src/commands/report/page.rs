@@ -20,8 +20,7 @@ use becalm_scale::collective::Collective;
 use becalm_scale::network::Network;
 use becalm_scale::predict::{Prediction, Question, RankPrediction};
 use becalm_scale::watch::ReplayWatch;
-use becalm_units::Nanos;
-use becalm_units::fault;
+use becalm_units::{Nanos, fault};
 
 /// For how many ranks slowdowns are predicted.
 const RANKS: [u64; 5] = [64, 256, 1 << 10, 1 << 12, 1 << 14];
@@ -62,10 +61,8 @@ const STEPS: u64 = 3;
 /// How many of the detours that cost most are named.
 const DETOURS: usize = 10;
 
-/// Reads the run and writes its page.
-///
-/// # Errors
-/// If the run cannot be read or does not hold what was asked for, or the file cannot be written.
+/// Reads the run and writes its page. Fails if the run cannot be read or does not hold what was asked for, or the file
+/// cannot be written.
 pub(super) fn run(args: &RunArgs, ranks: RanksArgs, file: &Path, out: &mut dyn Write) -> fault::Result<Exit> {
     let bundle = args.open()?;
     let selection = args.selection();

@@ -11,10 +11,8 @@ use becalm_units::fault;
 
 use super::ReportArgs;
 
-/// Reads the run and prints its report, or writes its page.
-///
-/// # Errors
-/// If the run or the baseline cannot be read, they are of different work, or the output cannot be written.
+/// Reads the run and prints its report, or writes its page. Fails if the run or the baseline cannot be read, they are
+/// of different work, or the output cannot be written.
 pub(super) fn run(args: &ReportArgs, bundle: &Bundle, out: &mut dyn Write) -> fault::Result<Exit> {
     let output = match &args.html {
         Some(file) => Output::page(file)?,

@@ -59,10 +59,7 @@ pub struct Resumed {
 }
 
 impl Resumed {
-    /// Opens a run to go on with.
-    ///
-    /// # Errors
-    /// If it cannot be read, or is not one of work on one node.
+    /// Opens a run to go on with. Fails if it cannot be read, or is not one of work on one node.
     pub fn open(path: &Path) -> Result<Self> {
         let bundle = Bundle::open(path)?;
         let usage = |why: &str| UsageError::new(format!("{} cannot be resumed: {why}", path.display()));
@@ -82,9 +79,6 @@ impl Resumed {
 }
 
 /// The runs to be made.
-///
-/// # Errors
-/// If the arguments cannot be meant.
 pub fn parts(args: &WorkArgs, resumed: Option<&Resumed>, root: &Path) -> Result<Vec<CampaignPart>> {
     let usage = |text: String| Err(UsageError::new(text).into());
     if args.copies.iter().any(|copies| *copies > 1) && matches!(args.sched, Policy::Fifo(_)) {
@@ -140,10 +134,7 @@ pub fn parts(args: &WorkArgs, resumed: Option<&Resumed>, root: &Path) -> Result<
     Ok(parts)
 }
 
-/// Refuses a baseline of other work.
-///
-/// # Errors
-/// If it is one, or of no work at all.
+/// Refuses a baseline of other work. Fails if it is one, or of no work at all.
 pub fn check_baseline(baseline: &Bundle, parts: &[CampaignPart]) -> Result<()> {
     for part in parts.iter().filter_map(CampaignPart::work) {
         for doc in baseline.nodes() {
@@ -156,10 +147,8 @@ pub fn check_baseline(baseline: &Bundle, parts: &[CampaignPart]) -> Result<()> {
     Ok(())
 }
 
-/// Has the last run give up the process's rights, and those before it put them down while they last.
-///
-/// # Errors
-/// If a bundle is to lie where the user that the process becomes could not write it.
+/// Has the last run give up the process's rights, and those before it put them down while they last. Fails if a bundle
+/// is to lie where the user that the process becomes could not write it.
 pub fn leave_rights(parts: &mut [CampaignPart], has_baseline: bool) -> Result<()> {
     let user = User::from_sudo();
     for part in &*parts {

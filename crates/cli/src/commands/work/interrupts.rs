@@ -7,10 +7,8 @@ use becalm_linux::perf::{CpuClock, SampleLimits};
 use becalm_units::CpuList;
 use becalm_units::fault::{Context, Result, UsageError};
 
-/// Refuses rates that the kernel would throttle, before anything is measured.
-///
-/// # Errors
-/// If the kernel has no perf events, or its limit is below a rate.
+/// Refuses rates that the kernel would throttle, before anything is measured. Fails if the kernel has no perf events,
+/// or its limit is below a rate.
 pub fn check_rates(root: &Path, rates: &[u32]) -> Result<()> {
     let Some(highest) = rates.iter().copied().max().filter(|rate| *rate > 0) else { return Ok(()) };
     let limits = limits(root)?;
@@ -37,9 +35,6 @@ pub struct AddedInterrupts {
 
 impl AddedInterrupts {
     /// Adds this many a second to each of the CPUs; `None` for 0.
-    ///
-    /// # Errors
-    /// If the kernel does not let it be done.
     pub fn begin(root: &Path, cpus: Option<&CpuList>, added_hz: u32) -> Result<Option<Self>> {
         if added_hz == 0 {
             return Ok(None);

@@ -11,11 +11,10 @@ use std::sync::Arc;
 use becalm_analyze::summary::Selection;
 use becalm_analyze::work::{WorkError, summarize_work};
 use becalm_bundle::{Bundle, HeldFolder};
-use becalm_command::Exit;
-use becalm_command::Task;
 use becalm_command::messages::say;
 use becalm_command::output::{Output, emit};
 use becalm_command::pager::Paging;
+use becalm_command::{Exit, Task};
 use becalm_measure::LoopTask;
 use becalm_model::node::{Ended, NodeDoc, WorkDoc};
 use becalm_record::{Failure, SampleStore, Session};
@@ -32,81 +31,73 @@ impl Task for WorkArgs {
     }
 
     fn run(self: Box<Self>, out: &mut dyn Write) -> Result<Exit> {
-        run(&self, out)
-    }
-}
-
-/// Works, stores, reports; once for each body, grain, number of copies and rate of added interrupts.
-///
-/// # Errors
-/// If the arguments cannot be meant, or a run fails.
-fn run(args: &WorkArgs, out: &mut dyn Write) -> Result<Exit> {
-    let root = Path::new("/");
-    let resumed = args.resume.as_deref().map(campaign::Resumed::open).transpose()?;
-    let mut parts = campaign::parts(args, resumed.as_ref(), root)?;
-    // Found out before anything is measured, not after.
-    let baseline = args.baseline.as_deref().map(Bundle::open).transpose()?;
-    if let Some(baseline) = &baseline {
-        campaign::check_baseline(baseline, &parts)?;
-    }
-    campaign::leave_rights(&mut parts, baseline.is_some())?;
-    let session = Session::begin(root, !args.no_sources).context("cannot block signals")?;
-    interrupts::check_rates(root, &args.rates)?;
-    let mut stored = Vec::new();
-    let mut done = DoneParts::default();
-    let mut interrupted = false;
-    for mut part in parts {
-        let path = part.path.clone();
-        done.calibrate(&mut part);
-        let (node, held) = measure(args, part, resumed.as_ref(), &session)?;
-        done.remember(&node);
-        if !args.quiet {
-            say(format_args!("stored in {}", path.display()));
+        let root = Path::new("/");
+        let resumed = self.resume.as_deref().map(campaign::Resumed::open).transpose()?;
+        let mut parts = campaign::parts(&self, resumed.as_ref(), root)?;
+        // Found out before anything is measured, not after.
+        let baseline = self.baseline.as_deref().map(Bundle::open).transpose()?;
+        if let Some(baseline) = &baseline {
+            campaign::check_baseline(baseline, &parts)?;
         }
-        interrupted = node.ended == Some(Ended::Signal);
-        let ended = node.ended;
-        stored.push((path.clone(), held, node.node));
-        match ended {
-            Some(Ended::BufferFull) => fault::bail!(
-                "a buffer was full, so the run ended early; what was recorded is in {}; give --buffer more than {} KiB, \
-                 or a longer --grain",
-                path.display(),
-                args.buffer
-            ),
-            Some(Ended::Unattended) => fault::bail!(
-                "the run ended early: its real-time loops had every CPU, and nothing was collected from them for too long; what \
-                 was recorded is in {}; leave one CPU out of --cpus, or take a lower priority",
-                path.display()
-            ),
-            Some(Ended::CpusGone) => fault::bail!(
-                "the run ended early: every CPU went offline or left the cpuset; what was recorded is in {}",
-                path.display()
-            ),
-            _ => {}
-        }
-        if interrupted {
-            break;
-        }
-    }
-    if args.json || !args.quiet {
-        let mut summaries = Vec::new();
-        for (path, held, node) in &stored {
-            let selection = Selection { node: Some(node.clone()), cpus: None, with_self: false };
-            match summarize_work(&Bundle::open_held(Arc::clone(held))?, &selection, baseline.as_ref()) {
-                Ok(summary) => summaries.push(summary),
-                Err(WorkError::Nothing { .. }) if interrupted => {
-                    say(format_args!("{} holds no sample: it was interrupted before the first", path.display()));
-                }
-                Err(error) => return Err(error.into()),
+        campaign::leave_rights(&mut parts, baseline.is_some())?;
+        let session = Session::begin(root, !self.no_sources).context("cannot block signals")?;
+        interrupts::check_rates(root, &self.rates)?;
+        let mut stored = Vec::new();
+        let mut done = DoneParts::default();
+        let mut interrupted = false;
+        for mut part in parts {
+            let path = part.path.clone();
+            done.calibrate(&mut part);
+            let (node, held) = measure(&self, part, resumed.as_ref(), &session)?;
+            done.remember(&node);
+            if !self.quiet {
+                say(format_args!("stored in {}", path.display()));
+            }
+            interrupted = node.ended == Some(Ended::Signal);
+            let ended = node.ended;
+            stored.push((path.clone(), held, node.node));
+            match ended {
+                Some(Ended::BufferFull) => fault::bail!(
+                    "a buffer was full, so the run ended early; what was recorded is in {}; give --buffer more than {} KiB, \
+                     or a longer --grain",
+                    path.display(),
+                    self.buffer
+                ),
+                Some(Ended::Unattended) => fault::bail!(
+                    "the run ended early: its real-time loops had every CPU, and nothing was collected from them for too long; what \
+                     was recorded is in {}; leave one CPU out of --cpus, or take a lower priority",
+                    path.display()
+                ),
+                Some(Ended::CpusGone) => fault::bail!(
+                    "the run ended early: every CPU went offline or left the cpuset; what was recorded is in {}",
+                    path.display()
+                ),
+                _ => {}
+            }
+            if interrupted {
+                break;
             }
         }
-        emit(&WorkReport { runs: &summaries }, Output::new(args.json, false), out)?;
+        if self.json || !self.quiet {
+            let mut summaries = Vec::new();
+            for (path, held, node) in &stored {
+                let selection = Selection { node: Some(node.clone()), cpus: None, with_self: false };
+                match summarize_work(&Bundle::open_held(Arc::clone(held))?, &selection, baseline.as_ref()) {
+                    Ok(summary) => summaries.push(summary),
+                    Err(WorkError::Nothing { .. }) if interrupted => {
+                        say(format_args!("{} holds no sample: it was interrupted before the first", path.display()));
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            emit(&WorkReport { runs: &summaries }, Output::new(self.json, false), out)?;
+        }
+        if interrupted && !self.quiet {
+            let last = stored.last().map_or_else(|| PathBuf::from("RUN"), |(path, ..)| path.clone());
+            say(format_args!("interrupted; becalm work --resume {} goes on", last.display()));
+        }
+        Ok(Exit::Done)
     }
-    if interrupted && !args.quiet {
-        let last = stored.last().map_or_else(|| PathBuf::from("RUN"), |(path, ..)| path.clone());
-        say(format_args!("interrupted; becalm work --resume {} goes on", last.display()));
-    }
-    Ok(Exit::Done)
 }
 
 /// The work of the runs that are done: those at other interrupt rates do the same.

@@ -91,11 +91,8 @@ struct Buffer {
     areas: Vec<Area>,
 }
 
-/// Reads the head of a file and finds its pages.
-///
-/// # Errors
-/// If it is no such file, is of another version, or from a machine of the other order of bytes; if it is cut short or damaged, with the
-/// place of that.
+/// Reads the head of a file and finds its pages. Fails if it is no such file, is of another version, or from a machine
+/// of the other order of bytes; if it is cut short or damaged, with the place of that.
 pub fn read(source: Source<'_>) -> Result<TraceDat<'_>, ReadError> {
     let file = source.bytes;
     let mut from = Binary::new(file, 0);
@@ -189,7 +186,6 @@ fn finish(
 
 impl TraceDat<'_> {
     /// How many events the kernel says that it overwrote or dropped.
-    #[must_use]
     pub fn counted_lost(&self) -> u64 {
         let lost = |line: &str| {
             let (name, count) = line.split_once(':')?;
@@ -201,10 +197,7 @@ impl TraceDat<'_> {
 
 impl CpuPages<'_> {
     /// Gives the pages one by one with their place in the file, as long as `take` says that it wants more. What is compressed is
-    /// held block by block.
-    ///
-    /// # Errors
-    /// If a block cannot be decompressed, or a page is not whole; and those of `take`.
+    /// held block by block. Fails if a block cannot be decompressed, or a page is not whole; and those of `take`.
     pub fn each(&self, take: &mut TakePage<'_>) -> Result<(), ReadError> {
         let Some(compression) = self.compression else {
             self.pages(self.stored, self.offset, true, take)?;
@@ -248,7 +241,6 @@ impl CpuPages<'_> {
     }
 
     /// How many bytes it has in the file.
-    #[must_use]
     pub const fn size(&self) -> usize {
         self.stored.len()
     }

@@ -48,7 +48,6 @@ mod id {
 }
 
 impl Options {
-    /// Takes an option with its data.
     pub fn take(&mut self, option: u16, data: &mut Binary<'_>, has_sections: bool) -> Result<(), ReadError> {
         self.count += 1;
         if self.count > MOST_OPTIONS {

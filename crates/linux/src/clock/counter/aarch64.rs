@@ -9,7 +9,6 @@ use core::arch::asm;
 /// No `ISB` stands before it. Without it the reading may be taken a few instructions early, far below the counter's
 /// own granularity of 1 to 40 ns; with it every step of the acquisition loop would include a pipeline flush.
 #[inline(always)]
-#[must_use]
 pub fn read() -> u64 {
     let ticks: u64;
     // SAFETY: Linux lets user mode read CNTVCT_EL0 on every AArch64 machine (it emulates the reading where an erratum
@@ -23,7 +22,6 @@ pub fn read() -> u64 {
 /// Reads the virtual counter after everything before it, and before everything behind it: the `ISB`s keep the processor
 /// from taking the reading while it still waits for a value from another CPU.
 #[inline(always)]
-#[must_use]
 pub fn read_ordered() -> u64 {
     let ticks: u64;
     // SAFETY: as in `read`; ISB only delays what follows. Not `nomem`, as the order with memory is what it is for.
@@ -35,7 +33,6 @@ pub fn read_ordered() -> u64 {
 
 /// Reads the virtual counter after everything before it: the first of the two barriers of [`read_ordered`].
 #[inline(always)]
-#[must_use]
 pub fn read_fenced() -> u64 {
     let ticks: u64;
     // SAFETY: as in `read_ordered`.

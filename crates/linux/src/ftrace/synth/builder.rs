@@ -17,7 +17,6 @@ const SMALL: usize = 28 * 4;
 
 impl PageBuilder {
     /// An empty page of `size` bytes with the given time stamp.
-    #[must_use]
     pub fn new(long: Long, size: usize, stamp: u64) -> Self {
         let mut bytes = vec![0; long.data_at()];
         bytes[..8].copy_from_slice(&stamp.to_ne_bytes());

@@ -16,7 +16,6 @@ pub use long::Long;
 pub use shapes::formats;
 
 /// The text of `events/header_page` for sub-buffers of `size` bytes.
-#[must_use]
 pub(super) fn header_page_text(long: Long, size: usize) -> String {
     let (word, at) = (long.bytes(), long.data_at());
     format!(
@@ -39,11 +38,8 @@ pub struct SynthKernel {
 }
 
 impl SynthKernel {
-    /// A kernel with sub-buffers of `size` bytes.
-    ///
-    /// # Panics
-    /// Where this module contradicts the parser of formats, which its tests exclude.
-    #[must_use]
+    /// A kernel with sub-buffers of `size` bytes. Panics if this module contradicts the parser of formats, which its
+    /// tests exclude.
     pub fn new(long: Long, size: usize) -> Self {
         let header = HeaderPage::parse("header_page", &header_page_text(long, size)).expect("a header page of our own");
         let mut decoder = Decoder::new(&header);
@@ -57,27 +53,23 @@ impl SynthKernel {
     }
 
     /// The description of its pages.
-    #[must_use]
     pub fn header(&self) -> &HeaderPage {
         &self.header
     }
 
     /// A decoder that has learned all its events. It knows the vectors `local_timer`, `reschedule` and
     /// `call_function_single`.
-    #[must_use]
     pub fn decoder(&self) -> &Decoder {
         &self.decoder
     }
 
     /// Begins a page whose header has this time stamp, in units of the trace clock.
-    #[must_use]
     pub fn page(&self, stamp: u64) -> PageBuilder {
         PageBuilder::new(self.long, self.size, stamp)
     }
 
     /// The pages in which this kernel would record the events of one CPU. A [`RawHappening::Lost`] begins a page. An
     /// event that does not fit even an empty page is left out.
-    #[must_use]
     pub fn pages(&self, events: &[RawEvent<'_>]) -> Vec<Vec<u8>> {
         let mut pages = Vec::new();
         let mut page: Option<PageBuilder> = None;
@@ -101,7 +93,6 @@ impl SynthKernel {
     }
 
     /// The data of an event's record; empty for [`RawHappening::Lost`], which is none.
-    #[must_use]
     pub fn record(&self, event: &RawEvent<'_>) -> Vec<u8> {
         let Some(Content { name, mut ints, texts }) = self.content(event) else { return Vec::new() };
         let Some((_, format)) = self.formats.iter().find(|(_, format)| format.name == name) else {

@@ -21,7 +21,6 @@ pub unsafe fn sigaction(signal: c_int, action: *const SigAction, before: *mut Si
 }
 
 /// Whether a signal has its default action.
-#[must_use]
 pub fn is_default(signal: c_int) -> bool {
     // Anything but the default action, should the call fail.
     let mut before = SigAction::plain(SIG_IGN);

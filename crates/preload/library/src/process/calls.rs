@@ -40,7 +40,6 @@ unsafe extern "C" {
 ///
 /// # Safety
 /// Nobody changes the environment while the value is used.
-#[must_use]
 pub unsafe fn environment<'a>(name: &CStr) -> Option<&'a CStr> {
     // SAFETY: the name ends with a zero. That nobody writes to the environment at the same time is the caller's promise.
     let value = unsafe { getenv(name.as_ptr()) };
@@ -83,10 +82,8 @@ pub enum Unfit {
     Refused,
 }
 
-/// Maps a file of 64-bit words, for reading and writing, for as long as the process lives.
-///
-/// # Errors
-/// If the file is not one that only this user can write, if nobody holds it locked, or if it cannot be mapped.
+/// Maps a file of 64-bit words, for reading and writing, for as long as the process lives. Fails if the file is not one
+/// that only this user can write, if nobody holds it locked, or if it cannot be mapped.
 pub fn map_shared(path: &CStr) -> Result<&'static [AtomicU64], Unfit> {
     // SAFETY: the path ends with a zero, and the flags ask for no third argument.
     let fd = unsafe { open(path.as_ptr(), O_RDWR_CLOEXEC) };
@@ -130,7 +127,6 @@ fn map_descriptor(fd: c_int) -> Result<&'static [AtomicU64], Unfit> {
 }
 
 /// The address of a function in the libraries that come after this one; zero where there is none of this name.
-#[must_use]
 pub fn next_symbol(name: &CStr) -> usize {
     // SAFETY: the name ends with a zero; the handle is the one that stands for the libraries after the calling one.
     let found = unsafe { dlsym(RTLD_NEXT, name.as_ptr()) }.addr();
@@ -142,7 +138,6 @@ pub fn next_symbol(name: &CStr) -> usize {
 }
 
 /// The calling thread's `errno`.
-#[must_use]
 pub fn errno() -> c_int {
     // SAFETY: the C library gives a valid place, which only the calling thread uses.
     unsafe { *__errno_location() }
@@ -156,7 +151,6 @@ pub fn set_errno(errno: c_int) {
 
 /// A clock's time in nanoseconds.
 #[inline]
-#[must_use]
 pub fn clock_ns(clock: c_int) -> u64 {
     let mut time = TimeSpec { seconds: 0, nanos: 0 };
     // SAFETY: the place is valid for writing. A clock that does not exist leaves it as it is.
@@ -165,7 +159,6 @@ pub fn clock_ns(clock: c_int) -> u64 {
 }
 
 /// Whether a descriptor is a socket with a timeout, for receiving or for sending. Leaves `errno` as it is.
-#[must_use]
 pub fn has_timeout(fd: c_int) -> bool {
     let before = errno();
     let [receiving, sending, ..] = SO_TIMEOUTS;
@@ -182,21 +175,18 @@ pub fn has_timeout(fd: c_int) -> bool {
 }
 
 /// The number of this process. Asked of the kernel, as the C library may keep the parent's after a fork.
-#[must_use]
 pub fn pid() -> c_int {
     // SAFETY: takes nothing and cannot fail.
     unsafe { syscall(number::GETPID) as c_int }
 }
 
 /// The number of the calling thread.
-#[must_use]
 pub fn tid() -> c_int {
     // SAFETY: takes nothing and cannot fail.
     unsafe { syscall(number::GETTID) as c_int }
 }
 
 /// Whether there is such a process. Leaves `errno` as it is.
-#[must_use]
 pub fn is_alive(pid: c_int) -> bool {
     let before = errno();
     // SAFETY: takes plain numbers; signal 0 is only looked for, and not sent.

@@ -14,7 +14,6 @@ static TIMERS: [AtomicI32; layout::SLOTS] = [const { AtomicI32::new(NONE) }; lay
 const NONE: c_int = -1;
 
 /// The timer of a slot, if it has one.
-#[must_use]
 pub fn in_slot(slot: Slot<'_>) -> Option<c_int> {
     Some(TIMERS[slot.number()].load(Relaxed)).filter(|timer| *timer != NONE)
 }

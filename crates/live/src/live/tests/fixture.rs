@@ -3,7 +3,7 @@
 use becalm_model::node::{ClockDoc, CpuDoc, MachineDoc, SCHEMA, SettingsDoc};
 use becalm_model::{Detour, Label, Pid};
 
-use super::*;
+use super::super::*;
 
 fn node(cpus: &[u32]) -> NodeDoc {
     NodeDoc {
@@ -24,7 +24,6 @@ fn node(cpus: &[u32]) -> NodeDoc {
     }
 }
 
-/// The loop of a CPU.
 pub fn thread(cpu: u32) -> LoopThread {
     LoopThread { cpu: CpuId::new(cpu), pid: Pid(1), t_min: Nanos::new(9), realtime: false }
 }
@@ -38,7 +37,6 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// A recording of these CPUs begins.
     pub fn begin(live: &mut Live, cpus: &[u32], names: &[(Kind, &str)]) -> Self {
         let threads: Vec<LoopThread> = cpus.iter().map(|cpu| thread(*cpu)).collect();
         live.begin(&node(cpus), &threads);
