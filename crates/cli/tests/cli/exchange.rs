@@ -188,7 +188,7 @@ fn bundles() -> tempfile::TempDir {
     folder
 }
 
-const STREAMS: [&str; 4] = ["csv", "perfetto", "hdrhistogram", "folded"];
+const STREAMS: [&str; 6] = ["csv", "perfetto", "chrome", "hdrhistogram", "folded", "pprof"];
 
 #[test]
 fn every_stream_is_the_same_in_a_file_and_on_standard_output() {
@@ -270,7 +270,7 @@ fn hostile_names_are_exported() {
             let arguments: Vec<&str> = line.split(' ').collect();
             let run = becalm(&arguments).current_dir(folder.path()).output().unwrap();
             assert!(run.status.success(), "{line}: {run:?}");
-            let is_text = format != "perfetto";
+            let is_text = !["perfetto", "pprof"].contains(&format);
             let steers = |byte: &u8| *byte < b' ' && *byte != b'\n';
             assert!(!(is_text && run.stdout.iter().any(steers)), "{line}: {}", String::from_utf8_lossy(&run.stdout));
         }
@@ -282,7 +282,7 @@ fn what_cannot_be_written_leaves_nothing() {
     let folder = bundles();
     let files = |name: &str| fs::read_dir(folder.path().join(name)).map_or(0, Iterator::count);
     for line in [
-        "export --to perfetto truncated -o broken/x.perfetto-trace",
+        "export --to chrome truncated -o broken/x.json",
         "export --to csv truncated -o broken/x.csv",
         "export --to loggopsim truncated -o broken/",
         "export --to simgrid truncated -o broken/",

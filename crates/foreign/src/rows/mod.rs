@@ -186,8 +186,9 @@ mod tests {
             writer.write_doc(&doc).unwrap();
             let bundle = Bundle::open(&path).unwrap();
             let found = stacks(&bundle, &doc).unwrap();
-            let found: Vec<_> = found.iter().map(|stack| (stack.part.clone().map(|part| part.1), stack.ns)).collect();
-            assert_eq!(found, [(None, 15), (Some("after".to_owned()), 5)]);
+            let found: Vec<_> =
+                found.iter().map(|stack| (stack.part.clone().map(|part| part.1), stack.count, stack.ns)).collect();
+            assert_eq!(found, [(None, 2, 15), (Some("after".to_owned()), 1, 5)]);
             let time = TraceTime::for_node(&bundle, &doc).unwrap();
             let mut trace = Vec::new();
             traces::<Box<dyn std::error::Error>>(&bundle, &doc, &time, &mut |_, start, duration| {

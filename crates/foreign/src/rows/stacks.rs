@@ -21,6 +21,8 @@ pub struct Stack {
     pub root: Option<(Kind, String)>,
     /// The kind and the name of what took it, where that is not the root itself.
     pub part: Option<(Kind, String)>,
+    /// How many activities these were; of time that is not booked, how many detours.
+    pub count: u64,
     /// Their own time, in nanoseconds.
     pub ns: i64,
 }
@@ -62,7 +64,7 @@ pub fn stacks(bundle: &Bundle, doc: &NodeDoc) -> Result<Vec<Stack>, SummaryError
                 && let Some(noise) = sums.accounts[place].detour(*duration)
             {
                 let left = &mut sums.left[place];
-                *left = left.saturating_add(noise);
+                *left = (left.0 + 1, left.1.saturating_add(noise));
             }
         }
     }
@@ -76,12 +78,14 @@ pub fn stacks_of_digest(node: &str, cpu: &CpuDigest) -> Vec<Stack> {
         cpu: cpu.cpu,
         root: Some((source.kind, source.source.clone())),
         part: None,
+        count: source.lengths.count(),
         ns: source.whole_ns,
     });
     let mut stacks: Vec<Stack> = of_sources.collect();
     let left = cpu.durations.total_ns - stacks.iter().map(|stack| stack.ns).sum::<i64>();
     if left > 0 {
-        stacks.push(Stack { node: node.to_owned(), cpu: cpu.cpu, root: None, part: None, ns: left });
+        let (root, part, count) = (None, None, cpu.durations.count);
+        stacks.push(Stack { node: node.to_owned(), cpu: cpu.cpu, root, part, count, ns: left });
     }
     stacks.sort();
     stacks
@@ -91,17 +95,18 @@ struct Sums {
     node: String,
     cpus: Vec<CpuId>,
     names: SourceIds,
-    /// Time by the CPU's place, root and source.
-    sums: HashMap<(usize, SourceId, SourceId), i64>,
-    /// By CPU: the noise of its detours that no activity accounts for.
-    left: Vec<i64>,
+    /// Count and time by the CPU's place, root and source.
+    sums: HashMap<(usize, SourceId, SourceId), (u64, i64)>,
+    /// By CPU: the number of detours, and their noise that no activity accounts for.
+    left: Vec<(u64, i64)>,
+    /// By CPU.
     accounts: Vec<CpuAccount>,
 }
 
 impl Sums {
     fn new(doc: &NodeDoc) -> Self {
         let cpus: Vec<CpuId> = doc.cpus.iter().map(|cpu| cpu.cpu).collect();
-        let (left, accounts) = (vec![0; cpus.len()], vec![CpuAccount::default(); cpus.len()]);
+        let (left, accounts) = (vec![(0, 0); cpus.len()], vec![CpuAccount::default(); cpus.len()]);
         Self { node: doc.node.clone(), cpus, names: SourceIds::default(), sums: HashMap::new(), left, accounts }
     }
 
@@ -123,8 +128,8 @@ impl Sums {
             let self_time = batch.self_times()[row];
             if self.accounts[place].activity(batch.detours()[row] as u64, self_time, owner) {
                 let sum = self.sums.entry((place, owner.root, owner.source)).or_default();
-                *sum = sum.saturating_add(self_time);
-                let left = &mut self.left[place];
+                *sum = (sum.0 + 1, sum.1.saturating_add(self_time));
+                let (_, left) = &mut self.left[place];
                 *left = left.saturating_sub(self_time);
             }
         }
@@ -132,14 +137,14 @@ impl Sums {
 
     fn finish(self) -> Vec<Stack> {
         let Self { node, cpus, names, sums, left, .. } = self;
-        let stack = |cpu, root, part, ns| Stack { node: node.clone(), cpu, root, part, ns };
-        let booked = sums.into_iter().map(|((place, root, source), ns)| {
+        let stack = |cpu, root, part, (count, ns)| Stack { node: node.clone(), cpu, root, part, count, ns };
+        let booked = sums.into_iter().map(|((place, root, source), sum)| {
             let name = |id| (names.name(id).0, names.name(id).1.to_owned());
             let part = (source != root).then(|| name(source));
-            stack(cpus[place], Some(name(root)), part, ns)
+            stack(cpus[place], Some(name(root)), part, sum)
         });
-        let open = cpus.iter().zip(&left).filter(|(_, ns)| **ns > 0);
-        let open = open.map(|(cpu, ns)| stack(*cpu, None, None, *ns));
+        let open = cpus.iter().zip(&left).filter(|(_, (_, ns))| *ns > 0);
+        let open = open.map(|(cpu, left)| stack(*cpu, None, None, *left));
         let mut stacks: Vec<Stack> = booked.chain(open).collect();
         stacks.sort();
         stacks

@@ -8,9 +8,11 @@ use csv::{Terminator, Writer, WriterBuilder};
 /// A value in a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cell<'a> {
+    /// A number.
     Number(i64),
     /// Yes or no.
     Flag(bool),
+    /// A text.
     Text(&'a str),
 }
 
@@ -20,6 +22,7 @@ pub struct CsvTable<W: Write> {
 }
 
 impl<W: Write> CsvTable<W> {
+    /// Begins a table with these columns.
     pub fn begin(out: W, names: &[&str]) -> io::Result<Self> {
         let mut out = WriterBuilder::new().terminator(Terminator::Any(b'\n')).from_writer(out);
         out.write_record(names).map_err(io::Error::from)?;
@@ -39,6 +42,7 @@ impl<W: Write> CsvTable<W> {
         self.out.write_record(None::<&[u8]>).map_err(io::Error::from)
     }
 
+    /// Ends the table.
     pub fn end(mut self) -> io::Result<()> {
         self.out.flush()
     }

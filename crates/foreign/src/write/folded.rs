@@ -37,7 +37,14 @@ mod tests {
 
     fn stack(node: &str, root: &str, part: Option<&str>, ns: i64) -> Stack {
         let part = part.map(|name| (Kind::Softirq, name.to_owned()));
-        Stack { node: node.to_owned(), cpu: CpuId::new(3), root: Some((Kind::Irq, root.to_owned())), part, ns }
+        Stack {
+            node: node.to_owned(),
+            cpu: CpuId::new(3),
+            root: Some((Kind::Irq, root.to_owned())),
+            part,
+            count: 1,
+            ns,
+        }
     }
 
     fn written(stacks: &[Stack]) -> String {

@@ -2,10 +2,13 @@
 //!
 //! Writers take values one after the other and hand them on, so that a run of any length needs little memory.
 
+pub(crate) mod chrome;
 pub(crate) mod csv;
 pub(crate) mod folded;
+mod gzip;
 pub(crate) mod hdrhistogram;
 pub mod loggopsim;
 pub(crate) mod perfetto;
+pub(crate) mod pprof;
 pub(crate) mod simgrid;
 mod slices;

@@ -67,6 +67,7 @@ pub struct PerfettoTrace<W> {
 }
 
 impl<W: Write> PerfettoTrace<W> {
+    /// Begins a trace.
     pub fn begin(out: W) -> Self {
         let (names, categories) = (HashMap::new(), HashMap::new());
         let (slices, packet) = (Vec::new(), Message::default());
@@ -119,6 +120,7 @@ impl<W: Write> PerfettoTrace<W> {
         Ok(())
     }
 
+    /// Adds a detour with its activities.
     pub fn detour(&mut self, number: u64, detour: &Detour, activities: &[Activity], labels: &Labels) -> io::Result<()> {
         if self.names.len() > NAMES {
             self.forget();
@@ -258,7 +260,8 @@ fn stamp(time: i64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::write::slices::tests::{activity, any_activities, detour, node};
+    use crate::write::chrome::tests::node;
+    use crate::write::slices::tests::{activity, any_activities, detour};
     use becalm_model::Kind;
     use proptest::prelude::*;
 

@@ -65,10 +65,14 @@ enum ExportFormat {
     Loggopsim,
     /// A trace for ui.perfetto.dev: detours and what was in them
     Perfetto,
+    /// The same as JSON, for chrome://tracing and others
+    Chrome,
     /// A log with a histogram of lengths for each CPU
     Hdrhistogram,
     /// Time by source as folded stacks, for flame graphs
     Folded,
+    /// Time by source as a profile for pprof
+    Pprof,
     /// Speed profiles of SimGrid, one a CPU
     Simgrid,
 }
@@ -87,7 +91,7 @@ enum TableName {
 impl ExportFormat {
     /// Whether a terminal can show it.
     const fn is_text(self) -> bool {
-        !matches!(self, Self::Perfetto)
+        !matches!(self, Self::Perfetto | Self::Pprof)
     }
 
     /// Whether a file holds one CPU.
@@ -132,9 +136,9 @@ fn run(args: &ExportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     }
     match args.to {
         ExportFormat::Csv => tables::export(args, destination)?,
-        ExportFormat::Perfetto => timeline::export(args, destination)?,
+        ExportFormat::Perfetto | ExportFormat::Chrome => timeline::export(args, destination)?,
         ExportFormat::Hdrhistogram => histogram::export(args, destination)?,
-        ExportFormat::Folded => stacks::export(args, destination)?,
+        ExportFormat::Folded | ExportFormat::Pprof => stacks::export(args, destination)?,
         ExportFormat::Loggopsim | ExportFormat::Simgrid => cpus::export(args, destination)?,
     }
     Ok(Exit::Done)

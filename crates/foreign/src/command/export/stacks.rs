@@ -1,4 +1,4 @@
-//! Time by source as folded stacks. And runs that may be in summary form, which says that as well.
+//! Time by source: folded stacks, and profiles of pprof. And runs that may be in summary form, which says that as well.
 
 use becalm_analyze::summary::{SummaryError, select};
 use becalm_bundle::{Bundle, BundleError, Contents};
@@ -9,9 +9,10 @@ use becalm_model::digest::DigestDoc;
 use becalm_units::fault;
 
 use super::destination::Destination;
-use super::{ExportArgs, tell_unstored};
+use super::{ExportArgs, ExportFormat, tell_unstored};
 use crate::rows::{self, Stack, stacks_of_digest};
 use crate::write::folded;
+use crate::write::pprof::{self, About};
 
 /// What was recorded, in either form.
 pub enum Source {
@@ -63,5 +64,17 @@ pub fn export(args: &ExportArgs, destination: Destination<'_>) -> fault::Result<
             cpus.flat_map(|(node, cpu)| stacks_of_digest(node, cpu)).collect()
         }
     };
-    destination.write(|out| Ok(folded::write(&stacks, out)?))
+    destination.write(|out| {
+        if args.to == ExportFormat::Folded {
+            return Ok(folded::write(&stacks, out)?);
+        }
+        let origin = source.docs().map(|doc| doc.origin_ns()).min().unwrap_or(0);
+        let cpus = source.docs().flat_map(|doc| &doc.cpus);
+        let about = About {
+            time_ns: i64::try_from(origin).unwrap_or(0),
+            duration_ns: cpus.map(|cpu| cpu.duration_ns.get()).max().unwrap_or(0),
+            comment: concat!("written by becalm ", env!("CARGO_PKG_VERSION")),
+        };
+        Ok(out.write_all(&pprof::encoded(&stacks, about))?)
+    })
 }
