@@ -1,7 +1,7 @@
 //! Figures over several parameters at once: a table with a column for each value of the last parameter that varies, and a surface of
 //! shades with the same rows and columns.
 
-mod html;
+mod figure;
 pub(crate) mod law;
 pub(crate) mod predict;
 

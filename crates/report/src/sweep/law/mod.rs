@@ -1,6 +1,6 @@
 //! The noise law over several grains, delays and rates: a table, a surface, and `becalm.law-sweep/1`.
 
-mod html;
+mod view;
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use becalm_scale::law::Law;
 use becalm_units::{Nanos, Share};
 use serde::Serialize;
 
-use super::html::RANKS;
+use super::figure::RANKS;
 use super::{Axes, Axis};
 use crate::Value;
 use crate::form::field::Object;
@@ -147,7 +147,7 @@ impl Report for LawSweepReport {
     }
 
     fn page(&self, program: &str) -> Option<Page> {
-        Some(html::page(self, program))
+        Some(view::page(self, program))
     }
 
     fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {

@@ -1,6 +1,6 @@
 //! Predictions over several noises, payloads and ways in which noise comes: tables, a surface, and `becalm.predict-sweep/1`.
 
-mod html;
+mod view;
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use becalm_scale::{Alignment, Noise};
 use becalm_units::Nanos;
 use serde::Serialize;
 
-use super::html::RANKS;
+use super::figure::RANKS;
 use super::{Axes, Axis, short_names};
 use crate::Value;
 use crate::catalogue;
@@ -290,7 +290,7 @@ impl Report for PredictSweepReport<'_> {
     }
 
     fn page(&self, program: &str) -> Option<Page> {
-        Some(html::page(self, program))
+        Some(view::page(self, program))
     }
 
     fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {

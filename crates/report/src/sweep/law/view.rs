@@ -9,7 +9,7 @@ use crate::html::{AxisUnit, Block, Opening, Page, Section, foot};
 use crate::law::view::curve;
 use crate::predict::view::grade;
 use crate::sweep::Axes;
-use crate::sweep::html::Figure;
+use crate::sweep::figure::Figure;
 
 /// The names of the charts of slowdowns, and so how many of them a page has at most.
 const SLOWDOWNS: [&str; 8] =

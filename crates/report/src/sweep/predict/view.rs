@@ -11,7 +11,7 @@ use crate::html::{AxisUnit, Block, Opening, Page, Section, foot, sentence};
 use crate::predict::view::{grade, warning};
 use crate::predict::{PredictedRow, counted, intervals, row};
 use crate::sweep::Axes;
-use crate::sweep::html::Figure;
+use crate::sweep::figure::Figure;
 
 /// The names of the charts of slowdowns, and so how many of them a page has at most.
 const SLOWDOWNS: [&str; 12] = [
