@@ -4,6 +4,8 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::signals::is_ignored;
+
 /// What is relayed. Stopping and going on are not: a terminal sends those to the program as well, and this process stops and
 /// goes on with it.
 const RELAYED: [libc::c_int; 7] =
@@ -31,7 +33,7 @@ pub struct Incoming {
 }
 
 impl Relay {
-    /// Blocks the signals. To be called before any thread is started.
+    /// Blocks the signals. To be called before any thread is started. A SIGHUP that is ignored, as under nohup, stays so.
     ///
     /// # Errors
     /// If the kernel has no signalfd or no file descriptor is left.
@@ -42,7 +44,9 @@ impl Relay {
             let mut previous: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&raw mut set);
             for signal in RELAYED {
-                libc::sigaddset(&raw mut set, signal);
+                if signal != libc::SIGHUP || !is_ignored(signal) {
+                    libc::sigaddset(&raw mut set, signal);
+                }
             }
             let error = libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, &raw mut previous);
             if error != 0 {

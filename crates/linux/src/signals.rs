@@ -221,7 +221,7 @@ impl Drop for KeysIgnored {
 }
 
 /// Whether the process ignores a signal.
-fn is_ignored(signal: libc::c_int) -> bool {
+pub(crate) fn is_ignored(signal: libc::c_int) -> bool {
     // SAFETY: all-zero bytes are a valid sigaction.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     // SAFETY: only asks for the present action, into a place that is valid for it.
