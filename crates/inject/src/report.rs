@@ -1,14 +1,12 @@
 //! Injected noise, delivered against requested: `becalm.inject/1`, and as tables.
 
-use std::io::{self, Write};
-
 use becalm_report::Report;
-use becalm_report::Sheet;
 use becalm_report::Value;
 use becalm_report::catalogue;
 use becalm_report::form::field::{Field, Object, fields};
 use becalm_report::form::figure::{Ratio, Time};
-use becalm_report::form::paragraph::paragraph;
+use becalm_report::form::section::{Block, Page, Section};
+use becalm_report::form::sheet::Form;
 use becalm_report::form::table::Table;
 use becalm_units::plural;
 use becalm_units::{CpuId, CpuList, Named, Nanos};
@@ -79,8 +77,13 @@ impl Report for InjectDoc {
         document(self)
     }
 
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        render(self, out)
+    fn view(&self, _: Form) -> Page {
+        let mut blocks = vec![Block::entry("  ", heading(self))];
+        blocks.extend(self.tolls.iter().filter_map(toll));
+        blocks.extend([Block::gap(), Block::Table(table(self))]);
+        blocks.extend(remarks(self).into_iter().map(Block::warning));
+        let sections = vec![Section::new("noise", "Noise", "Noise requested and delivered", blocks)];
+        Page { title: "Injected noise".to_owned(), subtitle: self.noise.clone(), sections, foot: Vec::new() }
     }
 }
 
@@ -236,8 +239,8 @@ fn document_of(cpu: &InjectedPlace) -> InjectedPlaceDoc {
     }
 }
 
-/// As a table, two lines a CPU or a thread.
-fn render(report: &InjectDoc, out: &mut Sheet<'_>) -> io::Result<()> {
+/// The noise in a sentence.
+fn heading(report: &InjectDoc) -> String {
     let (each, way) = match &report.way {
         InjectionWay::Preempt(class) => ("CPU", format!("by threads of class {class}")),
         InjectionWay::Packets { class, sent } => {
@@ -257,34 +260,36 @@ fn render(report: &InjectDoc, out: &mut Sheet<'_>) -> io::Result<()> {
         Together::Node => format!("each {each} of a node at the same instants, nodes apart, seed {seed}"),
         Together::Apart => format!("each {each} from a random place, seed {seed}"),
     };
-    paragraph(out, "  ", &format!("{}, {places}, {way}", report.noise))?;
-    // On a CPU of which no other has the toll, it says nothing to name it.
-    for SharedToll { measured_on, cpus, shortest } in report.tolls.iter().filter(|toll| toll.cpus.len() > 1) {
-        let text = format!(
-            "what a detour costs was measured on CPU {measured_on} for CPUs {cpus}, which are alike: {shortest} at least"
-        );
-        paragraph(out, "  ", &text)?;
-    }
-    writeln!(out)?;
-    let unwanted = if each == "CPU" { line::THREAD.name } else { line::CPU.name };
+    format!("{}, {places}, {way}", report.noise)
+}
+
+/// The lowest cost of a detour. On a CPU of which no other has it, it says nothing to name it.
+fn toll(SharedToll { measured_on, cpus, shortest }: &SharedToll) -> Option<Block> {
+    let text = format!(
+        "what a detour costs was measured on CPU {measured_on} for CPUs {cpus}, which are alike: {shortest} at least"
+    );
+    (cpus.len() > 1).then_some(Block::Text(text))
+}
+
+/// Two lines per CPU or thread.
+fn table(report: &InjectDoc) -> Table {
+    let is_signal = matches!(report.way, InjectionWay::Signal(_));
+    let unwanted = if is_signal { line::CPU.name } else { line::THREAD.name };
     let fields: Vec<&Field<InjectLine>> = LINE.iter().filter(|field| field.name != unwanted).collect();
-    let mut table = Table::new(&fields);
-    let shown = if each == "CPU" { report.places.len() } else { report.places.len().min(SHOWN) };
+    let mut table = Table::new(&fields).captioned("Noise requested and delivered");
+    table.sorts = false;
+    let mut row = |place, what, figures, late| table.row(&fields, &InjectLine { place, what, figures, late });
+    let shown = if is_signal { report.places.len().min(SHOWN) } else { report.places.len() };
     for place in &report.places[..shown] {
-        let named = Some(place.place);
-        table.row(&fields, &InjectLine { place: named, what: "requested", figures: place.requested, late: None });
-        table.row(&fields, &InjectLine { place: None, what: "delivered", figures: place.delivered, late: place.late });
+        row(Some(place.place), "requested", place.requested, None);
+        row(None, "delivered", place.delivered, place.late);
     }
     if shown < report.places.len() {
         let [requested, delivered] = all_places(report);
-        table.row(&fields, &InjectLine { place: None, what: "all requested", figures: requested, late: None });
-        table.row(&fields, &InjectLine { place: None, what: "all delivered", figures: delivered, late: None });
+        row(None, "all requested", requested, None);
+        row(None, "all delivered", delivered, None);
     }
-    table.print(out)?;
-    for remark in remarks(report) {
-        paragraph(out, "  ! ", &remark)?;
-    }
-    Ok(())
+    table
 }
 
 /// What was not as asked for.
@@ -383,7 +388,6 @@ fn say_of(say: &mut impl FnMut(u64, String), name: &str, missed: &str, lap: &str
 mod tests {
     use super::*;
     use becalm_report as report;
-    use becalm_report::form::sheet::Form;
 
     fn place(place: NoisePlace) -> InjectedPlace {
         let requested = Injected {

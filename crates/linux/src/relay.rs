@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::blocked_signals::BlockedSignals;
+use crate::signals::is_ignored;
 
 /// What is relayed. Stopping and going on are not: a terminal sends those to the program as well, and this process stops and
 /// goes on with it.
@@ -31,10 +32,11 @@ pub struct Incoming {
 }
 
 impl Relay {
-    /// Blocks the signals. To be called before any thread is started. Fails if the kernel has no signalfd or no file
-    /// descriptor is left.
+    /// Blocks the signals. To be called before any thread is started. A SIGHUP that is ignored, as under nohup, stays so. Fails if the
+    /// kernel has no signalfd or no file descriptor is left.
     pub fn block() -> io::Result<Self> {
-        Ok(Self { blocked: BlockedSignals::new(RELAYED)?, taken: AtomicBool::new(false) })
+        let relayed = RELAYED.into_iter().filter(|signal| *signal != libc::SIGHUP || !is_ignored(*signal));
+        Ok(Self { blocked: BlockedSignals::new(relayed)?, taken: AtomicBool::new(false) })
     }
 
     /// The next signal that has come, if one has.

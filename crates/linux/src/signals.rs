@@ -188,7 +188,8 @@ impl Drop for KeysIgnored {
     }
 }
 
-fn is_ignored(signal: libc::c_int) -> bool {
+/// Whether the process ignores a signal.
+pub(crate) fn is_ignored(signal: libc::c_int) -> bool {
     // SAFETY: all-zero bytes are a valid sigaction.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     // SAFETY: only asks for the present action, into a place that is valid for it.

@@ -7,11 +7,10 @@ use becalm_report::{Form, Report};
 use becalm_research::study::{ConfigurationOutcome, StudyDoc, StudyReport, load, study};
 use becalm_scale::collective::Collective;
 use becalm_scale::predict::Question;
+use becalm_testing::hostile::{STEERING, check_text, forging};
+use becalm_testing::page::contents;
 use becalm_units::Nanos;
 use proptest::prelude::*;
-
-/// The start of what a name wants to pass for a line of becalm's own.
-const FORGED: &str = "FORGED";
 
 /// Compares the text and the document of a report with the snapshots of that name.
 fn check(name: &str, report: &StudyReport<'_>) {
@@ -61,7 +60,15 @@ fn check_study(name: &str, write: fn(&Path)) {
     let studied = study(&doc, &open(&doc, &folder), &[question()], &[64, 256]).unwrap();
     let report = StudyReport { doc: &doc, studied: &studied, question: question() };
     check(name, &report);
-    assert!(report.page("becalm 0.0.0").is_some());
+    insta::assert_snapshot!(format!("{name}_page"), page(&report));
+}
+
+/// The contents of the page, without the points of its charts.
+fn page(report: &StudyReport<'_>) -> String {
+    let mut written = Vec::new();
+    report.page("becalm 0.0.0").expect("it has a page").write(&mut written).unwrap();
+    let contents = contents(&String::from_utf8(written).unwrap());
+    contents.lines().filter(|line| !line.starts_with("series-")).map(|line| format!("{line}\n")).collect()
 }
 
 #[test]
@@ -123,9 +130,7 @@ fn a_study_that_reached_nothing() {
 fn is_harmless(report: &StudyReport<'_>) {
     for width in [None, Some(100), Some(40)] {
         for all in [false, true] {
-            let text = becalm_report::text(report, Form::within(width).with_all(all));
-            assert_eq!(becalm_units::printable_lines(&text), text, "it would steer the terminal");
-            assert!(!text.lines().any(|line| line.starts_with(FORGED)), "a line is forged:\n{text}");
+            check_text(&becalm_report::text(report, Form::within(width).with_all(all)));
         }
     }
 }
@@ -160,16 +165,10 @@ fn hostile(name: &str) {
     is_harmless(&StudyReport { doc: &doc, studied: &studied, question: question() });
 }
 
-/// Names that begin a line, move the cursor, or turn the direction of writing.
-fn names() -> impl Strategy<Value = String> {
-    "[a-z]{0,3}[\\x1b\\x07\\x7f\\u{9b}\\u{85}\\u{202e}\\u{2066}\\t\\r]{1,4}[a-z ]{0,3}"
-        .prop_map(|name| format!("{name}\n{FORGED}{name}\r{FORGED}\u{2028}{FORGED}\u{85}{FORGED}"))
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
     #[test]
-    fn no_text_steers_the_terminal_or_forges_a_line(name in names()) {
-        hostile(&name);
+    fn no_text_steers_the_terminal_or_forges_a_line(name in STEERING) {
+        hostile(&forging(&name));
     }
 }

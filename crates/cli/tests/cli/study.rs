@@ -15,7 +15,7 @@ fn a_study_has_a_page_or_none_if_a_recording_is_gone() {
     let text = fs::read_to_string(&page).unwrap();
     for part in [
         "<html",
-        "Slowdown against ranks",
+        "What it costs at scale",
         "Is it more than chance?",
         "sibling-idle was skipped",
         "isolated",

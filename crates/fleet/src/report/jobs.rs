@@ -1,14 +1,16 @@
 //! What noise costs the jobs of a fleet, for a terminal and as `becalm.fleet-predict/1`.
 
-use std::io;
+use std::io::{self, Write};
 
 use becalm_model::Kind;
 use becalm_report::form::field::{Field, fields};
-use becalm_report::form::figure::{Factor, Figure, Ratio};
+use becalm_report::form::figure::{Factor, Ratio};
 use becalm_report::form::paragraph::{heading, paragraph};
 use becalm_report::form::table::Table;
-use becalm_report::form::value::{factor, grouped, three_digits};
-use becalm_report::sweep::{Axes, Axis};
+use becalm_report::form::terminal;
+use becalm_report::form::value::{grouped, three_digits};
+use becalm_report::html::AxisUnit;
+use becalm_report::sweep::{Axes, Axis, SweepFigure};
 use becalm_report::{Report, Sheet, Value, missed};
 use becalm_scale::uncertainty::Missed;
 use becalm_units::{Count, Nanos, plural, printable};
@@ -224,15 +226,18 @@ impl Report for FleetSweepReport<'_> {
         let columns = ranks.iter().map(|ranks| Count::new(*ranks).to_string()).collect();
         let axes = Axes::new(vec![Axis::named("grain", grains), Axis::named("ranks", columns)]);
         let sizes = || self.costs.iter().flat_map(|cost| &cost.sizes);
-        heading(out, &format!("Slowdown of jobs by grain and size{}", axes.columns_are()))?;
-        axes.table("slowdown", &sizes().map(|size| Value::Factor(size.slowdown)).collect::<Vec<_>>(), out)?;
+        let values = sizes().map(|size| Some(size.slowdown)).collect();
+        let slowdowns = SweepFigure::new(&axes, "slowdown", AxisUnit::Factor, Value::Factor, values);
+        let mut sections = vec![slowdowns.section("slowdown-", "Slowdown", "Slowdown of jobs by grain and size")];
         if self.accounting.is_some() {
-            heading(out, &format!("Node-hours a year that are lost{}", axes.columns_are()))?;
-            axes.table("lost", &sizes().map(|size| hours(size.lost_hours).value()).collect::<Vec<_>>(), out)?;
+            let count = |hours: f64| Value::Count(hours.round() as u64);
+            let lost = sizes().map(|size| size.lost_hours).collect();
+            let lost = SweepFigure::new(&axes, "lost", AxisUnit::Count, count, lost);
+            sections.push(lost.section("lost-", "Lost", "Node-hours a year that are lost"));
         }
-        let values: Vec<Option<f64>> = sizes().map(|size| Some(size.slowdown)).collect();
-        axes.surface("Surface: the slowdowns as shades", &values, factor, out)?;
-        axes.plot("Slowdown against ranks", &ranks, &values, out)?;
+        sections.push(slowdowns.surface_section("Surface: the slowdowns as shades", &ranks));
+        writeln!(out)?;
+        terminal::write(&sections, out)?;
         for cost in self.costs {
             heading(out, &format!("At a grain of {:.3}", cost.grain))?;
             render_mendings(cost, out)?;

@@ -15,10 +15,14 @@ fn check_harmless(report: &impl Report) {
     }
 }
 
-/// Compares the text and the document of a report with the snapshots of that name.
+/// Compares the text, the document and the page of a report with the snapshots of that name.
 fn check(name: &str, report: &InjectDoc) {
     insta::assert_snapshot!(format!("{name}_text"), becalm_report::text(report, Form::within(Some(100))));
     insta::assert_snapshot!(format!("{name}_json"), becalm_report::json(report));
+    let mut page = Vec::new();
+    report.page("becalm 0.0.0").expect("it has a page").write(&mut page).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    insta::assert_snapshot!(format!("{name}_page"), becalm_testing::page::contents(&page));
 }
 
 fn place(place: NoisePlace, missed: u64) -> InjectedPlace {

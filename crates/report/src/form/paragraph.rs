@@ -18,6 +18,11 @@ const INDENT: usize = 11;
 /// Writes the title of a part, after an empty line.
 pub fn heading(out: &mut Sheet<'_>, title: &str) -> io::Result<()> {
     writeln!(out)?;
+    title_line(out, title)
+}
+
+/// Writes the title of the first part.
+pub(crate) fn title_line(out: &mut Sheet<'_>, title: &str) -> io::Result<()> {
     out.paint(Some(Style::Heading), &printable(title))?;
     writeln!(out)
 }

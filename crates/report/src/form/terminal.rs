@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use becalm_units::printable;
 
-use crate::form::paragraph::{heading, line, paragraph};
+use crate::form::paragraph::{heading, line, paragraph, title_line};
 use crate::form::plot;
 use crate::form::section::{Block, Opening, Section};
 use crate::form::sheet::Sheet;
@@ -14,17 +14,22 @@ use crate::form::sheet::Sheet;
 /// # Errors
 /// If `out` cannot be written.
 pub fn write(sections: &[Section], out: &mut Sheet<'_>) -> io::Result<()> {
-    sections.iter().try_for_each(|section| {
+    sections.iter().enumerate().try_for_each(|(at, section)| {
         match &section.opening {
             Opening::None => {}
             Opening::Gap => writeln!(out)?,
+            Opening::Title(title) if at == 0 => title_line(out, title)?,
             Opening::Title(title) => heading(out, title)?,
         }
         write_blocks(&section.blocks, out)
     })
 }
 
-fn write_blocks(blocks: &[Block], out: &mut Sheet<'_>) -> io::Result<()> {
+/// Writes blocks one below the other.
+///
+/// # Errors
+/// If `out` cannot be written.
+pub fn write_blocks(blocks: &[Block], out: &mut Sheet<'_>) -> io::Result<()> {
     blocks.iter().try_for_each(|block| match block {
         Block::OnTerminal(blocks) => write_blocks(blocks, out),
         Block::Verdict { text, .. } | Block::Text(text) | Block::Note(text) => paragraph(out, "  ", text),
@@ -37,6 +42,7 @@ fn write_blocks(blocks: &[Block], out: &mut Sheet<'_>) -> io::Result<()> {
         }
         Block::Remark(name, text) => paragraph(out, &format!("  {name}: "), text),
         Block::Item(text) => paragraph(out, "  - ", text),
+        Block::Entry(first, text) => paragraph(out, first, text),
         Block::Plot(title, curves) => plot::draw(curves, title, out),
         Block::Lines(lines) => lines.iter().try_for_each(|line| writeln!(out, "{}", printable(line))),
         Block::OnPage(_) | Block::Tiles(_) | Block::Charts(_) | Block::Files(..) | Block::Detour => Ok(()),

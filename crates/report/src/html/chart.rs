@@ -7,7 +7,7 @@ use crate::form::table::Table;
 /// A chart with what stands beside it for those who cannot see it.
 #[derive(Clone, Debug)]
 pub struct Chart {
-    /// Its name on the page, of letters and hyphens.
+    /// Its name on the page, of letters and hyphens. Charts with a name that ends with a hyphen are numbered: `slowdown-1`.
     pub id: &'static str,
     /// Its title; empty where that of the section is enough.
     pub title: String,

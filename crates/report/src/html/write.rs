@@ -1,13 +1,14 @@
 //! Pages to bytes: the template, with every text escaped.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, Write};
+use std::vec::IntoIter;
 
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 use serde::Serialize;
-use serde::ser::SerializeMap;
 
-use super::{Chart, Spec};
+use super::Chart;
 use crate::form::section::{Block, Page, Section, sentence};
 use crate::form::table::{Cell, Row, Table};
 
@@ -66,7 +67,10 @@ impl Page {
             "links" => self
                 .sections_on_page()
                 .try_for_each(|section| writeln!(out, "<a href=\"#{}\">{}</a>", section.id, Escaped(section.short))),
-            "sections" => self.sections_on_page().try_for_each(|section| section.write(out)),
+            "sections" => {
+                let mut names = self.chart_names().into_iter();
+                self.sections_on_page().try_for_each(|section| section.write(&mut names, out))
+            }
             "foot" => self.foot.iter().try_for_each(|line| writeln!(out, "<p>{}</p>", Escaped(line))),
             "licenses" => {
                 let texts = [CHARTS_NOTICE, CHARTS_LICENSE, ZRENDER_LICENSE, D3_LICENSE];
@@ -81,23 +85,32 @@ impl Page {
         self.sections.iter().filter(|section| section.is_on_page())
     }
 
+    fn charts(&self) -> Vec<&Chart> {
+        self.sections_on_page().flat_map(|section| &section.blocks).flat_map(Block::charts).collect()
+    }
+
+    /// The name of each chart.
+    fn chart_names(&self) -> Vec<String> {
+        let mut counts = HashMap::new();
+        let name = |chart: &Chart| {
+            let number = counts.entry(chart.id).and_modify(|count| *count += 1).or_insert(1);
+            if chart.id.ends_with('-') { format!("{}{number}", chart.id) } else { chart.id.to_owned() }
+        };
+        self.charts().into_iter().map(name).collect()
+    }
+
     /// The charts by their names, as JSON.
     fn data(&self, out: &mut dyn Write) -> io::Result<()> {
-        let blocks = self.sections.iter().flat_map(|section| &section.blocks);
-        let charts: Vec<(&str, &Spec)> = blocks.flat_map(Block::charts).map(|chart| (chart.id, &chart.spec)).collect();
-        serde_json::to_writer(InScript(out), &ById(&charts)).map_err(io::Error::from)
+        let charts = ById(self.chart_names().into_iter().zip(self.charts()).collect());
+        serde_json::to_writer(InScript(out), &charts).map_err(io::Error::from)
     }
 }
 
-struct ById<'a>(&'a [(&'a str, &'a Spec)]);
+struct ById<'a>(Vec<(String, &'a Chart)>);
 
 impl Serialize for ById<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.0.len()))?;
-        for (id, spec) in self.0 {
-            map.serialize_entry(id, spec)?;
-        }
-        map.end()
+        serializer.collect_map(self.0.iter().map(|(name, chart)| (name, &chart.spec)))
     }
 }
 
@@ -161,13 +174,13 @@ impl fmt::Display for Breakable<'_> {
 }
 
 impl Section {
-    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+    fn write(&self, names: &mut IntoIter<String>, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "<section class=\"card\" id=\"{}\" aria-labelledby=\"{}-title\">", self.id, self.id)?;
         writeln!(out, "<h2 id=\"{}-title\">{}</h2>", self.id, Escaped(&self.title))?;
         if !self.reading.is_empty() {
             writeln!(out, "<p class=\"reading\">{}</p>", Escaped(&self.reading))?;
         }
-        self.blocks.iter().try_for_each(|block| block.write(out))?;
+        self.blocks.iter().try_for_each(|block| block.write(names, out))?;
         writeln!(out, "</section>")
     }
 }
@@ -182,7 +195,7 @@ impl Block {
         }
     }
 
-    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+    fn write(&self, names: &mut IntoIter<String>, out: &mut dyn Write) -> io::Result<()> {
         match self {
             Self::Verdict { tone, text, basis } => writeln!(
                 out,
@@ -207,10 +220,10 @@ impl Block {
             }
             Self::Charts(charts) => {
                 writeln!(out, "<div class=\"charts\">")?;
-                charts.iter().try_for_each(|chart| write_chart(chart, out))?;
+                charts.iter().zip(names).try_for_each(|(chart, name)| write_chart(chart, &name, out))?;
                 writeln!(out, "</div>")
             }
-            Self::OnPage(blocks) => blocks.iter().try_for_each(|block| block.write(out)),
+            Self::OnPage(blocks) => blocks.iter().try_for_each(|block| block.write(names, out)),
             Self::OnTerminal(_) | Self::Plot(..) | Self::Lines(_) => Ok(()),
             Self::Table(table) => write_table(table, out),
             Self::Text(text) => writeln!(out, "<p>{}</p>", Escaped(&sentence(text))),
@@ -226,6 +239,10 @@ impl Block {
                 writeln!(out, "<p class=\"note\"><strong>{}</strong>: {}</p>", Escaped(name), Escaped(text))
             }
             Self::Item(text) => writeln!(out, "<p>{}</p>", Escaped(&sentence(text))),
+            Self::Entry(first, text) if first.trim().is_empty() => writeln!(out, "<p>{}</p>", Escaped(text)),
+            Self::Entry(first, text) => {
+                writeln!(out, "<p><strong>{}</strong> {}</p>", Escaped(first.trim()), Escaped(text))
+            }
             Self::Heading(title) => writeln!(out, "<h3>{}</h3>", Escaped(title)),
             Self::Files(name, files) => {
                 write!(out, "<dl class=\"facts\"><dt>{}</dt><dd>", Escaped(name))?;
@@ -247,7 +264,7 @@ impl Block {
     }
 }
 
-fn write_chart(chart: &Chart, out: &mut dyn Write) -> io::Result<()> {
+fn write_chart(chart: &Chart, name: &str, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "<figure>")?;
     if !chart.title.is_empty() {
         writeln!(out, "<figcaption>{}</figcaption>", Escaped(&chart.title))?;
@@ -256,7 +273,7 @@ fn write_chart(chart: &Chart, out: &mut dyn Write) -> io::Result<()> {
         out,
         "<div class=\"tools\" id=\"{0}-tools\"></div>\n\
          <div class=\"chart\" id=\"{0}-chart\" data-height=\"{1}\" role=\"img\" aria-label=\"{2}\"></div>",
-        chart.id,
+        name,
         chart.height,
         Escaped(&chart.label)
     )?;
@@ -319,7 +336,7 @@ fn write_cell(cell: &Cell, is_text: bool, opens: bool, out: &mut dyn Write) -> i
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Axis, AxisScale, AxisUnit, ChartSeries, Grade, Lines, Tile};
+    use super::super::{Axis, AxisScale, AxisUnit, ChartSeries, Grade, Lines, Spec, Tile};
     use super::*;
     use base64::Engine;
     use base64::prelude::BASE64_STANDARD;
@@ -349,6 +366,7 @@ mod tests {
             Block::Text(text.clone()),
             Block::Note(text.clone()),
             Block::Facts(vec![(text.clone(), text.clone())]),
+            Block::entry(&text, &text),
             Block::Files("files", vec![text.clone()]),
             Block::Warning { text: text.clone(), advice: text.clone() },
             Block::Detour,
@@ -385,6 +403,20 @@ mod tests {
         let charts: serde_json::Value = serde_json::from_str(data).unwrap();
         assert_eq!(charts["one"]["series"][0]["name"], ENEMY);
         assert_eq!(charts["one"]["draws"], "lines");
+    }
+
+    #[test]
+    fn charts_of_one_name_are_numbered() {
+        let mut page = page("x");
+        let blocks = &mut page.sections[0].blocks;
+        let mut chart = blocks.iter().flat_map(Block::charts).next().unwrap().clone();
+        chart.id = "curve-";
+        blocks.push(Block::OnPage(vec![Block::Charts(vec![chart.clone()])]));
+        blocks.push(Block::Charts(vec![chart]));
+        assert_eq!(page.chart_names(), ["one", "curve-1", "curve-2"]);
+        let html = written(&page);
+        let at = |name: &str| html.find(&format!("id=\"{name}-chart\"")).expect(name);
+        assert!(at("one") < at("curve-1") && at("curve-1") < at("curve-2"));
     }
 
     #[test]

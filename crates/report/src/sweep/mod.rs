@@ -1,27 +1,18 @@
 //! Figures over several parameters at once: a table with a column for each value of the last parameter that varies, and a surface of
 //! shades with the same rows and columns.
 
-mod html;
+pub(crate) mod figure;
 pub(crate) mod law;
 pub(crate) mod predict;
 
-use std::io::{self, Write};
-
-use crate::Value;
-use crate::form::paragraph::paragraph;
-use crate::form::plot::{self, Curve};
-use crate::form::sheet::Sheet;
-use crate::form::table::Table;
 use crate::html::AxisUnit;
+
+pub use self::figure::SweepFigure;
 
 /// How values are shaded, from the lowest fifth of their range to the highest.
 const SHADES: [char; 5] = ['\u{b7}', '\u{2591}', '\u{2592}', '\u{2593}', '\u{2588}'];
 /// Above this ratio of the highest to the lowest value fifths are those of logarithms.
 const LINEAR_UP_TO: f64 = 10.0;
-/// How many columns of characters a cell of a surface has at least.
-const NARROWEST: usize = 4;
-/// As many curves are drawn in one plot at most: more have no marks of their own.
-const CURVES: usize = 6;
 
 /// A parameter with the values that it takes.
 pub struct Axis {
@@ -127,71 +118,6 @@ impl Axes {
     pub fn columns_are(&self) -> String {
         self.columns.as_ref().map_or_else(String::new, |axis| format!("; columns: {}", axis.title))
     }
-
-    /// A table of values; `title` stands over a column that is the only one.
-    pub fn table(&self, title: &str, values: &[Value], out: &mut Sheet<'_>) -> io::Result<()> {
-        let columns = self.columns.as_ref().map_or_else(|| vec![title.to_owned()], |axis| axis.labels.clone());
-        let mut table = Table::matrix(&self.titles(), columns);
-        let rows = values.chunks(self.column_count());
-        self.with_rules(&mut table, rows.map(|row| row.iter().map(Value::cell).collect()));
-        table.print(out)
-    }
-
-    /// The same as shades. Draws nothing where values do not differ.
-    pub fn surface(
-        &self,
-        title: &str,
-        values: &[Option<f64>],
-        written: fn(f64) -> String,
-        out: &mut Sheet<'_>,
-    ) -> io::Result<()> {
-        let Some(fifths) = Fifths::new(values) else { return Ok(()) };
-        let labels = self.columns.as_ref().map_or(&[][..], |axis| axis.labels.as_slice());
-        let width = labels.iter().map(|label| label.chars().count() + 1).max().unwrap_or(0).max(NARROWEST);
-        let head: String = labels.iter().map(|label| format!("{label:<width$}")).collect();
-        let names = [self.titles(), vec![""]].concat();
-        let mut table = Table::matrix(&names, Vec::new());
-        table.keep_whole(names.len() - 1);
-        table.name_column(names.len() - 1, head.trim_end().to_owned());
-        let shaded = |row: &[Option<f64>]| {
-            let cell = |value: &Option<f64>| value.map_or(' ', |value| SHADES[fifths.fifth(value)]);
-            vec![row.iter().map(|value| cell(value).to_string().repeat(width)).collect::<String>()]
-        };
-        writeln!(out, "\n{title}{}", self.columns_are())?;
-        self.with_rules(&mut table, values.chunks(self.column_count()).map(shaded));
-        table.print(out)?;
-        let upper = |at: usize| written(fifths.upper(at));
-        let legend = (0..SHADES.len()).map(|at| format!("{} to {}", SHADES[at], upper(at)));
-        paragraph(out, "  ", &format!("{}, from {}", legend.collect::<Vec<_>>().join(", "), written(fifths.lowest)))
-    }
-
-    /// Fills a table with names and cells, with a line wherever a parameter but the last of the rows changes.
-    fn with_rules(&self, table: &mut Table, rows: impl Iterator<Item = Vec<String>>) {
-        let names = self.names();
-        for (at, (name, cells)) in names.iter().zip(rows).enumerate() {
-            let outer = name.len().saturating_sub(1);
-            if at > 0 && name[..outer] != names[at - 1][..outer] {
-                table.rule();
-            }
-            table.cells(name.iter().cloned().chain(cells));
-        }
-    }
-
-    /// Curves over the counts that the columns stand for, where there are few enough of them.
-    pub fn plot(&self, title: &str, counts: &[u64], values: &[Option<f64>], out: &mut Sheet<'_>) -> io::Result<()> {
-        let names = self.names();
-        if counts.len() < 2 || names.len() > CURVES || self.column_count() != counts.len() {
-            return Ok(());
-        }
-        let curve = |(name, row): (&Vec<String>, &[Option<f64>])| {
-            let mut points: Vec<(u64, f64)> =
-                counts.iter().zip(row).filter_map(|(count, value)| Some((*count, (*value)?))).collect();
-            points.sort_by_key(|point| point.0);
-            Curve { name: name.join(", "), points }
-        };
-        let curves: Vec<Curve> = names.iter().zip(values.chunks(counts.len())).map(curve).collect();
-        plot::draw(&curves, title, out)
-    }
 }
 
 /// The range of values in five equal parts, of their logarithms where it is wide.
@@ -254,16 +180,22 @@ pub(crate) fn short_names(names: &[String]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::form::sheet::Form;
-    use crate::form::value::factor;
+    use crate::Value;
+    use crate::form::section::Block;
+    use crate::form::sheet::{Form, Sheet};
+    use crate::form::terminal::write_blocks;
 
     fn axis(title: &'static str, labels: &[&str]) -> Axis {
         Axis::named(title, labels.iter().map(|label| (*label).to_owned()).collect())
     }
 
-    fn written(write: impl Fn(&mut Sheet<'_>) -> io::Result<()>) -> String {
+    fn slowdown(axes: &Axes, values: Vec<Option<f64>>) -> SweepFigure<'_> {
+        SweepFigure::new(axes, "slowdown", AxisUnit::Factor, Value::Factor, values)
+    }
+
+    fn written(blocks: &[Block]) -> String {
         let mut out = Vec::new();
-        write(&mut Sheet::new(&mut out, Form::default())).unwrap();
+        write_blocks(blocks, &mut Sheet::new(&mut out, Form::default())).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -276,14 +208,14 @@ mod tests {
             axis("ranks", &["64", "1,024", "16,384"]),
         ]);
         let values: Vec<Option<f64>> = (1..=12).map(|at| (at != 5).then_some(f64::from(at) * 10.0)).collect();
-        let cells: Vec<Value> = values.iter().map(|value| value.map_or(Value::Missing, Value::Factor)).collect();
-        let table = written(|out| axes.table("slowdown", &cells, out));
+        let figure = slowdown(&axes, values);
+        let table = written(&[figure.table("")]);
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(lines[0].split_whitespace().collect::<Vec<_>>(), ["sync", "grain", "64", "1,024", "16,384"]);
         assert_eq!(lines[3].split_whitespace().collect::<Vec<_>>(), ["no", "2ms", "40.00", "-", "60.00"], "{table}");
         // A line between those that are synchronized and those that are not.
         assert!(lines[4].contains('\u{2500}') && lines[5].contains("yes") && lines.len() == 7, "{table}");
-        let surface = written(|out| axes.surface("Surface", &values, factor, out));
+        let surface = written(&figure.shades("Surface"));
         let shades: Vec<String> =
             surface.lines().map(|line| line.chars().filter(|sign| SHADES.contains(sign)).collect()).collect();
         let width = "16,384 ".len();
@@ -301,10 +233,10 @@ mod tests {
     #[test]
     fn one_parameter_has_the_rows() {
         let axes = Axes::new(vec![axis("noise", &["a", "b"]), axis("ranks", &["64"])]);
-        let table = written(|out| axes.table("slowdown", &[Value::Factor(1.5), Value::Factor(2.0)], out));
+        let table = written(&[slowdown(&axes, vec![Some(1.5), Some(2.0)]).table("")]);
         let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!((&lines[0], &lines[3]), (&vec!["noise", "slowdown"], &vec!["b", "2.0000"]));
-        assert_eq!(written(|out| axes.surface("Surface", &[Some(1.0), Some(1.0)], factor, out)), "");
+        assert!(slowdown(&axes, vec![Some(1.0), Some(1.0)]).shades("Surface").is_empty());
     }
 
     #[test]

@@ -16,8 +16,10 @@ use crate::form::figure::{Fine, Number, Rate, Ratio, Time};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
+use crate::form::terminal::write_blocks;
 use crate::form::value::grouped;
-use crate::sweep::{Axes, Axis};
+use crate::html::AxisUnit;
+use crate::sweep::{Axes, Axis, SweepFigure};
 
 /// A CPU of one of several runs.
 #[derive(Clone)]
@@ -155,9 +157,9 @@ fn surface(rows: &[Compared], out: &mut Sheet<'_>) -> io::Result<()> {
         return Ok(());
     }
     let axes = Axes::new(parameters.into_iter().map(|(title, values)| Axis::named(title, values)).collect());
-    let delays: Vec<Option<f64>> = rows.iter().map(Compared::delay_ratio).collect();
-    let percent = |ratio: f64| Value::Ratio(ratio).cell();
-    axes.surface("Surface: by how much the mean exceeds the shortest, as shades", &delays, percent, out)
+    let delays = rows.iter().map(Compared::delay_ratio).collect();
+    let delays = SweepFigure::new(&axes, "over the shortest", AxisUnit::Ratio, Value::Ratio, delays);
+    write_blocks(&delays.shades("Surface: by how much the mean exceeds the shortest, as shades"), out)
 }
 
 /// Prints the runs beside each other, by what they differ in.

@@ -631,7 +631,7 @@ const FEW = ['--ranks', '16,64,256,1Ki', '--phases', '200', '--replicas', '3'];
 const NOISES = 'periodic:interval={1ms,10ms,100ms},detour={16us,50us,100us,200us}';
 const ASKED = {
   // At 16 ranks, the first, no source gains surely when it is taken out, and there is nothing to draw.
-  'predict-run': [['predict', 'lively', '--blame', ...FEW], ['slowdown', 'phases-1', 'blame-2', 'blame-3', 'blame-4']],
+  'predict-run': [['predict', 'lively', '--blame', ...FEW], ['slowdown', 'phases-1', 'blame-1', 'blame-2', 'blame-3']],
   'predict-grains': [['predict', 'poisson:rate=10Hz,detour=100us', '--grain', '1ms,10ms', '--tolerate', '5%', ...FEW], ['slowdown', 'phases-1', 'phases-2']],
   // Figure 6 of Beckman et al. 2007, with fewer ranks and phases.
   'predict-sweep': [['predict', NOISES, '--sync=both', '--grain', '0', '--collective', 'barrier', '--network', 'bgl', ...FEW],
@@ -784,7 +784,7 @@ test('the page of a study draws each configuration over time, with the same axes
   const axes = series.map(([, spec]) => JSON.stringify([spec.y.min, spec.y.max]));
   assert.equal(new Set(axes).size, 1, axes.join(' '));
   assert.ok(series.every(([, spec]) => spec.series[0].points.length > 0 && spec.series[0].scattered));
-  await checkDrawn(page, ['against', 'slowdown', ...series.map(([id]) => id)]);
+  await checkDrawn(page, ['against', 'slowdown-1', 'surface', ...series.map(([id]) => id)]);
   await shot(page, 'study');
   assert.deepEqual(faults, []);
   await page.close();
@@ -824,7 +824,7 @@ for (const [name, charts] of Object.entries(PAPERS)) {
       const { page, faults } = await open(join(folder, 'index.html'), { scheme });
       const lacking = Object.entries(LACKING[name] ?? {}).filter(([step]) => !existsSync(join(folder, 'steps', `${step}.json`)));
       const drawn = charts - lacking.reduce((sum, [, number]) => sum + number, 0) - untraced(folder) + counted(folder);
-      await checkDrawn(page, Array.from({ length: drawn }, (_, at) => `chart-${at < 26 ? '' : 'a'}${String.fromCharCode(97 + at % 26)}`));
+      await checkDrawn(page, Array.from({ length: drawn }, (_, at) => `chart-${at + 1}`));
       // What the document says of each figure stands in a row of the page.
       const rows = await page.evaluate(() => {
         const isOfFigures = (table) => [...table.querySelectorAll('th')].some((title) => title.textContent === 'verdict');

@@ -79,6 +79,7 @@ fn validation() -> ValidationDoc {
 fn predictions_against_measurements() {
     let report = validation();
     check("mpi_validate", &report);
+    check_page("mpi_validate", &report);
     insta::assert_snapshot!("mpi_validate_svg", validate_figure(&report));
 }
 
@@ -125,6 +126,7 @@ fn validations_of_several_grains() {
     let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().rev().take(2).collect()).collect();
     assert!(rows.contains(&vec!["1.5000", "1.5000"]) && rows.contains(&vec!["-", "-"]), "{table}");
     assert!(text.contains("Surface: the measured slowdowns as shades"));
+    check_page("mpi_validate_sweep", &report);
     let document: serde_json::Value = serde_json::from_str(&becalm_report::json(&report)).unwrap();
     assert_eq!(document["schema"], "becalm.mpi-validate-sweep/1");
     assert_eq!(document["grains"][1]["grain_ns"], 1_000_000);

@@ -4,13 +4,11 @@
 mod command;
 mod modes;
 
-use std::io::{self, Write};
-
 use becalm_analyze::summary::Summary;
-use becalm_report::form::field::{Object, fields};
+use becalm_report::form::field::{Field, Object, fields};
 use becalm_report::form::figure::{Rate, Ratio, Share, Time};
-use becalm_report::form::paragraph::paragraph;
-use becalm_report::form::sheet::Sheet;
+use becalm_report::form::section::{Block, Opening, Page, Section};
+use becalm_report::form::sheet::Form;
 use becalm_report::form::table::Table;
 use becalm_report::{Report, catalogue};
 use serde::Serialize;
@@ -145,7 +143,16 @@ impl Report for PlatformsReport {
         }
     }
 
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+    fn view(&self, _: Form) -> Page {
+        let mut sections = vec![self.platforms()];
+        sections.extend((!self.modes.is_empty()).then(|| self.modes()));
+        let subtitle = "Recordings and the platforms of Beckman et al. 2007".to_owned();
+        Page { title: "Platforms".to_owned(), subtitle, sections, foot: Vec::new() }
+    }
+}
+
+impl PlatformsReport {
+    fn platforms(&self) -> Section {
         let shown = [
             &row::PLATFORM,
             &row::T_MIN_NS,
@@ -156,36 +163,43 @@ impl Report for PlatformsReport {
             &row::MEDIAN_NS,
             &row::OBSERVED_NS,
         ];
-        let mut table = Table::new(&shown);
-        for (at, row) in self.rows.iter().enumerate() {
-            if at > 0 && row.published != self.rows[at - 1].published {
-                table.rule();
-            }
-            table.row(&shown, row);
-        }
-        table.print(out)?;
+        let table = grouped(&shown, self.rows.chunk_by(|a, b| a.published == b.published)).captioned("Platforms");
         let text = "detours of 1 us and more, as published; above the line the platforms of Beckman et al. 2007 (tables 3 and 4), below it \
                     the runs, all CPUs of each together";
-        paragraph(out, "  ", text)?;
-        if self.modes.is_empty() {
-            return Ok(());
-        }
-        writeln!(out, "\nModes: lengths that gather, and the time from one of them to the next (median)")?;
-        let shown: Vec<_> = MODE.iter().collect();
-        let mut table = Table::new(&shown);
-        for (at, row) in self.modes.iter().enumerate() {
-            if at > 0 && row.platform != self.modes[at - 1].platform {
-                table.rule();
-            }
-            table.row(&shown, row);
-        }
-        table.print(out)
+        let blocks = vec![Block::Table(table), Block::Text(text.to_owned())];
+        Section::new("platforms", "Platforms", "The platforms", blocks)
     }
+
+    fn modes(&self) -> Section {
+        let title = "Modes: lengths that gather, and the time from one of them to the next (median)";
+        let shown: Vec<_> = MODE.iter().collect();
+        let table = grouped(&shown, self.modes.chunk_by(|a, b| a.platform == b.platform)).captioned("Modes");
+        Section::new("modes", "Modes", title, vec![Block::Table(table)]).opened(Opening::Title(title.to_owned()))
+    }
+}
+
+/// A table with a line between groups of rows.
+fn grouped<'a, R: 'a>(fields: &[&Field<R>], groups: impl Iterator<Item = &'a [R]>) -> Table {
+    let mut table = Table::new(fields);
+    for group in groups {
+        table.rule();
+        group.iter().for_each(|row| table.row(fields, row));
+    }
+    table
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_page_has_a_row_for_each_platform() {
+        let mut page = Vec::new();
+        PlatformsReport::published().page("becalm 0.0.0").unwrap().write(&mut page).unwrap();
+        let page = String::from_utf8(page).unwrap();
+        let (_, table) = page.split_once("<caption>Platforms</caption>").unwrap();
+        assert_eq!(table.matches("</tr>").count(), 1 + 5);
+    }
 
     /// Tables 3 and 4, as the paper prints them: ns, percent and us.
     #[test]

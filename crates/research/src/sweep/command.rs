@@ -106,7 +106,7 @@ fn one(
     if is_alone {
         child.stdin(Stdio::null()).stderr(Stdio::piped());
     }
-    begin_in(&mut child, ProgramStart { group: None, cpus: None, policy: None, user: None }, Some(signals))?;
+    begin_in(&mut child, ProgramStart::default(), Some(signals))?;
     let mut child = child.spawn().context("cannot run becalm inject")?;
     let (printed, said) = (reader(child.stdout.take()), reader(child.stderr.take()));
     let (status, signal) = attend(child, signals).context("cannot wait for becalm inject")?;

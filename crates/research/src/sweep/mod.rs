@@ -4,12 +4,11 @@
 mod command;
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
 
-use becalm_report::form::paragraph::paragraph;
-use becalm_report::form::sheet::Sheet;
-use becalm_report::form::value::three_digits;
-use becalm_report::sweep::{Axes, Axis};
+use becalm_report::form::section::{Block, Page, Section};
+use becalm_report::form::sheet::Form;
+use becalm_report::html::AxisUnit;
+use becalm_report::sweep::{Axes, Axis, SweepFigure};
 use becalm_report::{Report, Value};
 use becalm_units::{Nanos, printable};
 use serde::Serialize;
@@ -80,12 +79,17 @@ pub(crate) struct SweepDocument<'a> {
 }
 
 impl InjectSweepReport<'_> {
-    /// The parameters, and the cells with nothing for those that are missing.
-    fn axes(&self) -> (Axes, Vec<Option<&InjectedCell>>) {
-        let mut cells: Vec<Option<&InjectedCell>> = self.cells.iter().map(Some).collect();
-        cells.resize(self.often.len() * self.detours.len(), None);
-        let detours = self.detours.iter().map(ToString::to_string).collect();
-        (Axes::new(vec![Axis::named(self.option, self.often.to_vec()), Axis::named("detour", detours)]), cells)
+    fn axes(&self) -> Axes {
+        let time = |time: Nanos| time.get() as f64;
+        let detours = Axis::numbered("detour", self.detours, AxisUnit::Time, Nanos::to_string, time);
+        Axes::new(vec![Axis::named(self.option, self.often.to_vec()), detours])
+    }
+
+    /// A figure of each cell; `None` for those that are missing.
+    fn values(&self, part: &str, name: &str) -> Vec<Option<f64>> {
+        let mut values: Vec<Option<f64>> = self.cells.iter().map(|cell| cell.figure(part, name)).collect();
+        values.resize(self.often.len() * self.detours.len(), None);
+        values
     }
 }
 
@@ -104,37 +108,34 @@ impl Report for InjectSweepReport<'_> {
         SweepDocument { cells: cells.collect() }
     }
 
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        let (axes, cells) = self.axes();
-        let shown = [
-            ("Noise asked for", "requested", "ratio", Value::Ratio as fn(f64) -> Value),
-            ("Noise delivered", "delivered", "ratio", Value::Ratio),
-            ("Mean length delivered", "delivered", "length_ns", Value::time),
+    fn view(&self, _: Form) -> Page {
+        let axes = self.axes();
+        let figure =
+            |title, unit, cell, part, name| SweepFigure::new(&axes, title, unit, cell, self.values(part, name));
+        let requested = figure("noise asked for", AxisUnit::Ratio, Value::Ratio, "requested", "ratio");
+        let delivered = figure("noise delivered", AxisUnit::Ratio, Value::Ratio, "delivered", "ratio");
+        let lengths = figure("mean length", AxisUnit::Time, Value::time, "delivered", "length_ns");
+        let missing = self.cells.iter().filter_map(|cell| {
+            let why = cell.made.as_ref().err()?;
+            let name = format!("{} {}, detour {}", self.option, printable(&cell.often), cell.detour);
+            Some(Block::warning(format!("{name} was not made: {why}")))
+        });
+        let sections = vec![
+            requested.section("requested-", "Asked for", "Noise asked for"),
+            delivered.section("delivered-", "Delivered", "Noise delivered"),
+            lengths.section("length-", "Length", "Mean length delivered"),
+            delivered.surface_section("Noise delivered", &[]),
+            Section::new("missing", "Not made", "What was not made", missing.collect()),
         ];
-        for (number, (title, part, name, value)) in shown.into_iter().enumerate() {
-            writeln!(out, "{}{title}{}", if number > 0 { "\n" } else { "" }, axes.columns_are())?;
-            let figure = |cell: &Option<&InjectedCell>| cell.and_then(|cell| cell.figure(part, name));
-            let values: Vec<Value> = cells.iter().map(|cell| figure(cell).map_or(Value::Missing, value)).collect();
-            axes.table(title, &values, out)?;
-        }
-        let delivered: Vec<Option<f64>> =
-            cells.iter().map(|cell| cell.and_then(|cell| cell.figure("delivered", "ratio"))).collect();
-        let written = |ratio: f64| format!("{}%", three_digits(ratio * 100.0));
-        axes.surface("Noise delivered", &delivered, written, out)?;
-        for cell in self.cells {
-            if let Err(why) = &cell.made {
-                let name = format!("{} {}, detour {}", self.option, printable(&cell.often), cell.detour);
-                paragraph(out, "  ! ", &format!("{name} was not made: {why}"))?;
-            }
-        }
-        Ok(())
+        let subtitle = format!("{} and length of detours", self.option);
+        Page { title: "Injected noise".to_owned(), subtitle, sections, foot: Vec::new() }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use becalm_report::form::sheet::Form;
     use becalm_report::text;
+    use becalm_testing::page::contents;
     use serde_json::json;
 
     use super::*;
@@ -160,5 +161,12 @@ mod tests {
         assert_eq!(lines[1], ["interval", "1us", "100us"], "{text}");
         assert_eq!((&lines[3][..], &lines[4][..]), (&["1ms", "-", "10.0%"][..], &["10ms", "-", "-"][..]), "{text}");
         assert!(text.contains("interval 10ms, detour 1us was not made: it is too short"), "{text}");
+        let mut page = Vec::new();
+        report.page("becalm 0.0.0").unwrap().write(&mut page).unwrap();
+        let page = contents(&String::from_utf8(page).unwrap());
+        for part in ["<caption>Noise delivered; columns: detour</caption>", "id=\"delivered-1-chart\"", "was not made"]
+        {
+            assert!(page.contains(part), "{part}: {page}");
+        }
     }
 }

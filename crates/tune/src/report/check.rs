@@ -1,6 +1,5 @@
 //! What keeps CPUs from being quiet, for a terminal and as `becalm.tune-check/1`.
 
-use std::io::{self, Write};
 use std::path::Path;
 
 use becalm_model::remedy::NoiseSource;
@@ -10,8 +9,8 @@ use becalm_report::catalogue;
 use becalm_report::form::field::{Object, columns, fields};
 use becalm_report::form::figure::{Rate, Ratio};
 use becalm_report::form::known::{known, system};
-use becalm_report::form::paragraph::{heading, paragraph};
-use becalm_report::form::sheet::Sheet;
+use becalm_report::form::section::{Block, Opening, Page, Section};
+use becalm_report::form::sheet::Form;
 use becalm_report::form::table::Table;
 use becalm_report::form::value::{grouped, three_digits};
 use becalm_report::form::words::quoted;
@@ -24,8 +23,14 @@ use crate::document::{Area, Check, Chosen, Evidence, Finding, Fix, Severity, Sou
 /// How many pieces of evidence are shown of a finding unless all are asked for; a document has all.
 const EVIDENCE: usize = 3;
 
-/// How many sources are shown beside a finding.
+/// How many sources are shown of a finding.
 const SOURCES: usize = 3;
+
+/// How many CPUs are shown with their ticks unless all are asked for: more say nothing that the findings do not.
+const TICKS: usize = 16;
+
+/// The title of the page.
+const TITLE: &str = "What keeps CPUs from being quiet";
 
 /// A check of one machine.
 #[derive(Clone, Copy, Debug)]
@@ -84,8 +89,11 @@ impl Report for TuneCheckReport<'_> {
         document(self)
     }
 
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        render(self, out)
+    fn view(&self, form: Form) -> Page {
+        let mut sections = vec![subject(self), findings(self, form.all())];
+        sections.extend(ticks(self));
+        sections.push(next(self, form.all()));
+        Page { title: TITLE.to_owned(), subtitle: known(self.node).to_owned(), sections, foot: Vec::new() }
     }
 }
 
@@ -190,15 +198,10 @@ const fn because(chosen: Chosen) -> &'static str {
     }
 }
 
-/// As a text: the gravest first. `all` also shows what is fine, and all evidence.
-fn render(report: &TuneCheckReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
-    let all = out.all();
-    paragraph(out, "", &format!("becalm on {}: {}", known(report.node), system(report.kernel, report.processor)))?;
-    let Check { choice, findings } = report.check;
+/// The machine, and how many findings there are.
+fn subject(report: &TuneCheckReport<'_>) -> Section {
+    let choice = &report.check.choice;
     let others = if choice.others.is_empty() { "none".to_owned() } else { choice.others.to_string() };
-    let (cpus, because) = (&choice.cpus, because(choice.chosen));
-    let subject = format!("to be quiet: CPU {cpus} ({because}); for everything else: {others}");
-    paragraph(out, "", &subject)?;
     let count = |severity, one, many| {
         let number = report.check.count(severity);
         format!("{number} {}", plural(number as u64, one, many))
@@ -208,47 +211,51 @@ fn render(report: &TuneCheckReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
         count(Severity::Warning, "warning", "warnings"),
         count(Severity::Note, "note", "notes"),
     ];
-    let fine = count(Severity::Fine, "check", "checks");
-    paragraph(out, "", &format!("{}; {fine} fine", counts.join(", ")))?;
-    if let Some(why) = report.not_counted {
-        paragraph(out, "  ! ", &format!("ticks were not counted: {why}"))?;
-    }
-    for finding in findings.iter().filter(|finding| all || finding.severity != Severity::Fine) {
-        print_finding(finding, cpus, out)?;
-    }
-    print_ticks(report, out)?;
-    print_next(report, out)
+    let texts = [
+        format!("becalm on {}: {}", known(report.node), system(report.kernel, report.processor)),
+        format!("to be quiet: CPU {} ({}); for everything else: {others}", choice.cpus, because(choice.chosen)),
+        format!("{}; {} fine", counts.join(", "), count(Severity::Fine, "check", "checks")),
+    ];
+    let warning = report.not_counted.map(|why| Block::warning(format!("ticks were not counted: {why}")));
+    let blocks = texts.into_iter().map(|text| Block::entry("", text)).chain(warning);
+    Section::new("machine", "Machine", "The machine", blocks.collect())
 }
 
-fn print_finding(finding: &Finding, cpus: &CpuList, out: &mut Sheet<'_>) -> io::Result<()> {
-    writeln!(out)?;
-    paragraph(out, &format!("{:<8} {:<10} ", finding.severity.name(), finding.area.name()), &finding.title)?;
-    let shown = if out.all() { finding.evidence.len() } else { EVIDENCE.min(finding.evidence.len()) };
+/// The findings, the gravest first. `all` also shows what is fine, and all evidence.
+fn findings(report: &TuneCheckReport<'_>, all: bool) -> Section {
+    let Check { choice, findings } = report.check;
+    let shown = findings.iter().filter(|finding| all || finding.severity != Severity::Fine);
+    let blocks = shown.flat_map(|finding| finding_blocks(finding, &choice.cpus, all)).collect();
+    Section::new("findings", "Findings", "What was found", blocks)
+}
+
+fn finding_blocks(finding: &Finding, cpus: &CpuList, all: bool) -> Vec<Block> {
+    let entry = |name: &str, text: String| Block::entry(format!("           {name:<4}  "), text);
+    let head = format!("{:<8} {:<10} ", finding.severity.name(), finding.area.name());
+    let mut blocks = vec![Block::gap(), Block::entry(head, &finding.title)];
+    let shown = if all { finding.evidence.len() } else { EVIDENCE.min(finding.evidence.len()) };
     for Evidence { path, value } in &finding.evidence[..shown] {
         let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
-        paragraph(out, "           seen  ", &format!("{path}: {}", if value.is_empty() { "empty" } else { &value }))?;
+        blocks.push(entry("seen", format!("{path}: {}", if value.is_empty() { "empty" } else { &value })));
     }
     if shown < finding.evidence.len() {
-        paragraph(out, "           seen  ", &format!("and {} more like these", finding.evidence.len() - shown))?;
+        blocks.push(entry("seen", format!("and {} more like these", finding.evidence.len() - shown)));
     }
     if let Some(cost) = &finding.cost {
-        let dear: Vec<String> = cost.sources.iter().take(SOURCES).map(spent).collect();
+        let spent: Vec<String> = cost.sources.iter().take(SOURCES).map(spent).collect();
         let more = match cost.sources.len().saturating_sub(SOURCES) {
             0 => String::new(),
             1 => "; and 1 source more".to_owned(),
             more => format!("; and {more} sources more"),
         };
-        paragraph(out, "           cost  ", &format!("{}{more}", dear.join("; ")))?;
+        blocks.push(entry("cost", format!("{}{more}", spent.join("; "))));
     }
-    let Some(fix) = &finding.fix else { return Ok(()) };
-    paragraph(out, "           fix   ", &fix.text)?;
-    if let Some(command) = command(fix, cpus) {
-        paragraph(out, "           try   ", &command)?;
+    if let Some(fix) = &finding.fix {
+        blocks.push(entry("fix", fix.text.clone()));
+        blocks.extend(command(fix, cpus).map(|command| entry("try", command)));
+        blocks.extend(fix.boot.clone().map(|boot| entry("boot", boot)));
     }
-    if let Some(boot) = &fix.boot {
-        paragraph(out, "           boot  ", boot)?;
-    }
-    Ok(())
+    blocks
 }
 
 /// `irq virtio1-req.0 took 0.400% of CPU 1`.
@@ -261,25 +268,16 @@ fn spent(source: &SourceCost) -> String {
     format!("{name} took {share}% of CPU {} ({times})", source.cpus)
 }
 
-fn print_ticks(report: &TuneCheckReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
-    /// More rows than these say nothing that the findings do not.
-    const SHOWN: usize = 16;
-    if report.ticks.is_empty() {
-        return Ok(());
-    }
-    heading(out, "Ticks or timer interrupts, counted")?;
+fn ticks(report: &TuneCheckReport<'_>) -> Option<Section> {
+    let title = "Ticks or timer interrupts, counted";
     let fields = columns(TICK, &["cpu", "interrupts", "are_ticks", "duration_ns", "rate_hz", "preempted"]);
-    let mut table = Table::new(&fields);
-    report.ticks.iter().take(SHOWN).for_each(|row| table.row(&fields, row));
-    table.print(out)?;
-    if report.ticks.len() > SHOWN {
-        paragraph(out, "  ", &format!("and {} CPUs more; --json has all", report.ticks.len() - SHOWN))?;
-    }
-    Ok(())
+    let table = Table::filled(&fields, report.ticks).captioned(title);
+    let table = table.with_most_important(TICKS, |more| format!("and {more} CPUs more"));
+    let section = Section::new("ticks", "Ticks", title, vec![Block::Table(table)]);
+    (!report.ticks.is_empty()).then(|| section.opened(Opening::Title(title.to_owned())))
 }
 
-fn print_next(report: &TuneCheckReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
-    heading(out, "Next")?;
+fn next(report: &TuneCheckReport<'_>, all: bool) -> Section {
     let cpus = &report.check.choice.cpus;
     let mut commands = vec![(format!("becalm tune plan --cpus {cpus}"), "every change that can be made, before it is")];
     match report.run {
@@ -291,10 +289,11 @@ fn print_next(report: &TuneCheckReport<'_>, out: &mut Sheet<'_>) -> io::Result<(
             commands.push((format!("becalm tune check --cpus {cpus} --run before"), "the same, with costs"));
         }
     }
-    if !out.all() && report.check.count(Severity::Fine) > 0 {
+    if !all && report.check.count(Severity::Fine) > 0 {
         commands.push((format!("becalm tune check --cpus {cpus} --all"), "what is fine, too"));
     }
     let width = commands.iter().map(|(command, _)| command.chars().count()).max().unwrap_or(0);
     // A command is never cut: on a narrow page what it is for stands below.
-    commands.iter().try_for_each(|(command, what)| paragraph(out, &format!("  {command:<width$}   "), what))
+    let blocks = commands.iter().map(|(command, what)| Block::entry(format!("  {command:<width$}   "), *what));
+    Section::new("next", "Next", "Next", blocks.collect()).opened(Opening::Title("Next".to_owned()))
 }

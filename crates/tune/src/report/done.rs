@@ -1,15 +1,14 @@
 //! What came of applying or restoring, and what is changed now: for a terminal and as `becalm.tune-apply/1`,
 //! `becalm.tune-restore/1` and `becalm.tune-status/1`.
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 
 use becalm_model::tune::Family;
 use becalm_report::Report;
 use becalm_report::catalogue;
 use becalm_report::form::field::{columns, fields};
-use becalm_report::form::paragraph::{line, paragraph};
-use becalm_report::form::sheet::Sheet;
+use becalm_report::form::section::{Block, Page, Section};
+use becalm_report::form::sheet::Form;
 use becalm_report::form::table::Table;
 use becalm_units::{CpuList, Named};
 use serde::Serialize;
@@ -81,8 +80,28 @@ impl Report for TuneDoneReport {
         document(self)
     }
 
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        render(self, out)
+    fn view(&self, form: Form) -> Page {
+        let quiet = (!self.cpus.is_empty()).then(|| ("quiet".to_owned(), format!("CPU {}", self.cpus)));
+        let journal = self.journal.as_ref().map(|journal| ("journal".to_owned(), journal.display().to_string()));
+        let state = ("state".to_owned(), self.summary.clone());
+        let mut blocks = vec![Block::Facts(quiet.into_iter().chain([state]).chain(journal).collect())];
+        let rows = rows(&self.attempts, !form.all());
+        if !rows.is_empty() {
+            let mut names = vec!["family", "knob", "before", "after", "outcome"];
+            names.extend(rows.iter().any(|row| !row.why.is_empty()).then_some("why"));
+            let table = Table::filled(&columns(ROW, &names), &rows).captioned("The settings");
+            blocks.extend([Block::gap(), Block::Table(table)]);
+        }
+        if let Some(advice) = self.advice {
+            blocks.extend([Block::gap(), Block::entry("  \u{2192} ", advice)]);
+        }
+        let (title, subtitle) = ("Settings for quiet CPUs".to_owned(), self.summary.clone());
+        Page {
+            title,
+            subtitle,
+            sections: vec![Section::new("settings", "Settings", "Settings", blocks)],
+            foot: Vec::new(),
+        }
     }
 }
 
@@ -127,34 +146,6 @@ fn document(report: &TuneDoneReport) -> DoneDocument<'_> {
     }
 }
 
-/// As a table of what somebody should look at, or of every knob if `all`, and what is to be done.
-fn render(report: &TuneDoneReport, out: &mut Sheet<'_>) -> io::Result<()> {
-    if !report.cpus.is_empty() {
-        line(out, "quiet", &format!("CPU {}", report.cpus))?;
-    }
-    line(out, "state", &report.summary)?;
-    if let Some(journal) = &report.journal {
-        line(out, "journal", &journal.display().to_string())?;
-    }
-    let rows = rows(&report.attempts, !out.all());
-    if !rows.is_empty() {
-        writeln!(out)?;
-        let mut names = vec!["family", "knob", "before", "after", "outcome"];
-        if rows.iter().any(|row| !row.why.is_empty()) {
-            names.push("why");
-        }
-        let fields = columns(ROW, &names);
-        let mut table = Table::new(&fields);
-        rows.iter().for_each(|row| table.row(&fields, row));
-        table.print(out)?;
-    }
-    if let Some(advice) = report.advice {
-        writeln!(out)?;
-        paragraph(out, "  \u{2192} ", advice)?;
-    }
-    Ok(())
-}
-
 /// The rows of the table. Attempts that are alike may be one row, but those that somebody should look at.
 fn rows(attempts: &[Attempt], merge: bool) -> Vec<KnobAttempt> {
     let mut merged: Vec<(u64, &Attempt)> = Vec::new();
@@ -187,7 +178,6 @@ mod tests {
 
     use super::*;
     use becalm_report as report;
-    use becalm_report::form::sheet::Form;
 
     #[test]
     fn what_went_wrong_is_never_merged() {

@@ -2,18 +2,16 @@
 //!
 //! Changes of one kind, as those of many threads, are one row of the table; the document has each.
 
-use std::io::{self, Write};
-
 use becalm_model::tune::{Family, Profile};
 use becalm_report::Report;
 use becalm_report::catalogue;
 use becalm_report::form::field::{Object, columns, fields};
 use becalm_report::form::figure::{Factor, Number};
-use becalm_report::form::paragraph::{line, paragraph};
-use becalm_report::form::sheet::Sheet;
+use becalm_report::form::section::{Block, Page, Section};
+use becalm_report::form::sheet::Form;
 use becalm_report::form::table::Table;
 use becalm_report::form::value::{factor, grouped};
-use becalm_units::{CpuList, printable};
+use becalm_units::CpuList;
 use serde::Serialize;
 
 use super::knob::{alike, shown};
@@ -37,8 +35,18 @@ impl Report for TunePlanReport<'_> {
         document(self.plan, self.gains)
     }
 
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        render(self.plan, self.gains, out)
+    fn view(&self, form: Form) -> Page {
+        let plan = self.plan;
+        let mut blocks = changes(self, form.all());
+        blocks.extend(self.gains.into_iter().flat_map(|gains| gain_blocks(plan, gains)));
+        blocks.extend(risks(plan));
+        blocks.extend(plan.notes.first().map(|_| Block::gap()));
+        blocks.extend(plan.notes.iter().map(|note| Block::warning(format!("{}: {}", note.family, note.text))));
+        blocks.extend(boot(plan));
+        let (title, subtitle) =
+            ("A plan for quiet CPUs".to_owned(), format!("CPU {}, for {}", plan.cpus, plan.profile));
+        let sections = vec![Section::new("plan", "Plan", "What would be changed", blocks)];
+        Page { title, subtitle, sections, foot: Vec::new() }
     }
 }
 
@@ -169,69 +177,46 @@ fn without_document((job, without): &(GainJob, PredictedSlowdown)) -> WithoutDoc
     }
 }
 
-/// As a table, with its risks, notes and boot parameters. Changes that are alike are one row, unless `all`.
-fn render(plan: &Plan, gains: Option<&Gains>, out: &mut Sheet<'_>) -> io::Result<()> {
-    line(out, "quiet", &format!("CPU {}, for {}", plan.cpus, plan.profile))?;
-    for (label, cpus) in [("idle", &plan.left_idle), ("offline", &plan.siblings)] {
-        if !cpus.is_empty() {
-            line(out, label, &format!("CPU {cpus}"))?;
-        }
-    }
-    line(out, "the rest", &format!("CPU {}", plan.housekeeping))?;
-    writeln!(out)?;
-    if plan.steps.is_empty() {
-        paragraph(out, "  ", "nothing to change: all knobs are as they are wanted")?;
-    } else {
-        let mut names = vec!["step", "family", "knob", "from", "to", "reason"];
-        if gains.is_some() {
-            names.push("without_ratio");
-        }
-        let fields = columns(CHANGE, &names);
-        let mut table = Table::new(&fields);
-        rows(plan, gains, !out.all()).iter().for_each(|row| table.row(&fields, row));
-        table.print(out)?;
-    }
-    if let Some(gains) = gains {
-        print_gains(plan, gains, out)?;
-    }
-    risks(plan, out)?;
-    if !plan.notes.is_empty() {
-        writeln!(out)?;
-    }
-    for note in &plan.notes {
-        paragraph(out, "  ! ", &format!("{}: {}", note.family, note.text))?;
-    }
-    boot(plan, out)
+/// The CPUs and the changes. Changes that are alike are one row, unless `all`.
+fn changes(report: &TunePlanReport<'_>, all: bool) -> Vec<Block> {
+    let TunePlanReport { plan, gains } = *report;
+    let mut facts = vec![("quiet".to_owned(), format!("CPU {}, for {}", plan.cpus, plan.profile))];
+    let others = [("idle", &plan.left_idle), ("offline", &plan.siblings)];
+    let others = others.into_iter().filter(|(_, cpus)| !cpus.is_empty()).chain([("the rest", &plan.housekeeping)]);
+    facts.extend(others.map(|(label, cpus)| (label.to_owned(), format!("CPU {cpus}"))));
+    let mut names = vec!["step", "family", "knob", "from", "to", "reason"];
+    names.extend(gains.map(|_| "without_ratio"));
+    let rows = rows(plan, gains, !all);
+    let changes = match plan.steps.is_empty() {
+        true => Block::Text("nothing to change: all knobs are as they are wanted".to_owned()),
+        false => Block::Table(Table::filled(&columns(CHANGE, &names), &rows).captioned("The changes")),
+    };
+    vec![Block::Facts(facts), Block::gap(), changes]
 }
 
-fn print_gains(plan: &Plan, gains: &Gains, out: &mut Sheet<'_>) -> io::Result<()> {
-    let Some(shown) = gains.total.get(shown_job(gains)) else { return Ok(()) };
-    writeln!(out)?;
+fn gain_blocks(plan: &Plan, gains: &Gains) -> Vec<Block> {
+    let Some(shown) = gains.total.get(shown_job(gains)) else { return Vec::new() };
     let grains: Vec<&[Gain]> = gains.total.chunk_by(|one, other| one.job.grain == other.job.grain).collect();
-    let of_one = if let [one] = grains[..] { format!(", in phases of {}", one[0].job.grain) } else { String::new() };
-    let from = format!("the noise of CPU {} in {}{of_one}", plan.cpus, gains.run.display());
-    paragraph(out, "  ", &format!("expected gain at most, by {from}:"))?;
-    writeln!(out)?;
+    let phases = if let [one] = grains[..] { format!(", in phases of {}", one[0].job.grain) } else { String::new() };
+    let from = format!("the noise of CPU {} in {}{phases}", plan.cpus, gains.run.display());
     let names =
         ["ranks", "slowdown_ratio", "slowdown_low", "slowdown_high", "without_ratio", "without_low", "without_high"];
     let names = if grains.len() > 1 { [&["grain_ns"][..], &names].concat() } else { names.to_vec() };
     let fields = columns(GAIN, &names);
-    let mut table = Table::new(&fields);
-    for (at, rows) in grains.iter().enumerate() {
-        if at > 0 {
-            table.rule();
-        }
+    let mut table = Table::new(&fields).captioned("The slowdown with and without what the plan removes");
+    for rows in &grains {
+        table.rule();
         rows.iter().for_each(|row| table.row(&fields, row));
     }
-    table.print(out)?;
-    let of_first = if grains.len() > 1 { format!(" and phases of {}", shown.job.grain) } else { String::new() };
+    let phases = if grains.len() > 1 { format!(" and phases of {}", shown.job.grain) } else { String::new() };
     let text = format!(
-        "'slowdown without' is what is left at {} ranks{of_first} of {} if the sources that a change aims at vanish altogether; low \
+        "'slowdown without' is what is left at {} ranks{phases} of {} if the sources that a change aims at vanish altogether; low \
          and high: the 95 % interval, as another recording, or a longer one, would show",
         grouped(shown.job.ranks),
         factor(shown.slowdown.mean)
     );
-    paragraph(out, "  ", &text)
+    let title = format!("expected gain at most, by {from}:");
+    vec![Block::gap(), Block::Text(title), Block::gap(), Block::Table(table), Block::Text(text)]
 }
 
 /// The number of the job that stands beside the changes: the last one of the first grain, of the most ranks.
@@ -240,37 +225,34 @@ fn shown_job(gains: &Gains) -> usize {
     gains.total.iter().take_while(|gain| Some(gain.job.grain) == first).count().saturating_sub(1)
 }
 
-fn risks(plan: &Plan, out: &mut Sheet<'_>) -> io::Result<()> {
-    let mut risks: Vec<(Family, &str)> = Vec::new();
+fn risks(plan: &Plan) -> Vec<Block> {
+    let mut risks: Vec<String> = Vec::new();
     for change in &plan.steps {
-        let risk = change.risk.as_deref().map(|risk| (change.family, risk));
+        let risk = change.risk.as_ref().map(|risk| format!("{}: {risk}", change.family));
         risks.extend(risk.filter(|risk| !risks.contains(risk)));
     }
-    if !risks.is_empty() {
-        writeln!(out)?;
-        writeln!(out, "  risks")?;
+    if risks.is_empty() {
+        return Vec::new();
     }
-    for (family, risk) in risks {
-        paragraph(out, "    ", &format!("{family}: {risk}"))?;
-    }
-    Ok(())
+    let title = [Block::gap(), Block::Text("risks".to_owned())];
+    title.into_iter().chain(risks.into_iter().map(|risk| Block::entry("    ", risk))).collect()
 }
 
-fn boot(plan: &Plan, out: &mut Sheet<'_>) -> io::Result<()> {
+fn boot(plan: &Plan) -> Vec<Block> {
     if plan.boot.is_empty() {
-        return Ok(());
+        return Vec::new();
     }
-    writeln!(out)?;
-    writeln!(out, "  only a reboot can give, on the kernel's command line:")?;
-    writeln!(out)?;
+    let line = plan.command_line();
+    let title = "only a reboot can give, on the kernel's command line:".to_owned();
     // On one line, however long, so that it can be copied.
-    writeln!(out, "    {}", printable(&plan.command_line()))?;
-    writeln!(out)?;
-    for parameter in &plan.boot {
+    let lines = vec![String::new(), format!("    {line}"), String::new()];
+    let line = Block::OnPage(vec![Block::entry("", line)]);
+    let mut blocks = vec![Block::gap(), Block::Text(title), Block::Lines(lines), line];
+    blocks.extend(plan.boot.iter().map(|parameter| {
         let risk = parameter.risk.as_ref().map(|risk| format!(" (but {risk})")).unwrap_or_default();
-        paragraph(out, "    ", &format!("{}: {}{risk}", parameter.name, parameter.reason))?;
-    }
-    Ok(())
+        Block::entry("    ", format!("{}: {}{risk}", parameter.name, parameter.reason))
+    }));
+    blocks
 }
 
 /// Behind the reason of the first of several.
@@ -320,7 +302,6 @@ mod tests {
 
     use super::*;
     use becalm_report as report;
-    use becalm_report::form::sheet::Form;
 
     fn thread(tid: i32, comm: &str) -> Change {
         Change {

@@ -10,16 +10,20 @@ use becalm_tune::{
 use becalm_units::{CpuList, Nanos};
 use proptest::prelude::*;
 
-/// Checks each form of a report's text.
-fn check(report: &impl Report) {
+use crate::page;
+
+/// Checks each form of a report's text, and gives its page.
+fn check(report: &impl Report) -> String {
     for width in [None, Some(100), Some(40)] {
         for all in [false, true] {
             check_text(&becalm_report::text(report, Form::within(width).with_all(all)));
         }
     }
+    page(report)
 }
 
-fn check_tuning(name: &str) {
+/// Checks the texts of all reports on tuning, and gives their pages.
+fn check_tuning(name: &str) -> Vec<String> {
     let text = || name.to_owned();
     let change = Change {
         family: Family::Affinity,
@@ -55,9 +59,8 @@ fn check_tuning(name: &str) {
     let steps = vec![gaining.clone(), gaining];
     let total = vec![Gain { job, slowdown: without, without }];
     let gains = Gains { run: name.into(), total, steps };
-    check(&TunePlanReport { plan: &plan, gains: None });
-    check(&TunePlanReport { plan: &plan, gains: Some(&gains) });
-    for doing in [TuneDoing::Apply, TuneDoing::Restore, TuneDoing::Status] {
+    let plans = [None, Some(&gains)].map(|gains| check(&TunePlanReport { plan: &plan, gains }));
+    let done = [TuneDoing::Apply, TuneDoing::Restore, TuneDoing::Status].map(|doing| {
         check(&TuneDoneReport {
             doing,
             stage: Stage::Tuned,
@@ -66,8 +69,8 @@ fn check_tuning(name: &str) {
             attempts: vec![Attempt::new(change.clone(), name, name, Outcome::Refused).because(name)],
             journal: Some(name.into()),
             advice: None,
-        });
-    }
+        })
+    });
     let mut finding = Finding {
         area: Area::Irq,
         severity: Severity::Warning,
@@ -79,7 +82,7 @@ fn check_tuning(name: &str) {
     };
     finding.seen(name, name).fix(name).boot(name);
     let choice = CpuChoice { cpus: "1".parse().unwrap(), chosen: Chosen::Named, others: "0".parse().unwrap() };
-    check(&TuneCheckReport {
+    let findings = check(&TuneCheckReport {
         node: name,
         kernel: name,
         processor: name,
@@ -88,6 +91,15 @@ fn check_tuning(name: &str) {
         not_counted: Some(name),
         ticks: &[],
     });
+    plans.into_iter().chain(done).chain([findings]).collect()
+}
+
+#[test]
+fn pages_of_tuning() {
+    let pages = check_tuning("NAME");
+    insta::assert_snapshot!("plan_page", pages[1]);
+    insta::assert_snapshot!("done_page", pages[2]);
+    insta::assert_snapshot!("check_page", pages[5]);
 }
 
 proptest! {

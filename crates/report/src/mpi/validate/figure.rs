@@ -1,13 +1,14 @@
 //! Predicted against measured: on the diagonal both are the same.
 
 use std::fmt::Write as _;
-use std::io::{self, Write};
 
 use becalm_analyze::validation::means;
 use becalm_model::validation::{ValidationCell, ValidationDoc};
 
-use crate::form::sheet::Sheet;
+use crate::form::section::Block;
+use crate::form::sheet::Form;
 use crate::form::value::{factor, time};
+use crate::html::{Axis, AxisScale, AxisUnit, Chart, ChartSeries, Lines, Spec};
 
 /// Columns and lines of the drawing on a terminal.
 const WIDTH: usize = 60;
@@ -23,10 +24,16 @@ fn ends(report: &ValidationDoc) -> Option<(f64, f64)> {
     (low.is_finite() && high.is_finite()).then_some((low - room, high + room))
 }
 
-/// Draws it on a terminal; nothing where there are no cells.
-pub(super) fn draw(report: &ValidationDoc, out: &mut Sheet<'_>) -> io::Result<()> {
-    let Some((low, high)) = ends(report) else { return Ok(()) };
-    let width = WIDTH.min(out.width().saturating_sub(LABELS));
+/// The figure on a terminal and on a page; nothing where there are no cells.
+pub(super) fn blocks(report: &ValidationDoc, form: Form) -> Vec<Block> {
+    ends(report).map_or_else(Vec::new, |ends| {
+        vec![Block::Lines(drawing(report, ends, form.width())), Block::Charts(vec![chart(report, ends)])]
+    })
+}
+
+/// The figure as characters.
+fn drawing(report: &ValidationDoc, (low, high): (f64, f64), width: usize) -> Vec<String> {
+    let width = WIDTH.min(width.saturating_sub(LABELS));
     let at = |value: f64, cells: usize| ((value - low) / (high - low) * (cells - 1) as f64).round() as usize;
     let mut cells = vec![vec![' '; width]; HEIGHT];
     // The diagonal, column by column.
@@ -40,22 +47,46 @@ pub(super) fn draw(report: &ValidationDoc, out: &mut Sheet<'_>) -> io::Result<()
             cells[HEIGHT - 1 - at(predicted, HEIGHT)][at(measured, width)] = mark;
         }
     }
-    writeln!(
-        out,
-        "\n  predicted slowdown, against measured below; \u{25cf} apart, \u{25cb} together, \u{00b7} the same"
-    )?;
-    for (y, row) in cells.iter().enumerate() {
+    let title = "  predicted slowdown, against measured below; \u{25cf} apart, \u{25cb} together, \u{00b7} the same";
+    let mut lines = vec![String::new(), title.to_owned()];
+    lines.extend(cells.iter().enumerate().map(|(y, row)| {
         let label = match y {
             0 => factor(high),
             y if y == HEIGHT - 1 => factor(low),
             _ => String::new(),
         };
         let row: String = row.iter().collect();
-        writeln!(out, "  {label:>7} \u{2502}{}", row.trim_end())?;
-    }
-    writeln!(out, "  {:>7} \u{2514}{}", "", "\u{2500}".repeat(width))?;
+        format!("  {label:>7} \u{2502}{}", row.trim_end())
+    }));
+    lines.push(format!("  {:>7} \u{2514}{}", "", "\u{2500}".repeat(width)));
     let (first, last) = (factor(low), factor(high));
-    writeln!(out, "  {:>7}  {first}{last:>rest$}", "", rest = width.saturating_sub(first.len()))
+    lines.push(format!("  {:>7}  {first}{last:>rest$}", "", rest = width.saturating_sub(first.len())));
+    lines
+}
+
+/// The figure as a chart.
+fn chart(report: &ValidationDoc, (low, high): (f64, f64)) -> Chart {
+    let marks = |name: &str, synchronized| {
+        let cells = report.cells.iter().filter(|cell| cell.synchronized == synchronized);
+        let points = cells.filter_map(means).map(|(measured, predicted)| [measured, predicted]).collect();
+        ChartSeries { name: name.to_owned(), points, dots: true, scattered: true, ..ChartSeries::default() }
+    };
+    let (name, points) = ("the same".to_owned(), vec![[low; 2], [high; 2]]);
+    let diagonal = ChartSeries { name, points, dashed: true, ..ChartSeries::default() };
+    let axis = |title| Axis::new(title, AxisScale::Linear, AxisUnit::Factor).between(Some(low), Some(high));
+    Chart {
+        id: "predicted-",
+        title: String::new(),
+        label: "The predicted slowdown against the measured one, of each noise.".to_owned(),
+        height: 420,
+        spec: Spec::Lines(Lines {
+            x: axis("measured slowdown"),
+            y: axis("predicted slowdown"),
+            series: vec![marks("apart", false), marks("together", true), diagonal],
+            marks: Vec::new(),
+        }),
+        figures: None,
+    }
 }
 
 /// The side of the drawing, and of the room around it, in pixels.

@@ -1,9 +1,7 @@
-//! Predictions held against a real job: `becalm.mpi-validate/1`, a table, and a figure for the terminal and as an SVG.
+//! Predictions compared with a real job: `becalm.mpi-validate/1`, a report, and a figure as an SVG.
 
 mod figure;
 pub(crate) mod sweep;
-
-use std::io::{self, Write};
 
 use becalm_analyze::validation::{added_error_ratio, error_ratio, errors};
 use becalm_model::validation::{ValidationCell, ValidationDoc, ValidationErrors};
@@ -12,11 +10,12 @@ use serde::Serialize;
 
 pub use self::figure::validate_figure;
 use super::{nodes, ranks};
+use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Object, fields};
 use crate::form::figure::{Change, Factor, Ratio};
-use crate::form::paragraph::{line, paragraph};
-use crate::form::sheet::Sheet;
+use crate::form::section::{Block, Page, Section};
+use crate::form::sheet::Form;
 use crate::form::table::Table;
 use crate::form::value::{picos, three_digits, time};
 use crate::report::Report;
@@ -54,9 +53,18 @@ impl Report for ValidationDoc {
         document(self)
     }
 
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        render(self, out)
+    fn view(&self, form: Form) -> Page {
+        let section = Section::new("noises", "Noises", "By how much predictions miss", blocks(self, form));
+        Page { title: TITLE.to_owned(), subtitle: heading(self), sections: vec![section], foot: Vec::new() }
     }
+}
+
+/// The title of its page.
+const TITLE: &str = "Predictions compared with a real job";
+
+/// The job in a few words.
+fn heading(report: &ValidationDoc) -> String {
+    format!("{}, {}", ranks(report.ranks), report.collective)
 }
 
 #[derive(Serialize)]
@@ -129,25 +137,40 @@ fn document(report: &ValidationDoc) -> ValidateDocument<'_> {
     }
 }
 
-/// As a table, with the mean errors and a figure below it.
-fn render(report: &ValidationDoc, out: &mut Sheet<'_>) -> io::Result<()> {
-    print_job(report, out)?;
-    print_warnings(report, out)?;
-    print_cells(report, out)?;
-    print_errors(report, out)?;
-    figure::draw(report, out)
+/// A validation for people.
+fn blocks(report: &ValidationDoc, form: Form) -> Vec<Block> {
+    let mut blocks = job(report);
+    blocks.push(Block::gap());
+    blocks.extend(cells(report));
+    blocks.extend([Block::gap(), Block::Facts(mean_errors(report))]);
+    blocks.extend(figure::blocks(report, form));
+    blocks
 }
 
-/// What ran where, and what is known of the machine beside it.
-fn print_job(report: &ValidationDoc, out: &mut Sheet<'_>) -> io::Result<()> {
-    let compute = match report.grain_ns.get() {
-        0 => "back to back".to_owned(),
-        grain => format!("after {} of compute", time(grain)),
+/// What ran where, what is known of the machine, and what limits the numbers.
+fn job(report: &ValidationDoc) -> Vec<Block> {
+    let mut blocks = vec![Block::Facts(facts(report).map(|(name, text)| (name.to_owned(), text)).into())];
+    blocks.extend(report.warnings.iter().map(Block::warning));
+    if report.unsteady > 0 {
+        blocks.push(Block::warning(format!(
+            "{} runs stand among others whose phases took another time without noise: something else came or went, and a quieter \
+             machine would say more",
+            report.unsteady
+        )));
+    }
+    blocks
+}
+
+fn facts(report: &ValidationDoc) -> [(&'static str, String); 6] {
+    let exactly = |ns: f64| picos((ns * 1e3).round() as i64);
+    let (compute, parts) = match report.grain_ns.get() {
+        0 => ("back to back".to_owned(), String::new()),
+        grain => (
+            format!("after {} of compute", time(grain)),
+            format!(", {} of that computing", exactly(report.quiet_compute_ns)),
+        ),
     };
     let (ranks, nodes) = (ranks(report.ranks), nodes(report.nodes));
-    line(out, "job", &format!("{ranks} on {nodes}, {}, {compute}, class {}", report.collective, report.sched))?;
-    line(out, "library", report.library.trim())?;
-    let exactly = |ns: f64| picos((ns * 1e3).round() as i64);
     let (least, most) =
         report.quiet.iter().fold((f64::INFINITY, 0.0_f64), |(least, most), ns| (least.min(*ns), most.max(*ns)));
     let means = match report.quiet.is_empty() {
@@ -156,53 +179,33 @@ fn print_job(report: &ValidationDoc, out: &mut Sheet<'_>) -> io::Result<()> {
             format!("; with the CPUs' own noise, beside the runs, {} to {} on average", exactly(least), exactly(most))
         }
     };
-    let parts = match report.grain_ns.get() {
-        0 => String::new(),
-        _ => format!(", {} of that computing", exactly(report.quiet_compute_ns)),
-    };
-    line(out, "quiet", &format!("a phase takes {}{parts}{means}", exactly(report.quiet_phase_ns)))?;
-    let own: Vec<String> =
-        report.own_noise_ratio.iter().take(8).map(|ratio| format!("{}%", three_digits(ratio * 100.0))).collect();
-    line(out, "noise", &format!("of the CPUs themselves, before: {}", own.join(", ")))?;
-    line(
-        out,
-        "messages",
-        &format!(
-            "{} from rank to rank; predicted with {}, L and o being {} times those of single messages",
-            exactly(report.one_way_ns),
-            report.network,
-            three_digits(report.fit_factor)
+    let own: Vec<String> = report.own_noise_ratio.iter().take(8).map(|ratio| Value::Ratio(*ratio).cell()).collect();
+    let (one_way, fit) = (exactly(report.one_way_ns), three_digits(report.fit_factor));
+    [
+        ("job", format!("{ranks} on {nodes}, {}, {compute}, class {}", report.collective, report.sched)),
+        ("library", report.library.trim().to_owned()),
+        ("quiet", format!("a phase takes {}{parts}{means}", exactly(report.quiet_phase_ns))),
+        ("noise", format!("of the CPUs themselves, before: {}", own.join(", "))),
+        (
+            "messages",
+            format!(
+                "{one_way} from rank to rank; predicted with {}, L and o being {fit} times those of single messages",
+                report.network
+            ),
         ),
-    )?;
-    line(
-        out,
-        "sure",
-        &format!(
-            "{} runs and more and {} predictions of each noise, seed {}, of pairs with and without; intervals hold the mean with 95 %",
-            report.repetitions, report.replicas, report.seed
+        (
+            "sure",
+            format!(
+                "{} runs and more and {} predictions of each noise, seed {}, of pairs with and without; intervals hold the mean with \
+                 95 %",
+                report.repetitions, report.replicas, report.seed
+            ),
         ),
-    )
-}
-
-/// What limits what the numbers say.
-fn print_warnings(report: &ValidationDoc, out: &mut Sheet<'_>) -> io::Result<()> {
-    for warning in &report.warnings {
-        paragraph(out, "  ! ", warning)?;
-    }
-    if report.unsteady > 0 {
-        let text = format!(
-            "{} runs stand among others whose phases took another time without noise: something else came or went, and a quieter \
-             machine would say more",
-            report.unsteady
-        );
-        paragraph(out, "  ! ", &text)?;
-    }
-    Ok(())
+    ]
 }
 
 /// The noises with what was measured and predicted under each, and why some were not measured.
-fn print_cells(report: &ValidationDoc, out: &mut Sheet<'_>) -> io::Result<()> {
-    writeln!(out)?;
+fn cells(report: &ValidationDoc) -> Vec<Block> {
     let fields = [
         &cell::NOISE,
         &cell::INTERVAL_NS,
@@ -218,53 +221,45 @@ fn print_cells(report: &ValidationDoc, out: &mut Sheet<'_>) -> io::Result<()> {
         &cell::ERROR_RATIO,
         &cell::ADDED_ERROR_RATIO,
     ];
-    let mut table = Table::new(&fields);
-    let mut before = None;
-    for cell in &report.cells {
-        let group = (cell.synchronized, cell.constant_ratio);
-        if before.replace(group).is_some_and(|before| before != group) {
-            table.rule();
-        }
-        table.row(&fields, cell);
+    let mut table = Table::new(&fields).captioned("Each noise");
+    for group in report.cells.chunk_by(|a, b| (a.synchronized, a.constant_ratio) == (b.synchronized, b.constant_ratio))
+    {
+        table.rule();
+        group.iter().for_each(|cell| table.row(&fields, cell));
     }
-    table.print(out)?;
-    let reasons = report.cells.iter().filter_map(|cell| cell.why_not.as_deref());
-    let mut told: Vec<&str> = Vec::new();
-    for why in reasons {
-        if !told.contains(&why) {
-            told.push(why);
-            paragraph(out, "  ! ", &format!("not measured: {why}"))?;
+    let mut reasons: Vec<&str> = Vec::new();
+    for why in report.cells.iter().filter_map(|cell| cell.why_not.as_deref()) {
+        if !reasons.contains(&why) {
+            reasons.push(why);
         }
     }
-    Ok(())
+    let reasons = reasons.into_iter().map(|why| Block::warning(format!("not measured: {why}")));
+    std::iter::once(Block::Table(table)).chain(reasons).collect()
 }
 
 /// By how much predictions miss, over all noises.
-fn print_errors(report: &ValidationDoc, out: &mut Sheet<'_>) -> io::Result<()> {
-    writeln!(out)?;
-    let (apart, together) = (errors_of(report, false), errors_of(report, true));
-    for (name, errors) in [("apart", apart), ("together", together), ("all", errors(&report.cells))] {
-        let Some((mean, max)) = errors.mean_error_ratio.zip(errors.max_error_ratio) else { continue };
-        let percent = |ratio: f64| format!("{}%", three_digits(ratio * 100.0));
+fn mean_errors(report: &ValidationDoc) -> Vec<(String, String)> {
+    let percent = |ratio: f64| Value::Ratio(ratio).cell();
+    let named = |(name, errors): (&str, ValidationErrors)| {
+        let (mean, max) = errors.mean_error_ratio.zip(errors.max_error_ratio)?;
         let added = errors.mean_added_error_ratio.map_or_else(String::new, |added| {
             let cells = counted(errors.visible as u64, "cell", "cells");
             format!("; of the time added, where it is 2 % and more ({cells}): {}", percent(added))
         });
-        line(
-            out,
-            name,
-            &format!(
-                "mean error {}, largest {}, of {}, of which {} {} within their intervals; of {} whose effects are three times \
-                 their errors and more, {}{added}",
-                percent(mean),
-                percent(max),
-                counted(errors.cells as u64, "cell", "cells"),
-                errors.overlapping,
-                plural(errors.overlapping as u64, "agrees", "agree"),
-                errors.telling,
-                errors.telling_overlapping
-            ),
-        )?;
-    }
-    Ok(())
+        let text = format!(
+            "mean error {}, largest {}, of {}, of which {} {} within their intervals; of {} whose effects are three times \
+             their errors and more, {}{added}",
+            percent(mean),
+            percent(max),
+            counted(errors.cells as u64, "cell", "cells"),
+            errors.overlapping,
+            plural(errors.overlapping as u64, "agrees", "agree"),
+            errors.telling,
+            errors.telling_overlapping
+        );
+        Some((name.to_owned(), text))
+    };
+    let all =
+        [("apart", errors_of(report, false)), ("together", errors_of(report, true)), ("all", errors(&report.cells))];
+    all.into_iter().filter_map(named).collect()
 }

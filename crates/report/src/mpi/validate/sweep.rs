@@ -1,18 +1,18 @@
-//! Predictions held against a real job at several grains: what each grain came to, one after the other, all noises beside each other, and
+//! Predictions compared with a real job at several grains: what each grain came to, one after the other, all noises next to each other, and
 //! `becalm.mpi-validate-sweep/1`.
-
-use std::io::{self, Write};
 
 use becalm_analyze::validation::error_ratio;
 use becalm_model::validation::{ValidationCell, ValidationDoc};
+use becalm_units::Nanos;
 use serde::Serialize;
 
-use super::{ValidateDocument, document, render};
+use super::{TITLE, ValidateDocument, document, heading};
 use crate::Value;
-use crate::form::sheet::Sheet;
-use crate::form::value::factor;
+use crate::form::section::{Block, Page, Section};
+use crate::form::sheet::Form;
+use crate::html::AxisUnit;
 use crate::report::Report;
-use crate::sweep::{Axes, Axis};
+use crate::sweep::{Axes, Axis, SweepFigure};
 
 /// The same noises under a job of each grain.
 pub struct ValidationSweepReport<'a> {
@@ -53,31 +53,29 @@ impl Report for ValidationSweepReport<'_> {
         SweepDocument { grains: self.grains.iter().map(document).collect() }
     }
 
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        for doc in self.grains {
-            writeln!(out, "Grain {}", doc.grain_ns)?;
-            render(doc, out)?;
-            writeln!(out)?;
-        }
+    fn view(&self, form: Form) -> Page {
         let noises = self.grains[0].cells.iter().map(named).collect();
-        let grains = self.grains.iter().map(|doc| doc.grain_ns.to_string()).collect();
-        let axes = Axes::new(vec![Axis::named("noise", noises), Axis::named("grain", grains)]);
+        let grains: Vec<Nanos> = self.grains.iter().map(|doc| doc.grain_ns).collect();
+        let names = grains.iter().map(Nanos::to_string).collect::<Vec<_>>().join(", ");
+        let grains = Axis::numbered("grain", &grains, AxisUnit::Time, Nanos::to_string, |grain| grain.get() as f64);
+        let axes = Axes::new(vec![Axis::named("noise", noises), grains]);
         let measured = self.by_noise(|cell| cell.measured.map(|estimate| estimate.mean));
         let predicted = self.by_noise(|cell| cell.predicted.map(|estimate| estimate.mean));
-        let errors = self.by_noise(error_ratio);
-        let cells = |values: &[Option<f64>], cell: fn(f64) -> Value| -> Vec<Value> {
-            values.iter().map(|value| value.map_or(Value::Missing, cell)).collect()
-        };
-        let tables = [
-            ("Slowdown, measured", &measured, Value::Factor as fn(f64) -> Value),
-            ("Slowdown, predicted", &predicted, Value::Factor),
-            ("Error of the prediction", &errors, Value::Change),
-        ];
-        for (title, values, cell) in tables {
-            writeln!(out, "{title}{}", axes.columns_are())?;
-            axes.table(title, &cells(values, cell), out)?;
-            writeln!(out)?;
+        let measured = SweepFigure::new(&axes, "measured slowdown", AxisUnit::Factor, Value::Factor, measured);
+        let predicted = SweepFigure::new(&axes, "predicted slowdown", AxisUnit::Factor, Value::Factor, predicted);
+        let errors = SweepFigure::new(&axes, "error", AxisUnit::Ratio, Value::Change, self.by_noise(error_ratio));
+        let mut blocks = vec![Block::Facts(vec![("grains".to_owned(), names)])];
+        for doc in self.grains {
+            blocks.push(Block::Heading(format!("Grain {}", doc.grain_ns)));
+            blocks.extend(super::blocks(doc, form));
         }
-        axes.surface("Surface: the measured slowdowns as shades", &measured, factor, out)
+        let sections = vec![
+            Section::new("grains", "Grains", "Grain by grain", blocks),
+            measured.section("slowdown-", "Measured", "Slowdown, measured"),
+            predicted.section("predicted-slowdown-", "Predicted", "Slowdown, predicted"),
+            errors.section("error-", "Error", "Error of the prediction"),
+            measured.surface_section("Surface: the measured slowdowns as shades", &[]),
+        ];
+        Page { title: TITLE.to_owned(), subtitle: heading(&self.grains[0]), sections, foot: Vec::new() }
     }
 }

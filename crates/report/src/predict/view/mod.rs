@@ -21,11 +21,8 @@ const GOOD: f64 = 1.01;
 /// Up to this one it costs something.
 const FAIR: f64 = 1.1;
 
-/// The names of charts of blame, and so how many of them a page has at most.
-const BLAME: [&str; 12] = [
-    "blame-1", "blame-2", "blame-3", "blame-4", "blame-5", "blame-6", "blame-7", "blame-8", "blame-9", "blame-10",
-    "blame-11", "blame-12",
-];
+/// How many charts of blame a page has at most.
+const BLAME: usize = 12;
 
 /// A prediction for people.
 pub(super) fn page(report: &PredictReport<'_>) -> Page {
@@ -132,15 +129,15 @@ fn blamed(report: &PredictReport<'_>, lines: &[PredictedRow]) -> Section {
     let blamed: Vec<_> =
         report.blame.iter().flat_map(|(grain, blames)| blames.iter().map(move |blame| (*grain, blame))).collect();
     let mut on_page = Vec::new();
-    for ((grain, blame), id) in blamed.iter().zip(BLAME) {
+    for (grain, blame) in blamed.iter().take(BLAME) {
         if report.blame.len() > 1 {
             on_page.push(Block::Text(format!("With a grain of {grain}:")));
         }
-        on_page.extend(blame::chart(report, blame, id).map(|chart| Block::Charts(vec![chart])));
+        on_page.extend(blame::chart(report, blame, "blame-").map(|chart| Block::Charts(vec![chart])));
         on_page.extend(blame::tables(report, blame));
     }
-    if blamed.len() > BLAME.len() {
-        let text = format!("The first {} of {}; becalm predict --json has all of them.", BLAME.len(), blamed.len());
+    if blamed.len() > BLAME {
+        let text = format!("The first {BLAME} of {}; becalm predict --json has all of them.", blamed.len());
         on_page.push(Block::Note(text));
     }
     let mut blocks = vec![Block::Plot("Slowdown against ranks".to_owned(), curves(lines))];

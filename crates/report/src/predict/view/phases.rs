@@ -6,17 +6,16 @@ use crate::predict::{PredictedRow, curve_name, same_curve};
 
 use super::wide_scale;
 
-/// The names of these charts, and so how many of them there are at most.
-const CHARTS: [&str; 6] = ["phases-1", "phases-2", "phases-3", "phases-4", "phases-5", "phases-6"];
+/// How many of these charts there are at most.
+const CHARTS: usize = 6;
 
 /// A chart for each grain and collective of which more than one number of ranks is known.
 pub(super) fn charts(lines: &[PredictedRow]) -> Vec<Chart> {
     let curves = lines.chunk_by(same_curve);
-    let charts = curves.zip(CHARTS).filter_map(|(rows, id)| chart(id, curve_name(lines, &rows[0].row), rows));
-    charts.collect()
+    curves.take(CHARTS).filter_map(|rows| chart(curve_name(lines, &rows[0].row), rows)).collect()
 }
 
-fn chart(id: &'static str, name: String, rows: &[PredictedRow]) -> Option<Chart> {
+fn chart(name: String, rows: &[PredictedRow]) -> Option<Chart> {
     let series = |name: &str, value: fn(&PredictedRow) -> Option<f64>| {
         let mut points: Vec<[f64; 2]> =
             rows.iter().filter_map(|line| Some([line.row.ranks as f64, value(line)?])).collect();
@@ -40,7 +39,7 @@ fn chart(id: &'static str, name: String, rows: &[PredictedRow]) -> Option<Chart>
     }
     let (low, high) = ends(points().map(|point| point[1]));
     Some(Chart {
-        id,
+        id: "phases-",
         label: format!(
             "{name}: how long phases take by the number of ranks, from {} to {}.",
             time(low.round() as i64),

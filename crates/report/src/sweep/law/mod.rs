@@ -1,20 +1,16 @@
 //! The noise law over several grains, delays and rates: a table, a surface, and `becalm.law-sweep/1`.
 
-mod html;
-
-use std::io::{self, Write};
+mod view;
 
 use becalm_scale::law::Law;
 use becalm_units::{Nanos, Share};
 use serde::Serialize;
 
-use super::html::RANKS;
+use super::figure::RANKS;
 use super::{Axes, Axis};
-use crate::Value;
 use crate::form::field::Object;
-use crate::form::paragraph::paragraph;
-use crate::form::sheet::Sheet;
-use crate::form::value::{factor, grouped, three_digits};
+use crate::form::sheet::Form;
+use crate::form::value::{grouped, three_digits};
 use crate::html::{AxisUnit, Page};
 use crate::law::LawRow;
 use crate::report::Report;
@@ -146,26 +142,7 @@ impl Report for LawSweepReport {
         }
     }
 
-    fn page(&self, program: &str) -> Option<Page> {
-        Some(html::page(self, program))
-    }
-
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        let axes = self.axes();
-        paragraph(out, "  ", &self.heading())?;
-        let slowdown = |cell: &LawCell| cell.row.point.slowdown_ratio;
-        let values: Vec<Value> = self.cells.iter().map(|cell| Value::Factor(slowdown(cell))).collect();
-        writeln!(out, "\nSlowdown: 1 + (1 - (1-p)^n) D/G{}", axes.columns_are())?;
-        axes.table("slowdown", &values, out)?;
-        if let Some(lost) = self.tolerated {
-            let may_be =
-                |cell: &LawCell| cell.row.tolerable.map_or(Value::Missing, |may| Value::Ratio(may.probability));
-            let values: Vec<Value> = self.cells.iter().map(may_be).collect();
-            writeln!(out, "\nTolerance: what p may be for a job that loses {lost} of its time{}", axes.columns_are())?;
-            axes.table("p may be", &values, out)?;
-        }
-        let values: Vec<Option<f64>> = self.cells.iter().map(|cell| Some(slowdown(cell))).collect();
-        axes.surface("Surface: the slowdowns as shades", &values, factor, out)?;
-        axes.plot("Slowdown against ranks", &self.ranks, &values, out)
+    fn view(&self, _: Form) -> Page {
+        view::page(self)
     }
 }

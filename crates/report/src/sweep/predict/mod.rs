@@ -1,8 +1,6 @@
 //! Predictions over several noises, payloads and ways in which noise comes: tables, a surface, and `becalm.predict-sweep/1`.
 
-mod html;
-
-use std::io::{self, Write};
+mod view;
 
 use becalm_model::node::Warning;
 use becalm_scale::collective::Collective;
@@ -11,18 +9,15 @@ use becalm_scale::{Alignment, Noise};
 use becalm_units::Nanos;
 use serde::Serialize;
 
-use super::html::RANKS;
+use super::figure::RANKS;
 use super::{Axes, Axis, short_names};
-use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Field, Object, fields};
 use crate::form::figure::Ratio;
-use crate::form::paragraph::{line, paragraph};
-use crate::form::sheet::Sheet;
-use crate::form::table::Table;
-use crate::form::value::{factor, grouped};
+use crate::form::sheet::Form;
+use crate::form::value::grouped;
 use crate::html::{AxisUnit, Page};
-use crate::predict::{self, PredictedRow, counted, intervals, job_of, row};
+use crate::predict::{self, PredictedRow, job_of};
 use crate::report::Report;
 
 /// One of the noises of a sweep.
@@ -104,13 +99,13 @@ pub struct PredictSweepReport<'a> {
 }
 
 fields! {
-    noise: (SweptNoise, String) {
-        NOISE = "noise", "noise", |row| row.1.clone();
-        NODES = "nodes", "nodes", |row| row.0.nodes;
-        CPUS = "cpus", "CPUs", |row| row.0.cpus;
-        RANKS_PER_NODE = "ranks_per_node", "ranks a node", |row| row.0.ranks_per_node;
-        DETOURS = "detours", "detours", |row| row.0.detours;
-        NOISE_RATIO = catalogue::NOISE_RATIO, |row| Ratio(row.0.noise_ratio);
+    noise: SweptNoise {
+        NOISE = "noise", "noise", |row| row.asked.clone();
+        NODES = "nodes", "nodes", |row| row.nodes;
+        CPUS = "cpus", "CPUs", |row| row.cpus;
+        RANKS_PER_NODE = "ranks_per_node", "ranks a node", |row| row.ranks_per_node;
+        DETOURS = "detours", "detours", |row| row.detours;
+        NOISE_RATIO = catalogue::NOISE_RATIO, |row| Ratio(row.noise_ratio);
     }
 }
 
@@ -205,22 +200,9 @@ impl PredictSweepReport<'_> {
         ])
     }
 
-    /// The noises, with how much each is.
-    fn noise_table(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        if let [noise] = self.noises {
-            return line(out, "noise", &noise.asked);
-        }
-        let shown = self.noise_fields();
-        let mut table = Table::new(&shown);
-        for noise in self.noises {
-            table.row(&shown, &(noise.clone(), noise.asked.clone()));
-        }
-        table.print(out)
-    }
-
     /// The columns of the table of noises.
-    fn noise_fields(&self) -> Vec<&'static Field<(SweptNoise, String)>> {
-        let mut shown: Vec<&'static Field<(SweptNoise, String)>> = vec![&noise::NOISE];
+    fn noise_fields(&self) -> Vec<&'static Field<SweptNoise>> {
+        let mut shown: Vec<&'static Field<SweptNoise>> = vec![&noise::NOISE];
         if self.noises.iter().any(|noise| noise.cpus > 1) {
             shown.push(&noise::NODES);
             shown.push(&noise::CPUS);
@@ -255,16 +237,6 @@ impl PredictSweepReport<'_> {
         }
         warnings
     }
-
-    /// The same above the tables of a terminal.
-    fn heading(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        line(out, "job", &self.job())?;
-        for warning in self.warnings() {
-            paragraph(out, "  ! ", &warning.message)?;
-            paragraph(out, "    \u{2192} ", &warning.advice)?;
-        }
-        Ok(())
-    }
 }
 
 /// The slowdown; where ranks are too many to be replayed, what order statistics expect.
@@ -289,26 +261,7 @@ impl Report for PredictSweepReport<'_> {
         }
     }
 
-    fn page(&self, program: &str) -> Option<Page> {
-        Some(html::page(self, program))
-    }
-
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        self.noise_table(out)?;
-        self.heading(out)?;
-        let axes = self.axes();
-        let slowdowns: Vec<Option<f64>> = self.cells.iter().map(slowdown).collect();
-        let values: Vec<Value> = slowdowns.iter().map(|value| value.map_or(Value::Missing, Value::Factor)).collect();
-        let cells = counted(self.cells.len() as u64, "cell", "cells");
-        writeln!(out, "\nSlowdown: mean phase / phase without noise, {cells}{}", axes.columns_are())?;
-        axes.table("slowdown", &values, out)?;
-        let means: Vec<Value> = self.cells.iter().map(|cell| (row::MEAN_PHASE_NS.get)(&self.line(cell))).collect();
-        writeln!(out, "\nPhases: the mean duration{}", axes.columns_are())?;
-        axes.table("mean phase", &means, out)?;
-        axes.surface("Surface: the slowdowns as shades", &slowdowns, factor, out)?;
-        axes.plot("Slowdown against ranks", self.ranks, &slowdowns, out)?;
-        let rows: Vec<RankPrediction> = self.cells.iter().map(|cell| cell.row.clone()).collect();
-        intervals::together(&rows).try_for_each(|text| paragraph(out, "  ", &text))?;
-        paragraph(out, "  ", "--json has the intervals, the quiet phase and the spread of each cell")
+    fn view(&self, _: Form) -> Page {
+        view::page(self)
     }
 }

@@ -257,7 +257,7 @@ impl Campaign {
         let mut child = self.launch.process(command)?;
         child.args(form).current_dir(&self.folder);
         child.stdin(Stdio::null()).stdout(file("out")?).stderr(file("err")?);
-        begin_in(&mut child, ProgramStart { group: None, cpus: None, policy: None, user: None }, Some(signals))?;
+        begin_in(&mut child, ProgramStart::default(), Some(signals))?;
         let child = child.spawn().with_context(|| format!("cannot run {command}"))?;
         attend(child, signals).with_context(|| format!("cannot wait for {command}"))
     }

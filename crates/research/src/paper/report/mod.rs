@@ -1,15 +1,13 @@
 //! A paper found again: for a terminal, as `becalm.paper/1` and as a page, what was published beside what was found here.
 
-mod html;
-mod text;
+mod view;
 
 use std::collections::{HashMap, HashSet};
-use std::io;
 
 use becalm_report::form::field::{Field, Object, field, fields};
 use becalm_report::form::figure::Change;
-use becalm_report::form::sheet::Sheet;
-use becalm_report::html::Page;
+use becalm_report::form::section::Page;
+use becalm_report::form::sheet::Form;
 use becalm_report::{Report, Value};
 use becalm_units::counted;
 use serde::Serialize;
@@ -328,18 +326,13 @@ impl Report for PaperReport {
         }
     }
 
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        text::render(self, out)
-    }
-
-    fn page(&self, program: &str) -> Option<Page> {
-        Some(html::page(self, program))
+    fn view(&self, _: Form) -> Page {
+        view::page(self)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use becalm_report::form::sheet::Form;
     use serde_json::json;
 
     use super::*;
@@ -362,7 +355,7 @@ mod tests {
         }
     }
 
-    /// A reason stands once below the table of a terminal, and also where only drawings are lacking; on the page each row has its own.
+    /// A reason stands once below a table, and also where only drawings are lacking.
     #[test]
     fn reasons_are_said_once_and_also_for_drawings() {
         let lacking = [("tick", "no right to that"), ("rates", "no such event"), ("trap", "no clock")];
@@ -377,7 +370,9 @@ mod tests {
         let mut page = Vec::new();
         report.page("becalm 0.0.0").unwrap().write(&mut page).unwrap();
         let page = String::from_utf8(page).unwrap();
-        assert!(page.contains("Not here: no such event.") && !page.contains("Not here: no right to that"));
+        for (_, why) in lacking {
+            assert_eq!(page.matches(&format!("<p>not here: {why}</p>")).count(), 1, "{why}");
+        }
     }
 
     /// Items with verdicts come with their worst figures, and published tables as they are printed. Another estimator has no verdict.

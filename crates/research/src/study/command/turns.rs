@@ -10,7 +10,7 @@ use becalm_command::progress::{Bar, Tail};
 use becalm_linux::access::Access;
 use becalm_linux::folder;
 use becalm_linux::procfs::kernel;
-use becalm_linux::signals::StopSignals;
+use becalm_linux::relay::Relay;
 use becalm_linux::sysfs::cpu::CpuSets;
 use becalm_measure::machine;
 use becalm_model::node_name;
@@ -30,7 +30,7 @@ use crate::study::record_command::{RecordCommand, arguments, run_name};
 /// If the CPUs are not online, the folder cannot be made, or no recording can be started.
 pub fn record_all(args: &StudyArgs) -> Result<(PathBuf, StudyDoc, Exit)> {
     let root = Path::new("/");
-    let signals = StopSignals::block().context("cannot block signals")?;
+    let signals = Relay::block().context("cannot block signals")?;
     let online = CpuSets::read(root)?.online;
     let all = args.cpus.clone().unwrap_or_else(|| online.clone());
     let absent = all.without(&online);
@@ -77,7 +77,7 @@ pub fn record_all(args: &StudyArgs) -> Result<(PathBuf, StudyDoc, Exit)> {
 /// If there is no study, it is one of another machine, kernel or becalm, or no recording can be started.
 pub fn resume(folder: &Path) -> Result<(PathBuf, StudyDoc, Exit)> {
     let root = Path::new("/");
-    let signals = StopSignals::block().context("cannot block signals")?;
+    let signals = Relay::block().context("cannot block signals")?;
     let mut doc = file::load(folder)?;
     let usage = |why: String| UsageError::new(format!("cannot go on with the study in {}: {why}", folder.display()));
     let (node, here) = (node_name(&kernel::hostname(root)?), machine::describe(root));
@@ -101,7 +101,7 @@ pub fn resume(folder: &Path) -> Result<(PathBuf, StudyDoc, Exit)> {
 }
 
 /// Records what was planned, and keeps the document up to date, so that what was recorded can be shown whatever comes.
-fn record_turns(doc: &mut StudyDoc, recording: &RecordCommand<'_>, signals: &StopSignals) -> Result<Exit> {
+fn record_turns(doc: &mut StudyDoc, recording: &RecordCommand<'_>, signals: &Relay) -> Result<Exit> {
     let turns = doc.turns;
     let configurations: Vec<Configuration> =
         doc.configurations.iter().map(|one| one.name.parse()).collect::<Result<_, _>>()?;

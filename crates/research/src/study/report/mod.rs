@@ -2,11 +2,8 @@
 //! from the baseline, as `becalm.tune-study/1`, for a terminal, and as a page. After D09's table of what mitigates noise.
 
 mod against;
-mod html;
 mod series;
-mod text;
-
-use std::io;
+mod view;
 
 use becalm_analyze::summary::{Figures, Pooled, SourceSummary};
 use becalm_model::node::Warning;
@@ -15,10 +12,10 @@ use becalm_report::catalogue;
 use becalm_report::form::field::{Object, fields};
 use becalm_report::form::figure::{Change, Factor, Rate, Ratio, Time};
 use becalm_report::form::known::system;
-use becalm_report::form::sheet::Sheet;
-use becalm_report::html::Page;
+use becalm_report::form::section::Page;
+use becalm_report::form::sheet::Form;
 use becalm_report::predict::{PredictedRow, job};
-use becalm_scale::predict::{Question, RankPrediction};
+use becalm_scale::predict::Question;
 use becalm_units::{Count, Nanos};
 use serde::Serialize;
 
@@ -100,17 +97,6 @@ fn grains(report: &StudyReport<'_>) -> Vec<Nanos> {
     if grains.is_empty() { vec![report.question.grain] } else { grains }
 }
 
-/// The rows of a configuration as curves against ranks: one for each grain, with its name.
-fn curves<'a>(name: &str, studied: &'a Studied) -> Vec<(String, &'a [RankPrediction])> {
-    let rows: Vec<&[RankPrediction]> = studied.rows.chunk_by(|a, b| a.grain == b.grain).collect();
-    let several = rows.len() > 1;
-    let named = |rows: &'a [RankPrediction]| match several {
-        true => (format!("{name}, {}", rows[0].grain), rows),
-        false => (name.to_owned(), rows),
-    };
-    rows.into_iter().map(named).collect()
-}
-
 fn lines<'a>(studied: &'a Studied, question: &Question) -> impl Iterator<Item = PredictedRow> + use<'a> {
     let replicas = question.replicas;
     studied.rows.iter().map(move |row| PredictedRow::new(row.clone(), replicas))
@@ -179,12 +165,8 @@ impl Report for StudyReport<'_> {
         document(self)
     }
 
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        text::render(self, out)
-    }
-
-    fn page(&self, program: &str) -> Option<Page> {
-        Some(html::page(self, program))
+    fn view(&self, _: Form) -> Page {
+        view::page(self)
     }
 }
 

@@ -1,41 +1,33 @@
 //! The noise of each configuration over time, one below the other: Figures 3 and 5 of De et al. 2009.
 
-use becalm_report::html::{Axis, AxisScale, AxisUnit, Block, Chart, ChartSeries, Lines, Mark, Opening, Section, Spec};
+use becalm_report::html::{Axis, AxisScale, AxisUnit, Block, Chart, ChartSeries, Lines, Mark, Section, Spec};
 use becalm_units::Nanos;
 use serde::Serialize;
 
 use super::StudyEntry;
 use crate::study::analysis::Studied;
 
-/// The names of the charts on the page, as many as there are configurations.
-const IDS: [&str; 6] = ["series-a", "series-b", "series-c", "series-d", "series-e", "series-f"];
-
 /// The time series of the recorded configurations, with one axis for all; none where no detour was recorded.
-pub(super) fn section(recorded: &[&StudyEntry<'_>]) -> Option<Section> {
+pub(super) fn section(recorded: &[StudyEntry<'_>]) -> Option<Section> {
     let lengths = || {
         let turns = recorded.iter().filter_map(|entry| entry.studied).flat_map(|studied| &studied.turns);
         turns.flat_map(|turn| turn.longest.iter().map(|(_, length)| length.get() as f64))
     };
     let (low, high) = (lengths().reduce(f64::min)?, lengths().reduce(f64::max)?);
-    let charts: Vec<Chart> = recorded.iter().zip(IDS).filter_map(|(entry, id)| chart(entry, id, low, high)).collect();
-    let is_silent = |entry: &&&StudyEntry<'_>| {
+    let charts: Vec<Chart> = recorded.iter().filter_map(|entry| chart(entry, low, high)).collect();
+    let is_silent = |entry: &&StudyEntry<'_>| {
         entry.studied.is_some_and(|studied| studied.turns.iter().all(|turn| turn.longest.is_empty()))
     };
     let silent = recorded.iter().filter(is_silent).map(|entry| entry.doc.name.as_str()).collect::<Vec<_>>();
     let mut blocks = vec![Block::Charts(charts)];
     if !silent.is_empty() {
-        blocks.push(Block::Text(format!("No detour was recorded under {}.", silent.join(", "))));
+        let text = format!("No detour was recorded under {}.", silent.join(", "));
+        blocks.push(Block::OnPage(vec![Block::Text(text)]));
     }
-    Some(Section {
-        opening: Opening::None,
-        id: "time",
-        title: "Detours over time".to_owned(),
-        short: "Over time",
-        reading: "The longest detour of every two-hundredth of each turn, on whichever of the CPUs it came; the turns stand behind each other, \
-                  and the axes are the same for all configurations."
-            .to_owned(),
-        blocks,
-    })
+    Some(Section::new("time", "Over time", "Detours over time", blocks).explained(
+        "The longest detour of every two-hundredth of each turn, on whichever of the CPUs it came; the turns stand behind each other, \
+         and the axes are the same for all configurations.",
+    ))
 }
 
 /// The longest detour of a part of a turn.
@@ -68,7 +60,7 @@ pub(super) fn longest(studied: &Studied) -> impl Iterator<Item = LongestJson> + 
 }
 
 /// One configuration, turn after turn.
-fn chart(entry: &StudyEntry<'_>, id: &'static str, low: f64, high: f64) -> Option<Chart> {
+fn chart(entry: &StudyEntry<'_>, low: f64, high: f64) -> Option<Chart> {
     let studied = entry.studied?;
     let name = &entry.doc.name;
     let points: Vec<[f64; 2]> = longest(studied).map(|point| [point.at_ns as f64, point.longest_ns as f64]).collect();
@@ -80,7 +72,7 @@ fn chart(entry: &StudyEntry<'_>, id: &'static str, low: f64, high: f64) -> Optio
     let marks = marks.map(|(turn, at)| Mark { at: *at as f64, label: format!("turn {}", turn + 1) }).collect();
     let end = begins.last().map_or(0.0, |end| *end as f64);
     Some(Chart {
-        id,
+        id: "series-",
         title: name.clone(),
         label: format!("The longest detours under {name} against time"),
         height: 200,

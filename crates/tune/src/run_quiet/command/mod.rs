@@ -1,7 +1,7 @@
 //! `becalm run-quiet`: a benchmark on quiet CPUs, and which of its repetitions noise touched.
 
-mod beside;
 mod choice;
+mod observer;
 mod repetition;
 
 use std::io::Write;
@@ -26,7 +26,7 @@ use becalm_units::CpuList;
 use becalm_units::fault::{Context, Result, UsageError};
 use clap::Args;
 
-use self::beside::Beside;
+use self::observer::Observer;
 use super::repetitions::{Repetition, judge};
 use super::report::{RunQuietReport, SeenBy};
 use crate::command::planning::{JournalArgs, need_rights};
@@ -215,19 +215,19 @@ impl Bench<'_> {
     /// Runs the command as often as was asked for, until one run fails or a signal comes.
     fn repeat(&mut self, stage: Option<&Stage<'_>>, signals: &Relay) -> Result<Ended> {
         adopt_orphans().context("cannot tell the command's own children from others")?;
-        let mut beside = match Beside::trace(&self.cpus, &self.janitor) {
-            Ok(beside) => beside,
+        let mut observer = match Observer::trace(&self.cpus, &self.janitor) {
+            Ok(observer) => observer,
             Err(why) => {
                 self.not_done.push(format!("what interrupted the command is not named: {why}"));
-                Beside::counters(&self.cpus)
+                Observer::counters(&self.cpus)
             }
         };
         let mut runs = Vec::new();
         for number in 0..self.args.warmup + self.args.runs {
             let command = self.command(stage, signals)?;
-            let was_changed = beside.changed().is_some();
-            let (run, stopped) = repetition::run(command, &self.args.command[0], &mut beside, signals)?;
-            if let Some(disturbance) = beside.changed().filter(|_| !was_changed) {
+            let was_changed = observer.changed().is_some();
+            let (run, stopped) = repetition::run(command, &self.args.command[0], &mut observer, signals)?;
+            if let Some(disturbance) = observer.changed().filter(|_| !was_changed) {
                 self.not_done.push(format!(
                     "run {} and those after it lack what interrupted the command: {disturbance}; repeat without other \
                      tracing programs",
@@ -244,13 +244,13 @@ impl Bench<'_> {
                         run.exit_code
                     ));
                 }
-                return Ok(Ended { exit, runs, seen_by: beside.seen_by() });
+                return Ok(Ended { exit, runs, seen_by: observer.seen_by() });
             }
             if number >= self.args.warmup {
                 runs.push(run);
             }
         }
-        Ok(Ended { exit: Exit::Done, runs, seen_by: beside.seen_by() })
+        Ok(Ended { exit: Exit::Done, runs, seen_by: observer.seen_by() })
     }
 
     /// The command, to begin on its CPUs.

@@ -11,7 +11,7 @@ use becalm_linux::usage::cpu_time_of_children;
 use becalm_units::Nanos;
 use becalm_units::fault::{Context, Result};
 
-use super::beside::{Beside, Lost};
+use super::observer::{Lost, Observer};
 use crate::run_quiet::repetitions::Repetition;
 
 /// Of how many buffers it is noticed at once that they fill up.
@@ -30,16 +30,16 @@ const OFTEN: Duration = Duration::from_millis(1);
 pub fn run(
     mut command: Command,
     program: &str,
-    beside: &mut Beside,
+    observer: &mut Observer,
     signals: &Relay,
 ) -> Result<(Repetition, Option<i32>)> {
     let before = cpu_time_of_children();
-    beside.begin()?;
+    observer.begin()?;
     let begun = Instant::now();
     let mut child = command.spawn().with_context(|| format!("cannot start '{program}'"))?;
-    let (stopped, time) = attend(&mut child, begun, beside, signals)?;
+    let (stopped, time) = attend(&mut child, begun, observer, signals)?;
     // What is known of a process is known until it is waited for.
-    let lost = beside.end(child.id())?;
+    let lost = observer.end(child.id())?;
     let status = child.wait().context("cannot wait for the command")?;
     let after = cpu_time_of_children();
     let Lost { lost, interruptions, lost_events, sources } = lost;
@@ -59,7 +59,12 @@ pub fn run(
 
 /// Waits for the end of the command, passes signals on, and empties buffers that fill up. The command is not waited for yet, where the kernel
 /// can tell its end.
-fn attend(child: &mut Child, begun: Instant, beside: &mut Beside, signals: &Relay) -> Result<(Option<i32>, Duration)> {
+fn attend(
+    child: &mut Child,
+    begun: Instant,
+    observer: &mut Observer,
+    signals: &Relay,
+) -> Result<(Option<i32>, Duration)> {
     let end = process_end(child.id()).ok();
     let mut stopped = None;
     loop {
@@ -73,7 +78,7 @@ fn attend(child: &mut Child, begun: Instant, beside: &mut Beside, signals: &Rela
                 let _ = relay::send(child.id(), incoming.signal);
             }
         }
-        let filling = beside.filling();
+        let filling = observer.filling();
         let mut watched = [None; FILLING + 2];
         watched[0] = end.as_ref().map(AsFd::as_fd);
         watched[1] = Some(signals.as_fd());
@@ -88,7 +93,7 @@ fn attend(child: &mut Child, begun: Instant, beside: &mut Beside, signals: &Rela
             return Ok((stopped, begun.elapsed()));
         }
         if ready[2..].contains(&true) || !ready.contains(&true) {
-            beside.read()?;
+            observer.read()?;
         }
     }
 }

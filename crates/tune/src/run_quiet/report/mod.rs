@@ -2,14 +2,12 @@
 
 mod words;
 
-use std::io::{self, Write};
-
 use becalm_report::catalogue;
 use becalm_report::form::field::{Field, Object, fields};
 use becalm_report::form::figure::{Fine, Number, Ratio, Time};
-use becalm_report::form::paragraph::{heading, paragraph};
+use becalm_report::form::section::{Block, Grade, Opening, Page, Section};
 use becalm_report::form::table::Table;
-use becalm_report::{Report, Sheet};
+use becalm_report::{Form, Report};
 use becalm_units::CpuList;
 use serde::Serialize;
 
@@ -204,13 +202,31 @@ impl Report for RunQuietReport<'_> {
         }
     }
 
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        paragraph(out, "", &words::verdict(self))?;
-        paragraph(out, "  ", &words::place(self))?;
-        for text in self.not_done {
-            paragraph(out, "  ! ", text)?;
+    fn view(&self, _: Form) -> Page {
+        let sections = vec![self.summary(), self.repetitions(), self.times()];
+        Page {
+            title: "A program on quiet CPUs".to_owned(),
+            subtitle: self.command.join(" "),
+            sections,
+            foot: Vec::new(),
         }
-        heading(out, "Repetitions")?;
+    }
+}
+
+impl RunQuietReport<'_> {
+    fn summary(&self) -> Section {
+        let tone = match self.judged.verdict {
+            SpreadVerdict::Steady(_) => Grade::Good,
+            SpreadVerdict::Machines(_) => Grade::Bad,
+            _ => Grade::Plain,
+        };
+        let verdict = Block::Verdict { tone, text: words::verdict(self), basis: String::new() };
+        let mut blocks = vec![verdict, Block::Text(words::place(self))];
+        blocks.extend(self.not_done.iter().map(Block::warning));
+        Section::new("summary", "Summary", "How long it takes", blocks)
+    }
+
+    fn repetitions(&self) -> Section {
         let rows = self.rows();
         let mut fields: Vec<&Field<RunRow>> =
             vec![&run::NUMBER, &run::TIME_NS, &run::LOST_NS, &run::LOST_RATIO, &run::INTERRUPTIONS, &run::TOUCHED];
@@ -218,15 +234,17 @@ impl Report for RunQuietReport<'_> {
             fields.push(&run::EXIT_CODE);
         }
         fields.extend([&run::CAUSE_KIND, &run::CAUSE, &run::CAUSE_NS]);
-        let mut table = Table::new(&fields);
-        rows.iter().for_each(|row| table.row(&fields, row));
-        table.print(out)?;
-        writeln!(out, "  touched: lost more than is usual, by three standard deviations and 0.5 % of the time")?;
-        heading(out, "Times")?;
+        let table = Table::filled(&fields, &rows).captioned("Repetitions");
+        let touched = "touched: lost more than is usual, by three standard deviations and 0.5 % of the time".to_owned();
+        Section::new("repetitions", "Repetitions", "Repetitions", vec![Block::Table(table), Block::Text(touched)])
+            .opened(Opening::Title("Repetitions".to_owned()))
+    }
+
+    fn times(&self) -> Section {
         let fields: Vec<&Field<SpreadRow>> = SPREAD.iter().collect();
-        let mut table = Table::new(&fields);
+        let mut table = Table::filled(&fields, &self.spreads()).captioned("Times");
         table.keep_whole(0);
-        self.spreads().iter().for_each(|row| table.row(&fields, row));
-        table.print(out)
+        let section = Section::new("times", "Times", "Times", vec![Block::Table(table)]);
+        section.opened(Opening::Title("Times".to_owned()))
     }
 }

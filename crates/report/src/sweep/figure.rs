@@ -1,10 +1,20 @@
-//! Sweeps on pages: tables, surfaces, and curves over one parameter with a curve for each value of the others.
+//! A figure of a sweep: tables, surfaces, and curves over one parameter with a curve for each value of the others.
 
-use super::{Axes, Axis};
+use super::{Axes, Axis, Fifths, SHADES};
 use crate::Value;
+use crate::form::plot::Curve;
+use crate::form::section::{Opening, Section};
 use crate::form::table::Table;
+use crate::form::words::capital;
 use crate::html::{Axis as ChartAxis, AxisScale, AxisUnit, Bar, Bars, Block, Chart, ChartSeries, Lines, Spec, Surface};
 use crate::predict::view::wide_scale;
+
+/// How many columns of characters a shade has at least.
+const NARROWEST: usize = 4;
+/// As many curves are drawn in one plot of a terminal at most: more have no marks of their own.
+const PLOTTED: usize = 6;
+/// More charts than this are not drawn.
+const CHARTS: usize = 12;
 
 /// More curves than this are not drawn in one chart: their colors would not be told apart.
 const CURVES: usize = 16;
@@ -20,24 +30,18 @@ const SMALLEST: f64 = 1.01;
 /// The name of the parameter that is the number of ranks.
 pub(super) const RANKS: &str = "ranks";
 
-/// A figure of a sweep: what is drawn and shown of each cell.
-pub(super) struct Figure<'a> {
-    /// What it is: `slowdown`.
-    pub title: &'static str,
-    /// Names for its charts, each at most once; no more are drawn.
-    pub ids: &'a [&'static str],
-    /// The unit in which the figure is written.
-    pub unit: AxisUnit,
-    /// Where the upward axis begins, if that is known.
-    pub from: Option<f64>,
-    /// The value of each cell.
-    pub values: &'a [Option<f64>],
-    /// The ends of its interval, where it has one; empty where none has.
-    pub intervals: &'a [Option<[f64; 2]>],
-    /// How the figure is written.
-    pub cell: fn(f64) -> Value,
+/// A figure of each cell of a sweep.
+pub struct SweepFigure<'a> {
+    axes: &'a Axes,
+    title: &'static str,
+    unit: AxisUnit,
+    /// Writes a value.
+    cell: fn(f64) -> Value,
+    values: Vec<Option<f64>>,
+    /// The ends of each cell's interval, where it has one; empty where none has.
+    pub(super) intervals: Vec<Option<[f64; 2]>>,
     /// The whole curve by ranks through the cell of a number, where more of it is known than the cells.
-    pub whole: Option<WholeCurve<'a>>,
+    pub(super) whole: Option<WholeCurve<'a>>,
 }
 
 /// The points of a curve by ranks through the cell of a number.
@@ -50,29 +54,41 @@ struct Layout {
     curves: Vec<usize>,
 }
 
-impl Figure<'_> {
-    /// The charts, side by side; where no parameter of numbers varies, a bar for each cell.
-    pub(super) fn charts(&self, axes: &Axes) -> Vec<Block> {
-        let all = axes.all();
-        let Some(layout) = Layout::new(&all) else { return self.bars(&all).into_iter().collect() };
-        let (charts, left_out) = self.curves(&all, &layout);
+impl<'a> SweepFigure<'a> {
+    /// A figure with its name, such as `slowdown`, its unit on the axes of charts, and how a cell is written.
+    pub fn new(
+        axes: &'a Axes,
+        title: &'static str,
+        unit: AxisUnit,
+        cell: fn(f64) -> Value,
+        values: Vec<Option<f64>>,
+    ) -> Self {
+        Self { axes, title, unit, cell, values, intervals: Vec::new(), whole: None }
+    }
+
+    /// The charts, side by side, of these names; where no parameter of numbers varies, a bar for each cell.
+    pub fn charts(&self, id: &'static str) -> Vec<Block> {
+        let all = self.axes.all();
+        let Some(layout) = Layout::new(&all) else { return self.bars(id, &all).into_iter().collect() };
+        let (charts, left_out) = self.curves(id, &all, &layout);
         let mut blocks = Vec::new();
         if !charts.is_empty() {
             blocks.push(Block::Charts(charts));
         }
         if left_out > 0 {
-            blocks.push(Block::Note(format!("{left_out} more curves are not drawn; the table has all figures.")));
+            let text = format!("{left_out} more curves are not drawn; the table has all figures.");
+            blocks.push(Block::OnPage(vec![Block::Note(text)]));
         }
         blocks
     }
 
     /// The charts of curves, and how many curves have no room.
-    fn curves(&self, all: &[&Axis], layout: &Layout) -> (Vec<Chart>, usize) {
+    fn curves(&self, id: &'static str, all: &[&Axis], layout: &Layout) -> (Vec<Chart>, usize) {
         let (charts, curves) = (combinations(all, &layout.apart), combinations(all, &layout.curves));
-        let drawn_charts = charts.len().min(self.ids.len());
+        let drawn_charts = charts.len().min(CHARTS);
         let left_out = charts.len() * curves.len() - drawn_charts * curves.len().min(CURVES);
         let y = self.upward();
-        let chart = |(chart, id): (&Vec<usize>, &&'static str)| {
+        let chart = |chart: &Vec<usize>| {
             let of_chart: Vec<(usize, usize)> = layout.apart.iter().copied().zip(chart.iter().copied()).collect();
             let curve = |(at, curve): (usize, &Vec<usize>)| {
                 let of_curve = layout.curves.iter().copied().zip(curve.iter().copied());
@@ -92,7 +108,7 @@ impl Figure<'_> {
                 figures: None,
             })
         };
-        (charts.iter().zip(self.ids).filter_map(chart).collect(), left_out)
+        (charts.iter().take(CHARTS).filter_map(chart).collect(), left_out)
     }
 
     /// The curve of the cells with some values of all other parameters.
@@ -124,10 +140,11 @@ impl Figure<'_> {
     fn upward(&self) -> ChartAxis {
         let values = self.values.iter().flatten().copied();
         let ends = self.intervals.iter().flatten().flatten().copied();
-        let (low, high) = extent(values.chain(ends).chain(self.from));
+        let from = self.start();
+        let (low, high) = extent(values.chain(ends).chain(from));
         let scale = wide_scale(low, high);
         let flat = |from: f64| high <= from * SMALLEST;
-        let (bottom, top) = match (self.from, scale) {
+        let (bottom, top) = match (from, scale) {
             (Some(from), _) if flat(from) => (Some(from), Some(from * SMALLEST)),
             (Some(from), AxisScale::Linear) => (Some(from), Some(from + round_up(high - from))),
             (from, AxisScale::Log) => (from.or(Some(10_f64.powf(low.log10().floor()))), Some(round_up(high))),
@@ -141,17 +158,22 @@ impl Figure<'_> {
         ChartAxis::new(self.title, scale, self.unit).between(bottom, top)
     }
 
+    /// The start of the upward axis, if that is known: slowdowns start with none, unless something ended early.
+    fn start(&self) -> Option<f64> {
+        let mut all = self.values.iter().flatten().chain(self.intervals.iter().flatten().flatten());
+        (self.unit == AxisUnit::Factor && all.all(|value| *value >= 1.0)).then_some(1.0)
+    }
+
     /// A bar for each cell.
-    fn bars(&self, all: &[&Axis]) -> Option<Block> {
+    fn bars(&self, id: &'static str, all: &[&Axis]) -> Option<Block> {
         let every: Vec<usize> = (0..all.len()).collect();
         let bar = |(names_at, value): (Vec<usize>, &Option<f64>)| {
             let fixed: Vec<(usize, usize)> = names_at.into_iter().enumerate().collect();
             let value = (*value)?;
             Some(Bar { name: names(all, &fixed).join(", "), value, text: (self.cell)(value).cell(), kind: None })
         };
-        let bars = combinations(all, &every).into_iter().zip(self.values).filter_map(bar);
+        let bars = combinations(all, &every).into_iter().zip(&self.values).filter_map(bar);
         let bars: Vec<Bar> = bars.take(BARS).collect();
-        let id = *self.ids.first()?;
         (bars.len() > 1).then(|| {
             Block::Charts(vec![Chart {
                 id,
@@ -159,7 +181,7 @@ impl Figure<'_> {
                 label: format!("The {} of {} cells.", self.title, bars.len()),
                 height: 44 + 30 * bars.len() as u32,
                 spec: Spec::Bars(Bars {
-                    x: ChartAxis::new("", AxisScale::Linear, self.unit).between(self.from, None),
+                    x: ChartAxis::new("", AxisScale::Linear, self.unit).between(self.start(), None),
                     bars,
                 }),
                 figures: None,
@@ -167,22 +189,34 @@ impl Figure<'_> {
         })
     }
 
-    /// The surface: rows and columns as the table's, with shades for figures.
-    pub(super) fn surface(&self, axes: &Axes, id: &'static str) -> Option<Block> {
-        let columns = axes.columns.as_ref()?;
+    /// A section with its charts, of names that end with a hyphen, and its table.
+    pub fn section(&self, id: &'static str, short: &'static str, title: &str) -> Section {
+        let mut blocks = self.charts(id);
+        blocks.push(self.table(title));
+        Section::new(id.trim_end_matches('-'), short, title, blocks)
+            .opened(Opening::Title(format!("{title}{}", self.axes.columns_are())))
+    }
+
+    /// A section that shows it as shades, on a terminal with curves over these counts below.
+    pub fn surface_section(&self, title: &str, counts: &[u64]) -> Section {
+        let mut blocks = vec![Block::OnTerminal(self.shades(title))];
+        blocks.extend(self.surface("surface"));
+        blocks.push(self.plot(counts));
+        Section::new("surface", "Surface", title, blocks)
+    }
+
+    /// The surface on a page: rows and columns as the table's, with shades for figures.
+    pub fn surface(&self, id: &'static str) -> Option<Block> {
+        let columns = self.axes.columns.as_ref()?;
         let (low, high) = extent(self.values.iter().flatten().copied());
-        let rows: Vec<String> = axes.names().iter().take(SURFACE_ROWS).map(|names| names.join(", ")).collect();
-        let cells = self.values.chunks(axes.column_count()).take(SURFACE_ROWS).map(<[_]>::to_vec).collect();
+        let rows: Vec<String> = self.axes.names().iter().take(SURFACE_ROWS).map(|names| names.join(", ")).collect();
+        let cells = self.values.chunks(self.axes.column_count()).take(SURFACE_ROWS).map(<[_]>::to_vec).collect();
+        let title = format!("{} by {} and {}", capital(self.title), self.axes.titles().join(", "), columns.title);
         (low < high).then(|| {
             Block::Charts(vec![Chart {
                 id,
-                title: format!("Surface: {} by {} and {}", self.title, axes.titles().join(", "), columns.title),
-                label: format!(
-                    "The {} as shades, from {} to {}.",
-                    self.title,
-                    (self.cell)(low).cell(),
-                    (self.cell)(high).cell()
-                ),
+                title,
+                label: format!("The {} as shades, from {} to {}.", self.title, self.written(low), self.written(high)),
                 height: 100 + 26 * rows.len().max(2) as u32,
                 spec: Spec::Surface(Surface {
                     title: self.title.to_owned(),
@@ -198,14 +232,64 @@ impl Figure<'_> {
         })
     }
 
+    fn written(&self, value: f64) -> String {
+        (self.cell)(value).cell()
+    }
+
+    /// The surface on a terminal; nothing where values do not differ.
+    pub fn shades(&self, title: &str) -> Vec<Block> {
+        let Some(fifths) = Fifths::new(&self.values) else { return Vec::new() };
+        let labels = self.axes.columns.as_ref().map_or(&[][..], |axis| axis.labels.as_slice());
+        let width = labels.iter().map(|label| label.chars().count() + 1).max().unwrap_or(0).max(NARROWEST);
+        let head: String = labels.iter().map(|label| format!("{label:<width$}")).collect();
+        let names = [self.axes.titles(), vec![""]].concat();
+        let mut table = Table::matrix(&names, Vec::new());
+        table.keep_whole(names.len() - 1);
+        table.name_column(names.len() - 1, head.trim_end().to_owned());
+        let shade = |value: &Option<f64>| value.map_or(' ', |value| SHADES[fifths.fifth(value)]);
+        self.fill(&mut table, |row| {
+            vec![Value::Text(row.iter().map(|value| shade(value).to_string().repeat(width)).collect())]
+        });
+        let legend = (0..SHADES.len()).map(|at| format!("{} to {}", SHADES[at], self.written(fifths.upper(at))));
+        let legend = format!("{}, from {}", legend.collect::<Vec<_>>().join(", "), self.written(fifths.lowest));
+        let title = format!("{title}{}", self.axes.columns_are());
+        vec![Block::Heading(title), Block::Table(table), Block::Text(legend)]
+    }
+
     /// The table, with a column for each value of the last parameter that varies.
-    pub(super) fn table(&self, axes: &Axes, caption: &str) -> Block {
-        let columns = axes.columns.as_ref().map_or_else(|| vec![self.title.to_owned()], |axis| axis.labels.clone());
-        let mut table = Table::matrix(&axes.titles(), columns).captioned(&format!("{caption}{}", axes.columns_are()));
-        for (names, values) in axes.names().iter().zip(self.values.chunks(axes.column_count())) {
-            table.values(names, values.iter().map(|value| value.map_or(Value::Missing, self.cell)));
-        }
+    pub fn table(&self, caption: &str) -> Block {
+        let columns =
+            self.axes.columns.as_ref().map_or_else(|| vec![self.title.to_owned()], |axis| axis.labels.clone());
+        let caption = format!("{caption}{}", self.axes.columns_are());
+        let mut table = Table::matrix(&self.axes.titles(), columns).captioned(&caption);
+        self.fill(&mut table, |row| row.iter().map(|value| value.map_or(Value::Missing, self.cell)).collect());
         Block::Table(table)
+    }
+
+    /// Fills a table with names and cells, with a line wherever a parameter but the last of the rows changes.
+    fn fill(&self, table: &mut Table, cells: impl Fn(&[Option<f64>]) -> Vec<Value>) {
+        let names = self.axes.names();
+        for (at, (name, row)) in names.iter().zip(self.values.chunks(self.axes.column_count())).enumerate() {
+            let outer = name.len().saturating_sub(1);
+            if at > 0 && name[..outer] != names[at - 1][..outer] {
+                table.rule();
+            }
+            table.values(name, cells(row).into_iter());
+        }
+    }
+
+    /// Curves for a terminal, over the counts of the columns, where there are few enough of them.
+    pub fn plot(&self, counts: &[u64]) -> Block {
+        let names = self.axes.names();
+        let is_plotted = counts.len() > 1 && names.len() <= PLOTTED && self.axes.column_count() == counts.len();
+        let curve = |(name, row): (&Vec<String>, &[Option<f64>])| {
+            let mut points: Vec<(u64, f64)> =
+                counts.iter().zip(row).filter_map(|(count, value)| Some((*count, (*value)?))).collect();
+            points.sort_by_key(|point| point.0);
+            Curve { name: name.join(", "), points }
+        };
+        let curves = names.iter().zip(self.values.chunks(self.axes.column_count())).map(curve);
+        Block::Plot(format!("{} against ranks", capital(self.title)), curves.filter(|_| is_plotted).collect())
     }
 }
 
@@ -259,13 +343,17 @@ fn index(all: &[&Axis], fixed: &[(usize, usize)], along: (usize, usize)) -> usiz
     all.iter().enumerate().fold(0, |index, (number, axis)| index * axis.labels.len() + place(number))
 }
 
-/// What some values are called: with the parameter's name, but for noises, which say themselves what they are.
+/// The names of some values: with the parameter, but for noises and configurations, which say themselves what they are.
 fn names(all: &[&Axis], fixed: &[(usize, usize)]) -> Vec<String> {
     let mut fixed = fixed.to_vec();
     fixed.sort_unstable();
     let name = |(axis, place): &(usize, usize)| {
         let Axis { title, labels, .. } = all[*axis];
-        if *title == "noise" { labels[*place].clone() } else { format!("{title} {}", labels[*place]) }
+        if ["noise", "configuration"].contains(title) {
+            labels[*place].clone()
+        } else {
+            format!("{title} {}", labels[*place])
+        }
     };
     fixed.iter().map(name).collect()
 }
@@ -298,17 +386,8 @@ mod tests {
         if apart { axis.apart() } else { axis }
     }
 
-    fn figure<'a>(values: &'a [Option<f64>], intervals: &'a [Option<[f64; 2]>]) -> Figure<'a> {
-        Figure {
-            title: "slowdown",
-            ids: &["a", "b", "c"],
-            unit: AxisUnit::Factor,
-            from: Some(1.0),
-            values,
-            intervals,
-            cell: Value::Factor,
-            whole: None,
-        }
+    fn figure(axes: &Axes, values: Vec<Option<f64>>) -> SweepFigure<'_> {
+        SweepFigure::new(axes, "slowdown", AxisUnit::Factor, Value::Factor, values)
     }
 
     fn lines(blocks: &[Block]) -> Vec<(String, Lines)> {
@@ -327,7 +406,7 @@ mod tests {
         let axes = Axes::new(vec![axis("sync", &[0.0, 1.0], true), named, axis(RANKS, &[64.0, 16.0, 256.0], false)]);
         // The value of a cell tells its place.
         let values: Vec<Option<f64>> = (0..12).map(|at| (at != 4).then_some(1.0 + f64::from(at) / 4.0)).collect();
-        let charts = lines(&figure(&values, &[]).charts(&axes));
+        let charts = lines(&figure(&axes, values).charts("a-"));
         assert_eq!(charts.iter().map(|chart| chart.0.as_str()).collect::<Vec<_>>(), ["sync 0", "sync 1"]);
         let names = |lines: &Lines| lines.series.iter().map(|series| series.name.clone()).collect::<Vec<_>>();
         assert_eq!(names(&charts[1].1), ["x=1", "x=2"]);
@@ -347,36 +426,38 @@ mod tests {
             axis("grain", &many, false),
             axis(RANKS, &[1.0, 2.0], false),
         ]);
-        let values = vec![Some(2.0); 80];
-        let blocks = figure(&values, &[]).charts(&axes);
+        let blocks = figure(&axes, vec![Some(2.0); 80]).charts("a-");
         let charts = lines(&blocks[..1]);
         assert_eq!(
             charts.iter().map(|(title, lines)| (title.as_str(), lines.series.len())).collect::<Vec<_>>(),
             [("delay 1", CURVES), ("delay 2", CURVES)]
         );
         assert!(charts[0].1.series[COLORS].dashed && !charts[0].1.series[COLORS - 1].dashed);
-        assert!(matches!(&blocks[1], Block::Note(text) if text.starts_with("8 more curves")), "{blocks:?}");
+        let Block::OnPage(notes) = &blocks[1] else { panic!("{blocks:?}") };
+        assert!(matches!(&notes[..], [Block::Note(text)] if text.starts_with("8 more curves")), "{notes:?}");
     }
 
     #[test]
     fn names_alone_have_bars_and_one_parameter_no_surface() {
         let axes = Axes::new(vec![Axis::named("noise", vec!["a".to_owned(), "b".to_owned()])]);
-        let values = [Some(1.5), Some(2.0)];
-        let blocks = figure(&values, &[]).charts(&axes);
+        let figure = figure(&axes, vec![Some(1.5), Some(2.0)]);
+        let blocks = figure.charts("a-");
         let [Block::Charts(charts)] = blocks.as_slice() else { panic!("{blocks:?}") };
         let Spec::Bars(bars) = &charts[0].spec else { panic!("{charts:?}") };
         assert_eq!(
             bars.bars.iter().map(|bar| (bar.name.as_str(), bar.text.as_str())).collect::<Vec<_>>(),
             [("a", "1.5000"), ("b", "2.0000")]
         );
-        assert!(figure(&values, &[]).surface(&axes, "s").is_none());
+        assert!(figure.surface("s").is_none());
     }
 
     #[test]
     fn the_upward_axis_holds_every_value_and_tells_them_apart() {
+        let axes = Axes::new(Vec::new());
         let ends = |from: Option<f64>, values: &[f64]| {
             let values: Vec<Option<f64>> = values.iter().copied().map(Some).collect();
-            let y = Figure { from, ..figure(&values, &[]) }.upward();
+            let unit = if from.is_some() { AxisUnit::Factor } else { AxisUnit::Time };
+            let y = SweepFigure { unit, ..figure(&axes, values) }.upward();
             (y.scale, y.min.unwrap(), y.max.unwrap())
         };
         assert_eq!(ends(Some(1.0), &[1.0, 1.005]), (AxisScale::Linear, 1.0, SMALLEST));

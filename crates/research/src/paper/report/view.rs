@@ -1,4 +1,4 @@
-//! A paper as a page for a browser.
+//! A paper for people.
 
 use becalm_report::Value;
 use becalm_report::form::table::Table;
@@ -7,46 +7,27 @@ use becalm_report::html::{
     Spec, sentence,
 };
 
-use super::{PaperReport, row};
+use super::{PaperReport, SHORT_VERDICT, row};
 use crate::paper::catalogue::{Bars, Chart as Drawn, ChartAxis, Curve, Item, Points, PublishedTable};
-use crate::paper::verdict::{Verdict, digits};
-
-/// The names of charts on a page, in their order; a test holds that they are enough.
-const CHARTS: [&str; 52] = [
-    "chart-a", "chart-b", "chart-c", "chart-d", "chart-e", "chart-f", "chart-g", "chart-h", "chart-i", "chart-j",
-    "chart-k", "chart-l", "chart-m", "chart-n", "chart-o", "chart-p", "chart-q", "chart-r", "chart-s", "chart-t",
-    "chart-u", "chart-v", "chart-w", "chart-x", "chart-y", "chart-z", "chart-aa", "chart-ab", "chart-ac", "chart-ad",
-    "chart-ae", "chart-af", "chart-ag", "chart-ah", "chart-ai", "chart-aj", "chart-ak", "chart-al", "chart-am",
-    "chart-an", "chart-ao", "chart-ap", "chart-aq", "chart-ar", "chart-as", "chart-at", "chart-au", "chart-av",
-    "chart-aw", "chart-ax", "chart-ay", "chart-az",
-];
+use crate::paper::verdict::digits;
 
 /// A curve of more points, which are joined, has no dots.
 const DOTS: usize = 60;
 
-/// The page of a paper, made by `program`: `becalm 0.1.0`.
-pub(super) fn page(report: &PaperReport, program: &str) -> Page {
-    let mut charts = CHARTS.into_iter();
-    let blocks = report.items.iter().flat_map(|item| blocks(report, item, &mut charts)).collect();
-    let items = Section {
-        opening: Opening::None,
-        id: "figures",
-        title: "Tables and figures, in the order of the paper".to_owned(),
-        short: "Tables and figures",
-        reading: "What was published, beside what was found here: a number holds within 10 % of the published one, one that is given \
-                  with an \"about\" within 25 %, and a bound is kept or not. Times of the paper's machine are shown beside those of \
-                  this one, and are no reproduction."
-            .to_owned(),
-        blocks,
-    };
+/// A paper for people.
+pub(super) fn page(report: &PaperReport) -> Page {
+    let blocks = report.items.iter().flat_map(|item| blocks(report, item)).collect();
+    let items = Section::new("figures", "Tables and figures", "Tables and figures, in the order of the paper", blocks)
+        .explained(
+            "What was published, beside what was found here: a number holds within 10 % of the published one, one that is given with \
+             an \"about\" within 25 %, and a bound is kept or not. Times of the paper's machine are shown beside those of this one, \
+             and are no reproduction.",
+        );
     Page {
         title: format!("{}: published, and here", report.name),
         subtitle: report.paper.citation.clone(),
-        sections: vec![headline(report), items],
-        foot: vec![
-            format!("Made by {program}. The documents of all steps are in the folder steps beside this page."),
-            "Drawn with Apache ECharts 6.1.0, which is part of this file; nothing is loaded from elsewhere.".to_owned(),
-        ],
+        sections: vec![headline(report), items, outcomes(report)],
+        foot: vec!["The documents of all steps are in the folder steps beside this page.".to_owned()],
     }
 }
 
@@ -54,68 +35,55 @@ fn headline(report: &PaperReport) -> Section {
     let counts = report.counts();
     let tone = if counts.not + counts.broken == 0 && counts.hold > 0 { Grade::Good } else { Grade::Fair };
     let basis = if report.quick { "A quick campaign: the long steps were left out." } else { "All steps were run." };
-    let facts = [("Paper's machine", &report.paper.machine), ("This machine", &report.here)]
-        .map(|(name, what)| (name.to_owned(), what.clone()));
-    let facts = report.outcomes().into_iter().chain(facts).collect();
-    Section {
-        opening: Opening::None,
-        id: "headline",
-        title: "Is it found again?".to_owned(),
-        short: "Summary",
-        reading: String::new(),
-        blocks: vec![
-            Block::Verdict { tone, text: format!("{}.", report.summary()), basis: basis.to_owned() },
-            Block::Facts(facts),
-        ],
-    }
+    let (machine, here) = (&report.paper.machine, &report.here);
+    let machines = [("Paper's machine", machine), ("This machine", here)];
+    let facts = report.outcomes().into_iter().chain(machines.map(|(name, what)| (name.to_owned(), what.clone())));
+    let citation = Block::Text(report.paper.citation.clone());
+    let on_terminal = vec![citation, Block::entry("  then  ", machine), Block::entry("  here  ", here)];
+    let verdict = Block::Verdict { tone, text: sentence(&report.summary()), basis: basis.to_owned() };
+    let on_page = vec![verdict, Block::Facts(facts.collect())];
+    let blocks = vec![Block::OnTerminal(on_terminal), Block::OnPage(on_page)];
+    Section::new("headline", "Summary", "Is it found again?", blocks)
 }
 
-fn blocks(report: &PaperReport, item: &Item, ids: &mut impl Iterator<Item = &'static str>) -> Vec<Block> {
+/// The outcomes at the end of a text, where they are seen first.
+fn outcomes(report: &PaperReport) -> Section {
+    let outcomes = report.outcomes().into_iter().map(|(name, outcome)| Block::entry(format!("  {name}  "), outcome));
+    let blocks = outcomes.chain([Block::Text(report.summary())]).collect();
+    Section::new("outcomes", "Outcomes", "Outcomes", vec![Block::OnTerminal(blocks)]).opened(Opening::Gap)
+}
+
+fn blocks(report: &PaperReport, item: &Item) -> Vec<Block> {
     let name = format!("{}: {}", item.name(), item.title);
-    let mut blocks = Vec::new();
-    let rows = report.rows(item);
-    let fields = [&row::PUBLISHED, &row::HERE, &row::DIFFERENCE, &row::VERDICT];
-    let mut table = Table::named("what", &fields).captioned(&name);
-    table.sorts = false;
-    rows.iter().for_each(|found| table.named_row(found.figure.what.clone(), &fields, found));
-    blocks.push(Block::Heading(name.clone()));
+    let mut blocks = vec![Block::Heading(name.clone())];
     if let Some(PublishedTable { names, values, rows }) = item.published() {
-        let titles: Vec<&str> = names.iter().map(String::as_str).collect();
-        let mut published = Table::matrix(&titles, values).captioned(&format!("{name}, as published"));
-        published.sorts = false;
-        for row in rows {
-            let (names, values) = row.split_at(titles.len());
-            published.values(names, values.iter().cloned().map(Value::Text));
-        }
-        blocks.push(Block::Table(published));
-    }
-    if !table.is_empty() {
+        let mut table = Table::texts(names, values).captioned(&format!("{name}, as published"));
+        table.sorts = false;
+        rows.into_iter().for_each(|row| table.cells(row));
         blocks.push(Block::Table(table));
     }
-    // Those of figures stand in the table.
-    let is_told = |reason: &String| rows.iter().any(|row| row.verdict == Verdict::Lacking(reason.clone()));
-    let untold = report.reasons(item).into_iter().filter(|reason| !is_told(reason));
-    blocks.extend(untold.map(|reason| Block::Note(sentence(&format!("not here: {reason}")))));
-    if !item.lacking.is_empty() {
-        blocks.push(Block::Note(sentence(&item.lacking)));
+    let rows = report.rows(item);
+    if !rows.is_empty() {
+        let fields = [&row::PUBLISHED, &row::HERE, &row::DIFFERENCE, &SHORT_VERDICT];
+        let mut table = Table::named("what", &fields).captioned(&name);
+        table.sorts = false;
+        table.keep_names_long();
+        rows.iter().for_each(|found| table.named_row(found.figure.what.clone(), &fields, found));
+        blocks.push(Block::Table(table));
     }
-    let charts: Vec<Chart> = item
-        .charts
-        .iter()
-        .filter_map(|drawn| chart(report, item, drawn))
-        .chain(item.bars.iter().filter_map(|drawn| bars(report, item, drawn)))
-        .zip(ids)
-        .map(|(chart, id)| Chart { id, ..chart })
-        .collect();
+    blocks.extend(report.reasons(item).into_iter().map(|reason| Block::warning(format!("not here: {reason}"))));
+    if !item.lacking.is_empty() {
+        blocks.push(Block::warning(&item.lacking));
+    }
+    let charts = item.charts.iter().filter_map(|drawn| chart(report, item, drawn));
+    let charts: Vec<Chart> = charts.chain(item.bars.iter().filter_map(|drawn| bars(report, item, drawn))).collect();
     if !charts.is_empty() {
         blocks.push(Block::Charts(charts));
     }
     let notes = rows.iter().filter(|found| !found.figure.note.is_empty());
-    blocks.extend(notes.map(|found| Block::Note(format!("{}: {}", found.figure.what, found.figure.note))));
-    let commands = report.commands(item).into_iter().map(|command| ("command".to_owned(), command)).collect::<Vec<_>>();
-    if !commands.is_empty() {
-        blocks.push(Block::Facts(commands));
-    }
+    let notes = notes.map(|found| Block::Remark(found.figure.what.clone(), found.figure.note.clone()));
+    let commands = report.commands(item).into_iter().map(|command| ("command".to_owned(), command));
+    blocks.push(Block::OnPage(notes.chain([Block::Facts(commands.collect())]).collect()));
     let files = report.files(item);
     if !files.is_empty() {
         blocks.push(Block::Files("files", files));
@@ -123,7 +91,7 @@ fn blocks(report: &PaperReport, item: &Item, ids: &mut impl Iterator<Item = &'st
     blocks
 }
 
-/// The curves of a figure, not named yet; `None` where no step of it was done.
+/// The curves of a figure; `None` where no step of it was done.
 fn chart(report: &PaperReport, item: &Item, drawn: &Drawn) -> Option<Chart> {
     let curve = |curve: &Curve| {
         let document = report.documents.get(&curve.step)?;
@@ -155,7 +123,7 @@ fn chart(report: &PaperReport, item: &Item, drawn: &Drawn) -> Option<Chart> {
         becalm_units::counted(series.len() as u64, "curve", "curves")
     );
     Some(Chart {
-        id: "",
+        id: "chart-",
         title: title(item, &drawn.title),
         label,
         height: 360,
@@ -182,7 +150,7 @@ fn stack(series: &mut [ChartSeries]) {
     }
 }
 
-/// The bars of a figure, not named yet; `None` where its step was not done.
+/// The bars of a figure; `None` where its step was not done.
 fn bars(report: &PaperReport, item: &Item, drawn: &Bars) -> Option<Chart> {
     let text = |value: f64| match drawn.unit {
         AxisUnit::Time | AxisUnit::Instant => Value::time(value).cell(),
@@ -196,7 +164,7 @@ fn bars(report: &PaperReport, item: &Item, drawn: &Bars) -> Option<Chart> {
     let texts: Vec<String> =
         pairs.iter().map(|pair| format!("{} {} and {}", pair.name, pair.texts[0], pair.texts[1])).collect();
     Some(Chart {
-        id: "",
+        id: "chart-",
         title: title(item, &drawn.title),
         label: format!("{}, {}: {}.", what(item, &drawn.title), drawn.titles.join(" and "), texts.join("; ")),
         height: 74 + 40 * pairs.len() as u32,
@@ -232,9 +200,7 @@ fn upward(drawn: &ChartAxis, series: &[ChartSeries]) -> Axis {
 
 #[cfg(test)]
 mod tests {
-    use crate::paper::catalogue;
-
-    use super::{CHARTS, ChartSeries, stack};
+    use super::{ChartSeries, stack};
 
     /// Points that nothing joins would not be seen without dots, however many they are.
     #[test]
@@ -263,14 +229,5 @@ mod tests {
         assert_eq!(all[1].points, [[1.0, 7.0], [2.0, 4.0]]);
         assert_eq!(all[1].band, [[2.0, 7.0], [3.0, 4.0]]);
         assert_eq!(all[2].points, [[0.0, 9.0], [3.0, 5.0]]);
-    }
-
-    #[test]
-    fn charts_have_names_enough() {
-        for name in catalogue::names() {
-            let charts: usize =
-                catalogue::paper(name).unwrap().items.iter().map(|item| item.charts.len() + item.bars.len()).sum();
-            assert!(charts > 0 && charts <= CHARTS.len(), "{name} has {charts} charts");
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! What the kernel tells of the command's CPUs while it runs: each interruption by its trace, or how long the command waited by its counters.
+//! The kernel's account of the command's CPUs while it runs: each interruption by its trace, or how long the command waited by its counters.
 //!
 //! Whatever runs on these CPUs and is not the command interrupts it: interrupts, softirqs, threads of the kernel, and other programs. A program
 //! is another one if it was there before the command began, or does not descend from becalm. One that comes and goes within a repetition
@@ -51,15 +51,15 @@ impl Lost {
     const UNKNOWN: Self = Self { lost: None, interruptions: None, lost_events: 0, sources: Vec::new() };
 }
 
-/// What is looked at beside the command.
-pub enum Beside {
+/// The kernel's account of the command's CPUs.
+pub enum Observer {
     /// The kernel's trace of the CPUs.
     Trace(Box<Traced>),
     /// What the kernel counts.
     Counters(Counted),
 }
 
-impl Beside {
+impl Observer {
     /// By the kernel's trace, or why that cannot be.
     pub fn trace(cpus: &CpuList, janitor: &Result<Arc<Janitor>, String>) -> Result<Self, String> {
         let root = Path::new(ROOT);
