@@ -3,12 +3,13 @@
 use std::fmt;
 use std::io::{self, Write};
 
+use becalm_model::audit::FirstStep;
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 use serde::Serialize;
 use serde::ser::SerializeMap;
 
 use super::{Chart, Spec};
-use crate::form::section::{Block, Page, Section, sentence};
+use crate::form::section::{Block, Finding, Page, Section, sentence};
 use crate::form::table::{Cell, Row, Table};
 
 const TEMPLATE: &str = include_str!("../../assets/template.html");
@@ -213,14 +214,16 @@ impl Block {
             Self::OnPage(blocks) => blocks.iter().try_for_each(|block| block.write(out)),
             Self::OnTerminal(_) | Self::Plot(..) | Self::Lines(_) => Ok(()),
             Self::Table(table) => write_table(table, out),
-            Self::Text(text) => writeln!(out, "<p>{}</p>", Escaped(&sentence(text))),
+            Self::Lead(text) | Self::Text(text) => writeln!(out, "<p>{}</p>", Escaped(&sentence(text))),
             Self::Note(text) => writeln!(out, "<p class=\"note\">{}</p>", Escaped(&sentence(text))),
-            Self::Facts(facts) => {
-                writeln!(out, "<dl class=\"facts\">")?;
-                for (name, text) in facts {
-                    writeln!(out, "<dt>{}</dt><dd>{}</dd>", Escaped(name), Escaped(text))?;
-                }
-                writeln!(out, "</dl>")
+            Self::Facts(facts) => write_facts(facts.iter().map(|(name, text)| [escaped(name), escaped(text)]), out),
+            Self::Findings(findings) => {
+                let said = |found: &Finding| format!("<strong>{}</strong> {}", found.verdict, Escaped(&found.text));
+                write_facts(findings.iter().map(|found| [escaped(&found.name), said(found)]), out)
+            }
+            Self::Commands(commands) => {
+                let typed = |step: &FirstStep| format!("<code>{}</code>", Escaped(&step.command));
+                write_facts(commands.iter().map(|step| [typed(step), escaped(&step.why)]), out)
             }
             Self::Remark(name, text) => {
                 writeln!(out, "<p class=\"note\"><strong>{}</strong>: {}</p>", Escaped(name), Escaped(text))
@@ -245,6 +248,19 @@ impl Block {
             Self::Detour => writeln!(out, "<div id=\"detour\" class=\"detour\" aria-live=\"polite\" hidden></div>"),
         }
     }
+}
+
+fn escaped(text: &str) -> String {
+    Escaped(text).to_string()
+}
+
+/// Writes names with what they say, both as they are marked up.
+fn write_facts(facts: impl Iterator<Item = [String; 2]>, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "<dl class=\"facts\">")?;
+    for [name, text] in facts {
+        writeln!(out, "<dt>{name}</dt><dd>{text}</dd>")?;
+    }
+    writeln!(out, "</dl>")
 }
 
 fn write_chart(chart: &Chart, out: &mut dyn Write) -> io::Result<()> {
