@@ -9,9 +9,9 @@ use becalm_bundle::{Bundle, Contents, Draft, SummaryBundle};
 use becalm_command::Exit;
 use becalm_command::Task;
 use becalm_command::arguments::run::{open, open_summary};
-use becalm_command::arguments::{FolderArgs, LimitArgs, refuse_existing, some_cpus};
+use becalm_command::arguments::{FolderArgs, FormArgs, LimitArgs, refuse_existing, some_cpus};
 use becalm_command::messages::say;
-use becalm_command::output::{Output, PROGRAM, emit};
+use becalm_command::output::{PROGRAM, emit};
 use becalm_command::pager::Paging;
 use becalm_command::progress::ReadingProgress;
 use becalm_command::recording;
@@ -68,9 +68,8 @@ pub struct CheckArgs {
     #[arg(long, value_name = "FILE")]
     sarif: Option<PathBuf>,
 
-    /// Print one JSON document (becalm.check/1)
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormArgs,
 }
 
 /// A file that is written in the end, and what it is.
@@ -81,7 +80,7 @@ impl Task for CheckArgs {
         if self.run.is_none() {
             return RightsKept::All;
         }
-        RightsKept::to_read(self.junit.is_some() || self.sarif.is_some())
+        RightsKept::to_read(self.junit.is_some() || self.sarif.is_some() || self.form.writes_page())
     }
 
     fn paging(&self) -> Paging {
@@ -111,6 +110,7 @@ fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Exit> {
         // Whether it can be written is found out before anything is measured.
         wanted.push((Draft::replace(file)?, file, form));
     }
+    let output = args.form.output_after_set_up()?;
     let summary = match &args.run {
         Some(path) => read(args, path)?,
         None => record(args)?,
@@ -122,7 +122,7 @@ fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Exit> {
         draft.write_all(form(&report).as_bytes()).with_context(|| format!("cannot write {}", file.display()))?;
         draft.finish()?;
     }
-    emit(&report, Output::new(args.json, false), out)?;
+    emit(&report, output, out)?;
     Ok(if report.is_exceeded() { Exit::LimitExceeded } else { Exit::Done })
 }
 
@@ -158,7 +158,7 @@ fn record(args: &CheckArgs) -> Result<Summary> {
     // While the process has one thread.
     let session = Session::begin(root, true).context("cannot block signals")?;
     let store = RecordingStore::Full(Box::new(DetourStore::new(&path)));
-    let mut recorded = recording::record(&session, plan, store, &path, args.json)?;
+    let mut recorded = recording::record(&session, plan, store, &path, args.form.takes_output())?;
     recorded.complete().with_context(|| format!("cannot complete the recording {}", path.display()))?;
     let node = &recorded.node;
     // What was asked for, and what a Ctrl-C leaves of it, is checked; what the machine cut short is not.

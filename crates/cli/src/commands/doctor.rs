@@ -9,7 +9,8 @@ use std::process::{Command, Stdio};
 
 use becalm_command::Exit;
 use becalm_command::Task;
-use becalm_command::output::{Output, emit};
+use becalm_command::arguments::FormArgs;
+use becalm_command::output::emit;
 use becalm_command::pager::Paging;
 use becalm_linux::clock::{self, Source};
 use becalm_linux::identity::Identity;
@@ -36,9 +37,8 @@ use crate::{command_line, last_error, settings};
 /// environment and no serial numbers. Nothing is changed, and nothing is measured.
 #[derive(Args, Debug)]
 pub struct DoctorArgs {
-    /// Print one JSON document (becalm.doctor/1)
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormArgs,
 }
 
 /// What a kernel is told at its start that concerns noise.
@@ -117,7 +117,7 @@ fn run(args: &DoctorArgs, out: &mut dyn Write) -> Result<Exit> {
         companions,
         last_error,
     };
-    emit(&report, Output::new(args.json, false), out)?;
+    emit(&report, args.form.output(false)?, out)?;
     Ok(Exit::Done)
 }
 

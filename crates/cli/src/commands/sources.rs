@@ -5,12 +5,9 @@ use std::path::PathBuf;
 
 use becalm_answer::sources::{DetourName, SourcesQuestion, SourcesWanted};
 use becalm_command::Exit;
-use becalm_command::Task;
-use becalm_command::arguments::RunArgs;
-use becalm_command::output::Output;
-use becalm_command::pager::Paging;
+use becalm_command::arguments::{FormArgs, RunArgs};
 use becalm_command::reader::Reader;
-use becalm_command::rights::RightsKept;
+use becalm_command::reading_task;
 use becalm_units::Nanos;
 use becalm_units::fault;
 use clap::Args;
@@ -56,24 +53,11 @@ pub struct SourcesArgs {
     #[arg(long, conflicts_with_all = ["detour", "longest"])]
     all: bool,
 
-    /// Print one JSON document (becalm.sources/1, of single detours becalm.detours/1, of what comes at once becalm.together/1, of a job becalm.phase-sources/1), which always holds everything
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormArgs,
 }
 
-impl Task for SourcesArgs {
-    fn rights(&self) -> RightsKept {
-        RightsKept::Reading
-    }
-
-    fn paging(&self) -> Paging {
-        Paging::Long
-    }
-
-    fn run(self: Box<Self>, out: &mut dyn Write) -> fault::Result<Exit> {
-        run(&self, out)
-    }
-}
+reading_task!(SourcesArgs);
 
 /// Reads the run and prints what was asked for.
 ///
@@ -88,6 +72,6 @@ fn run(args: &SourcesArgs, out: &mut dyn Write) -> fault::Result<Exit> {
         _ => SourcesWanted::Ranked { per_cpu: args.per_cpu },
     };
     let question = SourcesQuestion { run: args.run.path.clone(), selection: args.run.selection(), wanted };
-    question.answer(&mut Reader::new(Output::new(args.json, args.all), out))?;
+    question.answer(&mut Reader::new(args.form.output(args.all)?, out))?;
     Ok(Exit::Done)
 }

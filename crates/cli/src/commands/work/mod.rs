@@ -14,7 +14,7 @@ use becalm_bundle::{Bundle, HeldFolder};
 use becalm_command::Exit;
 use becalm_command::Task;
 use becalm_command::messages::say;
-use becalm_command::output::{Output, emit};
+use becalm_command::output::emit;
 use becalm_command::pager::Paging;
 use becalm_measure::LoopTask;
 use becalm_model::node::{Ended, NodeDoc, WorkDoc};
@@ -49,6 +49,7 @@ fn run(args: &WorkArgs, out: &mut dyn Write) -> Result<Exit> {
     if let Some(baseline) = &baseline {
         campaign::check_baseline(baseline, &parts)?;
     }
+    let output = args.form.output_after_set_up()?;
     campaign::leave_rights(&mut parts, baseline.is_some())?;
     let session = Session::begin(root, !args.no_sources).context("cannot block signals")?;
     interrupts::check_rates(root, &args.rates)?;
@@ -88,7 +89,7 @@ fn run(args: &WorkArgs, out: &mut dyn Write) -> Result<Exit> {
             break;
         }
     }
-    if args.json || !args.quiet {
+    if args.form.is_given() || !args.quiet {
         let mut summaries = Vec::new();
         for (path, held, node) in &stored {
             let selection = Selection { node: Some(node.clone()), cpus: None, with_self: false };
@@ -100,7 +101,7 @@ fn run(args: &WorkArgs, out: &mut dyn Write) -> Result<Exit> {
                 Err(error) => return Err(error.into()),
             }
         }
-        emit(&WorkReport { runs: &summaries }, Output::new(args.json, false), out)?;
+        emit(&WorkReport { runs: &summaries }, output, out)?;
     }
     if interrupted && !args.quiet {
         let last = stored.last().map_or_else(|| PathBuf::from("RUN"), |(path, ..)| path.clone());
