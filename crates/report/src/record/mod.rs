@@ -9,8 +9,8 @@ pub(crate) mod json;
 mod notes;
 mod sure;
 mod tails;
-mod text;
 pub mod timeline;
+mod view;
 
 use std::io;
 
@@ -42,7 +42,7 @@ impl Report for RunReport<'_> {
     }
 
     fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        text::run(self.summary, out)
+        view::run(self.summary, out)
     }
 
     fn page(&self, program: &str) -> Option<Page> {
@@ -69,7 +69,7 @@ impl Report for SourcesReport<'_> {
     }
 
     fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        text::sources(self.summary, self.per_cpu, out)
+        view::sources(self.summary, self.per_cpu, out)
     }
 }
 
