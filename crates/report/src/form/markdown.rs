@@ -38,7 +38,7 @@ fn of_block(block: &Block, all: bool) -> String {
         Block::Tiles(tiles) => list(tiles.iter().map(|tile| [bold(&tile.name), labeled(&tile.figure, &tile.detail)])),
         Block::Table(table) => of_table(table, all),
         Block::Heading(title) => format!("### {}", escaped(title)),
-        Block::Lead(text) | Block::Text(text) | Block::Note(text) => escaped(&sentence(text)),
+        Block::Lead(text) | Block::Text(text) | Block::Note(text) => paragraph(text),
         Block::Item(text) => format!("- {}", escaped(&sentence(text))),
         Block::Facts(facts) => list(facts.iter().map(|(name, text)| [bold(name), escaped(text)])),
         Block::Findings(findings) => {
@@ -80,6 +80,12 @@ fn list(items: impl Iterator<Item = [String; 2]>) -> String {
 /// A text and what explains it.
 fn labeled(text: &str, explained: &str) -> String {
     [text, explained].iter().filter(|part| !part.is_empty()).map(|part| escaped(part)).collect::<Vec<_>>().join(", ")
+}
+
+/// A paragraph, which starts no list.
+fn paragraph(text: &str) -> String {
+    let mark = if text.starts_with(['-', '+']) { "\\" } else { "" };
+    format!("{mark}{}", escaped(&sentence(text)))
 }
 
 fn bold(text: &str) -> String {

@@ -168,7 +168,7 @@ impl Section {
         if !self.reading.is_empty() {
             writeln!(out, "<p class=\"reading\">{}</p>", Escaped(&self.reading))?;
         }
-        self.blocks.iter().try_for_each(|block| block.write(out))?;
+        self.blocks.iter().try_for_each(|block| block.write(&self.title, out))?;
         writeln!(out, "</section>")
     }
 }
@@ -183,7 +183,8 @@ impl Block {
         }
     }
 
-    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+    /// Writes it in a section of this title.
+    fn write(&self, section: &str, out: &mut dyn Write) -> io::Result<()> {
         match self {
             Self::Verdict { tone, text, basis } => writeln!(
                 out,
@@ -211,9 +212,9 @@ impl Block {
                 charts.iter().try_for_each(|chart| write_chart(chart, out))?;
                 writeln!(out, "</div>")
             }
-            Self::OnPage(blocks) => blocks.iter().try_for_each(|block| block.write(out)),
+            Self::OnPage(blocks) => blocks.iter().try_for_each(|block| block.write(section, out)),
             Self::OnTerminal(_) | Self::Plot(..) | Self::Lines(_) => Ok(()),
-            Self::Table(table) => write_table(table, out),
+            Self::Table(table) => write_table(table, section, out),
             Self::Lead(text) | Self::Text(text) => writeln!(out, "<p>{}</p>", Escaped(&sentence(text))),
             Self::Note(text) => writeln!(out, "<p class=\"note\">{}</p>", Escaped(&sentence(text))),
             Self::Facts(facts) => write_facts(facts.iter().map(|(name, text)| [escaped(name), escaped(text)]), out),
@@ -278,17 +279,19 @@ fn write_chart(chart: &Chart, out: &mut dyn Write) -> io::Result<()> {
     )?;
     if let Some(figures) = chart.figures.as_ref().filter(|figures| !figures.is_empty()) {
         writeln!(out, "<details><summary>{}</summary>", Escaped(&figures.caption))?;
-        write_table(figures, out)?;
+        write_table(figures, &chart.title, out)?;
         writeln!(out, "</details>")?;
     }
     writeln!(out, "</figure>")
 }
 
-fn write_table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
+/// Writes a table, which has the title of its section if it has no caption of its own.
+fn write_table(table: &Table, section: &str, out: &mut dyn Write) -> io::Result<()> {
+    let caption = Escaped(if table.caption.is_empty() { section } else { &table.caption });
     // What is wider than the screen scrolls by itself, with the keyboard too.
-    writeln!(out, "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">", Escaped(&table.caption))?;
+    writeln!(out, "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{caption}\">")?;
     let class = if table.sorts { " class=\"sorts\"" } else { "" };
-    writeln!(out, "<table{class}><caption>{}</caption><thead><tr>", Escaped(&table.caption))?;
+    writeln!(out, "<table{class}><caption>{caption}</caption><thead><tr>")?;
     for column in &table.columns {
         let title = &column.title;
         let class = if column.is_text { " class=\"text\"" } else { "" };

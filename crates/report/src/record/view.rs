@@ -1,75 +1,70 @@
-//! Reports for a terminal.
+//! A recording for people.
 
 use std::cmp::Ordering;
-use std::io::{self, Write};
 
-use becalm_analyze::summary::{SourceSummary, Summary};
+use becalm_analyze::summary::{NodeSummary, SourceSummary, Summary};
+use becalm_model::audit::FirstStep;
 use becalm_model::node::Rung;
 
-use crate::Value;
 use crate::form::field::Field;
-use crate::form::paragraph::{heading, paragraph};
-use crate::form::sheet::Sheet;
+use crate::form::section::{Block, Opening, Page, Section};
 use crate::form::table::Table;
 use crate::form::value::{grouped, three_digits};
 use crate::form::words::quoted;
-use crate::record::conclusion::{Cause, Conclusion};
 use crate::record::figures::{self, CounterRow, CpuRow, counter, cpu, interval_note, part, source};
-use crate::record::header;
-use crate::record::notes::print_notes;
-use crate::record::sure;
+use crate::record::html::{self, Drawn};
+use crate::record::notes::notes;
+use crate::record::{header, sure};
 
 /// How many CPUs and sources are shown unless all are asked for.
 const SHOWN: usize = 20;
 
-/// The whole report: the head, the CPUs, the sources, the loops that measured, what to do next.
-pub(super) fn run(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
-    header::print_changes(summary, out)?;
-    print_conclusion(summary, out)?;
-    header::print(summary, out)?;
-    let cpus = shown_cpus(summary, out.all());
-    print_cpus(summary, &cpus, out)?;
-    sure::print_intervals(summary, &cpus, out)?;
-    sure::print_tails(summary, &cpus, out)?;
-    sure::print_outliers(summary, out)?;
-    print_sources(summary, false, out)?;
-    print_anatomy(summary, out)?;
-    sure::print_periods(summary, out)?;
+/// The whole report: the conclusion, the head, the CPUs, the sources, the loops that measured, and the commands to continue with. What is drawn
+/// of it, a page shows after the conclusion.
+pub(super) fn run(summary: &Summary, drawn: Option<&Drawn<'_>>, all: bool) -> Page {
+    let rows = shown_cpus(summary, all);
+    let mut sections: Vec<Section> = header::changes(summary).into_iter().collect();
+    sections.push(html::headline::section(summary));
+    sections.extend(drawn.into_iter().flat_map(|drawn| html::pictures(summary, drawn)));
+    sections.extend(html::distribution::spectrum(summary));
+    sections.push(header::section(summary));
+    sections.push(cpus(summary, &rows, drawn));
+    sections.push(sure::intervals(summary, &rows));
+    sections.push(sure::tails(summary, &rows));
+    sections.extend(sure::equals(summary));
+    sections.push(sources(summary, false, all));
+    sections.extend(anatomy(summary));
+    sections.extend(sure::periods(summary));
     if summary.nodes.iter().any(|node| node.doc.has_loop()) {
-        print_loops(summary, &cpus, out)?;
+        sections.push(loops(summary, &rows));
     }
-    print_next(summary, out)
-}
-
-/// How much is lost and by what, before everything else.
-fn print_conclusion(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
-    let conclusion = Conclusion::from_run(summary);
-    paragraph(out, "", &conclusion.sentence)?;
-    if let Some(scale) = conclusion.scale() {
-        paragraph(out, "", &scale)?;
-    }
-    let advised = |cause: &Cause<'_>| match cause.advice {
-        Some(advice) => format!("{}. {}", cause.figures(), capitalized(advice)),
-        None => cause.figures(),
-    };
-    for (place, cause) in (1..).zip(&conclusion.causes) {
-        paragraph(out, &format!("  {place}. {}: ", cause.name()), &advised(cause))?;
-    }
-    if let Some(cause) = &conclusion.longest {
-        let most = Value::Time(cause.max_ns.unwrap_or(0)).cell();
-        paragraph(out, &format!("  Longest, {most} at once: {}: ", cause.name()), &advised(cause))?;
-    }
-    if let Some(own) = conclusion.own() {
-        paragraph(out, "  ", &own)?;
-    }
-    writeln!(out)
+    sections.push(next(summary));
+    page(summary, "operating system noise", sections)
 }
 
 /// The head and the sources.
-pub(super) fn sources(summary: &Summary, per_cpu: bool, out: &mut Sheet<'_>) -> io::Result<()> {
-    header::print_changes(summary, out)?;
-    header::print(summary, out)?;
-    print_sources(summary, per_cpu, out)
+pub(super) fn ranked(summary: &Summary, per_cpu: bool, all: bool) -> Page {
+    let mut sections: Vec<Section> = header::changes(summary).into_iter().collect();
+    sections.extend([header::section(summary), sources(summary, per_cpu, all)]);
+    page(summary, "sources of noise", sections)
+}
+
+fn page(summary: &Summary, title: &str, sections: Vec<Section>) -> Page {
+    let path = &summary.path;
+    let name = path.file_stem().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy());
+    let nodes: Vec<&str> = summary.nodes.iter().map(|node| node.doc.node.as_str()).collect();
+    let nodes = match nodes.as_slice() {
+        [] => String::new(),
+        [node] => (*node).to_owned(),
+        [first, .., last] => format!("{} nodes, {first} to {last}", nodes.len()),
+    };
+    let when = summary.nodes.iter().map(|node| header::when(&node.doc)).min().unwrap_or_default();
+    Page {
+        title: format!("{name}: {title}"),
+        subtitle: format!("{nodes} \u{b7} {when}"),
+        sections,
+        foot: vec![format!("The recording is {}.", path.display())],
+    }
 }
 
 /// The rows of the CPUs that are shown: all, or the noisiest first.
@@ -85,19 +80,19 @@ fn shown_cpus(summary: &Summary, all: bool) -> Vec<CpuRow> {
 }
 
 /// What the CPUs lost.
-fn print_cpus(summary: &Summary, rows: &[CpuRow], out: &mut Sheet<'_>) -> io::Result<()> {
-    heading(out, "CPUs")?;
+fn cpus(summary: &Summary, rows: &[CpuRow], drawn: Option<&Drawn<'_>>) -> Section {
     let mut fields =
         vec![&cpu::CPU, &cpu::DETOURS, &cpu::RATE_HZ, &cpu::NOISE_RATIO, &cpu::NOISE_RATIO_LOW, &cpu::NOISE_RATIO_HIGH];
     fields.extend([&cpu::LONG_NOISE_RATIO, &cpu::MEDIAN_NS, &cpu::MEAN_NS, &cpu::P99_NS, &cpu::P999_NS, &cpu::MAX_NS]);
-    print_cpu_table(summary, rows, fields, out)?;
-    paragraph(out, "  ", "low and high: the noise ratio's 95 % interval (circular block bootstrap)")?;
-    print_notes(summary, rows, out, |row| interval_note(&row.figures))
+    let mut blocks = vec![Block::OnPage(html::cpus::blocks(summary, drawn.map(|drawn| drawn.picture)))];
+    blocks.extend(cpu_table(summary, rows, fields));
+    blocks.push(Block::Text("low and high: the noise ratio's 95 % interval (circular block bootstrap)".to_owned()));
+    blocks.extend(notes(summary, rows, |row| interval_note(&row.figures)));
+    Section::titled("cpus", "CPUs", blocks)
 }
 
 /// How the CPUs were measured.
-fn print_loops(summary: &Summary, rows: &[CpuRow], out: &mut Sheet<'_>) -> io::Result<()> {
-    heading(out, "Loops that measured")?;
+fn loops(summary: &Summary, rows: &[CpuRow]) -> Section {
     let mut fields = vec![&cpu::CPU, &cpu::DURATION_NS, &cpu::ITERATIONS, &cpu::T_MIN_NS, &cpu::THRESHOLD_NS];
     fields.extend([&cpu::LOST_EVENTS, &cpu::INCOMPLETE]);
     for (field, there) in [
@@ -109,84 +104,77 @@ fn print_loops(summary: &Summary, rows: &[CpuRow], out: &mut Sheet<'_>) -> io::R
             fields.push(field);
         }
     }
-    print_cpu_table(summary, rows, fields, out)
+    Section::titled("loops", "Loops that measured", cpu_table(summary, rows, fields))
 }
 
-fn print_cpu_table(
-    summary: &Summary,
-    rows: &[CpuRow],
-    mut fields: Vec<&'static Field<CpuRow>>,
-    out: &mut Sheet<'_>,
-) -> io::Result<()> {
+fn cpu_table(summary: &Summary, rows: &[CpuRow], mut fields: Vec<&'static Field<CpuRow>>) -> Vec<Block> {
     if summary.nodes.len() > 1 {
         fields.insert(0, &cpu::NODE);
     }
-    let mut table = Table::new(&fields);
-    rows.iter().for_each(|row| table.row(&fields, row));
+    let mut table = Table::filled(&fields, rows);
     let all = summary.cpus.len();
     if all > 1 {
         table.total(&fields, &CpuRow::total(summary), "all");
     }
-    table.print(out)?;
-    if rows.len() < all {
-        writeln!(out, "  the noisiest {SHOWN} of {all} CPUs; --all shows every one")?;
-    }
-    Ok(())
+    let left_out = format!("the noisiest {SHOWN} of {all} CPUs; --all shows every one");
+    let left_out = (rows.len() < all).then_some(Block::Text(left_out));
+    [Block::Table(table)].into_iter().chain(left_out).collect()
 }
 
-fn print_sources(summary: &Summary, per_cpu: bool, out: &mut Sheet<'_>) -> io::Result<()> {
-    if summary.rung == Rung::Tracepoints || !summary.sources.is_empty() {
+/// The sources where they are known, and the counters of nodes without tracepoints.
+fn sources(summary: &Summary, per_cpu: bool, all: bool) -> Section {
+    let mut blocks = vec![Block::OnPage(html::sources::blocks(summary))];
+    let title = if per_cpu { "Sources on each CPU" } else { "Sources" };
+    let is_known = summary.rung == Rung::Tracepoints || !summary.sources.is_empty();
+    if is_known {
         let rows = if per_cpu { &summary.cpu_sources } else { &summary.sources };
-        heading(out, if per_cpu { "Sources on each CPU" } else { "Sources" })?;
-        print_ranked(summary, rows, per_cpu, out)?;
+        blocks.extend(ranked_blocks(summary, rows, per_cpu, all));
     }
-    for node in &summary.nodes {
-        if node.doc.rung == Rung::Tracepoints {
-            continue;
-        }
-        let rows = figures::counters(node, per_cpu);
-        if rows.is_empty() {
-            continue;
-        }
-        let on_node = if summary.nodes.len() > 1 { format!(" on {}", node.doc.node) } else { String::new() };
-        heading(out, &format!("Kernel counters that grew{on_node}"))?;
-        let fields = if per_cpu { &COUNTERS[..] } else { &COUNTERS[1..] };
-        let shown = if out.all() || per_cpu { rows.len() } else { SHOWN.min(rows.len()) };
-        let mut table = Table::new(fields);
-        rows[..shown].iter().for_each(|row| table.row(fields, row));
-        table.print(out)?;
-        if shown < rows.len() {
-            writeln!(out, "  the fastest {SHOWN} of {} counters; --all shows every one", rows.len())?;
-        }
-    }
-    Ok(())
-}
-
-/// What one occurrence of the costliest interrupt is made of.
-fn print_anatomy(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
-    let Some(anatomy) = &summary.anatomy else { return Ok(()) };
-    let times = anatomy.parts.first().map_or(0, |part| part.times.count());
-    heading(out, &format!("One {}, whole", anatomy.source))?;
-    let fields = [&part::PART, &part::MEAN_NS, &part::MEDIAN_NS, &part::P99_NS, &part::MAX_NS];
-    let mut table = Table::new(&fields);
-    let (all, parts) = anatomy.parts.split_last().map_or((None, &[][..]), |(all, parts)| (Some(all), parts));
-    parts.iter().filter(|row| row.times.total() > 0).for_each(|row| table.row(&fields, row));
-    if let Some(all) = all {
-        table.total(&fields, all, "all");
-    }
-    table.print(out)?;
-    let times = grouped(times);
-    paragraph(out, "  ", &format!("over the {times} detours that contain it once; missing parts count as 0"))
+    blocks.extend(summary.nodes.iter().flat_map(|node| counters(summary, node, per_cpu)));
+    let section = Section::new("sources", "Sources", title, blocks).explained(
+        "On the left the time that each source took in all, with the ways in and out, softirqs and aftermath that go with it: a job loses \
+         that on average. On the right its longest time at once: a synchronized job waits for that.",
+    );
+    if is_known { section.opened(Opening::Title(title.to_owned())) } else { section }
 }
 
 /// What is shown of a counter: of those over all CPUs without the first.
 const COUNTERS: [&Field<CounterRow>; 4] = [&counter::CPU, &counter::NAME, &counter::GROWTH, &counter::RATE_HZ];
 
-fn print_ranked(summary: &Summary, rows: &[SourceSummary], per_cpu: bool, out: &mut Sheet<'_>) -> io::Result<()> {
+fn counters(summary: &Summary, node: &NodeSummary, per_cpu: bool) -> Vec<Block> {
+    let rows = if node.doc.rung == Rung::Tracepoints { Vec::new() } else { figures::counters(node, per_cpu) };
     if rows.is_empty() {
-        return writeln!(out, "  none: no detour was seen");
+        return Vec::new();
     }
-    let mut names = vec![
+    let on_node = if summary.nodes.len() > 1 { format!(" on {}", node.doc.node) } else { String::new() };
+    let fields = if per_cpu { &COUNTERS[..] } else { &COUNTERS[1..] };
+    let most = if per_cpu { usize::MAX } else { SHOWN };
+    let left_out = format!("the fastest {SHOWN} of {} counters", rows.len());
+    let table = Table::filled(fields, &rows).with_most_important(most, |_| left_out);
+    vec![Block::Heading(format!("Kernel counters that grew{on_node}")), Block::Table(table)]
+}
+
+/// What one occurrence of the costliest interrupt is made of.
+fn anatomy(summary: &Summary) -> Option<Section> {
+    let anatomy = summary.anatomy.as_ref()?;
+    let times = grouped(anatomy.parts.first().map_or(0, |part| part.times.count()));
+    let fields = [&part::PART, &part::MEAN_NS, &part::MEDIAN_NS, &part::P99_NS, &part::MAX_NS];
+    let (all, parts) = anatomy.parts.split_last().map_or((None, &[][..]), |(all, parts)| (Some(all), parts));
+    let mut table = Table::filled(&fields, parts.iter().filter(|row| row.times.total() > 0));
+    if let Some(all) = all {
+        table.total(&fields, all, "all");
+    }
+    let title = format!("One {}, whole", anatomy.source);
+    let note = format!("over the {times} detours that contain it once; missing parts count as 0");
+    let blocks = vec![Block::Table(table), Block::Text(note)];
+    Some(Section::new("anatomy", "One interrupt", title.clone(), blocks).opened(Opening::Title(title)))
+}
+
+fn ranked_blocks(summary: &Summary, rows: &[SourceSummary], per_cpu: bool, all: bool) -> Vec<Block> {
+    if rows.is_empty() {
+        return vec![Block::Text("none: no detour was seen".to_owned())];
+    }
+    let mut fields = vec![
         &source::SOURCE,
         &source::KIND,
         &source::COUNT,
@@ -196,38 +184,32 @@ fn print_ranked(summary: &Summary, rows: &[SourceSummary], per_cpu: bool, out: &
         &source::WHOLE_MEAN_NS,
         &source::WHOLE_NS,
         &source::SHARE_RATIO,
+        &source::TIME_RATIO,
     ];
-    names.push(&source::TIME_RATIO);
     if per_cpu {
-        names.insert(0, &source::CPU);
+        fields.insert(0, &source::CPU);
         if summary.nodes.len() > 1 {
-            names.insert(0, &source::NODE);
+            fields.insert(0, &source::NODE);
         }
     }
-    let fields: Vec<&Field<SourceSummary>> = names;
     let mut table = Table::new(&fields);
     let mut hidden: Vec<&SourceSummary> = Vec::new();
     for place in rows.chunk_by(|a, b| a.place == b.place) {
-        let shown = if out.all() { place.len() } else { SHOWN.min(place.len()) };
+        let shown = if all { place.len() } else { SHOWN.min(place.len()) };
         table.rule();
         place[..shown].iter().for_each(|row| table.row(&fields, row));
         hidden.extend(&place[shown..]);
     }
-    table.print(out)?;
+    let mut blocks = vec![Block::Table(table)];
     if !hidden.is_empty() {
         let share: f64 = hidden.iter().map(|row| row.whole_ns as f64).sum::<f64>()
             / (summary.total.durations.total() as f64).max(1.0);
         let share = three_digits(share * 100.0);
         let hidden = grouped(hidden.len() as u64);
-        paragraph(out, "  ", &format!("and {hidden} more with {share}% of the noise; --all shows every one"))?;
+        blocks.push(Block::Text(format!("and {hidden} more with {share}% of the noise; --all shows every one")));
     }
-    paragraph(out, "  ", WHOLE)
-}
-
-/// A sentence from words that go on after a colon.
-fn capitalized(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+    blocks.push(Block::Text(WHOLE.to_owned()));
+    blocks
 }
 
 /// What the columns of sources mean.
@@ -235,23 +217,18 @@ const WHOLE: &str = "highest, mean and total: its own time; whole: all that goes
                      aftermath), by which of noise and of time go";
 
 /// What the user can do with what was found.
-fn print_next(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
-    heading(out, "Next")?;
+fn next(summary: &Summary) -> Section {
     let path = quoted(&summary.path.to_string_lossy());
-    let mut commands = Vec::new();
+    let step = |command: String, why: &str| FirstStep { command, why: why.to_owned() };
+    let mut steps = Vec::new();
     if summary.rung == Rung::Tracepoints {
         if summary.cpus.len() > 1 {
-            commands.push((format!("becalm sources {path} --per-cpu"), "the same for each CPU"));
+            steps.push(step(format!("becalm sources {path} --per-cpu"), "the same for each CPU"));
         }
-        commands.push((format!("becalm sources {path} --longest 10"), "what happened in the longest detours"));
+        steps.push(step(format!("becalm sources {path} --longest 10"), "what happened in the longest detours"));
     } else {
-        commands.push(("becalm".to_owned(), "what is missing here to name the sources, and how to get it"));
+        steps.push(step("becalm".to_owned(), "what is missing here to name the sources, and how to get it"));
     }
-    commands.push((format!("becalm report {path} --json"), "the same for scripts"));
-    let width = commands.iter().map(|(command, _)| command.chars().count()).max().unwrap_or(0);
-    for (command, what) in commands {
-        // A command is never cut: on a narrow page what it is for stands below.
-        paragraph(out, &format!("  {command:<width$}   "), what)?;
-    }
-    Ok(())
+    steps.push(step(format!("becalm report {path} --json"), "the same for scripts"));
+    Section::titled("next", "Next", vec![Block::Commands(steps)])
 }
