@@ -15,11 +15,13 @@ use std::ffi::OsString;
 use std::panic;
 use std::process::ExitCode;
 
+use becalm_command::arguments::FormArgs;
 use becalm_command::pager::Shown;
 use becalm_command::{Exit, Task, exit, looks, messages, voice};
 use becalm_linux::{janitor, limits};
 use becalm_units::fault;
 use clap::error::ErrorKind;
+use clap::parser::ValueSource;
 use clap::{CommandFactory, FromArgMatches, Parser};
 
 use commands::{Command, audit};
@@ -35,9 +37,8 @@ struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
 
-    /// Print the audit as one JSON document on standard output
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormArgs,
 
     #[command(flatten)]
     looks: looks::LooksArgs,
@@ -68,7 +69,7 @@ fn run() -> ExitCode {
     limits::report_file_size();
     report_panics();
     let task: Box<dyn Task> =
-        arguments.command.map_or_else(|| Box::new(audit::Audit { json: arguments.json }) as _, Command::task);
+        arguments.command.map_or_else(|| Box::new(audit::Audit { form: arguments.form }) as _, Command::task);
     let mut out = Shown::new(task.paging());
     // A service whose messages nothing reads must end all the same. At a terminal, errors wait until it goes on.
     let say_error = if task.is_service() {
@@ -135,8 +136,11 @@ fn understand(words: &[OsString]) -> Result<Arguments, ExitCode> {
             }
         },
     })?;
-    if let Some(name) = matches.subcommand_name().filter(|_| matches.get_flag("json")) {
-        let text = format!("the subcommand '{name}' cannot be used with '--json' before it");
+    let form = ["json", "markdown", "html"]
+        .into_iter()
+        .find(|form| matches.value_source(form) == Some(ValueSource::CommandLine));
+    if let (Some(name), Some(form)) = (matches.subcommand_name(), form) {
+        let text = format!("the subcommand '{name}' cannot be used with '--{form}' before it");
         return Err(usage::explain(Arguments::command().error(ErrorKind::ArgumentConflict, text)));
     }
     Arguments::from_arg_matches(&matches).map_err(usage::explain)

@@ -61,6 +61,11 @@ pub enum Output {
         /// Whether it shows all rows instead of the most important ones.
         all: bool,
     },
+    /// Markdown on standard output.
+    Markdown {
+        /// Whether it shows all rows instead of the most important ones.
+        all: bool,
+    },
     /// A page for a browser in a file.
     Page {
         /// The file while it is written.
@@ -71,16 +76,6 @@ pub enum Output {
 }
 
 impl Output {
-    /// JSON if `json`, else a text that shows all rows if `all`.
-    pub const fn new(json: bool, all: bool) -> Self {
-        if json { Self::Json } else { Self::Text { all } }
-    }
-
-    /// A page in `html` where a file is named, else JSON if `json`, else a text of the most important rows.
-    pub fn asked(json: bool, html: Option<&Path>) -> fault::Result<Self> {
-        html.map_or_else(|| Ok(Self::new(json, false)), Self::page)
-    }
-
     /// A page in `file`. Whether it can be written is found out here, before anything is read or measured. Fails if no
     /// file can be made there.
     pub fn page(file: &Path) -> fault::Result<Self> {
@@ -94,6 +89,11 @@ pub fn emit(report: &impl Report, output: Output, out: &mut dyn Write) -> fault:
     match output {
         Output::Json => Ok(becalm_report::print(report, true, form(true), out)?),
         Output::Text { all } => Ok(becalm_report::print(report, false, form(all), out)?),
+        Output::Markdown { all } => {
+            let text = becalm_report::markdown(report, all);
+            let text = text.ok_or_else(|| fault::Error::new("this report cannot be Markdown"))?;
+            Ok(out.write_all(text.as_bytes())?)
+        }
         Output::Page { draft, file } => {
             let page =
                 report.page(PROGRAM).ok_or_else(|| fault::Error::new("this report has no page for a browser"))?;

@@ -29,13 +29,13 @@ pub trait Task {
     fn run(self: Box<Self>, out: &mut dyn Write) -> fault::Result<Exit>;
 }
 
-/// Makes a task of a command that only reads, can write a page (`html`), and prints long texts.
+/// Makes a task of a command that only reads, has a `form` of its report, and prints long texts.
 #[macro_export]
 macro_rules! reading_task {
     ($args:ty) => {
         impl $crate::Task for $args {
             fn rights(&self) -> $crate::rights::RightsKept {
-                $crate::rights::RightsKept::to_read(self.html.is_some())
+                $crate::rights::RightsKept::to_read(self.form.writes_page())
             }
 
             fn paging(&self) -> $crate::pager::Paging {

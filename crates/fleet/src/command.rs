@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use becalm_bundle::StoredNodes;
 use becalm_command::Exit;
+use becalm_command::arguments::FormArgs;
 use becalm_command::messages::say;
-use becalm_command::output::{Output, emit};
+use becalm_command::output::emit;
 use becalm_command::reading_task;
 use becalm_linux::file::read_regular_text;
 use becalm_units::fault::{self, Context, UsageError};
@@ -40,13 +41,8 @@ pub struct FleetArgs {
     #[arg(long)]
     all: bool,
 
-    /// Print one JSON document (becalm.fleet/1), which always holds all nodes
-    #[arg(long)]
-    json: bool,
-
-    /// Write a page for a browser instead: one file with charts, which opens offline; one that is there already is replaced
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "all"])]
-    html: Option<PathBuf>,
+    #[command(flatten)]
+    form: FormArgs,
 }
 
 #[derive(Subcommand, Debug)]
@@ -82,9 +78,8 @@ pub struct FleetPredictArgs {
     #[arg(long)]
     all: bool,
 
-    /// Print one JSON document (becalm.fleet-predict/1, of several grains becalm.fleet-predict-sweep/1), which always holds everything
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormArgs,
 }
 
 reading_task!(FleetArgs);
@@ -98,11 +93,7 @@ fn run(args: &FleetArgs, out: &mut dyn Write) -> fault::Result<Exit> {
         return predict(args, out);
     }
     let (_, fleet) = read(&args.runs)?;
-    let output = match &args.html {
-        Some(file) => Output::page(file)?,
-        None => Output::new(args.json, args.all),
-    };
-    emit(&FleetReport { fleet: &fleet }, output, out)?;
+    emit(&FleetReport { fleet: &fleet }, args.form.output(args.all)?, out)?;
     Ok(Exit::Done)
 }
 
@@ -151,7 +142,7 @@ fn predict(args: &FleetPredictArgs, out: &mut dyn Write) -> fault::Result<Exit> 
     };
     let cost = |grain: &Nanos| fleet_cost(&bundles, &fleet, *grain, &ranks, accounting.as_ref());
     let costs = grains.iter().map(cost).collect::<Result<Vec<_>, _>>()?;
-    let (output, accounting) = (Output::new(args.json, args.all), accounting.as_ref());
+    let (output, accounting) = (args.form.output(args.all)?, accounting.as_ref());
     match &costs[..] {
         [cost] => emit(&FleetCostReport { cost, accounting }, output, out)?,
         costs => emit(&FleetSweepReport { costs, accounting }, output, out)?,

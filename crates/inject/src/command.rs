@@ -12,10 +12,11 @@ use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
 use becalm_command::Exit;
 use becalm_command::Task;
+use becalm_command::arguments::FormArgs;
 #[cfg(not(feature = "research"))]
 use becalm_command::built_without;
 use becalm_command::noise;
-use becalm_command::output::{Output, emit};
+use becalm_command::output::emit;
 use becalm_command::progress::{Bar, Tail};
 use becalm_command::rights::{CommandUserArgs, left_as};
 use becalm_linux::procfs::kernel;
@@ -138,9 +139,8 @@ pub struct InjectArgs {
     #[arg(long, value_name = "CLASS", default_value = "fifo:51")]
     sched: Policy,
 
-    /// Print the result as one JSON document (becalm.inject/1, of several noises becalm.inject-sweep/1)
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormArgs,
 
     /// Print no result
     #[arg(short, long)]
@@ -212,6 +212,7 @@ fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
     }
     let (name, traces) = noise(args)?;
     let request = request(args, root, traces, user.as_ref())?;
+    let output = args.form.output_after_set_up()?;
     let parent = end_with_parent(None)?;
     let stop = StopSignals::block().context("cannot block signals")?;
     let allowed = sched::allowed_cpus()?;
@@ -225,7 +226,7 @@ fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
         if let Some(user) = &user {
             user.equip(&mut command);
         }
-        if args.json {
+        if args.form.takes_output() {
             // Standard output holds one document.
             command.stdout(io::stderr());
         }
@@ -239,11 +240,11 @@ fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
     let status = if stopped { command.end() } else { command.wait() };
     let (way, places) = stopped_noise.delivered(args)?;
 
-    if args.json || !args.quiet {
+    if args.form.is_given() || !args.quiet {
         let (together, seed) = (args.sync, args.seed);
         let coalesced = args.coalesce;
         let done = InjectDoc { noise: name, together, coalesced, seed, way, tolls, fair_servers, places };
-        emit(&done, Output::new(args.json, false), out)?;
+        emit(&done, output, out)?;
     }
     if let Some(status) = status
         && !stopped
@@ -269,9 +270,8 @@ fn sweep(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
     };
     // No further noise starts after the process that waits for it has ended; the one that is made ends likewise.
     end_with_parent(None)?;
-    let InjectArgs { detour, command, json, quiet, .. } = args;
-    let sweep =
-        InjectSweep { option, often, detours: detour, options: args.common(), command, json: *json, quiet: *quiet };
+    let InjectArgs { detour, command, form, quiet, .. } = args;
+    let sweep = InjectSweep { option, often, detours: detour, options: args.common(), command, form, quiet: *quiet };
     becalm_research::sweep::run(&sweep, out)
 }
 

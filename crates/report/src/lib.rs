@@ -46,7 +46,7 @@ pub use mpi::validate::validate_figure;
 pub use predict::PredictReport;
 pub use record::html::{Drawn, Scaling};
 pub use record::{DetoursReport, RunReport, SourcesReport, missed};
-pub use report::{Report, json, print, text};
+pub use report::{Report, json, markdown, print, text};
 pub use sweep::law::{LawCell, LawOften, LawSweepReport};
 pub use sweep::predict::{PredictSweepReport, SweptCell, SweptNoise};
 pub use together::TogetherReport;

@@ -4,6 +4,7 @@ use std::io::{self, BufWriter, Write};
 
 use serde::Serialize;
 
+use crate::form::markdown;
 use crate::form::section::{Page, foot};
 use crate::form::sheet::{Form, Sheet};
 use crate::form::terminal;
@@ -38,6 +39,9 @@ pub trait Report {
     /// The page for a browser, made by `program`, like `becalm 0.1.0`; `None` where there is none.
     fn page(&self, program: &str) -> Option<Page> {
         let view = self.view(Form::default().with_all(true));
+        if view.sections.is_empty() {
+            return None;
+        }
         let made = [format!("Made by {program}.")].into_iter().chain(view.foot).collect::<Vec<_>>().join(" ");
         Some(Page { foot: foot(made), ..view })
     }
@@ -75,6 +79,13 @@ pub fn print(report: &impl Report, as_json: bool, form: Form, out: &mut dyn Writ
         report.text(&mut Sheet::new(&mut out, form))?;
     }
     out.flush()
+}
+
+/// The report as Markdown, with all rows instead of the most important ones if `all`; `None` if it is only a text.
+#[must_use]
+pub fn markdown(report: &impl Report, all: bool) -> Option<String> {
+    let view = report.view(Form::default().with_all(all));
+    (!view.sections.is_empty()).then(|| markdown::text(&view, all))
 }
 
 /// The text for people.

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
+use becalm_command::arguments::FormArgs;
 use becalm_command::output::{Output, emit};
 use becalm_command::pager::Paging;
 use becalm_command::{Exit, Task};
@@ -11,8 +12,8 @@ use becalm_units::fault::{self, Context};
 
 /// Looking at this machine, which is what becalm does without a command.
 pub struct Audit {
-    /// Whether it is printed as one JSON document.
-    pub json: bool,
+    /// The form of the report.
+    pub form: FormArgs,
 }
 
 impl Task for Audit {
@@ -21,15 +22,15 @@ impl Task for Audit {
     }
 
     fn run(self: Box<Self>, out: &mut dyn Write) -> fault::Result<Exit> {
-        run(self.json, out).map(|()| Exit::Done)
+        run(self.form.output(false)?, out).map(|()| Exit::Done)
     }
 }
 
-/// Looks at this machine and says what it found, as text or as the document `becalm.audit/1`. Fails if the output
-/// cannot be written. What cannot be read on the machine is a finding, not an error.
-fn run(json: bool, out: &mut dyn Write) -> fault::Result<()> {
+/// Looks at this machine and says what it found, in this form. Fails if the output cannot be written. What cannot be read on the
+/// machine is a finding, not an error.
+fn run(output: Output, out: &mut dyn Write) -> fault::Result<()> {
     let audit = see::look(Path::new("/"));
-    emit(&audit, Output::new(json, false), out).context("cannot write the audit")
+    emit(&audit, output, out).context("cannot write the audit")
 }
 
 #[cfg(test)]
@@ -42,11 +43,11 @@ mod tests {
     #[test]
     fn the_document_and_the_text_agree() {
         let mut bytes = Vec::new();
-        run(true, &mut bytes).unwrap();
+        run(Output::Json, &mut bytes).unwrap();
         let document: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
         assert_eq!(document["schema"], "becalm.audit/1");
         let mut bytes = Vec::new();
-        run(false, &mut bytes).unwrap();
+        run(Output::Text { all: false }, &mut bytes).unwrap();
         let text = String::from_utf8(bytes).unwrap();
         let findings = document["findings"].as_array().unwrap();
         assert!(!findings.is_empty());

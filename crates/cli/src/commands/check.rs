@@ -7,9 +7,9 @@ use becalm_analyze::limits;
 use becalm_analyze::summary::{Selection, Summary, summarize, summarize_digests};
 use becalm_bundle::{Bundle, Contents, Draft, SummaryBundle};
 use becalm_command::arguments::run::{open, open_summary};
-use becalm_command::arguments::{FolderArgs, LimitArgs, refuse_existing, some_cpus};
+use becalm_command::arguments::{FolderArgs, FormArgs, LimitArgs, refuse_existing, some_cpus};
 use becalm_command::messages::say;
-use becalm_command::output::{Output, PROGRAM, emit};
+use becalm_command::output::{PROGRAM, emit};
 use becalm_command::pager::Paging;
 use becalm_command::progress::ReadingProgress;
 use becalm_command::recording;
@@ -66,9 +66,8 @@ pub struct CheckArgs {
     #[arg(long, value_name = "FILE")]
     sarif: Option<PathBuf>,
 
-    /// Print one JSON document (becalm.check/1)
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormArgs,
 }
 
 /// A file that is written in the end, and what it is.
@@ -79,7 +78,7 @@ impl Task for CheckArgs {
         if self.run.is_none() {
             return RightsKept::All;
         }
-        RightsKept::to_read(self.junit.is_some() || self.sarif.is_some())
+        RightsKept::to_read(self.junit.is_some() || self.sarif.is_some() || self.form.writes_page())
     }
 
     fn paging(&self) -> Paging {
@@ -100,6 +99,7 @@ impl Task for CheckArgs {
             // Whether it can be written is found out before anything is measured.
             wanted.push((Draft::replace(file)?, file, form));
         }
+        let output = self.form.output_after_set_up()?;
         let summary = match &self.run {
             Some(path) => read(&self, path)?,
             None => record(&self)?,
@@ -111,7 +111,7 @@ impl Task for CheckArgs {
             draft.write_all(form(&report).as_bytes()).with_context(|| format!("cannot write {}", file.display()))?;
             draft.finish()?;
         }
-        emit(&report, Output::new(self.json, false), out)?;
+        emit(&report, output, out)?;
         Ok(if report.is_exceeded() { Exit::LimitExceeded } else { Exit::Done })
     }
 }
@@ -148,7 +148,7 @@ fn record(args: &CheckArgs) -> Result<Summary> {
     // While the process has one thread.
     let session = Session::begin(root, true).context("cannot block signals")?;
     let store = RecordingStore::Full(Box::new(DetourStore::new(&path)));
-    let mut recorded = recording::record(&session, plan, store, &path, args.json)?;
+    let mut recorded = recording::record(&session, plan, store, &path, args.form.takes_output())?;
     recorded.complete().with_context(|| format!("cannot complete the recording {}", path.display()))?;
     let node = &recorded.node;
     // What was asked for, and what a Ctrl-C leaves of it, is checked; what the machine cut short is not.

@@ -8,9 +8,8 @@ use std::path::PathBuf;
 use becalm_analyze::compare::Metric;
 use becalm_analyze::summary::Selection;
 use becalm_answer::compare::{self, CompareQuestion};
-use becalm_command::arguments::some_cpus;
+use becalm_command::arguments::{FormArgs, some_cpus};
 use becalm_command::messages;
-use becalm_command::output::Output;
 use becalm_command::pager::Paging;
 use becalm_command::reader::Reader;
 use becalm_command::rights::RightsKept;
@@ -101,13 +100,8 @@ pub struct CompareArgs {
     #[arg(long)]
     all: bool,
 
-    /// Print one JSON document (becalm.compare/1, of jobs becalm.compare-jobs/1, of distributions becalm.compare-distributions/1), which always holds everything
-    #[arg(long)]
-    json: bool,
-
-    /// Write a page for a browser instead: one file with charts, which opens offline; one that is there already is replaced
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "all"])]
-    html: Option<PathBuf>,
+    #[command(flatten)]
+    form: FormArgs,
 
     /// Count the time that becalm's own threads took as noise of the machine
     #[arg(long)]
@@ -215,11 +209,7 @@ impl CompareArgs {
 
     /// Refuses options that need times, which a distribution has not.
     fn refuse_of_distributions(&self) -> Result<(), UsageError> {
-        let unused = [
-            ("--fail-if-worse", self.fail_if_worse.is_some()),
-            ("--html", self.html.is_some()),
-            ("--with-self", self.with_self),
-        ];
+        let unused = [("--fail-if-worse", self.fail_if_worse.is_some()), ("--with-self", self.with_self)];
         match unused.iter().find(|(_, is_given)| *is_given) {
             Some((option, _)) => Err(UsageError::new(format!(
                 "{option} is for recordings alone, and one of these is a distribution; leave it out"
@@ -235,7 +225,7 @@ impl Task for CompareArgs {
         if self.record.is_some() {
             return RightsKept::All;
         }
-        RightsKept::to_read(self.html.is_some())
+        RightsKept::to_read(self.form.writes_page())
     }
 
     fn paging(&self) -> Paging {
@@ -263,7 +253,7 @@ fn run(args: CompareArgs, out: &mut dyn Write) -> fault::Result<Exit> {
         ));
         return Ok(Exit::Done);
     }
-    RightsKept::to_read(args.html.is_some()).keep()?;
+    RightsKept::to_read(args.form.writes_page()).keep()?;
     compare_runs(&CompareArgs { after: side.paths().to_vec(), ..args }, out)
 }
 
@@ -272,7 +262,7 @@ fn compare_distributions(args: &CompareArgs, out: &mut dyn Write) -> fault::Resu
     args.refuse_of_distributions()?;
     let ((before, after), (select_a, select_b)) = (sides(args)?, args.selections());
     let least = args.min_length.unwrap_or_default();
-    let mut reader = Reader::new(Output::new(args.json, args.all), out);
+    let mut reader = Reader::new(args.form.output(args.all)?, out);
     becalm_foreign::distribution::compare([before, after], [&select_a, &select_b], least, &mut reader)?;
     Ok(Exit::Done)
 }
@@ -283,14 +273,10 @@ fn compare_distributions(_: &CompareArgs, _: &mut dyn Write) -> fault::Result<Ex
 }
 
 fn compare_runs(args: &CompareArgs, out: &mut dyn Write) -> fault::Result<Exit> {
-    let output = || match &args.html {
-        Some(file) => Output::page(file),
-        None => Ok(Output::new(args.json, args.all)),
-    };
     let runs = [args.runs.as_slice(), &args.after].concat();
     if compare::are_jobs(&runs)? {
         args.refuse_of_jobs()?;
-        compare::jobs(&runs, &mut Reader::new(output()?, out))?;
+        compare::jobs(&runs, &mut Reader::new(args.form.output(args.all)?, out))?;
         return Ok(Exit::Done);
     }
     if compare::are_distributions(&runs) {
@@ -300,7 +286,7 @@ fn compare_runs(args: &CompareArgs, out: &mut dyn Write) -> fault::Result<Exit> 
         let text = "--min-length is for distributions: recordings are compared from the highest of their thresholds on; leave it out";
         return Err(UsageError::new(text.to_owned()).into());
     }
-    let mut reader = Reader::new(output()?, out);
+    let mut reader = Reader::new(args.form.output(args.all)?, out);
     let exceeded = args.question()?.answer(&mut reader)?;
     for text in &exceeded {
         messages::say(format_args!("{text}"));

@@ -7,7 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use becalm_command::output::{Output, emit};
+use becalm_command::arguments::FormArgs;
+use becalm_command::output::emit;
 use becalm_command::pager::Paging;
 use becalm_command::{Exit, Task};
 use becalm_linux::clock::{self, Source};
@@ -35,9 +36,8 @@ use crate::{command_line, last_error, settings};
 /// environment and no serial numbers. Nothing is changed, and nothing is measured.
 #[derive(Args, Debug)]
 pub struct DoctorArgs {
-    /// Print one JSON document (becalm.doctor/1)
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormArgs,
 }
 
 /// What a kernel is told at its start that concerns noise.
@@ -108,7 +108,7 @@ impl Task for DoctorArgs {
             companions,
             last_error,
         };
-        emit(&report, Output::new(self.json, false), out)?;
+        emit(&report, self.form.output(false)?, out)?;
         Ok(Exit::Done)
     }
 }

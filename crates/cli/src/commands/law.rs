@@ -1,12 +1,10 @@
 //! `becalm law`: the closed forms of the noise law, without any recording.
 
 use std::io::Write;
-use std::path::PathBuf;
 
 use becalm_answer::law::LawQuestion;
 use becalm_command::Exit;
-use becalm_command::arguments::tolerable;
-use becalm_command::output::Output;
+use becalm_command::arguments::{FormArgs, tolerable};
 use becalm_command::reader::Reader;
 use becalm_command::reading_task;
 use becalm_report::LawOften;
@@ -47,13 +45,8 @@ pub struct LawArgs {
     #[arg(long, value_name = "SHARE", value_parser = tolerable, allow_hyphen_values = true)]
     tolerate: Option<Share>,
 
-    /// Print one JSON document (becalm.law/1; becalm.law-sweep/1 for several grains, delays, rates or probabilities)
-    #[arg(long)]
-    json: bool,
-
-    /// Write a page for a browser instead, with charts: one file, which opens offline; one that is there already is replaced
-    #[arg(long, value_name = "FILE", conflicts_with = "json")]
-    html: Option<PathBuf>,
+    #[command(flatten)]
+    form: FormArgs,
 }
 
 /// A probability, which is a part of 1 where it has no `%`.
@@ -90,7 +83,7 @@ fn run(args: &LawArgs, out: &mut dyn Write) -> fault::Result<Exit> {
         ranks: args.ranks.iter().map(|ranks| ranks.get()).collect(),
         tolerated: args.tolerate,
     };
-    let output = Output::asked(args.json, args.html.as_deref())?;
+    let output = args.form.output(false)?;
     question.answer(&mut Reader::new(output, out))?;
     Ok(Exit::Done)
 }

@@ -1,7 +1,6 @@
 //! `becalm predict`: what the noise of a run, or of a formula, costs a job of any size.
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::str::FromStr;
 
 use becalm_analyze::summary::Selection;
@@ -9,8 +8,7 @@ use becalm_answer::network::network;
 use becalm_answer::noise::NoiseList;
 use becalm_answer::predict::{AskedNoise, PredictQuestion};
 use becalm_command::Exit;
-use becalm_command::arguments::{some_cpus, tolerable};
-use becalm_command::output::Output;
+use becalm_command::arguments::{FormArgs, some_cpus, tolerable};
 use becalm_command::reader::Reader;
 use becalm_command::reading_task;
 use becalm_scale::Alignment;
@@ -133,13 +131,8 @@ pub struct PredictArgs {
     #[arg(long)]
     allow_long: bool,
 
-    /// Print one JSON document (becalm.predict/1; becalm.predict-sweep/1 for several noises, bytes, windows, or with --sync=both)
-    #[arg(long)]
-    json: bool,
-
-    /// Write a page for a browser instead, with charts: one file, which opens offline; one that is there already is replaced
-    #[arg(long, value_name = "FILE", conflicts_with = "json")]
-    html: Option<PathBuf>,
+    #[command(flatten)]
+    form: FormArgs,
 }
 
 /// Whether the noise of all ranks comes at the same instants.
@@ -232,7 +225,7 @@ reading_task!(PredictArgs);
 fn run(args: &PredictArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let question = args.question();
     question.check()?;
-    let output = Output::asked(args.json, args.html.as_deref())?;
+    let output = args.form.output(false)?;
     question.answer(&mut Reader::new(output, out))?;
     Ok(Exit::Done)
 }

@@ -8,10 +8,10 @@ use std::process;
 
 use becalm_analyze::limits::{Answer, Limit, Shortage, check};
 use becalm_analyze::summary::Summary;
-use becalm_command::arguments::{FolderArgs, LimitArgs, RanksArgs, refuse_existing, refuse_missing};
+use becalm_command::arguments::{FolderArgs, FormArgs, LimitArgs, RanksArgs, refuse_existing, refuse_missing};
 use becalm_command::measuring::MeasuringArgs;
 use becalm_command::messages::say;
-use becalm_command::output::{Output, emit};
+use becalm_command::output::emit;
 use becalm_command::recording;
 use becalm_command::rights::{CommandUserArgs, left_as, refuse_place_of_root};
 use becalm_command::{Exit, Task};
@@ -88,9 +88,8 @@ pub struct RecordArgs {
     #[arg(long)]
     no_argv: bool,
 
-    /// Print the report as one JSON document on standard output
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormArgs,
 
     /// Print no progress and no report
     #[arg(short, long)]
@@ -124,6 +123,7 @@ fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
     if let Some(at) = args.at {
         wait_until_set_up(at)?;
     }
+    let output = args.form.output_after_set_up()?;
     // While the process has one thread.
     let session = Session::begin(root, !args.measuring.no_sources).context("cannot block signals")?;
     let mut recorded = recording::record(&session, plan, store(&args, &path), &path, args.quiet)?;
@@ -133,7 +133,7 @@ fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
     recorded.complete().with_context(|| format!("cannot complete the recording {}", path.display()))?;
     let Recorded { node, mut command, store, .. } = recorded;
 
-    let printed = args.json || !args.quiet;
+    let printed = args.form.is_given() || !args.quiet;
     let mut summary = None;
     if let Some(held) = store.held()
         && (printed || args.limits.are_given())
@@ -141,7 +141,7 @@ fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
         let summary = summary.insert(recording::read_again(args.summary, held, &node)?);
         args.ranks.ask(summary);
         if printed {
-            emit(&RunReport { summary, drawn: None }, Output::new(args.json, false), out)?;
+            emit(&RunReport { summary, drawn: None }, output, out)?;
         }
     }
     if !args.quiet {
@@ -287,7 +287,7 @@ fn plan(args: &RecordArgs, root: &Path) -> Result<RecordPlan> {
             // It starts as the user that the recorder has become by then.
             user.equip(&mut command);
         }
-        if args.json {
+        if args.form.takes_output() {
             // Standard output holds one document.
             command.stdout(io::stderr());
         }

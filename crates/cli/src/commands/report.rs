@@ -10,10 +10,10 @@ use becalm_analyze::job::JobPhases;
 use becalm_answer::recording;
 use becalm_bundle::{Bundle, Contents, PhaseRun};
 use becalm_command::Exit;
-use becalm_command::arguments::{RanksArgs, RunArgs};
+use becalm_command::arguments::{FormArgs, RanksArgs, RunArgs};
 #[cfg(not(all(feature = "cost", feature = "foreign", feature = "research")))]
 use becalm_command::built_without;
-use becalm_command::output::{Output, emit};
+use becalm_command::output::emit;
 use becalm_command::reader::Reader;
 use becalm_command::reading_task;
 use becalm_units::fault::{self, UsageError};
@@ -30,11 +30,11 @@ pub struct ReportArgs {
     run: RunArgs,
 
     /// Further runs: all of them in one table, beside the five platforms of Beckman et al. 2007
-    #[arg(value_name = "RUN", conflicts_with_all = ["html", "baseline", "ranks", "all"])]
+    #[arg(value_name = "RUN", conflicts_with_all = ["baseline", "ranks", "all"])]
     more: Vec<PathBuf>,
 
     /// Print that table of one run, too: t_min, and the noise ratio, the longest, mean and median of detours of 1 us and more
-    #[arg(long, conflicts_with_all = ["html", "baseline", "ranks", "all"])]
+    #[arg(long, conflicts_with_all = ["baseline", "ranks", "all"])]
     platforms: bool,
 
     #[command(flatten)]
@@ -44,13 +44,8 @@ pub struct ReportArgs {
     #[arg(long)]
     all: bool,
 
-    /// Print one JSON document (becalm.report/1), which always holds everything; becalm.platforms/1 for several runs
-    #[arg(long)]
-    json: bool,
-
-    /// Write a page for a browser instead: one file with charts, which opens offline; one that is there already is replaced
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "all"])]
-    html: Option<PathBuf>,
+    #[command(flatten)]
+    form: FormArgs,
 
     /// Hold samples of work against those of this run, of the same work on a quieter CPU, kernel or machine
     #[arg(long, value_name = "RUN")]
@@ -60,11 +55,6 @@ pub struct ReportArgs {
 /// Whether a bundle holds samples of work.
 fn is_work(bundle: &Bundle) -> bool {
     bundle.nodes().iter().any(|doc| doc.settings.work.is_some())
-}
-
-/// Where what was measured goes, and as what.
-fn output(args: &ReportArgs) -> fault::Result<Output> {
-    args.html.as_deref().map_or_else(|| Ok(Output::new(args.json, args.all)), Output::page)
 }
 
 /// Prints what `becalm cost` or `becalm-mpi` measured, or writes its page.
@@ -92,14 +82,14 @@ fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> fault
             "{} holds nothing: the job ended before its last phase; measure again",
             path.display()
         );
-        emit(&JobPhases::from_run(&run)?, output(args)?, out)?;
+        emit(&JobPhases::from_run(&run)?, args.form.output(args.all)?, out)?;
         return Ok(Exit::Done);
     }
     if cpus.is_some() {
         return Err(UsageError::new(format!("{} holds {holds} on one CPU; leave --cpus out", path.display())).into());
     }
     #[cfg(feature = "cost")]
-    return becalm_cost::report_stored(path, node.as_deref(), contents, output(args)?, out);
+    return becalm_cost::report_stored(path, node.as_deref(), contents, args.form.output(args.all)?, out);
     #[cfg(not(feature = "cost"))]
     Err(built_without("cost").into())
 }
@@ -108,19 +98,15 @@ fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> fault
 #[cfg(feature = "foreign")]
 fn imported(args: &ReportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let RunArgs { path, cpus, node, with_self: _ } = &args.run;
-    let options = [
-        ("--html", args.html.is_some()),
-        ("--baseline", args.baseline.is_some()),
-        ("--ranks", args.ranks.is_given()),
-        ("--cpus", cpus.is_some()),
-    ];
+    let options =
+        [("--baseline", args.baseline.is_some()), ("--ranks", args.ranks.is_given()), ("--cpus", cpus.is_some())];
     if let Some((option, _)) = options.into_iter().find(|(_, given)| *given) {
         let (path, holds) = (path.display(), Contents::Distribution.words());
         return Err(UsageError::new(format!("{path} holds {holds}, without single events; leave {option} out")).into());
     }
     let docs = becalm_bundle::load_documents(path, node.as_deref())?;
     let report = becalm_foreign::distribution::DistributionReport { docs: &docs };
-    emit(&report, Output::new(args.json, args.all), out)?;
+    emit(&report, args.form.output(args.all)?, out)?;
     Ok(Exit::Done)
 }
 
@@ -138,16 +124,13 @@ fn summary_form(args: &ReportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
         ))
         .into())
     };
-    if args.html.is_some() {
-        return lacks("--html", "single detours to draw");
-    }
     if args.baseline.is_some() {
         return lacks("--baseline", "samples of work");
     }
     if args.ranks.is_given() {
         return lacks("--ranks", "phases to sample: becalm predict draws some");
     }
-    let mut reader = Reader::new(Output::new(args.json, args.all), out);
+    let mut reader = Reader::new(args.form.output(args.all)?, out);
     recording::report_summary(&args.run.open_summary()?, &args.run.selection(), &mut reader)?;
     Ok(Exit::Done)
 }
@@ -162,7 +145,7 @@ fn run(args: &ReportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
         return becalm_research::platforms::run(
             std::iter::once(&args.run.path).chain(&args.more),
             &args.run.selection(),
-            args.json,
+            args.form.output(false)?,
             out,
         );
         #[cfg(not(feature = "research"))]
@@ -190,10 +173,11 @@ fn run(args: &ReportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
         );
         return Err(UsageError::new(text).into());
     }
-    if let Some(file) = &args.html {
-        return page::run(&args.run, args.ranks, file, out);
+    let output = args.form.output(args.all)?;
+    if args.form.writes_page() {
+        return page::run(&args.run, args.ranks, output, out);
     }
-    let mut reader = Reader::new(Output::new(args.json, args.all), out);
+    let mut reader = Reader::new(output, out);
     recording::report(&bundle, &args.run.selection(), args.ranks.number(), &mut reader)?;
     Ok(Exit::Done)
 }

@@ -4,12 +4,9 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use becalm_answer::sources::{DetourName, SourcesQuestion, SourcesWanted};
-use becalm_command::arguments::RunArgs;
-use becalm_command::output::Output;
-use becalm_command::pager::Paging;
+use becalm_command::arguments::{FormArgs, RunArgs};
 use becalm_command::reader::Reader;
-use becalm_command::rights::RightsKept;
-use becalm_command::{Exit, Task};
+use becalm_command::{Exit, reading_task};
 use becalm_units::{Nanos, fault};
 use clap::Args;
 
@@ -54,30 +51,22 @@ pub struct SourcesArgs {
     #[arg(long, conflicts_with_all = ["detour", "longest"])]
     all: bool,
 
-    /// Print one JSON document (becalm.sources/1, of single detours becalm.detours/1, of what comes at once becalm.together/1, of a job becalm.phase-sources/1), which always holds everything
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormArgs,
 }
 
-impl Task for SourcesArgs {
-    fn rights(&self) -> RightsKept {
-        RightsKept::Reading
-    }
+reading_task!(SourcesArgs);
 
-    fn paging(&self) -> Paging {
-        Paging::Long
-    }
-
-    fn run(self: Box<Self>, out: &mut dyn Write) -> fault::Result<Exit> {
-        let wanted = match (&self.phases, self.together, self.detour, self.longest) {
-            (Some(job), ..) => SourcesWanted::Phases { job: job.clone() },
-            (_, true, ..) => SourcesWanted::Together { within: self.within },
-            (_, _, Some(detour), _) => SourcesWanted::Detour(detour),
-            (.., Some(count)) => SourcesWanted::Longest(count),
-            _ => SourcesWanted::Ranked { per_cpu: self.per_cpu },
-        };
-        let question = SourcesQuestion { run: self.run.path.clone(), selection: self.run.selection(), wanted };
-        question.answer(&mut Reader::new(Output::new(self.json, self.all), out))?;
-        Ok(Exit::Done)
-    }
+/// Reads the run and prints what was asked for.
+fn run(args: &SourcesArgs, out: &mut dyn Write) -> fault::Result<Exit> {
+    let wanted = match (&args.phases, args.together, args.detour, args.longest) {
+        (Some(job), ..) => SourcesWanted::Phases { job: job.clone() },
+        (_, true, ..) => SourcesWanted::Together { within: args.within },
+        (_, _, Some(detour), _) => SourcesWanted::Detour(detour),
+        (.., Some(count)) => SourcesWanted::Longest(count),
+        _ => SourcesWanted::Ranked { per_cpu: args.per_cpu },
+    };
+    let question = SourcesQuestion { run: args.run.path.clone(), selection: args.run.selection(), wanted };
+    question.answer(&mut Reader::new(args.form.output(args.all)?, out))?;
+    Ok(Exit::Done)
 }

@@ -78,16 +78,17 @@ fn doctor_holds_what_helps_and_no_secret() {
     error.expect(1, &["hushproject"]);
     let text = run(person.becalm(&["doctor"])).expect(0, &[]).stdout.clone();
     expect_discreet(&text);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.starts_with("For a report of a bug. It holds: "), "{text}");
     for words in [
         "It leaves out: names of hosts",
-        concat!("becalm        ", env!("CARGO_PKG_VERSION"), ", commit"),
+        concat!("becalm ", env!("CARGO_PKG_VERSION"), ", commit"),
         "becalm report RUN --node NODE",
-        "[record] duration = 3s (line 3 of a file)",
-        "[record] node = TEXT (line 2 of a file)",
-        "[record] folder = TEXT",
-        "[record] max-noise = 1% (BECALM_RECORD_MAX_NOISE)",
-        "  ok      defaults: 4 are set",
+        "[record] duration 3s (line 3 of a file)",
+        "[record] node TEXT (line 2 of a file)",
+        "[record] folder TEXT",
+        "[record] max-noise 1% (BECALM_RECORD_MAX_NOISE)",
+        "defaults ok 4 are set",
     ] {
         assert!(text.contains(words), "no {words:?} in {text}");
     }
@@ -109,7 +110,7 @@ fn wrong_defaults_are_found_by_the_doctor() {
     let person = Person::new();
     fs::write(person.folder.path().join("config"), "[record]\nnod = hushnode\n").unwrap();
     let text = run(person.becalm(&["doctor"])).expect(0, &[]).stdout.clone();
-    assert!(text.contains("not ok  defaults: ") && text.contains("becalm config shows"), "{text}");
+    assert!(text.contains("  defaults    not ok   ") && text.contains("becalm config shows"), "{text}");
     expect_discreet(&text);
 }
 

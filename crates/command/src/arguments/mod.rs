@@ -1,6 +1,7 @@
 //! What several commands take: values of options, and what is checked of them before anything is done.
 
 mod cpus;
+mod form;
 mod grains;
 mod limits;
 mod place;
@@ -11,6 +12,7 @@ pub mod run;
 mod share;
 
 pub use cpus::{cpu_id, some_cpus};
+pub use form::FormArgs;
 pub use grains::some_grains;
 pub use limits::LimitArgs;
 pub use place::{FolderArgs, refuse_existing};

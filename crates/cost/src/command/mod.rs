@@ -77,8 +77,7 @@ struct SiteArgs {
 impl Task for CostArgs {
     fn rights(&self) -> RightsKept {
         match &self.command {
-            CostCommand::Tick(args) if args.writes_page() => RightsKept::Files,
-            CostCommand::Tick(args) if args.reads() => RightsKept::Reading,
+            CostCommand::Tick(args) if args.reads() => RightsKept::to_read(args.writes_page()),
             _ => RightsKept::All,
         }
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use becalm_bundle::BundleError;
 use becalm_bundle::series::SeriesWriter;
 use becalm_command::Exit;
-use becalm_command::arguments::{FolderArgs, refuse_existing};
+use becalm_command::arguments::{FolderArgs, FormArgs, refuse_existing};
 use becalm_command::messages::say;
 use becalm_command::output::{Output, emit};
 use becalm_command::rights;
@@ -28,9 +28,8 @@ pub struct OutputArgs {
     #[command(flatten)]
     folder: FolderArgs,
 
-    /// Print one JSON document on standard output
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormArgs,
 }
 
 /// A measurement that is being made.
@@ -38,7 +37,7 @@ pub struct Storing {
     path: PathBuf,
     writer: SeriesWriter,
     doc: CostDoc,
-    json: bool,
+    output: Output,
 }
 
 impl OutputArgs {
@@ -47,13 +46,14 @@ impl OutputArgs {
     /// # Errors
     /// If it cannot be made.
     pub fn begin(&self, doc: CostDoc) -> Result<Storing> {
+        let output = self.form.output(false)?;
         let path = self.folder.place(self.output.as_ref(), None, Path::new("/"))?;
         refuse_existing(&path)?;
         if let Some(warning) = Host::read(Path::new("/")).warning {
             say(format_args!("{}", warning.message));
         }
         let writer = SeriesWriter::create(&path, &doc)?;
-        Ok(Storing { path, writer, doc, json: self.json })
+        Ok(Storing { path, writer, doc, output })
     }
 }
 
@@ -100,7 +100,7 @@ impl Storing {
         self.store(measured, samples, Some(ended))?;
         left?;
         let run = CostRun::load(&self.path, Some(&self.doc.node))?;
-        emit(&CostRunReport::new(&run), Output::new(self.json, false), out)?;
+        emit(&CostRunReport::new(&run), self.output, out)?;
         say(format_args!("stored in {}", self.path.display()));
         Ok(if ended == Ended::Duration { Exit::Done } else { Exit::Failed })
     }

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use becalm_bundle::BundleError;
 use becalm_bundle::node_document::{self, NodeDocument};
 use becalm_command::Exit;
-use becalm_command::arguments::{FolderArgs, added_rate, cpu_id, refuse_existing};
+use becalm_command::arguments::{FolderArgs, FormArgs, added_rate, cpu_id, refuse_existing};
 use becalm_command::messages::say;
-use becalm_command::output::{Output, emit};
+use becalm_command::output::emit;
 use becalm_command::progress::Bar;
-use becalm_command::rights;
+use becalm_command::rights::RightsKept;
 use becalm_linux::file;
 use becalm_linux::janitor::Janitor;
 use becalm_linux::procfs::kernel;
@@ -113,13 +113,8 @@ pub struct TickArgs {
     #[arg(long, value_name = "RUN", conflicts_with_all = ["output", "folder", "cpu", "quick", "rates", "copies", "threads", "rounds", "cell", "sched", "seed", "no_counters"])]
     resume: Option<PathBuf>,
 
-    /// Print one JSON document (becalm.cost-tick/1)
-    #[arg(long)]
-    json: bool,
-
-    /// Write a page for a browser with the figures of --from instead; one that is there already is replaced
-    #[arg(long, value_name = "FILE", requires = "from", conflicts_with = "json")]
-    html: Option<PathBuf>,
+    #[command(flatten)]
+    form: FormArgs,
 }
 
 impl TickArgs {
@@ -128,9 +123,9 @@ impl TickArgs {
         self.from.is_some()
     }
 
-    /// Whether it writes a page of what was measured before.
+    /// Whether it writes a page.
     pub fn writes_page(&self) -> bool {
-        self.html.is_some()
+        self.form.writes_page()
     }
 }
 
@@ -139,7 +134,7 @@ impl TickArgs {
 /// # Errors
 /// If a table is not what it should be, the machine does not allow the measurement, or `out` cannot be written.
 pub fn run(args: &TickArgs, out: &mut dyn Write) -> Result<Exit> {
-    let page = args.html.as_deref().map(Output::page).transpose()?;
+    let output = args.form.output(false)?;
     let report = match (&args.from, &args.direct) {
         (Some(sort), Some(direct)) => published(sort, direct, args.handler.as_deref())?,
         // A table is a file; a run is a folder, with its ending or without.
@@ -152,7 +147,7 @@ pub fn run(args: &TickArgs, out: &mut dyn Write) -> Result<Exit> {
             None => return Ok(Exit::Failed),
         },
     };
-    emit(&report, page.unwrap_or(Output::new(args.json, false)), out)?;
+    emit(&report, output, out)?;
     Ok(Exit::Done)
 }
 
@@ -208,7 +203,7 @@ fn measured(args: &TickArgs) -> Result<Option<TickReport>> {
     }
     say(format_args!("stored in {}", path.display()));
     // All is measured and stored.
-    rights::only_read()?;
+    RightsKept::to_read(args.form.writes_page()).keep()?;
     Ok(Some(TickReport::from_campaign(campaign)?))
 }
 

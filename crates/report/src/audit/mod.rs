@@ -1,25 +1,14 @@
-//! What can be seen on a machine and what to run first: `becalm.audit/1`, and as the text of the plain `becalm`.
+//! The abilities of a machine and the commands to run first: `becalm.audit/1`, and the text of the plain `becalm`.
 
-use std::io::{self, Write};
-
-use becalm_model::audit::{Answer, Audit, Availability, FirstStep};
+use becalm_model::audit::{Answer, Audit, FirstStep};
 use becalm_model::node::Rung;
-use becalm_units::{CpuList, Named, printable};
+use becalm_units::CpuList;
 use serde::Serialize;
 
 use crate::form::known::system;
-use crate::form::paragraph::{heading, wrap};
-use crate::form::sheet::Sheet;
+use crate::form::section::{Block, Finding, Opening, Page, Section};
+use crate::form::sheet::Form;
 use crate::report::Report;
-
-/// How wide lines may become, in characters.
-const WIDTH: usize = 100;
-/// Where the text of an answer begins.
-const INDENT: usize = 24;
-/// The fewest characters that the text of an answer gets, also on a page that is narrower.
-const ROOM: usize = 20;
-/// Where that begins which a command is for, if it stands below the command.
-const BELOW: usize = 6;
 
 impl Report for Audit {
     fn schema(&self) -> &'static str {
@@ -35,8 +24,13 @@ impl Report for Audit {
         document(self)
     }
 
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        render(self, out)
+    fn view(&self, _: Form) -> Page {
+        Page {
+            title: "What becalm can see here".to_owned(),
+            subtitle: self.node.clone(),
+            sections: vec![findings(self), first_steps(self)],
+            foot: Vec::new(),
+        }
     }
 }
 
@@ -76,35 +70,21 @@ const fn ladder(rung: Rung) -> &'static str {
     }
 }
 
-/// The machine, how far up the ladder it lets a recording go, every answer, and the commands to begin with.
-fn render(audit: &Audit, out: &mut Sheet<'_>) -> io::Result<()> {
-    let width = out.width().clamp(INDENT + ROOM, WIDTH);
+/// The machine, how far up the ladder it lets a recording go, and every answer.
+fn findings(audit: &Audit) -> Section {
     let node = if audit.node.is_empty() { "a machine whose name is not known" } else { &audit.node };
     let machine = format!("becalm on {node}: {}", system(&audit.kernel, &audit.processor));
-    for line in wrap(&machine, width).iter().chain(&wrap(ladder(audit.rung()), width)) {
-        writeln!(out, "{line}")?;
-    }
-    writeln!(out)?;
-    for answer in &audit.answers {
-        print_answer(answer, width, out)?;
-    }
-    if !audit.first_steps.is_empty() {
-        heading(out, "To begin with:")?;
-    }
-    let steps = audit.first_steps.iter().map(|step| (step.command.as_str(), step.why.as_str()));
-    for (command, why) in steps.chain([("becalm --help", "everything else")]) {
-        print_step(command, why, width, out)?;
-    }
-    Ok(())
+    let blocks = vec![
+        Block::Lead(machine),
+        Block::Lead(ladder(audit.rung()).to_owned()),
+        Block::Lines(vec![String::new()]),
+        Block::Findings(audit.answers.iter().map(finding).collect()),
+    ];
+    Section::new("findings", "Findings", "What can be seen here", blocks)
 }
 
-/// How well an ability can be had, beside what was seen, what follows, and what can be done.
-fn print_answer(answer: &Answer, width: usize, out: &mut Sheet<'_>) -> io::Result<()> {
-    let mark = match answer.access {
-        Availability::Available => "yes",
-        Availability::Limited => "in part",
-        Availability::Missing => "no",
-    };
+/// How well an ability can be had: what was seen, what follows, and what can be done.
+fn finding(answer: &Answer) -> Finding {
     let mut said = answer.what.clone();
     if !answer.consequence.is_empty() {
         said += &format!("; so {}", answer.consequence);
@@ -112,25 +92,14 @@ fn print_answer(answer: &Answer, width: usize, out: &mut Sheet<'_>) -> io::Resul
     if !answer.advice.is_empty() {
         said += &format!(". To change that: {}", answer.advice);
     }
-    for (at, line) in wrap(&said, width - INDENT).iter().enumerate() {
-        if at == 0 {
-            write!(out, "  {:<12}", answer.ability.name().replace('_', " "))?;
-            out.mark(&format!(" {mark:<9}"))?;
-            writeln!(out, "{line}")?;
-        } else {
-            writeln!(out, "{:INDENT$}{line}", "")?;
-        }
-    }
-    Ok(())
+    Finding::from_answer(answer, said)
 }
 
-/// A command and what it is for. A command is never cut: on a narrow page, what it is for stands below.
-fn print_step(command: &str, why: &str, width: usize, out: &mut Sheet<'_>) -> io::Result<()> {
-    let (command, why) = (printable(command), printable(why));
-    let line = format!("  {command:<48}  {why}");
-    if line.chars().count() <= out.width() {
-        return writeln!(out, "{line}");
-    }
-    writeln!(out, "  {command}")?;
-    wrap(&why, width - BELOW).iter().try_for_each(|line| writeln!(out, "{:BELOW$}{line}", ""))
+/// The commands to begin with.
+fn first_steps(audit: &Audit) -> Section {
+    let help = FirstStep { command: "becalm --help".to_owned(), why: "everything else".to_owned() };
+    let opening =
+        if audit.first_steps.is_empty() { Opening::None } else { Opening::Title("To begin with:".to_owned()) };
+    let steps = audit.first_steps.iter().cloned().chain([help]).collect();
+    Section::new("first-steps", "First steps", "To begin with", vec![Block::Commands(steps)]).opened(opening)
 }

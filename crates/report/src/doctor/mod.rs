@@ -1,16 +1,13 @@
 //! What a report of a bug needs to know of becalm and the machine, without what is nobody's business: for a terminal and as
 //! `becalm.doctor/1`.
 
-use std::io::{self, Write};
-
-use becalm_model::audit::{Answer, Availability};
-use becalm_units::Named;
+use becalm_model::audit::Answer;
 use serde::{Deserialize, Serialize};
 
 use crate::config::ConfigSetting;
 use crate::form::known::known;
-use crate::form::paragraph::{heading, paragraph};
-use crate::form::sheet::Sheet;
+use crate::form::section::{Block, Finding, Page, Section};
+use crate::form::sheet::Form;
 use crate::report::Report;
 
 /// What stands first: what the text holds, and what it leaves out.
@@ -18,9 +15,6 @@ const CONTENTS: &str = "For a report of a bug. It holds: the versions of becalm 
     limits, what can be seen here, the defaults that are set, the error that becalm ended with last, and what is left to restore.";
 const LEFT_OUT: &str = "It leaves out: names of hosts, users, files and commands, addresses, values of the environment, serial numbers, and what was \
     recorded. Read it before you send it.";
-
-/// How wide labels are, in characters.
-const LABEL: usize = 14;
 
 /// What a report of a bug needs to know.
 #[derive(Clone, Debug, Serialize)]
@@ -181,125 +175,107 @@ impl Report for DoctorReport {
         self
     }
 
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        paragraph(out, "", CONTENTS)?;
-        paragraph(out, "", LEFT_OUT)?;
-        heading(out, "Checks")?;
-        for check in &self.checks {
-            let mark = if check.state == DoctorState::Ok { "  ok      " } else { "  not ok  " };
-            let advice =
-                if check.advice.is_empty() { String::new() } else { format!(". To change that: {}", check.advice) };
-            out.mark(mark)?;
-            item(out, mark.len(), &format!("{}: {}{advice}", check.name, check.what))?;
-        }
-        self.print_program(out)?;
-        self.print_machine(out)?;
-        self.print_rights(out)?;
-        heading(out, "What can be seen here")?;
-        self.findings.iter().try_for_each(|answer| print_answer(answer, out))?;
-        heading(out, "Defaults that are set")?;
-        for setting in &self.settings {
-            let command = if setting.command.is_empty() { String::new() } else { format!("[{}] ", setting.command) };
-            let origin = setting.origin.as_deref().unwrap_or("by itself");
-            paragraph(out, "  ", &format!("{command}{} = {} ({origin})", setting.option, setting.values.join(", ")))?;
-        }
-        if self.settings.is_empty() {
-            writeln!(out, "  none")?;
-        }
-        heading(out, "The last error")?;
-        match &self.last_error {
-            None => writeln!(out, "  none is kept"),
-            Some(error) => {
-                label(out, "when", &format!("{}, by becalm {}", error.when, error.version))?;
-                label(out, "command", &error.command)?;
-                label(out, "error", &error.error)
-            }
+    fn view(&self, _: Form) -> Page {
+        let contents = [CONTENTS, LEFT_OUT].map(|text| Block::Lead(text.to_owned())).to_vec();
+        let seen = self.findings.iter().map(|answer| Finding::from_answer(answer, answer.what.clone())).collect();
+        Page {
+            title: "For a report of a bug".to_owned(),
+            subtitle: format!("becalm {}", self.program.version),
+            sections: vec![
+                Section::new("contents", "Contents", "Contents", contents),
+                Section::titled("checks", "Checks", vec![Block::Findings(self.checks.iter().map(check).collect())]),
+                Section::titled("programs", "Programs", vec![Block::Facts(self.programs())]),
+                Section::titled("machine", "Machine", vec![Block::Facts(self.machine())]),
+                Section::titled("rights", "Rights", vec![Block::Facts(self.rights())]),
+                Section::titled("findings", "What can be seen here", vec![Block::Findings(seen)]),
+                Section::titled("defaults", "Defaults that are set", vec![self.defaults()]),
+                Section::titled("last-error", "The last error", vec![self.last_error()]),
+            ],
+            foot: Vec::new(),
         }
     }
 }
 
 impl DoctorReport {
-    fn print_program(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+    fn programs(&self) -> Vec<(String, String)> {
         let DoctorProgram { version, commit, target, static_libc, debug } = &self.program;
-        heading(out, "Programs")?;
         let commit = commit.as_ref().map_or_else(|| "commit unknown".to_owned(), |commit| format!("commit {commit}"));
         let libc = if *static_libc { ", static" } else { "" };
         let debug = if *debug { ", a development build" } else { "" };
-        label(out, "becalm", &format!("{version}, {commit}, for {target}{libc}{debug}"))?;
-        self.companions.iter().try_for_each(|companion| label(out, companion.name, &companion.version))
+        let becalm = fact("becalm", &format!("{version}, {commit}, for {target}{libc}{debug}"));
+        let companions = self.companions.iter().map(|companion| fact(companion.name, &companion.version));
+        [becalm].into_iter().chain(companions).collect()
     }
 
-    fn print_machine(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+    fn machine(&self) -> Vec<(String, String)> {
         let machine = &self.machine;
-        heading(out, "Machine")?;
-        label(out, "kernel", known(&machine.kernel))?;
-        if !machine.boot.is_empty() {
-            label(out, "started with", &machine.boot.join(" "))?;
-        }
-        label(out, "processor", known(&machine.processor))?;
         // Every machine has some of both: none is what nothing could be read of.
         let cpus = match machine.cpus_online {
             0 => String::new(),
             online => format!("{online} online, {} of them isolated", machine.cpus_isolated),
         };
-        label(out, "CPUs", known(&cpus))?;
         let memory = match machine.memory_bytes {
             0 => String::new(),
             bytes => format!("{:.1} GiB", bytes as f64 / (1_u64 << 30) as f64),
         };
-        label(out, "memory", known(&memory))?;
         let clocksource = machine.clocksource.as_deref().unwrap_or("unknown");
-        label(out, "clocks", &format!("{} for loops, {clocksource} for the kernel", machine.counter))?;
-        label(out, "hypervisor", machine.hypervisor.as_deref().unwrap_or("none shows"))?;
-        label(out, "container", if machine.container { "yes" } else { "none shows" })
+        let boot = (!machine.boot.is_empty()).then(|| fact("started with", &machine.boot.join(" ")));
+        let kernel = fact("kernel", known(&machine.kernel));
+        let rest = [
+            fact("processor", known(&machine.processor)),
+            fact("CPUs", known(&cpus)),
+            fact("memory", known(&memory)),
+            fact("clocks", &format!("{} for loops, {clocksource} for the kernel", machine.counter)),
+            fact("hypervisor", machine.hypervisor.as_deref().unwrap_or("none shows")),
+            fact("container", if machine.container { "yes" } else { "none shows" }),
+        ];
+        [kernel].into_iter().chain(boot).chain(rest).collect()
     }
 
-    fn print_rights(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        heading(out, "Rights")?;
+    fn rights(&self) -> Vec<(String, String)> {
         let user = match self.rights.user {
             DoctorUser::Root => "root",
             DoctorUser::Sudo => "root, by sudo",
             DoctorUser::Ordinary => "an ordinary user",
         };
-        label(out, "user", &format!("{user}; capabilities {}", self.rights.capabilities))?;
         let number = |limit: Option<u64>| limit.map_or_else(|| "unlimited".to_owned(), |limit| limit.to_string());
         let limits = self.rights.limits.iter();
         let limits: Vec<String> =
             limits.map(|limit| format!("{} {} of {}", limit.name, number(limit.now), number(limit.most))).collect();
-        label(out, "limits", &limits.join(", "))
+        let user = fact("user", &format!("{user}; capabilities {}", self.rights.capabilities));
+        vec![user, fact("limits", &limits.join(", "))]
+    }
+
+    fn defaults(&self) -> Block {
+        if self.settings.is_empty() {
+            return Block::Text("none".to_owned());
+        }
+        let setting = |setting: &ConfigSetting| {
+            let command = if setting.command.is_empty() { String::new() } else { format!("[{}] ", setting.command) };
+            let origin = setting.origin.as_deref().unwrap_or("by itself");
+            fact(&format!("{command}{}", setting.option), &format!("{} ({origin})", setting.values.join(", ")))
+        };
+        Block::Facts(self.settings.iter().map(setting).collect())
+    }
+
+    fn last_error(&self) -> Block {
+        self.last_error.as_ref().map_or_else(
+            || Block::Text("none is kept".to_owned()),
+            |error| {
+                let when = format!("{}, by becalm {}", error.when, error.version);
+                let facts = [("when", when.as_str()), ("command", &error.command), ("error", &error.error)];
+                Block::Facts(facts.map(|(name, text)| fact(name, text)).to_vec())
+            },
+        )
     }
 }
 
-/// A text whose first words are written already, in so many characters.
-fn item(out: &mut Sheet<'_>, begun: usize, text: &str) -> io::Result<()> {
-    let width = out.width().min(WIDTH).saturating_sub(begun).max(ROOM);
-    for (at, line) in crate::wrap(text, width).iter().enumerate() {
-        let blank = if at == 0 { 0 } else { begun };
-        writeln!(out, "{:blank$}{line}", "")?;
-    }
-    Ok(())
+fn check(check: &DoctorCheck) -> Finding {
+    let verdict = if check.state == DoctorState::Ok { "ok" } else { "not ok" };
+    let advice = if check.advice.is_empty() { String::new() } else { format!(". To change that: {}", check.advice) };
+    Finding { name: check.name.to_owned(), verdict, text: format!("{}{advice}", check.what) }
 }
 
-/// How wide texts may become, and how narrow, in characters.
-const WIDTH: usize = 110;
-const ROOM: usize = 20;
-
-fn label(out: &mut Sheet<'_>, label: &str, text: &str) -> io::Result<()> {
-    let text = if text.is_empty() { "unknown" } else { text };
-    let first = format!("  {label:<LABEL$}");
-    write!(out, "{first}")?;
-    item(out, first.chars().count(), text)
-}
-
-fn print_answer(answer: &Answer, out: &mut Sheet<'_>) -> io::Result<()> {
-    let mark = match answer.access {
-        Availability::Available => "yes",
-        Availability::Limited => "in part",
-        Availability::Missing => "no",
-    };
-    let first = format!("  {:<12}", answer.ability.name().replace('_', " "));
-    write!(out, "{first}")?;
-    let mark = format!(" {mark:<9}");
-    out.mark(&mark)?;
-    item(out, first.len() + mark.len(), &answer.what)
+fn fact(name: &str, text: &str) -> (String, String) {
+    (name.to_owned(), if text.is_empty() { "unknown" } else { text }.to_owned())
 }

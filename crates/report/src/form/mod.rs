@@ -5,6 +5,7 @@
 pub mod field;
 pub mod figure;
 pub mod known;
+pub mod markdown;
 pub mod paragraph;
 pub mod plot;
 pub mod section;

@@ -13,7 +13,7 @@ use crate::form::sheet::{Sheet, Style};
 const WIDTH: usize = 110;
 
 /// Where the text after a label begins.
-const INDENT: usize = 11;
+pub const INDENT: usize = 11;
 
 /// Writes the title of a part, after an empty line.
 pub fn heading(out: &mut Sheet<'_>, title: &str) -> io::Result<()> {
@@ -53,11 +53,9 @@ pub fn paragraph(out: &mut Sheet<'_>, first: &str, text: &str) -> io::Result<()>
         out.mark(first.trim_end())?;
         writeln!(out)?;
     } else {
-        // The word that a label begins with may be a verdict.
-        let word = first.len() - first.trim_start().len();
-        let (begin, rest) = first.split_at(first[word..].find(' ').map_or(first.len(), |end| word + end));
-        out.mark(begin)?;
-        writeln!(out, "{rest}{head}")?;
+        // Each part of a label may be a verdict.
+        first.split_inclusive("  ").try_for_each(|part| out.mark(part))?;
+        writeln!(out, "{head}")?;
     }
     let blank = " ".repeat(indent);
     rest.iter().try_for_each(|line| writeln!(out, "{blank}{line}"))

@@ -1,5 +1,8 @@
 //! A report as a value: sections with blocks, which [`terminal`](super::terminal) and [`html`](crate::html) write.
 
+use becalm_model::audit::{Answer, Availability, FirstStep};
+use becalm_units::Named;
+
 use crate::form::plot::Curve;
 use crate::form::table::Table;
 use crate::html::Chart;
@@ -39,6 +42,12 @@ impl Section {
     #[must_use]
     pub fn new(id: &'static str, short: &'static str, title: impl Into<String>, blocks: Vec<Block>) -> Self {
         Self { id, title: title.into(), opening: Opening::None, short, reading: String::new(), blocks }
+    }
+
+    /// A section with the same title on a terminal and on a page.
+    #[must_use]
+    pub fn titled(id: &'static str, title: &'static str, blocks: Vec<Block>) -> Self {
+        Self::new(id, title, title, blocks).opened(Opening::Title(title.to_owned()))
     }
 
     /// The same, with another beginning on a terminal.
@@ -99,12 +108,18 @@ pub enum Block {
     Table(Table),
     /// The title of the blocks that follow.
     Heading(String),
+    /// A paragraph at the beginning of a report, which a terminal does not indent.
+    Lead(String),
     /// A paragraph of running text.
     Text(String),
     /// A smaller paragraph: what was left out, how it was found.
     Note(String),
     /// Names with what they say.
     Facts(Vec<(String, String)>),
+    /// Names with a verdict and the reason for it.
+    Findings(Vec<Finding>),
+    /// Commands to continue with.
+    Commands(Vec<FirstStep>),
     /// A name with a remark on it.
     Remark(String, String),
     /// A remark in a list.
@@ -122,6 +137,19 @@ pub enum Block {
     },
     /// Where a detour is shown that was clicked on.
     Detour,
+}
+
+impl Finding {
+    /// How well an ability can be had.
+    #[must_use]
+    pub fn from_answer(answer: &Answer, text: String) -> Self {
+        let verdict = match answer.access {
+            Availability::Available => "yes",
+            Availability::Limited => "in part",
+            Availability::Missing => "no",
+        };
+        Self { name: answer.ability.name().replace('_', " "), verdict, text }
+    }
 }
 
 impl Block {
@@ -150,6 +178,17 @@ impl Block {
     pub fn texts(texts: impl IntoIterator<Item = String>) -> Vec<Self> {
         texts.into_iter().map(Self::Text).collect()
     }
+}
+
+/// Something that was looked at.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// Its name.
+    pub name: String,
+    /// The verdict in a word, such as `ok`.
+    pub verdict: &'static str,
+    /// The reason for the verdict.
+    pub text: String,
 }
 
 /// A figure with its name.

@@ -251,13 +251,22 @@ impl Table {
     /// # Errors
     /// If `out` cannot be written.
     pub fn print(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        let Some((most, remark)) = self.most_important.as_ref().filter(|_| !out.all()) else {
-            return self.print_within(out.width(), &self.rows.iter().collect::<Vec<_>>(), out);
-        };
-        let rows = self.rows.iter().enumerate();
-        let shown: Vec<&Row> = rows.filter(|(at, row)| at < most || row.is_total).map(|(_, row)| row).collect();
+        let shown = self.shown(out.all());
         self.print_within(out.width(), &shown, out)?;
-        paragraph(out, "  ", &format!("{remark}; --all shows every one"))
+        self.left_out(out.all()).map_or(Ok(()), |remark| paragraph(out, "  ", &remark))
+    }
+
+    /// The rows that are shown: the most important ones unless all are asked for.
+    pub(crate) fn shown(&self, all: bool) -> Vec<&Row> {
+        let most = self.most_important.as_ref().filter(|_| !all).map_or(usize::MAX, |(most, _)| *most);
+        let rows = self.rows.iter().enumerate();
+        rows.filter(|(at, row)| *at < most || row.is_total).map(|(_, row)| row).collect()
+    }
+
+    /// The remark that rows are left out, if they are.
+    pub(crate) fn left_out(&self, all: bool) -> Option<String> {
+        let (_, remark) = self.most_important.as_ref().filter(|_| !all)?;
+        Some(format!("{remark}; --all shows every one"))
     }
 
     fn print_within(&self, page: usize, rows: &[&Row], out: &mut Sheet<'_>) -> io::Result<()> {

@@ -4,9 +4,9 @@ use std::io::{self, Write};
 
 use becalm_units::printable;
 
-use crate::form::paragraph::{heading, line, paragraph, title_line};
+use crate::form::paragraph::{INDENT, heading, paragraph, title_line};
 use crate::form::plot;
-use crate::form::section::{Block, Opening, Section};
+use crate::form::section::{Block, Finding, Opening, Section};
 use crate::form::sheet::Sheet;
 
 /// Writes sections one below the other.
@@ -33,9 +33,25 @@ pub fn write_blocks(blocks: &[Block], out: &mut Sheet<'_>) -> io::Result<()> {
     blocks.iter().try_for_each(|block| match block {
         Block::OnTerminal(blocks) => write_blocks(blocks, out),
         Block::Verdict { text, .. } | Block::Text(text) | Block::Note(text) => paragraph(out, "  ", text),
+        Block::Lead(text) => paragraph(out, "", text),
         Block::Table(table) => table.print(out),
         Block::Heading(title) => heading(out, title),
-        Block::Facts(facts) => facts.iter().try_for_each(|(name, text)| line(out, name, text)),
+        Block::Facts(facts) => {
+            let widest = widest(facts.iter().map(|(name, _)| name));
+            let width = if widest < INDENT - 2 { INDENT - 2 } else { widest + 2 };
+            facts.iter().try_for_each(|(name, text)| paragraph(out, &format!("  {name:<width$}"), text))
+        }
+        Block::Findings(findings) => {
+            let width = widest(findings.iter().map(|finding| &finding.name)) + 2;
+            findings.iter().try_for_each(|Finding { name, verdict, text }| {
+                paragraph(out, &format!("  {name:<width$}{verdict:<9}"), text)
+            })
+        }
+        Block::Commands(commands) => {
+            // A command is never cut: on a narrow terminal its purpose is below.
+            let width = widest(commands.iter().map(|step| &step.command)) + 3;
+            commands.iter().try_for_each(|step| paragraph(out, &format!("  {:<width$}", step.command), &step.why))
+        }
         Block::Warning { text, advice } => {
             paragraph(out, "  ! ", text)?;
             if advice.is_empty() { Ok(()) } else { paragraph(out, "    \u{2192} ", advice) }
@@ -47,4 +63,8 @@ pub fn write_blocks(blocks: &[Block], out: &mut Sheet<'_>) -> io::Result<()> {
         Block::Lines(lines) => lines.iter().try_for_each(|line| writeln!(out, "{}", printable(line))),
         Block::OnPage(_) | Block::Tiles(_) | Block::Charts(_) | Block::Files(..) | Block::Detour => Ok(()),
     })
+}
+
+fn widest<'a>(names: impl Iterator<Item = &'a String>) -> usize {
+    names.map(|name| printable(name).chars().count()).max().unwrap_or(0)
 }

@@ -11,7 +11,7 @@
 mod chart;
 mod write;
 
-pub use crate::form::section::{Block, Grade, Opening, Page, Section, Tile, foot, sentence};
+pub use crate::form::section::{Block, Finding, Grade, Opening, Page, Section, Tile, foot, sentence};
 pub use chart::{
     Axis, AxisScale, AxisUnit, Bar, BarPair, Bars, Chart, ChartSeries, Forest, ForestRow, Heat, HeatLabel, Lines, Mark,
     PairedBars, Points, RangeRow, Ranges, Spec, Surface,

@@ -5,11 +5,12 @@ use std::fmt;
 use std::io::{self, Write};
 use std::vec::IntoIter;
 
+use becalm_model::audit::FirstStep;
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 use serde::Serialize;
 
 use super::Chart;
-use crate::form::section::{Block, Page, Section, sentence};
+use crate::form::section::{Block, Finding, Page, Section, sentence};
 use crate::form::table::{Cell, Row, Table};
 
 const TEMPLATE: &str = include_str!("../../assets/template.html");
@@ -180,7 +181,7 @@ impl Section {
         if !self.reading.is_empty() {
             writeln!(out, "<p class=\"reading\">{}</p>", Escaped(&self.reading))?;
         }
-        self.blocks.iter().try_for_each(|block| block.write(names, out))?;
+        self.blocks.iter().try_for_each(|block| block.write(&self.title, names, out))?;
         writeln!(out, "</section>")
     }
 }
@@ -195,7 +196,8 @@ impl Block {
         }
     }
 
-    fn write(&self, names: &mut IntoIter<String>, out: &mut dyn Write) -> io::Result<()> {
+    /// Writes it in a section of this title, with the next names of charts.
+    fn write(&self, section: &str, names: &mut IntoIter<String>, out: &mut dyn Write) -> io::Result<()> {
         match self {
             Self::Verdict { tone, text, basis } => writeln!(
                 out,
@@ -223,17 +225,19 @@ impl Block {
                 charts.iter().zip(names).try_for_each(|(chart, name)| write_chart(chart, &name, out))?;
                 writeln!(out, "</div>")
             }
-            Self::OnPage(blocks) => blocks.iter().try_for_each(|block| block.write(names, out)),
+            Self::OnPage(blocks) => blocks.iter().try_for_each(|block| block.write(section, names, out)),
             Self::OnTerminal(_) | Self::Plot(..) | Self::Lines(_) => Ok(()),
-            Self::Table(table) => write_table(table, out),
-            Self::Text(text) => writeln!(out, "<p>{}</p>", Escaped(&sentence(text))),
+            Self::Table(table) => write_table(table, section, out),
+            Self::Lead(text) | Self::Text(text) => writeln!(out, "<p>{}</p>", Escaped(&sentence(text))),
             Self::Note(text) => writeln!(out, "<p class=\"note\">{}</p>", Escaped(&sentence(text))),
-            Self::Facts(facts) => {
-                writeln!(out, "<dl class=\"facts\">")?;
-                for (name, text) in facts {
-                    writeln!(out, "<dt>{}</dt><dd>{}</dd>", Escaped(name), Escaped(text))?;
-                }
-                writeln!(out, "</dl>")
+            Self::Facts(facts) => write_facts(facts.iter().map(|(name, text)| [escaped(name), escaped(text)]), out),
+            Self::Findings(findings) => {
+                let said = |found: &Finding| format!("<strong>{}</strong> {}", found.verdict, Escaped(&found.text));
+                write_facts(findings.iter().map(|found| [escaped(&found.name), said(found)]), out)
+            }
+            Self::Commands(commands) => {
+                let typed = |step: &FirstStep| format!("<code>{}</code>", Escaped(&step.command));
+                write_facts(commands.iter().map(|step| [typed(step), escaped(&step.why)]), out)
             }
             Self::Remark(name, text) => {
                 writeln!(out, "<p class=\"note\"><strong>{}</strong>: {}</p>", Escaped(name), Escaped(text))
@@ -264,6 +268,19 @@ impl Block {
     }
 }
 
+fn escaped(text: &str) -> String {
+    Escaped(text).to_string()
+}
+
+/// Writes names with what they say, both as they are marked up.
+fn write_facts(facts: impl Iterator<Item = [String; 2]>, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "<dl class=\"facts\">")?;
+    for [name, text] in facts {
+        writeln!(out, "<dt>{name}</dt><dd>{text}</dd>")?;
+    }
+    writeln!(out, "</dl>")
+}
+
 fn write_chart(chart: &Chart, name: &str, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "<figure>")?;
     if !chart.title.is_empty() {
@@ -279,17 +296,19 @@ fn write_chart(chart: &Chart, name: &str, out: &mut dyn Write) -> io::Result<()>
     )?;
     if let Some(figures) = chart.figures.as_ref().filter(|figures| !figures.is_empty()) {
         writeln!(out, "<details><summary>{}</summary>", Escaped(&figures.caption))?;
-        write_table(figures, out)?;
+        write_table(figures, &chart.title, out)?;
         writeln!(out, "</details>")?;
     }
     writeln!(out, "</figure>")
 }
 
-fn write_table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
+/// Writes a table, which has the title of its section if it has no caption of its own.
+fn write_table(table: &Table, section: &str, out: &mut dyn Write) -> io::Result<()> {
+    let caption = Escaped(if table.caption.is_empty() { section } else { &table.caption });
     // What is wider than the screen scrolls by itself, with the keyboard too.
-    writeln!(out, "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">", Escaped(&table.caption))?;
+    writeln!(out, "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{caption}\">")?;
     let class = if table.sorts { " class=\"sorts\"" } else { "" };
-    writeln!(out, "<table{class}><caption>{}</caption><thead><tr>", Escaped(&table.caption))?;
+    writeln!(out, "<table{class}><caption>{caption}</caption><thead><tr>")?;
     for column in &table.columns {
         let title = &column.title;
         let class = if column.is_text { " class=\"text\"" } else { "" };

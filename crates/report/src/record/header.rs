@@ -1,7 +1,5 @@
 //! The head of a report: what was recorded, where and how, and everything that limits what the numbers say.
 
-use std::io::{self, Write};
-
 use becalm_analyze::summary::{Books, Found, Measuring, NodeSummary, Summary};
 use becalm_model::node::{ClockDoc, Ended, MachineDoc, NodeDoc, Rung, SettingsDoc, Warning};
 use becalm_model::warning::Code;
@@ -9,49 +7,46 @@ use becalm_units::Nanos;
 
 use crate::Value;
 use crate::form::known::system;
-use crate::form::paragraph::{line, paragraph};
-use crate::form::sheet::Sheet;
+use crate::form::section::{Block, Section};
 use crate::form::value::{grouped, three_digits, time};
 use becalm_units::plural;
 
 /// How many lines of interrupts are named that the trace lacks some of.
 const LACKING: usize = 3;
 
-/// Prints what was recorded, where and how, and every warning.
-pub(crate) fn print(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
-    let lines = summary.nodes.iter().flat_map(node_lines).chain(whole_lines(summary));
-    for (label, text) in lines {
-        line(out, &label, &text)?;
+/// What was recorded, where and how, and every warning.
+pub(crate) fn section(summary: &Summary) -> Section {
+    let mut blocks: Vec<Block> = summary.nodes.iter().map(|node| Block::Facts(node_lines(node))).collect();
+    blocks.push(Block::Facts(whole_lines(summary)));
+    let warnings: Vec<Block> = warnings(summary, |warning| warning.known() != Some(Code::TraceChanged)).collect();
+    if !warnings.is_empty() {
+        blocks.push(Block::Lines(vec![String::new()]));
     }
-    if summary.warnings.iter().any(|(_, warning)| warning.known() != Some(Code::TraceChanged)) {
-        writeln!(out)?;
-    }
-    for (node, warning) in summary.warnings.iter().filter(|(_, warning)| warning.known() != Some(Code::TraceChanged)) {
-        print_warning(summary, node, warning, out)?;
-    }
-    Ok(())
+    blocks.extend(warnings);
+    Section::new("machine", "Machine", "Machine, clock and losses", blocks).explained(
+        "Read this before believing the numbers: what was recorded and how, how well the clock is known, and what was lost or could \
+         not be seen.",
+    )
 }
 
-/// Prints before everything else that other programs changed the trace: it decides what the sources mean.
-pub(crate) fn print_changes(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
-    for (node, warning) in summary.warnings.iter().filter(|(_, warning)| warning.known() == Some(Code::TraceChanged)) {
-        print_warning(summary, node, warning, out)?;
-        writeln!(out)?;
-    }
-    Ok(())
+/// That other programs changed the trace, before everything else: it decides what the sources mean.
+pub(crate) fn changes(summary: &Summary) -> Option<Section> {
+    let warnings = warnings(summary, |warning| warning.known() == Some(Code::TraceChanged));
+    let blocks: Vec<Block> = warnings.flat_map(|warning| [warning, Block::Lines(vec![String::new()])]).collect();
+    (!blocks.is_empty()).then(|| Section::new("changes", "Trace", "The trace was changed", blocks))
 }
 
-fn print_warning(summary: &Summary, node: &str, warning: &Warning, out: &mut Sheet<'_>) -> io::Result<()> {
-    let node_prefix = if summary.nodes.len() > 1 { format!("{node}: ") } else { String::new() };
-    paragraph(out, "  ! ", &format!("{node_prefix}{}", warning.message))?;
-    if !warning.advice.is_empty() {
-        paragraph(out, "    \u{2192} ", &warning.advice)?;
-    }
-    Ok(())
+/// The warnings that are wanted, with their nodes where there are several.
+pub(crate) fn warnings(summary: &Summary, is_wanted: fn(&Warning) -> bool) -> impl Iterator<Item = Block> {
+    let wanted = summary.warnings.iter().filter(move |(_, warning)| is_wanted(warning));
+    wanted.map(|(node, warning)| {
+        let node_prefix = if summary.nodes.len() > 1 { format!("{node}: ") } else { String::new() };
+        Block::Warning { text: format!("{node_prefix}{}", warning.message), advice: warning.advice.clone() }
+    })
 }
 
 /// What is known of one node's recording: labels with their texts.
-pub(crate) fn node_lines(node: &NodeSummary) -> Vec<(String, String)> {
+fn node_lines(node: &NodeSummary) -> Vec<(String, String)> {
     let doc = &node.doc;
     let mut lines = vec![
         ("node", format!("{}, {}", doc.node, when(doc))),
@@ -66,7 +61,7 @@ pub(crate) fn node_lines(node: &NodeSummary) -> Vec<(String, String)> {
 }
 
 /// What is known of the whole run.
-pub(crate) fn whole_lines(summary: &Summary) -> Vec<(String, String)> {
+fn whole_lines(summary: &Summary) -> Vec<(String, String)> {
     let lines = [
         ("books", books(summary)),
         ("checked", checked(summary)),

@@ -9,16 +9,14 @@ pub(crate) mod json;
 mod notes;
 mod sure;
 mod tails;
-mod text;
 pub mod timeline;
-
-use std::io;
+mod view;
 
 use becalm_analyze::summary::{Summary, Timeline};
 use serde::Serialize;
 
-use crate::form::sheet::{Form, Sheet};
-use crate::html::Page;
+use crate::form::section::Page;
+use crate::form::sheet::Form;
 use crate::report::Report;
 
 pub use conclusion::missed;
@@ -28,7 +26,7 @@ pub(crate) use html::NOISE_QUIET;
 pub struct RunReport<'a> {
     /// What the recording holds.
     pub summary: &'a Summary,
-    /// What its page shows beside that; without it there is no page.
+    /// What its page shows beside that.
     pub drawn: Option<html::Drawn<'a>>,
 }
 
@@ -41,12 +39,8 @@ impl Report for RunReport<'_> {
         json::document(self.summary, false)
     }
 
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        text::run(self.summary, out)
-    }
-
-    fn page(&self, program: &str) -> Option<Page> {
-        Some(html::run_page(self.summary, self.drawn.as_ref()?, program))
+    fn view(&self, form: Form) -> Page {
+        view::run(self.summary, self.drawn.as_ref(), form.all())
     }
 }
 
@@ -68,8 +62,8 @@ impl Report for SourcesReport<'_> {
         json::document(self.summary, self.per_cpu)
     }
 
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        text::sources(self.summary, self.per_cpu, out)
+    fn view(&self, form: Form) -> Page {
+        view::ranked(self.summary, self.per_cpu, form.all())
     }
 }
 

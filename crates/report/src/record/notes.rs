@@ -1,30 +1,14 @@
 //! What is to be said of single CPUs, below the tables.
 
 use std::collections::BTreeMap;
-use std::io;
 
 use becalm_analyze::summary::Summary;
 
-use crate::form::paragraph::paragraph;
-use crate::form::sheet::Sheet;
+use crate::form::section::Block;
 use crate::record::figures::CpuRow;
 
-/// Prints what is to be said of single CPUs; the same of many is said once.
-pub(crate) fn print_notes(
-    summary: &Summary,
-    rows: &[CpuRow],
-    out: &mut Sheet<'_>,
-    note: impl Fn(&CpuRow) -> Option<String>,
-) -> io::Result<()> {
-    notes(summary, rows, note).iter().try_for_each(|(place, note)| paragraph(out, &format!("  {place}: "), note))
-}
-
-/// The same as places with what is said of them.
-pub(crate) fn notes(
-    summary: &Summary,
-    rows: &[CpuRow],
-    note: impl Fn(&CpuRow) -> Option<String>,
-) -> Vec<(String, String)> {
+/// Remarks on single CPUs; the same of many is said once.
+pub(crate) fn notes(summary: &Summary, rows: &[CpuRow], note: impl Fn(&CpuRow) -> Option<String>) -> Vec<Block> {
     let mut said: Vec<(String, String, usize)> = Vec::new();
     let mut known: BTreeMap<String, usize> = BTreeMap::new();
     for row in rows {
@@ -38,8 +22,8 @@ pub(crate) fn notes(
         said.push((place, note, 0));
     }
     let named = |(place, note, more): (String, String, usize)| match more {
-        0 => (place, note),
-        more => (format!("{place} and {more} more"), note),
+        0 => Block::Remark(place, note),
+        more => Block::Remark(format!("{place} and {more} more"), note),
     };
     said.into_iter().map(named).collect()
 }

@@ -1,8 +1,6 @@
 //! The parts of a report that say how sure its figures are, and what more follows from them: intervals, the longest
 //! detour to expect, who differs from its equals, what comes with a period, and what may have been missed.
 
-use std::io::{self, Write};
-
 use becalm_analyze::summary::{Origin, PeriodSummary, Summary};
 use becalm_stats::Interval;
 use becalm_units::CpuList;
@@ -10,13 +8,11 @@ use becalm_units::CpuList;
 use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Field, field, fields};
-use crate::form::paragraph::heading;
-use crate::form::paragraph::paragraph;
-use crate::form::sheet::Sheet;
+use crate::form::section::{Block, Section};
 use crate::form::table::Table;
 use crate::form::value::{factor, time};
 use crate::record::figures::{CpuRow, cpu, period};
-use crate::record::notes::print_notes;
+use crate::record::notes::notes;
 use crate::record::tails;
 
 /// How many periods are shown unless all are asked for.
@@ -66,26 +62,32 @@ fn table(summary: &Summary, rows: &[&CpuRow], shown: &[&Field<CpuRow>], with_all
 }
 
 /// Between which values the figures of each CPU lie, and what the run may have missed.
-pub(crate) fn print_intervals(summary: &Summary, rows: &[CpuRow], out: &mut Sheet<'_>) -> io::Result<()> {
-    heading(out, "How sure: 95 % intervals")?;
-    let all: Vec<&CpuRow> = rows.iter().collect();
+pub(crate) fn intervals(summary: &Summary, rows: &[CpuRow]) -> Section {
+    let every: Vec<&CpuRow> = rows.iter().collect();
     let shown = [&cpu::CPU, &intervals::RATE, &intervals::MEDIAN, &intervals::P99, &intervals::P999];
-    table(summary, &all, &shown, summary.cpus.len() > 1).print(out)?;
-    if rows.iter().chain([&CpuRow::total(summary)]).any(|row| row.figures.detours() > 0 && open(row)) {
-        writeln!(out, "  - and 'over': the run is too short to bound it, or drifts")?;
+    let mut blocks = vec![Block::Table(table(summary, &every, &shown, summary.cpus.len() > 1))];
+    let all = CpuRow::total(summary);
+    if rows.iter().chain([&all]).any(|row| row.figures.detours() > 0 && open(row)) {
+        blocks.push(Block::Text("- and 'over': the run is too short to bound it, or drifts".to_owned()));
     }
-    if rows.iter().chain([&CpuRow::total(summary)]).any(rough) {
-        writeln!(out, "  ~: rough, from 8 stretches of the run, as it drifts or comes in long trains")?;
+    if rows.iter().chain([&all]).any(rough) {
+        blocks.push(Block::Text(
+            "~: rough, from 8 stretches of the run, as it drifts or comes in long trains".to_owned(),
+        ));
     }
-    missed(summary).iter().try_for_each(|(what, text)| paragraph(out, &format!("  {what}: "), text))
+    blocks.extend(missed(summary));
+    Section::titled("sure", "How sure: 95 % intervals", blocks).explained(
+        "Another run as long as this one would give other figures: in 95 of 100 cases the true ones lie between low and high; what is \
+         rarer than the run is long may not have shown itself at all.",
+    )
 }
 
 /// What the run is too short to have seen, or to have seen often enough.
-pub(crate) fn missed(summary: &Summary) -> Vec<(&'static str, String)> {
+fn missed(summary: &Summary) -> Vec<Block> {
     let mut missed = Vec::new();
     if let Some(rarest) = summary.total.rarest_seen_ns.filter(|ns| *ns > 0) {
         let text = format!("an event that comes less than once in {} on a CPU (chance over 5 %)", time(rarest));
-        missed.push(("may have been missed", text));
+        missed.push(Block::Remark("may have been missed".to_owned(), text));
     }
     let seldom: Vec<_> = summary.sources.iter().filter(|source| source.times.count() < SELDOM).collect();
     if let Some(needed) = seldom.iter().filter_map(|source| source.run_at_least_ns).max() {
@@ -93,7 +95,7 @@ pub(crate) fn missed(summary: &Summary) -> Vec<(&'static str, String)> {
             seldom.iter().take(5).map(|source| format!("{} {}", source.kind, source.source)).collect();
         let more = if seldom.len() > 5 { format!(" and {} more", seldom.len() - 5) } else { String::new() };
         let text = format!("{}{more}; run at least {} to see each again with 95 %", names.join(", "), time(needed));
-        missed.push(("seen once or twice", text));
+        missed.push(Block::Remark("seen once or twice".to_owned(), text));
     }
     missed
 }
@@ -116,7 +118,7 @@ fn open(row: &CpuRow) -> bool {
 }
 
 /// The figures of a tail that fits, as the fields of a CPU names them.
-pub(crate) const TAIL: [&Field<CpuRow>; 8] = [
+const TAIL: [&Field<CpuRow>; 8] = [
     &cpu::CPU,
     &cpu::RETURN_PERIOD_NS,
     &cpu::RETURN_LEVEL_NS,
@@ -128,35 +130,27 @@ pub(crate) const TAIL: [&Field<CpuRow>; 8] = [
 ];
 
 /// Whether a tail was fitted to a CPU's detours.
-pub(crate) const fn fits(row: &CpuRow) -> bool {
+const fn fits(row: &CpuRow) -> bool {
     matches!(row.figures.tail, Some(Ok(_)))
 }
 
 /// Which length is exceeded how seldom.
-pub(crate) fn print_tails(summary: &Summary, rows: &[CpuRow], out: &mut Sheet<'_>) -> io::Result<()> {
-    heading(out, "Longest detours to expect")?;
+pub(crate) fn tails(summary: &Summary, rows: &[CpuRow]) -> Section {
     let fitting: Vec<&CpuRow> = rows.iter().filter(|row| fits(row)).collect();
     let total = summary.cpus.len() > 1 && fits(&CpuRow::total(summary));
+    let mut blocks = Vec::new();
     if !fitting.is_empty() || total {
-        table(summary, &fitting, &TAIL, total).print(out)?;
-        writeln!(out, "  over: exceeded once in that time; low and high: its 95 % interval (peaks over threshold)")?;
+        let note = "over: exceeded once in that time; low and high: its 95 % interval (peaks over threshold)";
+        blocks.extend([Block::Table(table(summary, &fitting, &TAIL, total)), Block::Text(note.to_owned())]);
     }
-    print_notes(summary, rows, out, |row| row.figures.tail.as_ref().and_then(tails::note))
-}
-
-/// Who differs from its equals.
-pub(crate) fn print_outliers(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
-    let equals = equals(summary);
-    if !equals.is_empty() {
-        heading(out, "Equals compared")?;
-    }
-    equals.iter().try_for_each(|(who, text)| paragraph(out, &format!("  {who}: "), text))
+    blocks.extend(notes(summary, rows, |row| row.figures.tail.as_ref().and_then(tails::note)));
+    Section::titled("tails", "Longest detours to expect", blocks)
 }
 
 /// The equals that were compared, and who of them differs; none where there is a single CPU.
-pub(crate) fn equals(summary: &Summary) -> Vec<(String, String)> {
+pub(crate) fn equals(summary: &Summary) -> Option<Section> {
     if summary.cpus.len() < 2 {
-        return Vec::new();
+        return None;
     }
     let mut equals = Vec::new();
     for peers in &summary.peers {
@@ -168,7 +162,7 @@ pub(crate) fn equals(summary: &Summary) -> Vec<(String, String)> {
         let needed = becalm_stats::outliers::PEERS_MIN;
         if !peers.enough {
             let text = format!("too few {what} to tell which differs: {} of {needed} needed", peers.compared);
-            equals.push((who, text));
+            equals.push(Block::Remark(who, text));
             continue;
         }
         let differ: Vec<String> = summary
@@ -187,20 +181,20 @@ pub(crate) fn equals(summary: &Summary) -> Vec<(String, String)> {
             true => format!("none of {} differs from the others", peers.compared),
             false => differ.join("; "),
         };
-        equals.push((who, text));
+        equals.push(Block::Remark(who, text));
     }
-    equals
+    (!equals.is_empty()).then(|| Section::titled("equals", "Equals compared", equals))
 }
 
 /// A period with all CPUs of a node on which it was found.
-pub(crate) struct PeriodRow {
+struct PeriodRow {
     /// The one with the most events.
     found: PeriodSummary,
     cpus: CpuList,
 }
 
 fields! {
-    pub(crate) PERIODIC, periodic: PeriodRow {
+    PERIODIC, periodic: PeriodRow {
         SOURCE = "source", "what", |row| what(&row.found.origin);
         INTERVAL_NS = "interval_ns", "every", |row| row.found.every();
         JITTER_NS = period::JITTER_NS => |row| &row.found;
@@ -210,7 +204,7 @@ fields! {
 }
 
 /// The node of a period, where there are several.
-pub(crate) const NODE: Field<PeriodRow> = field!(catalogue::NODE, |row| row.found.node.clone());
+const NODE: Field<PeriodRow> = field!(catalogue::NODE, |row| row.found.node.clone());
 
 fn what(origin: &Origin) -> String {
     match origin {
@@ -220,7 +214,7 @@ fn what(origin: &Origin) -> String {
 }
 
 /// What comes with a period: that of the source that took most first.
-pub(crate) fn periods(summary: &Summary) -> Vec<PeriodRow> {
+fn period_rows(summary: &Summary) -> Vec<PeriodRow> {
     let mut rows: Vec<PeriodRow> = Vec::new();
     for found in &summary.periods {
         let same = rows.iter_mut().find(|row| {
@@ -247,23 +241,19 @@ pub(crate) fn periods(summary: &Summary) -> Vec<PeriodRow> {
     rows
 }
 
-/// Prints them, the first 12 unless all are asked for.
-pub(crate) fn print_periods(summary: &Summary, out: &mut Sheet<'_>) -> io::Result<()> {
-    let rows = periods(summary);
-    if rows.is_empty() {
-        return Ok(());
-    }
-    heading(out, "Periods")?;
+/// What comes with a period, where there is such a thing.
+pub(crate) fn periods(summary: &Summary) -> Option<Section> {
+    let rows = period_rows(summary);
     let mut fields: Vec<&Field<PeriodRow>> = PERIODIC.iter().collect();
     if summary.nodes.len() > 1 {
         fields.insert(0, &NODE);
     }
-    let shown = if out.all() { rows.len() } else { SHOWN.min(rows.len()) };
-    let mut table = Table::new(&fields);
-    rows[..shown].iter().for_each(|row| table.row(&fields, row));
-    table.print(out)?;
-    if shown < rows.len() {
-        writeln!(out, "  and {} more; --all shows every one", rows.len() - shown)?;
-    }
-    Ok(())
+    let mut table = Table::filled(&fields, &rows).with_most_important(SHOWN, |hidden| format!("and {hidden} more"));
+    table.note =
+        "jitter: how far the events lie from their beats; of beats: how many of the beats there were brought one."
+            .to_owned();
+    let section = Section::titled("periods", "Periods", vec![Block::Table(table)]).explained(
+        "What comes again and again after the same time, source by source: a timer that can be found, and often switched off.",
+    );
+    (!rows.is_empty()).then_some(section)
 }

@@ -239,18 +239,14 @@ test('tables hold the figures of the JSON document, as the terminal writes them'
   await page.close();
 });
 
-test('the page says how sure its figures are, as the JSON document does', async () => {
+test('the page says how sure its figures are, as the terminal does', async () => {
   const run = json('report', join(bundles, 'lively'));
   const text = once(['report', join(bundles, 'lively')]).toString().replace(/\s+/g, ' ');
   const { page, faults } = await open(report('lively'));
-  const names = ['cpu', 'rate_hz', 'rate_low_hz', 'rate_high_hz', 'median_ns', 'median_low_ns', 'median_high_ns', 'p99_ns', 'p99_low_ns', 'p99_high_ns', 'p999_ns', 'p999_low_ns', 'p999_high_ns'];
-  const rows = await page.$$eval('#sure table', (all) => [...all[0].tBodies[0].rows].map((row) => [...row.cells].map((cell) => cell.dataset.key ?? null)));
+  const rows = await page.$$eval('#sure tbody tr', (all) => all.map((row) => [...row.cells].map((cell) => cell.textContent)));
   assert.equal(rows.length, run.cpus.length + 1);
-  run.cpus.forEach((cpu, at) => names.forEach((name, column) => {
-    assert.equal(rows[at][column] === null ? null : Number(rows[at][column]), cpu[name], `${name} of CPU ${cpu.cpu}`);
-  }));
-  // What is said in words is said in the same ones.
-  const words = await page.$$eval('#sure .facts dd', (all) => all.map((one) => one.textContent));
+  for (const row of rows) assert.ok(text.includes(row.join(' ')), `${row}`);
+  const words = await page.$$eval('#sure .note', (all) => all.map((one) => one.textContent));
   assert.ok(words.length > 0 && words.every((one) => text.includes(one)), `${words}`);
   const periods = await page.$$eval('#periods tbody tr', (all) => all.map((row) => [...row.cells].map((cell) => cell.textContent)));
   assert.ok(periods.some((row) => row[0] === 'irq tick' && row[1].startsWith('4.000')), `${periods}`);

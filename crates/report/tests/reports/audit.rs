@@ -1,7 +1,7 @@
 use becalm_model::audit::{Ability, Answer, Audit, FirstStep};
 use becalm_units::CpuList;
 
-use crate::{check, check_forms};
+use crate::{check, check_forms, check_markdown, check_page};
 
 fn audit() -> Audit {
     let first_step = |command: &str, why: &str| FirstStep { command: command.to_owned(), why: why.to_owned() };
@@ -38,6 +38,8 @@ fn audit() -> Audit {
 fn what_can_be_seen_on_a_machine() {
     check("audit", &audit());
     check_forms("audit", &audit());
+    check_page("audit", &audit());
+    check_markdown("audit", &audit());
 }
 
 #[test]

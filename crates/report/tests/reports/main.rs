@@ -35,6 +35,14 @@ fn check_page(name: &str, report: &impl Report) {
     insta::assert_snapshot!(format!("{name}_page"), becalm_testing::page::contents(&written(report)));
 }
 
+/// Holds the Markdown of a report against its snapshot.
+fn check_markdown(name: &str, report: &impl Report) {
+    insta::assert_snapshot!(
+        format!("{name}_markdown"),
+        becalm_report::markdown(report, false).expect("it has sections")
+    );
+}
+
 /// The page of a report.
 fn written(report: &impl Report) -> String {
     let mut page = Vec::new();

@@ -3,9 +3,9 @@ use std::path::Path;
 use becalm_analyze::summary::{Checked, Selection, Summary, longest, summarize, timelines};
 use becalm_bundle::Bundle;
 use becalm_model::warning;
-use becalm_report::{DetoursReport, Form, Report, RunReport, SourcesReport};
+use becalm_report::{DetoursReport, Form, RunReport, SourcesReport};
 
-use crate::{bundles, check, check_forms};
+use crate::{bundles, check, check_forms, check_markdown, check_page};
 
 /// The summary of a bundle, as if it lay in the current folder.
 fn summary(folder: &Path, name: &str) -> Summary {
@@ -22,7 +22,8 @@ fn a_recording_with_sources() {
     let report = RunReport { summary: &summary, drawn: None };
     check("run", &report);
     check_forms("run", &report);
-    assert!(report.page("becalm 0.0.0").is_none(), "nothing is drawn of it");
+    check_page("run", &report);
+    check_markdown("run", &report);
 }
 
 #[test]
@@ -59,6 +60,7 @@ fn sources_of_all_and_of_each_cpu() {
     for (name, per_cpu) in [("sources", false), ("sources_per_cpu", true)] {
         check(name, &SourcesReport { summary: &summary, per_cpu });
     }
+    check_page("sources", &SourcesReport { summary: &summary, per_cpu: false });
 }
 
 #[test]

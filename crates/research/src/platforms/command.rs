@@ -20,7 +20,7 @@ use super::modes::length_modes;
 pub fn run<'a>(
     paths: impl Iterator<Item = &'a PathBuf>,
     selection: &Selection,
-    json: bool,
+    output: Output,
     out: &mut dyn Write,
 ) -> fault::Result<Exit> {
     let mut report = PlatformsReport::published();
@@ -45,6 +45,6 @@ pub fn run<'a>(
         let name = name.strip_suffix(".becalm").unwrap_or(&name);
         report.add(name, &summarize(&bundle, selection)?, length_modes(&bundle, selection)?);
     }
-    emit(&report, Output::new(json, false), out)?;
+    emit(&report, output, out)?;
     Ok(Exit::Done)
 }

@@ -5,9 +5,10 @@ use std::io::Write;
 use std::process::Stdio;
 
 use becalm_command::Exit;
+use becalm_command::arguments::FormArgs;
 use becalm_command::child::{attend, becalm};
 use becalm_command::messages::say;
-use becalm_command::output::{Output, emit};
+use becalm_command::output::emit;
 use becalm_linux::placed::{ProgramStart, begin_in};
 use becalm_linux::relay::Relay;
 use becalm_units::Nanos;
@@ -31,8 +32,8 @@ pub struct InjectSweep<'a> {
     pub options: Vec<String>,
     /// The command that runs under each noise; may be empty.
     pub command: &'a [String],
-    /// Whether one JSON document is printed.
-    pub json: bool,
+    /// The form of the report.
+    pub form: &'a FormArgs,
     /// Whether nothing is printed.
     pub quiet: bool,
 }
@@ -47,6 +48,7 @@ pub fn run(sweep: &InjectSweep<'_>, out: &mut dyn Write) -> Result<Exit> {
     if count > CELLS {
         return Err(UsageError::new(format!("{count} noises are more than {CELLS}")).into());
     }
+    let output = sweep.form.output(false)?;
     let signals = Relay::block().context("cannot block signals")?;
     let mut cells = Vec::new();
     let mut stopped = false;
@@ -65,9 +67,9 @@ pub fn run(sweep: &InjectSweep<'_>, out: &mut dyn Write) -> Result<Exit> {
         }
     }
     drop(signals);
-    if sweep.json || !sweep.quiet {
+    if sweep.form.is_given() || !sweep.quiet {
         let report = InjectSweepReport { option, often, detours, cells: &cells };
-        emit(&report, Output::new(sweep.json, false), out)?;
+        emit(&report, output, out)?;
     }
     let failed: Vec<&String> = cells.iter().filter_map(|cell| cell.made.as_ref().err()).collect();
     // What a command did under a noise is what it was asked for; of noises alone those that can be made are.

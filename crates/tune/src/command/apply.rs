@@ -3,8 +3,9 @@
 use std::io::Write;
 
 use becalm_command::Exit;
+use becalm_command::arguments::FormArgs;
 use becalm_command::messages::say;
-use becalm_command::output::{Output, emit};
+use becalm_command::output::emit;
 use becalm_units::CpuList;
 use becalm_units::fault;
 use clap::Args;
@@ -34,9 +35,8 @@ pub struct ApplyArgs {
     #[arg(long)]
     all: bool,
 
-    /// Print one JSON document (becalm.tune-apply/1), which always holds everything
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormArgs,
 }
 
 /// Plans, applies and prints what came of it.
@@ -44,6 +44,7 @@ pub struct ApplyArgs {
 /// # Errors
 /// If rights are missing, the request cannot be meant, something is changed already, or no journal can be written.
 pub fn run(args: &ApplyArgs, out: &mut dyn Write) -> fault::Result<Exit> {
+    let output = args.form.output(args.all)?;
     need_rights()?;
     let (machine, folder) = (args.planning.machine(), args.journal.folder());
     let before = folder.read()?;
@@ -59,7 +60,7 @@ pub fn run(args: &ApplyArgs, out: &mut dyn Write) -> fault::Result<Exit> {
         .map_err(|error| explained(&machine, &folder, error, true))?;
     plan.notes.iter().for_each(|note| say(format_args!("{}: {}", note.family, note.text)));
     let report = report(&applied, &plan.cpus, &folder);
-    emit(&report, Output::new(args.json, args.all), out)?;
+    emit(&report, output, out)?;
     // That something is refused is usual; that nothing at all is changed is not what was asked.
     let nothing = folder.read()?.is_none_or(|state| state.is_spent());
     Ok(if nothing && applied.refused().next().is_some() { Exit::Failed } else { Exit::Done })

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use becalm_analyze::summary::{Selection, Summary, summarize};
 use becalm_bundle::Bundle;
 use becalm_command::Exit;
-use becalm_command::arguments::some_cpus;
+use becalm_command::arguments::{FormArgs, some_cpus};
 use becalm_command::messages;
-use becalm_command::output::{Output, emit};
+use becalm_command::output::emit;
 use becalm_command::progress::ReadingProgress;
 use becalm_linux::procfs::{cpuinfo::CpuInfo, kernel};
 use becalm_model::Kind;
@@ -56,9 +56,8 @@ pub struct CheckArgs {
     #[arg(long, value_name = "SEVERITY")]
     fail_on: Option<FailOn>,
 
-    /// Print one JSON document (becalm.tune-check/1), which always holds everything
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormArgs,
 
     /// The folder below which the machine's files lie
     #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
@@ -94,6 +93,7 @@ const LONGEST: Nanos = Nanos::from_secs(60);
 /// # Errors
 /// If a CPU that was named does not run, the recording cannot be read or is of other CPUs, or `out` cannot be written.
 pub fn run(args: &CheckArgs, out: &mut dyn Write) -> fault::Result<Exit> {
+    let output = args.form.output(args.all)?;
     if args.measure < Nanos::ZERO || args.measure > LONGEST {
         return Err(UsageError::new(format!("--measure {} is not between 0s and {LONGEST}", args.measure)).into());
     }
@@ -114,7 +114,7 @@ pub fn run(args: &CheckArgs, out: &mut dyn Write) -> fault::Result<Exit> {
         not_counted: not_counted.as_deref(),
         ticks: &ticks,
     };
-    emit(&report, Output::new(args.json, args.all), out)?;
+    emit(&report, output, out)?;
     let Some(gate) = args.fail_on.map(FailOn::severity) else { return Ok(Exit::Done) };
     if check.worst().is_some_and(|worst| worst >= gate) {
         let count: usize = Severity::ALL.iter().filter(|it| **it >= gate).map(|it| check.count(*it)).sum();

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use becalm_command::Exit;
-use becalm_command::arguments::some_grains;
-use becalm_command::output::{Output, emit};
+use becalm_command::arguments::{FormArgs, some_grains};
+use becalm_command::output::emit;
 use becalm_units::fault;
 use becalm_units::{Count, Nanos};
 use clap::Args;
@@ -42,9 +42,8 @@ pub struct PlanArgs {
     #[arg(long)]
     all: bool,
 
-    /// Print one JSON document (becalm.tune-plan/1), which always holds everything
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormArgs,
 
     #[command(flatten)]
     files: FormatArgs,
@@ -66,6 +65,6 @@ pub fn run(args: &PlanArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     };
     let gains = args.run.as_ref().map(gains).transpose()?;
     let report = TunePlanReport { plan: &plan, gains: gains.as_ref() };
-    emit(&report, Output::new(args.json, args.all), out)?;
+    emit(&report, args.form.output(args.all)?, out)?;
     Ok(Exit::Done)
 }

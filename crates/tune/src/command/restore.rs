@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use becalm_command::Exit;
-use becalm_command::output::{Output, emit};
+use becalm_command::arguments::FormArgs;
+use becalm_command::output::emit;
 use becalm_units::CpuList;
 use becalm_units::fault;
 use clap::Args;
@@ -48,9 +49,8 @@ pub struct RestoreArgs {
     #[arg(long)]
     all: bool,
 
-    /// Print one JSON document (becalm.tune-restore/1), which always holds everything
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormArgs,
 
     /// The folder below which the machine's files lie
     #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
@@ -62,6 +62,7 @@ pub struct RestoreArgs {
 /// # Errors
 /// If rights are missing, or the journal cannot be used.
 pub fn run(args: &RestoreArgs, out: &mut dyn Write) -> fault::Result<Exit> {
+    let output = args.form.output(args.all)?;
     let folder = args.journal.folder();
     if !matches!(folder.read(), Ok(None)) {
         need_rights()?;
@@ -79,7 +80,7 @@ pub fn run(args: &RestoreArgs, out: &mut dyn Write) -> fault::Result<Exit> {
         Some(restored) => report(restored, &folder),
         None => nothing(&machine, &folder)?,
     };
-    emit(&report, Output::new(args.json, args.all), out)?;
+    emit(&report, output, out)?;
     if let Some(restored) = &restored {
         tell(restored);
     }

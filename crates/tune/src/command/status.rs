@@ -4,7 +4,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use becalm_command::Exit;
-use becalm_command::output::{Output, emit};
+use becalm_command::arguments::FormArgs;
+use becalm_command::output::emit;
 use becalm_units::CpuList;
 use becalm_units::fault;
 use clap::Args;
@@ -24,9 +25,8 @@ pub struct StatusArgs {
     #[arg(long)]
     all: bool,
 
-    /// Print one JSON document (becalm.tune-status/1), which always holds everything
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormArgs,
 
     /// The folder below which the machine's files lie
     #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
@@ -61,6 +61,6 @@ pub fn run(args: &StatusArgs, out: &mut dyn Write) -> fault::Result<Exit> {
             ..report
         };
     }
-    emit(&report, Output::new(args.json, args.all), out)?;
+    emit(&report, args.form.output(args.all)?, out)?;
     Ok(Exit::Done)
 }

@@ -1,7 +1,6 @@
 //! `becalm report --html`: the page of a run.
 
 use std::io::Write;
-use std::path::Path;
 
 use becalm_analyze::noise::NoiseInput;
 use becalm_analyze::picture::picture;
@@ -63,10 +62,9 @@ const DETOURS: usize = 10;
 
 /// Reads the run and writes its page. Fails if the run cannot be read or does not hold what was asked for, or the file
 /// cannot be written.
-pub(super) fn run(args: &RunArgs, ranks: RanksArgs, file: &Path, out: &mut dyn Write) -> fault::Result<Exit> {
+pub(super) fn run(args: &RunArgs, ranks: RanksArgs, output: Output, out: &mut dyn Write) -> fault::Result<Exit> {
     let bundle = args.open()?;
     let selection = args.selection();
-    let output = Output::page(file)?;
     let reading = ReadingProgress::begin(&bundle, 1);
     let mut summary = summarize(&bundle, &selection)?;
     drop(reading);

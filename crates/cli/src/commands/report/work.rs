@@ -5,7 +5,7 @@ use std::io::Write;
 use becalm_analyze::work::summarize_work;
 use becalm_bundle::Bundle;
 use becalm_command::Exit;
-use becalm_command::output::{Output, emit};
+use becalm_command::output::emit;
 use becalm_report::WorkReport;
 use becalm_units::fault;
 
@@ -14,10 +14,7 @@ use super::ReportArgs;
 /// Reads the run and prints its report, or writes its page. Fails if the run or the baseline cannot be read, they are
 /// of different work, or the output cannot be written.
 pub(super) fn run(args: &ReportArgs, bundle: &Bundle, out: &mut dyn Write) -> fault::Result<Exit> {
-    let output = match &args.html {
-        Some(file) => Output::page(file)?,
-        None => Output::new(args.json, args.all),
-    };
+    let output = args.form.output(args.all)?;
     let baseline = args.baseline.as_deref().map(Bundle::open).transpose()?;
     let summary = summarize_work(bundle, &args.run.selection(), baseline.as_ref())?;
     emit(&WorkReport { runs: &[summary] }, output, out)?;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use becalm_command::arguments::{FolderArgs, added_rate, some_cpus};
+use becalm_command::arguments::{FolderArgs, FormArgs, added_rate, some_cpus};
 use becalm_linux::sched::Policy;
 use becalm_measure::work::Body;
 use becalm_model::node::Fixed;
@@ -100,9 +100,8 @@ pub struct WorkArgs {
     #[arg(long, value_name = "KIB", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(4..=4_194_304))]
     pub buffer: u32,
 
-    /// Print the report as one JSON document (becalm.work/1) on standard output
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub form: FormArgs,
 
     /// Print no progress and no report
     #[arg(short, long)]

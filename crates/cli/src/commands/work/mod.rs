@@ -12,7 +12,7 @@ use becalm_analyze::summary::Selection;
 use becalm_analyze::work::{WorkError, summarize_work};
 use becalm_bundle::{Bundle, HeldFolder};
 use becalm_command::messages::say;
-use becalm_command::output::{Output, emit};
+use becalm_command::output::emit;
 use becalm_command::pager::Paging;
 use becalm_command::{Exit, Task};
 use becalm_measure::LoopTask;
@@ -39,6 +39,7 @@ impl Task for WorkArgs {
         if let Some(baseline) = &baseline {
             campaign::check_baseline(baseline, &parts)?;
         }
+        let output = self.form.output_after_set_up()?;
         campaign::leave_rights(&mut parts, baseline.is_some())?;
         let session = Session::begin(root, !self.no_sources).context("cannot block signals")?;
         interrupts::check_rates(root, &self.rates)?;
@@ -78,7 +79,7 @@ impl Task for WorkArgs {
                 break;
             }
         }
-        if self.json || !self.quiet {
+        if self.form.is_given() || !self.quiet {
             let mut summaries = Vec::new();
             for (path, held, node) in &stored {
                 let selection = Selection { node: Some(node.clone()), cpus: None, with_self: false };
@@ -90,7 +91,7 @@ impl Task for WorkArgs {
                     Err(error) => return Err(error.into()),
                 }
             }
-            emit(&WorkReport { runs: &summaries }, Output::new(self.json, false), out)?;
+            emit(&WorkReport { runs: &summaries }, output, out)?;
         }
         if interrupted && !self.quiet {
             let last = stored.last().map_or_else(|| PathBuf::from("RUN"), |(path, ..)| path.clone());

@@ -3,74 +3,49 @@
 use std::cmp::Ordering;
 
 use becalm_analyze::picture::{HeatMap, HeatRow, Picture};
-use becalm_analyze::summary::Summary;
+use becalm_analyze::summary::{CpuSummary, Summary};
 
 use super::place;
 use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Field, fields};
 use crate::form::figure::{Ratio, Time};
+use crate::form::section::Block;
 use crate::form::table::Table;
 use crate::form::value::{grouped, time};
-use crate::html::{Block, Opening, Section};
 use crate::html::{Chart, Heat, HeatLabel, Spec};
-use crate::record::figures::{CpuRow, cpu, interval_note};
-use crate::record::notes;
-use crate::record::sure;
+use crate::record::figures::{CpuRow, cpu};
 
 /// How many stretches of time the map has as a table, at most.
 const STRETCHES: usize = 24;
 
-/// How many CPUs the table has at most: the noisiest.
-const ROWS: usize = 256;
+/// How the map is read.
+const READING: &str = "Each row is a CPU and each column a stretch of time, the brighter against the ground the more of it was lost: a row \
+                       that stands out is a CPU with noise of its own, a column is something that struck all at once.";
 
-pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
-    let worst = summary.cpus.iter().max_by(|a, b| {
-        let noise = |cpu: &becalm_analyze::summary::CpuSummary| cpu.figures.noise_ratio().unwrap_or(0.0);
-        noise(a).partial_cmp(&noise(b)).unwrap_or(Ordering::Equal)
-    })?;
+/// The CPU that lost most, and the map if there are detours to draw.
+pub(in crate::record) fn blocks(summary: &Summary, picture: Option<&Picture>) -> Vec<Block> {
+    let noise = |cpu: &&CpuSummary| cpu.figures.noise_ratio().unwrap_or(0.0);
+    let Some(worst) = summary.cpus.iter().max_by(|a, b| noise(a).partial_cmp(&noise(b)).unwrap_or(Ordering::Equal))
+    else {
+        return Vec::new();
+    };
     let mut most = format!(
         "{} lost most: {} of its time.",
         place(summary, &worst.node, worst.cpu),
         worst.figures.noise_ratio().map_or(Value::Missing, Value::Ratio).cell()
     );
     if summary.cpus.len() > 1 {
-        let all = CpuRow::total(summary);
-        let noise = (cpu::NOISE_RATIO.get)(&all).cell();
+        let noise = cpu::NOISE_RATIO.cell(&CpuRow::total(summary));
         most.push_str(&format!(" All {} together lost {noise}.", grouped(summary.cpus.len() as u64)));
     }
-    let mut blocks = vec![Block::Text(most.clone())];
-    if picture.lengths.count() > 0 {
-        blocks.extend(map(summary, &picture.heat, &most));
-    }
-    blocks.push(Block::Table(table(summary)));
-    let rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::new).collect();
-    let notes = notes::notes(summary, &rows, |row| interval_note(&row.figures));
-    blocks.extend(notes.into_iter().map(|(place, note)| Block::Note(format!("{place}: {note}."))));
-    blocks.extend(
-        sure::equals(summary).into_iter().map(|(who, what)| Block::Text(format!("Equals compared, {who}: {what}."))),
-    );
     // Without a detour there is no map to read.
-    let (title, reading) = match picture.lengths.count() {
-        0 => ("CPUs", ""),
-        _ => (
-            "CPUs against time",
-            "Each row is a CPU and each column a stretch of time, the brighter against the ground the more of it was lost: \
-             a row that stands out is a CPU with noise of its own, a column is something that struck all at once.",
-        ),
-    };
-    Some(Section {
-        opening: Opening::None,
-        id: "cpus",
-        title: title.to_owned(),
-        short: "CPUs",
-        reading: reading.to_owned(),
-        blocks,
-    })
+    let map = picture.filter(|picture| picture.lengths.count() > 0).map(|picture| map(summary, &picture.heat, &most));
+    [Block::Text(most)].into_iter().chain(map.into_iter().flatten()).collect()
 }
 
 /// The map of what each CPU lost when, and how to read its cells.
-fn map(summary: &Summary, heat: &HeatMap, most: &str) -> [Block; 2] {
+fn map(summary: &Summary, heat: &HeatMap, most: &str) -> [Block; 3] {
     let rows = heat.rows.iter().map(|row| {
         let node = summary.nodes.get(row.node as usize).map_or("", |node| node.doc.node.as_str());
         let short = if summary.nodes.len() > 1 { format!("{node} {}", row.cpus) } else { row.cpus.to_string() };
@@ -102,7 +77,7 @@ fn map(summary: &Summary, heat: &HeatMap, most: &str) -> [Block; 2] {
     if summary.nodes.len() > 1 {
         note.push_str(" Each node\u{2019}s time begins with its own recording.");
     }
-    [Block::Charts(vec![chart]), Block::Note(note)]
+    [Block::Text(READING.to_owned()), Block::Charts(vec![chart]), Block::Note(note)]
 }
 
 /// A stretch of the map.
@@ -172,32 +147,6 @@ fn stretches(heat: &HeatMap, together: usize, name: &dyn Fn(&HeatRow) -> String)
         })
     };
     (0..cells).step_by(together.max(1)).filter_map(stretch).collect()
-}
-
-fn table(summary: &Summary) -> Table {
-    let mut fields =
-        vec![&cpu::CPU, &cpu::DETOURS, &cpu::RATE_HZ, &cpu::NOISE_RATIO, &cpu::NOISE_RATIO_LOW, &cpu::NOISE_RATIO_HIGH];
-    fields.extend([&cpu::MEDIAN_NS, &cpu::MEAN_NS, &cpu::P99_NS, &cpu::P999_NS, &cpu::MAX_NS]);
-    if summary.nodes.len() > 1 {
-        fields.insert(0, &cpu::NODE);
-    }
-    let mut rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::new).collect();
-    let all = rows.len();
-    let mut table = Table::new(&fields).captioned("CPUs");
-    table.note = "low and high: the noise ratio\u{2019}s 95 % interval (circular block bootstrap).".to_owned();
-    if all > ROWS {
-        let noise = |row: &CpuRow| row.figures.noise_ratio().unwrap_or(0.0);
-        rows.sort_by(|a, b| noise(b).partial_cmp(&noise(a)).unwrap_or(Ordering::Equal));
-        rows.truncate(ROWS);
-        table.note.push_str(&format!(" The noisiest {ROWS} of {} CPUs.", grouped(all as u64)));
-    }
-    rows.iter().for_each(|row| {
-        table.row(&fields, row);
-    });
-    if all > 1 {
-        table.total(&fields, &CpuRow::total(summary), "all");
-    }
-    table
 }
 
 #[cfg(test)]

@@ -10,11 +10,11 @@ use becalm_units::CpuId;
 use crate::catalogue;
 use crate::form::field::{Field, field, fields};
 use crate::form::figure::{Number, Time};
+use crate::form::section::{Block, Section};
 use crate::form::table::Table;
 use crate::form::value::{grouped, time};
 use crate::form::words::quoted;
 use crate::html::{Axis, AxisScale, AxisUnit, Chart, ChartSeries, Lines, Points, Spec};
-use crate::html::{Block, Opening, Section};
 use crate::record::figures::cpu;
 
 /// How many of the longest are listed.
@@ -23,8 +23,7 @@ const LISTED: usize = 50;
 pub(super) fn sections(summary: &Summary, picture: &Picture) -> Vec<Section> {
     if picture.shown.detours.is_empty() {
         let blocks = vec![Block::Text("There is nothing to draw: no detour was seen.".to_owned())];
-        let (title, reading) = ("Detours".to_owned(), String::new());
-        return vec![Section { opening: Opening::None, id: "detours", title, short: "Detours", reading, blocks }];
+        return vec![Section::new("detours", "Detours", "Detours", vec![Block::OnPage(blocks)])];
     }
     vec![against_time(summary, picture), by_length(summary, picture)]
 }
@@ -50,19 +49,9 @@ fn against_time(summary: &Summary, picture: &Picture) -> Section {
     };
     let reading = "Each point is a time at which a CPU was taken away, the higher the longer, colored and shaped by the kind \
                    of source that took most of it; zoom with the bar below, and click on a point to see what happened in it.";
-    Section {
-        opening: Opening::None,
-        id: "detours",
-        title: "Detours against time".to_owned(),
-        short: "Detours",
-        reading: reading.to_owned(),
-        blocks: vec![
-            Block::Charts(vec![chart]),
-            Block::Detour,
-            Block::Note(reduction(picture)),
-            Block::Table(list(summary, picture)),
-        ],
-    }
+    let charts = [Block::Charts(vec![chart]), Block::Detour, Block::Note(reduction(picture))];
+    let blocks = charts.into_iter().chain([Block::Table(list(summary, picture))]).collect();
+    Section::new("detours", "Detours", "Detours against time", vec![Block::OnPage(blocks)]).explained(reading)
 }
 
 /// How the picture was reduced, in a sentence or two.
@@ -265,14 +254,8 @@ fn by_length(summary: &Summary, picture: &Picture) -> Section {
     };
     let reading = "The detours from the longest on the left to the shortest on the right: a flat stretch is many of one length, \
                    as a tick makes them, a steep beginning is a few that stand out; click on a point to open it.";
-    Section {
-        opening: Opening::None,
-        id: "lengths",
-        title: "Detours by length".to_owned(),
-        short: "By length",
-        reading: reading.to_owned(),
-        blocks: vec![Block::Text(label), Block::Charts(vec![chart])],
-    }
+    let blocks = vec![Block::OnPage(vec![Block::Text(label), Block::Charts(vec![chart])])];
+    Section::new("lengths", "By length", "Detours by length", blocks).explained(reading)
 }
 
 /// At most some 200 points for each tenfold of ranks, the first of all among them.

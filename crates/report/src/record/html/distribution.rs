@@ -8,10 +8,10 @@ use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Field, fields};
 use crate::form::figure::{Rate, Ratio, Time};
+use crate::form::section::{Block, Section};
 use crate::form::table::Table;
 use crate::form::value::three_digits;
 use crate::html::{Axis, AxisScale, AxisUnit, Chart, ChartSeries, Lines, Mark, Spec};
-use crate::html::{Block, Opening, Section};
 use crate::record::figures::{CpuRow, cpu};
 
 /// Nodes beyond this have no curve of their own.
@@ -67,14 +67,9 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
     ];
     let reading = "On the left, how many of the detours take at most so long; on the right, how many take at least so long: \
                    there each further line down is ten times as rare, and a straight slope is a heavy tail.";
-    Some(Section {
-        opening: Opening::None,
-        id: "distribution",
-        title: "How long detours are".to_owned(),
-        short: "Distribution",
-        reading: reading.to_owned(),
-        blocks: vec![Block::Text(text), Block::Charts(charts), Block::Table(quantiles(summary))],
-    })
+    let blocks = vec![Block::Text(text), Block::Charts(charts), Block::Table(quantiles(summary))];
+    let blocks = vec![Block::OnPage(blocks)];
+    Some(Section::new("distribution", "Distribution", "How long detours are", blocks).explained(reading))
 }
 
 /// The share of detours that take at most a time, a curve for each set.
@@ -211,7 +206,7 @@ fields! {
 }
 
 /// The spectrum, where the run is long enough for one.
-pub(super) fn spectrum(summary: &Summary) -> Option<Section> {
+pub(in crate::record) fn spectrum(summary: &Summary) -> Option<Section> {
     let spectrum =
         summary.spectrum.as_ref().filter(|spectrum| spectrum.points.iter().any(|point| point.power > 0.0))?;
     let fields: Vec<&Field<Peak>> = PEAK.iter().collect();
@@ -255,17 +250,11 @@ pub(super) fn spectrum(summary: &Summary) -> Option<Section> {
         spectrum.segments,
         three_digits(spectrum.resolution_hz)
     )));
-    Some(Section {
-        opening: Opening::None,
-        id: "spectrum",
-        title: "Spectrum".to_owned(),
-        short: "Spectrum",
-        reading:
-            "A peak is something that comes again and again after the same time, the further right the more often; its \
-                  higher multiples stand to the right of it."
-                .to_owned(),
-        blocks,
-    })
+    let section = Section::new("spectrum", "Spectrum", "Spectrum", vec![Block::OnPage(blocks)]).explained(
+        "A peak is something that comes again and again after the same time, the further right the more often; its higher multiples \
+         stand to the right of it.",
+    );
+    Some(section)
 }
 
 #[cfg(test)]

@@ -5,13 +5,13 @@ use becalm_model::node::{Rung, Warning};
 use becalm_model::warning::{Bearing, Code};
 use becalm_units::Nanos;
 
-use super::sure;
 use crate::Value;
 use crate::form::field::Field;
-use crate::html::{Block, Grade, Opening, Section, Tile};
-use crate::record::conclusion::Conclusion;
+use crate::form::section::{Block, Grade, Section, Tile};
+use crate::form::words::capital;
+use crate::record::conclusion::{Cause, Conclusion};
 use crate::record::figures::{CpuRow, cpu, interval_note, source};
-use crate::record::header;
+use crate::record::{header, tails};
 use becalm_units::plural;
 
 /// The share of time that a quiet machine loses at most.
@@ -25,38 +25,33 @@ fn is_grave(warning: &Warning) -> bool {
     warning.bearing() == Bearing::NotEnough || matches!(warning.known(), Some(Code::TraceChanged | Code::BooksOpen))
 }
 
-pub(super) fn section(summary: &Summary) -> Section {
+/// How much is lost and by what, before everything else.
+pub(in crate::record) fn section(summary: &Summary) -> Section {
     let conclusion = Conclusion::from_run(summary);
-    let mut blocks = vec![verdict(summary), Block::Text(conclusion.sentence.clone())];
-    blocks.extend(conclusion.scale().map(Block::Text));
+    let mut blocks = vec![Block::OnPage(vec![verdict(summary)]), Block::Lead(conclusion.sentence.clone())];
+    blocks.extend(conclusion.scale().map(Block::Lead));
     blocks.push(Block::Tiles(tiles(summary)));
-    blocks.extend((1..).zip(&conclusion.causes).map(|(place, cause)| {
-        let advice = cause.advice.map_or_else(String::new, |advice| format!(": {advice}"));
-        Block::Text(format!("{place}. {}, {}{advice}.", cause.name(), cause.figures()))
-    }));
+    blocks.extend((1..).zip(&conclusion.causes).map(|(place, cause)| remark(format!("{place}. "), cause)));
     blocks.extend(conclusion.longest.iter().map(|cause| {
         let most = Value::Time(cause.max_ns.unwrap_or(0)).cell();
-        let advice = cause.advice.map_or_else(String::new, |advice| format!(": {advice}"));
-        Block::Text(format!("Longest, {most} at once: {}, {}{advice}.", cause.name(), cause.figures()))
+        remark(format!("Longest, {most} at once: "), cause)
     }));
-    blocks.extend(conclusion.own().map(Block::Note));
-    let (whole, rest): (Vec<_>, Vec<_>) = summary.warnings.iter().partition(|(_, warning)| is_grave(warning));
-    blocks.extend(whole.into_iter().map(|(node, warning)| {
-        let node_prefix = if summary.nodes.len() > 1 { format!("{node}: ") } else { String::new() };
-        Block::Warning { text: format!("{node_prefix}{}", warning.message), advice: warning.advice.clone() }
-    }));
-    if !rest.is_empty() {
-        let what = plural(rest.len() as u64, "warning limits", "warnings limit");
-        blocks.push(Block::Note(format!("{} {what} what these numbers say: see the end of the page.", rest.len())));
+    blocks.extend(conclusion.own().map(Block::Text));
+    blocks.push(Block::Lines(vec![String::new()]));
+    let mut limits: Vec<Block> = header::warnings(summary, is_grave).collect();
+    let rest = summary.warnings.len() - limits.len();
+    if rest > 0 {
+        let what = plural(rest as u64, "warning limits", "warnings limit");
+        limits.push(Block::Note(format!("{rest} {what} what these numbers say: see the machine.")));
     }
-    Section {
-        opening: Opening::None,
-        id: "headline",
-        title: "Is this machine quiet?".to_owned(),
-        short: "Summary",
-        reading: String::new(),
-        blocks,
-    }
+    blocks.push(Block::OnPage(limits));
+    Section::new("headline", "Summary", "Is this machine quiet?", blocks)
+}
+
+/// A cause with its figures, and what can be done about it.
+fn remark(first: String, cause: &Cause<'_>) -> Block {
+    let advice = cause.advice.map_or_else(String::new, |advice| format!(". {}", capital(advice)));
+    Block::Remark(first + &cause.name(), cause.figures() + &advice)
 }
 
 /// A figure of all CPUs together, as the table writes it.
@@ -123,7 +118,7 @@ fn tiles(summary: &Summary) -> Vec<Tile> {
             Grade::Plain,
         ),
     ];
-    tiles.extend(sure::tile(summary));
+    tiles.extend(expected(summary));
     tiles.push(worst(summary));
     tiles.push(not_seen(summary));
     tiles
@@ -183,4 +178,23 @@ fn not_seen(summary: &Summary) -> Tile {
             tile("Not seen", "the sources".to_owned(), format!("{what}; lost: {lost}"), Grade::Fair)
         }
     }
+}
+
+/// The longest detour to expect of all CPUs together.
+fn expected(summary: &Summary) -> Option<Tile> {
+    let row = CpuRow::total(summary);
+    let refused = row.figures.tail.as_ref()?.as_ref().err();
+    let (figure, detail) = match refused {
+        None => (
+            format!("over {}", cpu::RETURN_LEVEL_NS.cell(&row)),
+            format!(
+                "once in {}, 95 %: {} to {}",
+                cpu::RETURN_PERIOD_NS.cell(&row),
+                cpu::RETURN_LEVEL_LOW_NS.cell(&row),
+                cpu::RETURN_LEVEL_HIGH_NS.cell(&row)
+            ),
+        ),
+        Some(_) => ("not known".to_owned(), row.figures.tail.as_ref().and_then(tails::note).unwrap_or_default()),
+    };
+    Some(Tile { name: "Longest to expect".to_owned(), figure, detail, tone: Grade::Plain })
 }

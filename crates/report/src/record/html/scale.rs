@@ -2,8 +2,8 @@
 
 use crate::PredictReport;
 use crate::form::field::Field;
+use crate::form::section::{Block, Section};
 use crate::form::table::Table;
-use crate::html::{Block, Opening, Section};
 use crate::predict::view::{blame, job_sentence, slowdown_chart, warning};
 use crate::predict::{self, row};
 
@@ -20,14 +20,7 @@ pub(super) fn section(scaling: &Scaling<'_>) -> Section {
         Scaling::Predicted(report) => (reading(report), predicted(report)),
         Scaling::Unknown(why) => (String::new(), vec![Block::Text(format!("There is no prediction: {why}."))]),
     };
-    Section {
-        opening: Opening::None,
-        id: "scale",
-        title: "What it costs at scale".to_owned(),
-        short: "At scale",
-        reading,
-        blocks,
-    }
+    Section::new("scale", "At scale", "What it costs at scale", vec![Block::OnPage(blocks)]).explained(&reading)
 }
 
 fn reading(report: &PredictReport<'_>) -> String {

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 use becalm_command::Exit;
 use becalm_command::Task;
+use becalm_command::arguments::FormArgs;
 use becalm_command::messages::say;
 use becalm_command::output::{Output, emit};
 use becalm_command::pager::Paging;
@@ -63,12 +64,11 @@ pub struct PaperArgs {
     output: Option<PathBuf>,
 
     /// List tables and figures with the commands behind them, and run nothing
-    #[arg(long, conflicts_with = "output")]
+    #[arg(long, conflicts_with_all = ["output", "json", "markdown", "html"])]
     list: bool,
 
-    /// Print one JSON document (becalm.paper/1)
-    #[arg(long, conflicts_with = "list")]
-    json: bool,
+    #[command(flatten)]
+    form: FormArgs,
 }
 
 impl Task for PaperArgs {
@@ -140,7 +140,7 @@ fn run(args: &PaperArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     }
     drop(signals);
     emit(&report, page, out)?;
-    emit(&report, Output::new(args.json, false), out)?;
+    emit(&report, args.form.output(false)?, out)?;
     let errors = report.errors();
     if let Some(first) = errors.first() {
         let more = becalm_units::counted(errors.len() as u64, "error", "errors");

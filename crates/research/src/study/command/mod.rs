@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 use becalm_bundle::Bundle;
 use becalm_command::Exit;
-use becalm_command::arguments::{some_cpus, some_grains};
+use becalm_command::arguments::{FormArgs, some_cpus, some_grains};
 use becalm_command::messages::say;
-use becalm_command::output::{Output, emit};
+use becalm_command::output::emit;
 use becalm_command::progress::ReadingProgress;
 use becalm_command::rights;
 use becalm_linux::sched::Policy;
@@ -105,13 +105,8 @@ pub struct StudyArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// Print one JSON document (becalm.tune-study/1)
-    #[arg(long)]
-    json: bool,
-
-    /// Write a page for a browser instead: one file with charts, which opens offline
-    #[arg(long, value_name = "FILE", conflicts_with = "json")]
-    html: Option<PathBuf>,
+    #[command(flatten)]
+    form: FormArgs,
 }
 
 impl StudyArgs {
@@ -144,17 +139,14 @@ fn configurations() -> impl TypedValueParser<Value = Configuration> {
 pub fn run(args: &StudyArgs, out: &mut dyn Write) -> Result<Exit> {
     let question = question(args)?;
     // Whether it can be written is found out before anything is measured.
-    let output = match &args.html {
-        Some(file) => Output::page(file)?,
-        None => Output::new(args.json, false),
-    };
+    let output = args.form.output(false)?;
     let recorded = match (&args.from, &args.resume) {
         (Some(_), _) => None,
         (None, Some(folder)) => Some(turns::resume(folder)?),
         (None, None) => Some(turns::record_all(args)?),
     };
     // From here on it reads what was recorded.
-    if args.html.is_some() {
+    if args.form.writes_page() {
         rights::only_files()?
     } else {
         rights::only_read()?

@@ -12,9 +12,9 @@ use std::sync::Arc;
 use becalm_bundle::Draft;
 use becalm_command::Exit;
 use becalm_command::Task;
-use becalm_command::arguments::{refuse_missing, some_cpus};
+use becalm_command::arguments::{FormArgs, refuse_missing, some_cpus};
 use becalm_command::messages::say;
-use becalm_command::output::{Output, emit};
+use becalm_command::output::emit;
 use becalm_command::rights::CommandUserArgs;
 use becalm_linux::janitor::Janitor;
 use becalm_linux::placed::{ProgramStart, adopt_orphans, begin_in};
@@ -70,16 +70,15 @@ pub struct RunQuietArgs {
     ignore_failure: bool,
 
     /// Show what the command prints on standard output
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "markdown"])]
     show_output: bool,
 
     /// Write the times as hyperfine does, for what reads those
     #[arg(long, value_name = "FILE")]
     export_json: Option<PathBuf>,
 
-    /// Print one JSON document (becalm.run-quiet/1)
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormArgs,
 
     #[command(flatten)]
     journal: JournalArgs,
@@ -108,6 +107,7 @@ fn run(args: &RunQuietArgs, out: &mut dyn Write) -> Result<Exit> {
     };
     refuse_missing(program)?;
     let export = args.export_json.as_deref().map(|file| Draft::replace(file).map(|draft| (draft, file))).transpose()?;
+    let output = args.form.output(false)?;
     let root = Path::new("/");
     // While the process has one thread.
     let janitor = Janitor::spawn(&root.join("proc")).map(Arc::new).map_err(|error| error.to_string());
@@ -144,7 +144,7 @@ fn run(args: &RunQuietArgs, out: &mut dyn Write) -> Result<Exit> {
         draft.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", file.display()))?;
         draft.finish()?;
     }
-    emit(&report, Output::new(args.json, false), out)?;
+    emit(&report, output, out)?;
     Ok(Exit::Done)
 }
 

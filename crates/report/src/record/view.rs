@@ -1,0 +1,234 @@
+//! A recording for people.
+
+use std::cmp::Ordering;
+
+use becalm_analyze::summary::{NodeSummary, SourceSummary, Summary};
+use becalm_model::audit::FirstStep;
+use becalm_model::node::Rung;
+
+use crate::form::field::Field;
+use crate::form::section::{Block, Opening, Page, Section};
+use crate::form::table::Table;
+use crate::form::value::{grouped, three_digits};
+use crate::form::words::quoted;
+use crate::record::figures::{self, CounterRow, CpuRow, counter, cpu, interval_note, part, source};
+use crate::record::html::{self, Drawn};
+use crate::record::notes::notes;
+use crate::record::{header, sure};
+
+/// How many CPUs and sources are shown unless all are asked for.
+const SHOWN: usize = 20;
+
+/// The whole report: the conclusion, the head, the CPUs, the sources, the loops that measured, and the commands to continue with. What is drawn
+/// of it, a page shows after the conclusion.
+pub(super) fn run(summary: &Summary, drawn: Option<&Drawn<'_>>, all: bool) -> Page {
+    let rows = shown_cpus(summary, all);
+    let mut sections: Vec<Section> = header::changes(summary).into_iter().collect();
+    sections.push(html::headline::section(summary));
+    sections.extend(drawn.into_iter().flat_map(|drawn| html::pictures(summary, drawn)));
+    sections.extend(html::distribution::spectrum(summary));
+    sections.push(header::section(summary));
+    sections.push(cpus(summary, &rows, drawn));
+    sections.push(sure::intervals(summary, &rows));
+    sections.push(sure::tails(summary, &rows));
+    sections.extend(sure::equals(summary));
+    sections.push(sources(summary, false, all));
+    sections.extend(anatomy(summary));
+    sections.extend(sure::periods(summary));
+    if summary.nodes.iter().any(|node| node.doc.has_loop()) {
+        sections.push(loops(summary, &rows));
+    }
+    sections.push(next(summary));
+    page(summary, "operating system noise", sections)
+}
+
+/// The head and the sources.
+pub(super) fn ranked(summary: &Summary, per_cpu: bool, all: bool) -> Page {
+    let mut sections: Vec<Section> = header::changes(summary).into_iter().collect();
+    sections.extend([header::section(summary), sources(summary, per_cpu, all)]);
+    page(summary, "sources of noise", sections)
+}
+
+fn page(summary: &Summary, title: &str, sections: Vec<Section>) -> Page {
+    let path = &summary.path;
+    let name = path.file_stem().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy());
+    let nodes: Vec<&str> = summary.nodes.iter().map(|node| node.doc.node.as_str()).collect();
+    let nodes = match nodes.as_slice() {
+        [] => String::new(),
+        [node] => (*node).to_owned(),
+        [first, .., last] => format!("{} nodes, {first} to {last}", nodes.len()),
+    };
+    let when = summary.nodes.iter().map(|node| header::when(&node.doc)).min().unwrap_or_default();
+    Page {
+        title: format!("{name}: {title}"),
+        subtitle: format!("{nodes} \u{b7} {when}"),
+        sections,
+        foot: vec![format!("The recording is {}.", path.display())],
+    }
+}
+
+/// The rows of the CPUs that are shown: all, or the noisiest first.
+fn shown_cpus(summary: &Summary, all: bool) -> Vec<CpuRow> {
+    let mut rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::new).collect();
+    if !all && rows.len() > SHOWN {
+        // The order of node and CPU breaks ties, as the sort is stable.
+        let noise = |row: &CpuRow| row.figures.noise_ratio().unwrap_or(0.0);
+        rows.sort_by(|a, b| noise(b).partial_cmp(&noise(a)).unwrap_or(Ordering::Equal));
+        rows.truncate(SHOWN);
+    }
+    rows
+}
+
+/// What the CPUs lost.
+fn cpus(summary: &Summary, rows: &[CpuRow], drawn: Option<&Drawn<'_>>) -> Section {
+    let mut fields =
+        vec![&cpu::CPU, &cpu::DETOURS, &cpu::RATE_HZ, &cpu::NOISE_RATIO, &cpu::NOISE_RATIO_LOW, &cpu::NOISE_RATIO_HIGH];
+    fields.extend([&cpu::LONG_NOISE_RATIO, &cpu::MEDIAN_NS, &cpu::MEAN_NS, &cpu::P99_NS, &cpu::P999_NS, &cpu::MAX_NS]);
+    let mut blocks = vec![Block::OnPage(html::cpus::blocks(summary, drawn.map(|drawn| drawn.picture)))];
+    blocks.extend(cpu_table(summary, rows, fields));
+    blocks.push(Block::Text("low and high: the noise ratio's 95 % interval (circular block bootstrap)".to_owned()));
+    blocks.extend(notes(summary, rows, |row| interval_note(&row.figures)));
+    Section::titled("cpus", "CPUs", blocks)
+}
+
+/// How the CPUs were measured.
+fn loops(summary: &Summary, rows: &[CpuRow]) -> Section {
+    let mut fields = vec![&cpu::CPU, &cpu::DURATION_NS, &cpu::ITERATIONS, &cpu::T_MIN_NS, &cpu::THRESHOLD_NS];
+    fields.extend([&cpu::LOST_EVENTS, &cpu::INCOMPLETE]);
+    for (field, there) in [
+        (&cpu::UNSEEN_NS, summary.total.unseen_ns.is_some()),
+        (&cpu::STEAL_NS, summary.cpus.iter().any(|cpu| cpu.figures.steal_ns.is_some())),
+        (&cpu::CUT_SHORT, summary.total.cut_short),
+    ] {
+        if there {
+            fields.push(field);
+        }
+    }
+    Section::titled("loops", "Loops that measured", cpu_table(summary, rows, fields))
+}
+
+fn cpu_table(summary: &Summary, rows: &[CpuRow], mut fields: Vec<&'static Field<CpuRow>>) -> Vec<Block> {
+    if summary.nodes.len() > 1 {
+        fields.insert(0, &cpu::NODE);
+    }
+    let mut table = Table::filled(&fields, rows);
+    let all = summary.cpus.len();
+    if all > 1 {
+        table.total(&fields, &CpuRow::total(summary), "all");
+    }
+    let left_out = format!("the noisiest {SHOWN} of {all} CPUs; --all shows every one");
+    let left_out = (rows.len() < all).then_some(Block::Text(left_out));
+    [Block::Table(table)].into_iter().chain(left_out).collect()
+}
+
+/// The sources where they are known, and the counters of nodes without tracepoints.
+fn sources(summary: &Summary, per_cpu: bool, all: bool) -> Section {
+    let mut blocks = vec![Block::OnPage(html::sources::blocks(summary))];
+    let title = if per_cpu { "Sources on each CPU" } else { "Sources" };
+    let is_known = summary.rung == Rung::Tracepoints || !summary.sources.is_empty();
+    if is_known {
+        let rows = if per_cpu { &summary.cpu_sources } else { &summary.sources };
+        blocks.extend(ranked_blocks(summary, rows, per_cpu, all));
+    }
+    blocks.extend(summary.nodes.iter().flat_map(|node| counters(summary, node, per_cpu)));
+    let section = Section::new("sources", "Sources", title, blocks).explained(
+        "On the left the time that each source took in all, with the ways in and out, softirqs and aftermath that go with it: a job loses \
+         that on average. On the right its longest time at once: a synchronized job waits for that.",
+    );
+    if is_known { section.opened(Opening::Title(title.to_owned())) } else { section }
+}
+
+/// What is shown of a counter: of those over all CPUs without the first.
+const COUNTERS: [&Field<CounterRow>; 4] = [&counter::CPU, &counter::NAME, &counter::GROWTH, &counter::RATE_HZ];
+
+fn counters(summary: &Summary, node: &NodeSummary, per_cpu: bool) -> Vec<Block> {
+    let rows = if node.doc.rung == Rung::Tracepoints { Vec::new() } else { figures::counters(node, per_cpu) };
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let on_node = if summary.nodes.len() > 1 { format!(" on {}", node.doc.node) } else { String::new() };
+    let fields = if per_cpu { &COUNTERS[..] } else { &COUNTERS[1..] };
+    let most = if per_cpu { usize::MAX } else { SHOWN };
+    let left_out = format!("the fastest {SHOWN} of {} counters", rows.len());
+    let table = Table::filled(fields, &rows).with_most_important(most, |_| left_out);
+    vec![Block::Heading(format!("Kernel counters that grew{on_node}")), Block::Table(table)]
+}
+
+/// What one occurrence of the costliest interrupt is made of.
+fn anatomy(summary: &Summary) -> Option<Section> {
+    let anatomy = summary.anatomy.as_ref()?;
+    let times = grouped(anatomy.parts.first().map_or(0, |part| part.times.count()));
+    let fields = [&part::PART, &part::MEAN_NS, &part::MEDIAN_NS, &part::P99_NS, &part::MAX_NS];
+    let (all, parts) = anatomy.parts.split_last().map_or((None, &[][..]), |(all, parts)| (Some(all), parts));
+    let mut table = Table::filled(&fields, parts.iter().filter(|row| row.times.total() > 0));
+    if let Some(all) = all {
+        table.total(&fields, all, "all");
+    }
+    let title = format!("One {}, whole", anatomy.source);
+    let note = format!("over the {times} detours that contain it once; missing parts count as 0");
+    let blocks = vec![Block::Table(table), Block::Text(note)];
+    Some(Section::new("anatomy", "One interrupt", title.clone(), blocks).opened(Opening::Title(title)))
+}
+
+fn ranked_blocks(summary: &Summary, rows: &[SourceSummary], per_cpu: bool, all: bool) -> Vec<Block> {
+    if rows.is_empty() {
+        return vec![Block::Text("none: no detour was seen".to_owned())];
+    }
+    let mut fields = vec![
+        &source::SOURCE,
+        &source::KIND,
+        &source::COUNT,
+        &source::MAX_NS,
+        &source::MEAN_NS,
+        &source::TOTAL_NS,
+        &source::WHOLE_MEAN_NS,
+        &source::WHOLE_NS,
+        &source::SHARE_RATIO,
+        &source::TIME_RATIO,
+    ];
+    if per_cpu {
+        fields.insert(0, &source::CPU);
+        if summary.nodes.len() > 1 {
+            fields.insert(0, &source::NODE);
+        }
+    }
+    let mut table = Table::new(&fields);
+    let mut hidden: Vec<&SourceSummary> = Vec::new();
+    for place in rows.chunk_by(|a, b| a.place == b.place) {
+        let shown = if all { place.len() } else { SHOWN.min(place.len()) };
+        table.rule();
+        place[..shown].iter().for_each(|row| table.row(&fields, row));
+        hidden.extend(&place[shown..]);
+    }
+    let mut blocks = vec![Block::Table(table)];
+    if !hidden.is_empty() {
+        let share: f64 = hidden.iter().map(|row| row.whole_ns as f64).sum::<f64>()
+            / (summary.total.durations.total() as f64).max(1.0);
+        let share = three_digits(share * 100.0);
+        let hidden = grouped(hidden.len() as u64);
+        blocks.push(Block::Text(format!("and {hidden} more with {share}% of the noise; --all shows every one")));
+    }
+    blocks.push(Block::Text(WHOLE.to_owned()));
+    blocks
+}
+
+/// What the columns of sources mean.
+const WHOLE: &str = "highest, mean and total: its own time; whole: all that goes with it (the way in and out, softirqs, \
+                     aftermath), by which of noise and of time go";
+
+/// What the user can do with what was found.
+fn next(summary: &Summary) -> Section {
+    let path = quoted(&summary.path.to_string_lossy());
+    let step = |command: String, why: &str| FirstStep { command, why: why.to_owned() };
+    let mut steps = Vec::new();
+    if summary.rung == Rung::Tracepoints {
+        if summary.cpus.len() > 1 {
+            steps.push(step(format!("becalm sources {path} --per-cpu"), "the same for each CPU"));
+        }
+        steps.push(step(format!("becalm sources {path} --longest 10"), "what happened in the longest detours"));
+    } else {
+        steps.push(step("becalm".to_owned(), "what is missing here to name the sources, and how to get it"));
+    }
+    steps.push(step(format!("becalm report {path} --json"), "the same for scripts"));
+    Section::titled("next", "Next", vec![Block::Commands(steps)])
+}
