@@ -34,7 +34,7 @@ fn of_blocks(blocks: &[Block], all: bool) -> Vec<String> {
 
 fn of_block(block: &Block, all: bool) -> String {
     match block {
-        Block::Verdict { text, basis, .. } => format!("**{}**\n\n{}", escaped(text), escaped(basis)),
+        Block::Verdict { text, basis, .. } => format!("{}\n\n{}", bold(text), escaped(basis)).trim_end().to_owned(),
         Block::Tiles(tiles) => list(tiles.iter().map(|tile| [bold(&tile.name), labeled(&tile.figure, &tile.detail)])),
         Block::Table(table) => of_table(table, all),
         Block::Heading(title) => format!("### {}", escaped(title)),

@@ -186,13 +186,13 @@ impl Block {
     /// Writes it in a section of this title.
     fn write(&self, section: &str, out: &mut dyn Write) -> io::Result<()> {
         match self {
-            Self::Verdict { tone, text, basis } => writeln!(
-                out,
-                "<div class=\"verdict {}\"><p class=\"answer\">{}</p><p class=\"basis\">{}</p></div>",
-                tone.class(),
-                Escaped(text),
-                Escaped(basis)
-            ),
+            Self::Verdict { tone, text, basis } => {
+                write!(out, "<div class=\"verdict {}\"><p class=\"answer\">{}</p>", tone.class(), Escaped(text))?;
+                if !basis.is_empty() {
+                    write!(out, "<p class=\"basis\">{}</p>", Escaped(basis))?;
+                }
+                writeln!(out, "</div>")
+            }
             Self::Tiles(tiles) => {
                 writeln!(out, "<dl class=\"tiles\">")?;
                 for tile in tiles {
