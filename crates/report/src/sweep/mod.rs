@@ -5,13 +5,14 @@ mod html;
 pub(crate) mod law;
 pub(crate) mod predict;
 
-use std::io::{self, Write};
+use std::io;
 
 use crate::Value;
-use crate::form::paragraph::paragraph;
 use crate::form::plot::{self, Curve};
+use crate::form::section::{Block, Section};
 use crate::form::sheet::Sheet;
 use crate::form::table::Table;
+use crate::form::terminal;
 use crate::html::AxisUnit;
 
 /// How values are shaded, from the lowest fifth of their range to the highest.
@@ -137,7 +138,7 @@ impl Axes {
         table.print(out)
     }
 
-    /// The same as shades. Draws nothing where values do not differ.
+    /// The same as shades, for a terminal. Draws nothing where values do not differ.
     pub fn surface(
         &self,
         title: &str,
@@ -145,7 +146,12 @@ impl Axes {
         written: fn(f64) -> String,
         out: &mut Sheet<'_>,
     ) -> io::Result<()> {
-        let Some(fifths) = Fifths::new(values) else { return Ok(()) };
+        terminal::write(&[Section::new("surface", "", "", self.shades(title, values, written))], out)
+    }
+
+    /// The blocks of a surface.
+    pub(crate) fn shades(&self, title: &str, values: &[Option<f64>], written: fn(f64) -> String) -> Vec<Block> {
+        let Some(fifths) = Fifths::new(values) else { return Vec::new() };
         let labels = self.columns.as_ref().map_or(&[][..], |axis| axis.labels.as_slice());
         let width = labels.iter().map(|label| label.chars().count() + 1).max().unwrap_or(0).max(NARROWEST);
         let head: String = labels.iter().map(|label| format!("{label:<width$}")).collect();
@@ -157,12 +163,12 @@ impl Axes {
             let cell = |value: &Option<f64>| value.map_or(' ', |value| SHADES[fifths.fifth(value)]);
             vec![row.iter().map(|value| cell(value).to_string().repeat(width)).collect::<String>()]
         };
-        writeln!(out, "\n{title}{}", self.columns_are())?;
         self.with_rules(&mut table, values.chunks(self.column_count()).map(shaded));
-        table.print(out)?;
         let upper = |at: usize| written(fifths.upper(at));
         let legend = (0..SHADES.len()).map(|at| format!("{} to {}", SHADES[at], upper(at)));
-        paragraph(out, "  ", &format!("{}, from {}", legend.collect::<Vec<_>>().join(", "), written(fifths.lowest)))
+        let legend = format!("{}, from {}", legend.collect::<Vec<_>>().join(", "), written(fifths.lowest));
+        let title = format!("{title}{}", self.columns_are());
+        vec![Block::OnTerminal(vec![Block::Heading(title), Block::Table(table), Block::Text(legend)])]
     }
 
     /// Fills a table with names and cells, with a line wherever a parameter but the last of the rows changes.
