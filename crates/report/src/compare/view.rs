@@ -25,7 +25,7 @@ pub(super) fn page(report: &CompareReport<'_>, all: bool) -> Page {
     let mut sections = vec![answer(report), basis(report)];
     sections.extend(section(figures(report), usize::MAX));
     let shown = if all { usize::MAX } else { SHOWN };
-    let rows = [shares(report), rates(report), of_nodes(report, all), of_cpus(report, all)];
+    let rows = [shares(report), rates(report), node_rows(report, all), cpu_rows(report, all)];
     sections.extend(rows.into_iter().filter_map(|rows| section(rows, shown)));
     let legend = vec![Block::Text(legend(comparison))];
     sections.push(Section::new("legend", "Legend", "How to read the figures", legend).opened(Opening::Gap));
@@ -136,7 +136,7 @@ fn rates<'a>(report: &CompareReport<'a>) -> Rows<'a> {
     Rows { id: "rates", short: "Rates", title, first: "source", name: source_name, rows, charts, reading: "" }
 }
 
-fn of_nodes<'a>(report: &CompareReport<'a>, all: bool) -> Rows<'a> {
+fn node_rows<'a>(report: &CompareReport<'a>, all: bool) -> Rows<'a> {
     let rows = nodes(report.comparison);
     Rows {
         id: "nodes",
@@ -151,7 +151,7 @@ fn of_nodes<'a>(report: &CompareReport<'a>, all: bool) -> Rows<'a> {
     }
 }
 
-fn of_cpus<'a>(report: &CompareReport<'a>, all: bool) -> Rows<'a> {
+fn cpu_rows<'a>(report: &CompareReport<'a>, all: bool) -> Rows<'a> {
     let rows = cpus(report.comparison);
     let several = report.comparison.a.count_nodes() > 1;
     let name: fn(&ComparedFigure) -> String =
