@@ -11,6 +11,7 @@ use serde::ser::SerializeMap;
 use super::{Chart, Spec};
 use crate::form::section::{Block, Finding, Page, Section, sentence};
 use crate::form::table::{Cell, Row, Table};
+use crate::form::value::grouped;
 
 const TEMPLATE: &str = include_str!("../../assets/template.html");
 const STYLE: &str = include_str!("../../assets/page.css");
@@ -34,6 +35,9 @@ const POLICY: &str = concat!(
     env!("STYLE_HASH"),
     "'; img-src data:; base-uri 'none'; form-action 'none'"
 );
+
+/// The number of rows of a table beyond which a page would be too large.
+const ROWS: usize = 2_000;
 
 /// The mark of the pages: a quiet line with one beat.
 const MARK: &str = "M2 12h4l2-6 4 12 3-9 2 3h5";
@@ -301,8 +305,13 @@ fn write_table(table: &Table, section: &str, out: &mut dyn Write) -> io::Result<
         }
     }
     writeln!(out, "</tr></thead><tbody>")?;
-    table.rows.iter().try_for_each(|row| write_row(table, row, out))?;
+    let rows = table.rows.iter().enumerate().filter(|(at, row)| *at < ROWS || row.is_total);
+    rows.map(|(_, row)| row).try_for_each(|row| write_row(table, row, out))?;
     writeln!(out, "</tbody></table></div>")?;
+    let count = table.rows.iter().filter(|row| !row.is_total).count() as u64;
+    if count > ROWS as u64 {
+        writeln!(out, "<p class=\"note\">The first {} of {} rows.</p>", grouped(ROWS as u64), grouped(count))?;
+    }
     if !table.note.is_empty() {
         writeln!(out, "<p class=\"note\">{}</p>", Escaped(&table.note))?;
     }
@@ -340,6 +349,7 @@ fn write_cell(cell: &Cell, is_text: bool, opens: bool, out: &mut dyn Write) -> i
 mod tests {
     use super::super::{Axis, AxisScale, AxisUnit, ChartSeries, Grade, Lines, Tile};
     use super::*;
+    use crate::form::field::field;
     use base64::Engine;
     use base64::prelude::BASE64_STANDARD;
     use proptest::prelude::*;
@@ -404,6 +414,19 @@ mod tests {
         let charts: serde_json::Value = serde_json::from_str(data).unwrap();
         assert_eq!(charts["one"]["series"][0]["name"], ENEMY);
         assert_eq!(charts["one"]["draws"], "lines");
+    }
+
+    #[test]
+    fn long_tables_keep_their_first_rows_and_the_total() {
+        let fields = [&field!("number", "number", |row: &u64| *row)];
+        let mut table = Table::filled(&fields, &(0..ROWS as u64 + 5).collect::<Vec<_>>());
+        table.total(&fields, &7, "all");
+        let mut out = Vec::new();
+        write_table(&table, "Numbers", &mut out).unwrap();
+        let html = String::from_utf8(out).unwrap();
+        assert_eq!(html.matches("<tr").count(), 1 + ROWS + 1);
+        assert!(html.contains(">all<") && html.contains("The first 2,000 of 2,005 rows."), "{html}");
+        assert!(html.contains("<caption>Numbers</caption>"));
     }
 
     #[test]
