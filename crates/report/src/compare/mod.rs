@@ -1,29 +1,27 @@
-//! Two sides of runs against each other, for a terminal and as `becalm.compare/1`; the page for a browser is made of the same parts.
+//! Two sides of runs against each other, for people and as `becalm.compare/1`.
 
+mod charts;
 mod doubt;
 mod figures;
-mod html;
 pub(crate) mod json;
 mod rows;
-mod tables;
+mod view;
 mod words;
-
-use std::io;
 
 use becalm_analyze::compare::{Comparison, Limit, Metric};
 use serde::Serialize;
 
-use crate::form::sheet::Sheet;
-use crate::html::Page;
+use crate::form::section::Page;
+use crate::form::sheet::Form;
 use crate::report::Report;
 
+pub use charts::forest_chart;
 pub use doubt::reason;
 pub(crate) use figures::{COLUMNS, title};
 pub use figures::{change, figure, said};
-pub use html::forest_chart;
 pub(crate) use rows::{cpus, most_changed_first, nodes, place, place_name, sources, totals};
 pub use words::{NAMED, changed, check_text, headline};
-pub(crate) use words::{answer, legend, runs, shown_source};
+pub(crate) use words::{legend, runs, shown_source};
 
 /// What was compared, and what was asked of it.
 #[derive(Clone, Debug)]
@@ -54,11 +52,7 @@ impl Report for CompareReport<'_> {
         json::document(self)
     }
 
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        tables::render(self, out)
-    }
-
-    fn page(&self, program: &str) -> Option<Page> {
-        Some(html::page(self, program))
+    fn view(&self, form: Form) -> Page {
+        view::page(self, form.all())
     }
 }

@@ -30,7 +30,7 @@ pub fn headline(comparison: &Comparison) -> String {
 }
 
 /// Whether the second side is quieter, and by how much.
-pub(crate) fn answer(comparison: &Comparison) -> String {
+fn answer(comparison: &Comparison) -> String {
     let Some(noise) = comparison.total(Metric::NoiseRatio) else { return "there is nothing to compare".to_owned() };
     let answer = match noise.verdict {
         Verdict::Better => "B is quieter",

@@ -11,32 +11,32 @@ use crate::form::table::Table;
 #[must_use]
 pub fn text(page: &Page, all: bool) -> String {
     let head = [format!("# {}", escaped(&page.title)), escaped(&page.subtitle)];
-    let sections = page.sections.iter().flat_map(|section| of_section(section, all));
+    let sections = page.sections.iter().flat_map(|section| section_parts(section, all));
     let foot = page.foot.iter().map(|text| escaped(text));
     let parts: Vec<String> = head.into_iter().chain(sections).chain(foot).filter(|part| !part.is_empty()).collect();
     parts.join("\n\n") + "\n"
 }
 
 /// The title and the blocks of a section; nothing if only charts are in it.
-fn of_section(section: &Section, all: bool) -> Vec<String> {
-    let blocks = of_blocks(&section.blocks, all);
+fn section_parts(section: &Section, all: bool) -> Vec<String> {
+    let blocks = block_parts(&section.blocks, all);
     let title = (!blocks.is_empty()).then(|| format!("## {}", escaped(&section.title)));
     title.into_iter().chain(blocks).collect()
 }
 
-fn of_blocks(blocks: &[Block], all: bool) -> Vec<String> {
+fn block_parts(blocks: &[Block], all: bool) -> Vec<String> {
     let parts = blocks.iter().flat_map(|block| match block {
-        Block::OnPage(blocks) => of_blocks(blocks, all),
-        block => vec![of_block(block, all)],
+        Block::OnPage(blocks) => block_parts(blocks, all),
+        block => vec![block_text(block, all)],
     });
     parts.filter(|part| !part.is_empty()).collect()
 }
 
-fn of_block(block: &Block, all: bool) -> String {
+fn block_text(block: &Block, all: bool) -> String {
     match block {
-        Block::Verdict { text, basis, .. } => format!("**{}**\n\n{}", escaped(text), escaped(basis)),
+        Block::Verdict { text, basis, .. } => format!("{}\n\n{}", bold(text), escaped(basis)).trim_end().to_owned(),
         Block::Tiles(tiles) => list(tiles.iter().map(|tile| [bold(&tile.name), labeled(&tile.figure, &tile.detail)])),
-        Block::Table(table) => of_table(table, all),
+        Block::Table(table) => table_text(table, all),
         Block::Heading(title) => format!("### {}", escaped(title)),
         Block::Lead(text) | Block::Text(text) | Block::Note(text) => paragraph(text),
         Block::Item(text) => format!("- {}", escaped(&sentence(text))),
@@ -57,7 +57,7 @@ fn of_block(block: &Block, all: bool) -> String {
     }
 }
 
-fn of_table(table: &Table, all: bool) -> String {
+fn table_text(table: &Table, all: bool) -> String {
     let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
     let mut text = String::new();
     if !table.caption.is_empty() {
@@ -142,7 +142,7 @@ mod tests {
 
     fn lines(name: &str) -> Vec<String> {
         let table = Table::filled(&FIELDS, &[name.to_owned()]);
-        of_table(&table, true).lines().map(str::to_owned).collect()
+        table_text(&table, true).lines().map(str::to_owned).collect()
     }
 
     #[test]

@@ -97,7 +97,7 @@ pub enum Block {
         tone: Grade,
         /// The answer, in a sentence.
         text: String,
-        /// What the answer rests on, in a sentence.
+        /// What the answer rests on, in a sentence; may be empty.
         basis: String,
     },
     /// Figures side by side.

@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::Chart;
 use crate::form::section::{Block, Finding, Page, Section, sentence};
 use crate::form::table::{Cell, Row, Table};
+use crate::form::value::grouped;
 
 const TEMPLATE: &str = include_str!("../../assets/template.html");
 const STYLE: &str = include_str!("../../assets/page.css");
@@ -35,6 +36,9 @@ const POLICY: &str = concat!(
     env!("STYLE_HASH"),
     "'; img-src data:; base-uri 'none'; form-action 'none'"
 );
+
+/// The number of rows of a table beyond which a page would be too large.
+const ROWS: usize = 2_000;
 
 /// The mark of the pages: a quiet line with one beat.
 const MARK: &str = "M2 12h4l2-6 4 12 3-9 2 3h5";
@@ -199,13 +203,13 @@ impl Block {
     /// Writes it in a section of this title, with the next names of charts.
     fn write(&self, section: &str, names: &mut IntoIter<String>, out: &mut dyn Write) -> io::Result<()> {
         match self {
-            Self::Verdict { tone, text, basis } => writeln!(
-                out,
-                "<div class=\"verdict {}\"><p class=\"answer\">{}</p><p class=\"basis\">{}</p></div>",
-                tone.class(),
-                Escaped(text),
-                Escaped(basis)
-            ),
+            Self::Verdict { tone, text, basis } => {
+                write!(out, "<div class=\"verdict {}\"><p class=\"answer\">{}</p>", tone.class(), Escaped(text))?;
+                if !basis.is_empty() {
+                    write!(out, "<p class=\"basis\">{}</p>", Escaped(basis))?;
+                }
+                writeln!(out, "</div>")
+            }
             Self::Tiles(tiles) => {
                 writeln!(out, "<dl class=\"tiles\">")?;
                 for tile in tiles {
@@ -318,8 +322,13 @@ fn write_table(table: &Table, section: &str, out: &mut dyn Write) -> io::Result<
         }
     }
     writeln!(out, "</tr></thead><tbody>")?;
-    table.rows.iter().try_for_each(|row| write_row(table, row, out))?;
+    let rows = table.rows.iter().enumerate().filter(|(at, row)| *at < ROWS || row.is_total);
+    rows.map(|(_, row)| row).try_for_each(|row| write_row(table, row, out))?;
     writeln!(out, "</tbody></table></div>")?;
+    let count = table.rows.iter().filter(|row| !row.is_total).count() as u64;
+    if count > ROWS as u64 {
+        writeln!(out, "<p class=\"note\">The first {} of {} rows.</p>", grouped(ROWS as u64), grouped(count))?;
+    }
     if !table.note.is_empty() {
         writeln!(out, "<p class=\"note\">{}</p>", Escaped(&table.note))?;
     }
@@ -357,6 +366,7 @@ fn write_cell(cell: &Cell, is_text: bool, opens: bool, out: &mut dyn Write) -> i
 mod tests {
     use super::super::{Axis, AxisScale, AxisUnit, ChartSeries, Grade, Lines, Spec, Tile};
     use super::*;
+    use crate::form::field::field;
     use base64::Engine;
     use base64::prelude::BASE64_STANDARD;
     use proptest::prelude::*;
@@ -436,6 +446,19 @@ mod tests {
         let html = written(&page);
         let at = |name: &str| html.find(&format!("id=\"{name}-chart\"")).expect(name);
         assert!(at("one") < at("curve-1") && at("curve-1") < at("curve-2"));
+    }
+
+    #[test]
+    fn long_tables_keep_their_first_rows_and_the_total() {
+        let fields = [&field!("number", "number", |row: &u64| *row)];
+        let mut table = Table::filled(&fields, &(0..ROWS as u64 + 5).collect::<Vec<_>>());
+        table.total(&fields, &7, "all");
+        let mut out = Vec::new();
+        write_table(&table, "Numbers", &mut out).unwrap();
+        let html = String::from_utf8(out).unwrap();
+        assert_eq!(html.matches("<tr").count(), 1 + ROWS + 1);
+        assert!(html.contains(">all<") && html.contains("The first 2,000 of 2,005 rows."), "{html}");
+        assert!(html.contains("<caption>Numbers</caption>"));
     }
 
     #[test]

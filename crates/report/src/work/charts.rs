@@ -2,7 +2,7 @@
 
 use becalm_analyze::work::{CpuWork, Tones};
 
-use super::text::hertz;
+use super::view::hertz;
 use crate::form::value::{grouped, time};
 use crate::html::{Axis, AxisScale, AxisUnit, Bar, Bars, Chart, ChartSeries, Lines, Mark, Spec};
 

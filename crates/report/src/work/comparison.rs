@@ -1,7 +1,5 @@
 //! Several runs of work beside each other: bodies, grains, copies, rates of added interrupts (Tsafrir 2007, figures 11 to 13 and 16).
 
-use std::io::{self, Write};
-
 use becalm_analyze::work::{CpuWork, EventTotal, Spread, WorkSummary};
 use becalm_model::Kind;
 use becalm_model::carried::is_timer;
@@ -13,10 +11,8 @@ use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Field, fields};
 use crate::form::figure::{Fine, Number, Rate, Ratio, Time};
-use crate::form::paragraph::paragraph;
-use crate::form::sheet::Sheet;
+use crate::form::section::{Block, Section};
 use crate::form::table::Table;
-use crate::form::terminal::write_blocks;
 use crate::form::value::grouped;
 use crate::html::AxisUnit;
 use crate::sweep::{Axes, Axis, SweepFigure};
@@ -142,7 +138,7 @@ fn values_of<T: PartialEq>(rows: &[Compared], value: impl Fn(&Compared) -> T) ->
 }
 
 /// The delays of all runs as shades, where at least two parameters vary and no run is lacking.
-fn surface(rows: &[Compared], out: &mut Sheet<'_>) -> io::Result<()> {
+fn surface(rows: &[Compared]) -> Vec<Block> {
     let texts = |value: fn(&Compared) -> String| values_of(rows, value);
     let parameters = [
         ("node", texts(|row| printable(&row.node).into_owned())),
@@ -154,20 +150,19 @@ fn surface(rows: &[Compared], out: &mut Sheet<'_>) -> io::Result<()> {
     ];
     let is_whole = parameters.iter().map(|(_, values)| values.len()).product::<usize>() == rows.len();
     if !is_whole || parameters.iter().filter(|(_, values)| values.len() > 1).count() < 2 {
-        return Ok(());
+        return Vec::new();
     }
     let axes = Axes::new(parameters.into_iter().map(|(title, values)| Axis::named(title, values)).collect());
     let delays = rows.iter().map(Compared::delay_ratio).collect();
     let delays = SweepFigure::new(&axes, "over the shortest", AxisUnit::Ratio, Value::Ratio, delays);
-    write_blocks(&delays.shades("Surface: by how much the mean exceeds the shortest, as shades"), out)
+    delays.shades("Surface: by how much the mean exceeds the shortest, as shades")
 }
 
-/// Prints the runs beside each other, by what they differ in.
-pub(super) fn print(summaries: &[WorkSummary], out: &mut Sheet<'_>) -> io::Result<()> {
+/// The runs next to each other, by what they differ in.
+pub(super) fn section(summaries: &[WorkSummary]) -> Option<Section> {
     let rows = rows(summaries);
-    let Some(first) = rows.first() else { return Ok(()) };
+    let first = rows.first()?;
     let differs = |same: fn(&Compared, &Compared) -> bool| rows.iter().any(|row| !same(first, row));
-    writeln!(out, "\nThe runs beside each other")?;
     let (bodies, copies) = (differs(|a, b| a.body == b.body), differs(|a, b| a.copies == b.copies));
     let grains = differs(|a, b| a.grain_ns == b.grain_ns);
     let (rates, cpus) = (differs(|a, b| a.added_hz == b.added_hz), differs(|a, b| a.cpu == b.cpu));
@@ -193,16 +188,10 @@ pub(super) fn print(summaries: &[WorkSummary], out: &mut Sheet<'_>) -> io::Resul
         &compared::FASTIES,
         &compared::SLOWIES,
     ]);
-    let mut table = Table::new(&fields);
-    rows.iter().for_each(|row| table.row(&fields, row));
-    table.print(out)?;
-    paragraph(out, "  ", "over the shortest: by how much the mean of the samples exceeds the shortest of them")?;
-    surface(&rows, out)?;
+    let note = "over the shortest: by how much the mean of the samples exceeds the shortest of them";
+    let mut blocks = vec![Block::Table(Table::filled(&fields, &rows)), Block::Text(note.to_owned())];
+    blocks.extend(surface(&rows));
     let counts = counts(summaries);
-    if counts.is_empty() {
-        return Ok(());
-    }
-    writeln!(out, "\nWhat the processor counted in a sample, in the loop (user) and in what interrupted it (kernel)")?;
     let named: [(bool, &Field<ComparedCount>); 8] = [
         (bodies, &counted::BODY),
         (grains, &counted::GRAIN_NS),
@@ -215,7 +204,9 @@ pub(super) fn print(summaries: &[WorkSummary], out: &mut Sheet<'_>) -> io::Resul
     ];
     let fields: Vec<&Field<ComparedCount>> =
         named.into_iter().filter_map(|(shown, field)| shown.then_some(field)).collect();
-    let mut table = Table::new(&fields);
-    counts.iter().for_each(|row| table.row(&fields, row));
-    table.print(out)
+    if !counts.is_empty() {
+        let title = "What the processor counted in a sample, in the loop (user) and in what interrupted it (kernel)";
+        blocks.extend([Block::Heading(title.to_owned()), Block::Table(Table::filled(&fields, &counts))]);
+    }
+    Some(Section::titled("comparison", "The runs beside each other", blocks))
 }

@@ -1,10 +1,7 @@
 //! Drawings of a distribution for a terminal: points over two axes, and a histogram of bars.
 
-use std::io::{self, Write};
-
 use becalm_analyze::work::Curves;
 
-use crate::form::sheet::Sheet;
 use crate::form::value::{fine, grouped, time};
 use becalm_units::plural;
 
@@ -21,28 +18,23 @@ const BAR: usize = 50;
 
 /// Draws points whose places along and up are shares from 0 to 1, with labels for the axis upward at the given heights,
 /// the highest first, and for the two ends along.
-fn draw(
-    points: &[(f64, f64)],
-    up: &[(f64, String)],
-    ends: [String; 2],
-    title: &str,
-    out: &mut Sheet<'_>,
-) -> io::Result<()> {
+fn draw(points: &[(f64, f64)], up: &[(f64, String)], ends: [String; 2], title: &str) -> Vec<String> {
     let mut cells = [[' '; WIDTH]; HEIGHT];
     let line = |height: f64| HEIGHT - 1 - (height.clamp(0.0, 1.0) * (HEIGHT - 1) as f64).round() as usize;
     for (along, height) in points {
         let column = (along.clamp(0.0, 1.0) * (WIDTH - 1) as f64).round() as usize;
         cells[line(*height)][column] = '\u{25cf}';
     }
-    writeln!(out, "\n{title}")?;
-    for (y, row) in cells.iter().enumerate() {
+    let mut lines = vec![String::new(), title.to_owned()];
+    lines.extend(cells.iter().enumerate().map(|(y, row)| {
         let label = up.iter().find(|(height, _)| line(*height) == y).map_or("", |(_, label)| label.as_str());
         let row: String = row.iter().collect();
-        writeln!(out, "  {label:>LABEL$} \u{2502}{}", row.trim_end())?;
-    }
-    writeln!(out, "  {:>LABEL$} \u{2514}{}", "", "\u{2500}".repeat(WIDTH))?;
+        format!("  {label:>LABEL$} \u{2502}{}", row.trim_end())
+    }));
+    lines.push(format!("  {:>LABEL$} \u{2514}{}", "", "\u{2500}".repeat(WIDTH)));
     let gap = WIDTH.saturating_sub(ends[0].chars().count() + ends[1].chars().count());
-    writeln!(out, "  {:>LABEL$}  {}{}{}", "", ends[0], " ".repeat(gap), ends[1])
+    lines.push(format!("  {:>LABEL$}  {}{}{}", "", ends[0], " ".repeat(gap), ends[1]));
+    lines
 }
 
 /// A place between two ends on a logarithmic axis.
@@ -51,30 +43,30 @@ fn logarithmic(value: f64, low: f64, high: f64) -> f64 {
 }
 
 /// Draws the share of samples that are not above a value, up to the 99.9th percentile.
-pub(super) fn cumulative(curves: &Curves, out: &mut Sheet<'_>) -> io::Result<()> {
+pub(super) fn cumulative(curves: &Curves) -> Vec<String> {
     let inside: Vec<&(i64, f64)> =
         curves.distribution.iter().filter(|(value, _)| *value <= curves.histogram_end_ns).collect();
-    let (Some((low, _)), Some((high, _))) = (inside.first(), inside.last()) else { return Ok(()) };
+    let (Some((low, _)), Some((high, _))) = (inside.first(), inside.last()) else { return Vec::new() };
     if low == high {
-        return Ok(());
+        return Vec::new();
     }
     let points: Vec<(f64, f64)> =
         inside.iter().map(|(value, share)| ((value - low) as f64 / (high - low) as f64, *share)).collect();
     let up = [(1.0, "100%".to_owned()), (0.5, "50%".to_owned()), (0.0, "0%".to_owned())];
-    draw(&points, &up, [fine(*low), fine(*high)], "Cumulative distribution: samples that take no longer", out)
+    draw(&points, &up, [fine(*low), fine(*high)], "Cumulative distribution: samples that take no longer")
 }
 
 /// Draws the share of samples that are above a value, both axes logarithmic.
-pub(super) fn survival(curves: &Curves, out: &mut Sheet<'_>) -> io::Result<()> {
+pub(super) fn survival(curves: &Curves) -> Vec<String> {
     let above: Vec<(i64, f64)> = curves
         .distribution
         .iter()
         .map(|(value, share)| (*value, 1.0 - share))
         .filter(|(value, share)| *value > 0 && *share > 1e-12)
         .collect();
-    let (Some((low, _)), Some((high, least))) = (above.first(), above.last()) else { return Ok(()) };
+    let (Some((low, _)), Some((high, least))) = (above.first(), above.last()) else { return Vec::new() };
     if low == high || *least >= 1.0 {
-        return Ok(());
+        return Vec::new();
     }
     let points: Vec<(f64, f64)> = above
         .iter()
@@ -85,16 +77,16 @@ pub(super) fn survival(curves: &Curves, out: &mut Sheet<'_>) -> io::Result<()> {
     let up: Vec<(f64, String)> = decades
         .map(|share| (logarithmic(share, *least, 1.0), format!("{}%", crate::form::value::three_digits(share * 100.0))))
         .collect();
-    draw(&points, &up, [fine(*low), fine(*high)], "Survival: samples that take longer (both axes logarithmic)", out)
+    draw(&points, &up, [fine(*low), fine(*high)], "Survival: samples that take longer (both axes logarithmic)")
 }
 
 /// Draws the consecutive samples: the longest and the shortest of each part of the run.
-pub(super) fn series(curves: &Curves, out: &mut Sheet<'_>) -> io::Result<()> {
-    let (Some(first), Some(last)) = (curves.series.first(), curves.series.last()) else { return Ok(()) };
+pub(super) fn series(curves: &Curves) -> Vec<String> {
+    let (Some(first), Some(last)) = (curves.series.first(), curves.series.last()) else { return Vec::new() };
     let low = curves.series.iter().map(|moment| moment.min_ns).min().unwrap_or(0).max(1) as f64;
     let high = curves.series.iter().map(|moment| moment.max_ns).max().unwrap_or(0) as f64;
     if high <= low || last.start_ns == first.start_ns {
-        return Ok(());
+        return Vec::new();
     }
     let span = (last.start_ns - first.start_ns) as f64;
     let mut points = Vec::new();
@@ -107,7 +99,7 @@ pub(super) fn series(curves: &Curves, out: &mut Sheet<'_>) -> io::Result<()> {
     let middle = (low * high).sqrt();
     let up = [(1.0, fine(high as i64)), (0.5, fine(middle as i64)), (0.0, fine(low as i64))];
     let ends = [time(first.start_ns), time(last.start_ns)];
-    draw(&points, &up, ends, "Consecutive samples: shortest and longest of each part of the run", out)
+    draw(&points, &up, ends, "Consecutive samples: shortest and longest of each part of the run")
 }
 
 /// A value with as many digits as tell it from the next one, `width` away, as far as there is room.
@@ -126,42 +118,33 @@ fn edge(ns: i64, width: i64) -> String {
 }
 
 /// Draws the histogram, with what is beyond its end in words.
-pub(super) fn histogram(curves: &Curves, out: &mut Sheet<'_>) -> io::Result<()> {
+pub(super) fn histogram(curves: &Curves) -> Vec<String> {
     let each = curves.histogram.len().div_ceil(ROWS).max(1);
     let rows: Vec<(i64, u64)> =
         curves.histogram.chunks(each).map(|bins| (bins[0].from_ns, bins.iter().map(|bin| bin.count).sum())).collect();
     let width = rows.windows(2).map(|pair| pair[1].0 - pair[0].0).next().unwrap_or(0);
     let most = rows.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
-    writeln!(out, "\nHistogram: samples from this value on, up to the next")?;
-    for (from, count) in &rows {
+    let mut lines = vec![String::new(), "Histogram: samples from this value on, up to the next".to_owned()];
+    lines.extend(rows.iter().map(|(from, count)| {
         // What is there is seen, however little it is.
         let length = (*count as f64 / most as f64 * BAR as f64).round() as usize;
         let bar = if *count > 0 { "\u{2588}".repeat(length.max(1)) } else { String::new() };
-        let line = format!("  {:>LABEL$} \u{2502}{bar} {}", edge(*from, width), grouped(*count));
-        writeln!(out, "{}", line.trim_end())?;
-    }
+        format!("  {:>LABEL$} \u{2502}{bar} {}", edge(*from, width), grouped(*count)).trim_end().to_owned()
+    }));
     if curves.beyond > 0 {
-        writeln!(
-            out,
-            "  {:>LABEL$}  and beyond: {} {}",
-            edge(curves.histogram_end_ns, width),
-            grouped(curves.beyond),
-            plural(curves.beyond, "sample", "samples")
-        )?;
+        let (end, samples) = (edge(curves.histogram_end_ns, width), plural(curves.beyond, "sample", "samples"));
+        lines.push(format!("  {end:>LABEL$}  and beyond: {} {samples}", grouped(curves.beyond)));
     }
-    Ok(())
+    lines
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::form::sheet::Form;
     use becalm_analyze::work::{Bin, SamplePoint};
 
-    fn drawn(draw: fn(&Curves, &mut Sheet<'_>) -> io::Result<()>, curves: &Curves) -> String {
-        let mut out = Vec::new();
-        draw(curves, &mut Sheet::new(&mut out, Form::default())).unwrap();
-        String::from_utf8(out).unwrap()
+    fn drawn(draw: fn(&Curves) -> Vec<String>, curves: &Curves) -> String {
+        draw(curves).iter().map(|line| format!("{line}\n")).collect()
     }
 
     fn curves() -> Curves {

@@ -1,60 +1,30 @@
 //! The page of a run of work.
 
-use becalm_analyze::work::{CpuWork, FALSE_ALARM, RULE, WorkSummary};
+use becalm_analyze::work::{CpuWork, FALSE_ALARM, WorkSummary};
 
 use super::charts::{self, CURVES, NamedCpu};
-use super::fields::{COUNT, CUMULATIVE, STEP, Subtracted, against, cpu, cumulative};
-use super::text::{self, cpi_note};
+use super::fields::{cpu, cumulative};
+use super::view;
 use crate::Value;
 use crate::form::field::Field;
-use crate::form::table::Table;
+use crate::form::section::{Block, Grade, Section, Tile};
 use crate::form::value::{fine, grouped, time};
-use crate::html::{Block, Grade, Opening, Page, Section, Tile};
 use crate::record::NOISE_QUIET;
-use crate::record::header;
 use becalm_units::plural;
 
-/// How many sources the table of the subtraction has at most.
-const STEPS: usize = 40;
-/// How many CPUs a table has at most, and have one of their own.
-const ROWS: usize = 256;
-/// CPUs beyond this have no table of their own.
-const TABLES: usize = 8;
-
-/// The page of a run of work, made by `program`: `becalm 0.1.0`.
-pub(super) fn page(summary: &WorkSummary, program: &str) -> Page {
+/// What is drawn of a run of work, and the answer before it.
+pub(super) fn sections(summary: &WorkSummary) -> Vec<Section> {
     let nodes = summary.nodes.len() > 1;
     let place =
         |cpu: &CpuWork| if nodes { format!("{} CPU {}", cpu.node, cpu.cpu) } else { format!("CPU {}", cpu.cpu) };
     let cpus: Vec<NamedCpu<'_>> = summary.cpus.iter().map(|cpu| NamedCpu { name: place(cpu), cpu }).collect();
-    let Some(worst) = cpus.iter().max_by(|a, b| cost(a.cpu).total_cmp(&cost(b.cpu))) else {
-        return framed(summary, program, Vec::new());
-    };
-    let mut sections = vec![headline(summary, &cpus, worst), distribution(&cpus, worst)];
-    sections.push(series(&cpus, worst));
+    let Some(worst) = cpus.iter().max_by(|a, b| cost(a.cpu).total_cmp(&cost(b.cpu))) else { return Vec::new() };
+    let mut sections = vec![headline(summary, &cpus, worst), distribution(&cpus, worst), series(&cpus, worst)];
     sections.push(histogram(&cpus));
     sections.extend(repetitions(&cpus));
     sections.extend(subtraction(&cpus, worst));
     sections.extend(spectrum(&cpus));
-    sections.extend(counters(&cpus));
-    sections.extend(baseline(&cpus));
-    sections.push(machine(summary, &cpus));
-    framed(summary, program, sections)
-}
-
-fn framed(summary: &WorkSummary, program: &str, sections: Vec<Section>) -> Page {
-    let name = summary.path.file_stem().map_or_else(|| summary.path.to_string_lossy(), |name| name.to_string_lossy());
-    let nodes: Vec<&str> = summary.nodes.iter().map(|doc| doc.node.as_str()).collect();
-    let when = summary.nodes.iter().map(header::when).min().unwrap_or_default();
-    Page {
-        title: format!("{name}: work and what interrupts it"),
-        subtitle: format!("{} \u{b7} {when}", nodes.join(", ")),
-        sections,
-        foot: vec![
-            format!("Made by {program} from {}.", summary.path.display()),
-            "Drawn with Apache ECharts 6.1.0, which is part of this file; nothing is loaded from elsewhere.".to_owned(),
-        ],
-    }
+    sections
 }
 
 /// How much longer samples take on the average than the main body's middle, as parts of it.
@@ -82,7 +52,7 @@ fn headline(summary: &WorkSummary, cpus: &[NamedCpu<'_>], worst: &NamedCpu<'_>) 
             (tone, text)
         }
     };
-    let work = summary.nodes.iter().find_map(|doc| doc.settings.work.as_ref()).map(text::done).unwrap_or_default();
+    let work = summary.nodes.iter().find_map(|doc| doc.settings.work.as_ref()).map(view::done).unwrap_or_default();
     let samples: u64 = cpus.iter().map(|shown| shown.cpu.spread.count).sum();
     let basis = format!(
         "{} samples of {work}. Undisturbed is the middle of the main body, {}; up to {quiet} on that counts as no longer.",
@@ -93,10 +63,9 @@ fn headline(summary: &WorkSummary, cpus: &[NamedCpu<'_>], worst: &NamedCpu<'_>) 
     let warnings: usize = summary.nodes.iter().map(|doc| doc.warnings.len()).sum();
     if warnings > 0 {
         let what = plural(warnings as u64, "warning limits", "warnings limit");
-        blocks.push(Block::Note(format!("{warnings} {what} what these numbers say: see the end of the page.")));
+        blocks.push(Block::Note(format!("{warnings} {what} what these numbers say: see what was measured.")));
     }
-    let title = "How much longer does work take here?".to_owned();
-    Section { opening: Opening::None, id: "headline", title, short: "Summary", reading: String::new(), blocks }
+    drawn("headline", "Summary", "How much longer does work take here?", blocks)
 }
 
 fn tiles(cpu: &CpuWork) -> Vec<Tile> {
@@ -147,107 +116,38 @@ fn distribution(cpus: &[NamedCpu<'_>], worst: &NamedCpu<'_>) -> Section {
         Block::Text(text.clone()),
         Block::Charts(vec![charts::cumulative(cpus, &text), charts::survival(cpus, &text), charts::head(cpus, &text)]),
     ];
-    blocks.push(Block::Table(samples(cpus)));
-    blocks.extend(drawn(cpus));
-    blocks.push(Block::Note(format!("Fasties and slowies: {RULE}.")));
-    Section {
-        opening: Opening::None,
-        id: "distribution",
-        title: "How long samples take".to_owned(),
-        short: "Distribution",
-        reading: "First, how many of the samples take at most so long; then, how many take at least so long: there each further \
-                  line down is ten times as rare; then the first one again on such an axis, where the few shortest are seen."
-            .to_owned(),
-        blocks,
-    }
+    blocks.extend(left_out(cpus));
+    drawn("distribution", "Distribution", "How long samples take", blocks).explained(
+        "First, how many of the samples take at most so long; then, how many take at least so long: there each further line down is ten \
+         times as rare; then the first one again on such an axis, where the few shortest are seen.",
+    )
 }
 
 /// A note where CPUs are left out of the charts.
-fn drawn(cpus: &[NamedCpu<'_>]) -> Option<Block> {
+fn left_out(cpus: &[NamedCpu<'_>]) -> Option<Block> {
     let text = || format!("Charts are of the first {CURVES} of {} CPUs.", grouped(cpus.len() as u64));
     (cpus.len() > CURVES).then(|| Block::Note(text()))
 }
 
-fn samples(cpus: &[NamedCpu<'_>]) -> Table {
-    let nodes = cpus.windows(2).any(|pair| pair[0].cpu.node != pair[1].cpu.node);
-    let mut fields = vec![
-        &cpu::CPU,
-        &cpu::SAMPLES,
-        &cpu::MEAN_NS,
-        &cpu::STDDEV_NS,
-        &cpu::MIN_NS,
-        &cpu::P25_NS,
-        &cpu::MEDIAN_NS,
-        &cpu::P75_NS,
-        &cpu::P99_NS,
-        &cpu::P999_NS,
-        &cpu::MAX_NS,
-        &cpu::FASTIES,
-        &cpu::SLOWIES,
-    ];
-    if nodes {
-        fields.insert(0, &cpu::NODE);
-    }
-    if cpus.iter().any(|shown| shown.cpu.cpi.is_some()) {
-        fields.extend([&cpu::CPI, &cpu::CPI_LOW, &cpu::CPI_HIGH]);
-    }
-    let mut table = Table::new(&fields).captioned("Samples");
-    cpus.iter().take(ROWS).for_each(|shown| {
-        table.row(&fields, shown.cpu);
-    });
-    let rows = (cpus.len() > ROWS).then(|| format!("The first {ROWS} of {} CPUs.", grouped(cpus.len() as u64)));
-    let cpi = cpus.iter().find_map(|shown| cpi_note(std::slice::from_ref(shown.cpu))).map(|note| format!("{note}."));
-    table.note = rows.into_iter().chain(cpi).collect::<Vec<_>>().join(" ");
-    table
-}
-
 fn series(cpus: &[NamedCpu<'_>], worst: &NamedCpu<'_>) -> Section {
     let text = quantiles(worst, cpus.len() > 1);
-    Section {
-        opening: Opening::None,
-        id: "series",
-        title: "Consecutive samples".to_owned(),
-        short: "Series",
-        reading: "One sample after another, in order of time: each point is the longest, or the shortest, of a part of the run."
-            .to_owned(),
-        blocks: vec![Block::Charts(vec![charts::series(cpus, &text)])],
-    }
+    drawn("series", "Series", "Consecutive samples", vec![Block::Charts(vec![charts::series(cpus, &text)])]).explained(
+        "One sample after another, in order of time: each point is the longest, or the shortest, of a part of the run.",
+    )
 }
 
 fn histogram(cpus: &[NamedCpu<'_>]) -> Section {
     let text = charts::histogram_text(cpus);
-    Section {
-        opening: Opening::None,
-        id: "histogram",
-        title: "Histogram".to_owned(),
-        short: "Histogram",
-        reading: "A second hill to the right of the first is a source that hits a part of the samples, and takes about the same \
-                  each time."
-            .to_owned(),
-        blocks: vec![Block::Charts(vec![charts::histogram(cpus, &text)]), Block::Note(text)],
-    }
-}
-
-/// A table for each CPU, named after it where there are several.
-fn tables<R>(
-    cpus: &[NamedCpu<'_>],
-    caption: &str,
-    fields: &[&Field<R>],
-    rows: impl Fn(&CpuWork, &mut Table),
-) -> Vec<Block> {
-    let mut blocks = Vec::new();
-    for shown in cpus.iter().take(TABLES) {
-        let caption = if cpus.len() > 1 { format!("{caption}, {}", shown.name) } else { caption.to_owned() };
-        let mut table = Table::new(fields).captioned(&caption);
-        rows(shown.cpu, &mut table);
-        if !table.is_empty() {
-            blocks.push(Block::Table(table));
-        }
-    }
-    if cpus.len() > TABLES && !blocks.is_empty() {
-        blocks.push(Block::Note(format!("The first {TABLES} of {} CPUs.", grouped(cpus.len() as u64))));
-    }
-    blocks
+    drawn(
+        "histogram",
+        "Histogram",
+        "Histogram",
+        vec![Block::Charts(vec![charts::histogram(cpus, &text)]), Block::Note(text)],
+    )
+    .explained(
+        "A second hill to the right of the first is a source that hits a part of the samples, and takes about the same \
+                  each time.",
+    )
 }
 
 fn repetitions(cpus: &[NamedCpu<'_>]) -> Option<Section> {
@@ -260,23 +160,10 @@ fn repetitions(cpus: &[NamedCpu<'_>]) -> Option<Section> {
         cumulative::MEAN_NS.cell(cumulative),
         cumulative::MAX_NS.cell(cumulative)
     );
-    let fields: Vec<&Field<_>> = CUMULATIVE.iter().collect();
-    let mut blocks = vec![Block::Text(text.clone()), Block::Charts(vec![charts::repetitions(cpus, &text)])];
-    blocks.extend(tables(cpus, "Repetitions of a second", &fields, |cpu, table| {
-        cpu.cumulative.iter().for_each(|cumulative| {
-            table.row(&fields, cumulative);
-        });
-    }));
-    Some(Section {
-        opening: Opening::None,
-        id: "repetitions",
-        title: "What adds up over a second".to_owned(),
-        short: "A second",
-        reading:
-            "Consecutive samples together, so that each repetition takes about a second; at 1 nothing interrupts it."
-                .to_owned(),
-        blocks,
-    })
+    let blocks = vec![Block::Text(text.clone()), Block::Charts(vec![charts::repetitions(cpus, &text)])];
+    Some(drawn("repetitions", "A second", "What adds up over a second", blocks).explained(
+        "Consecutive samples together, so that each repetition takes about a second; at 1 nothing interrupts it.",
+    ))
 }
 
 fn subtraction(cpus: &[NamedCpu<'_>], worst: &NamedCpu<'_>) -> Option<Section> {
@@ -298,40 +185,17 @@ fn subtraction(cpus: &[NamedCpu<'_>], worst: &NamedCpu<'_>) -> Option<Section> {
         ),
         None => format!(
             "Without the direct time of every source the standard deviation goes from {deviations}; {}.",
-            text::IN_MOST
+            view::IN_MOST
         ),
     };
-    let fields: Vec<&Field<Subtracted>> = STEP.iter().collect();
-    let mut blocks = vec![
+    let blocks = vec![
         Block::Text(text.clone()),
         Block::Charts(vec![charts::left(shown.cpu, &text), charts::survival_left(shown.cpu, &text)]),
     ];
-    blocks.extend(tables(cpus, "Sources taken out, one after another", &fields, |cpu, table| {
-        if cpu.subtraction.is_empty() {
-            return;
-        }
-        table.row(&fields, &Subtracted { step: None, left: cpu.spread, all_ns: cpu.duration_ns });
-        for step in cpu.subtraction.iter().take(STEPS) {
-            table.row(&fields, &Subtracted { step: Some(step.clone()), left: step.left, all_ns: cpu.duration_ns });
-        }
-        if cpu.subtraction.len() > STEPS {
-            table.note = format!("The first {STEPS} of {} steps.", grouped(cpu.subtraction.len() as u64));
-        }
-    }));
-    blocks.push(Block::Note(
-        "\u{201c}There\u{201d}: the samples in which the source came, after it was taken out.".to_owned(),
-    ));
-    Some(Section {
-        opening: Opening::None,
-        id: "subtraction",
-        title: "What is left without its sources".to_owned(),
-        short: "Subtraction",
-        reading:
-            "The samples less the direct time of each source in turn. What is left is the indirect cost, caches and \
-                  predictors, and what no trace of the kernel shows."
-                .to_owned(),
-        blocks,
-    })
+    Some(drawn("subtraction", "Subtraction", "What is left without its sources", blocks).explained(
+        "The samples less the direct time of each source in turn. What is left is the indirect cost, caches and \
+                  predictors, and what no trace of the kernel shows.",
+    ))
 }
 
 fn spectrum(cpus: &[NamedCpu<'_>]) -> Option<Section> {
@@ -343,130 +207,26 @@ fn spectrum(cpus: &[NamedCpu<'_>]) -> Option<Section> {
     let text = match named.iter().max_by(|a, b| a.amplitude_ns.total_cmp(&b.amplitude_ns)) {
         Some(tone) => {
             let source = tone.source.as_ref().map_or_else(String::new, |source| format!(" ({source})"));
-            format!("The strongest of {} named frequencies: {}{source}.", named.len(), text::hertz(tone.hz))
+            format!("The strongest of {} named frequencies: {}{source}.", named.len(), view::hertz(tone.hz))
         }
         None => "Nothing comes with a period.".to_owned(),
     };
-    let fields = text::TONES;
     let mut blocks = vec![Block::Text(text.clone()), Block::Charts(vec![charts::spectrum(cpus, &text)])];
-    blocks.extend(tables(cpus, "Frequencies", fields, |cpu, table| {
-        cpu.tones.iter().flat_map(|tones| &tones.tones).for_each(|tone| {
-            table.row(fields, tone);
-        });
-    }));
     blocks.push(Block::Note(format!(
         "The mean of {} stretches; frequencies {} apart can be told apart. A frequency is named if its power stands out of that \
          around it, or if the slowest samples have its period, both by what chance gives once in {} runs at most; a source \
          beside it if its own samples have that period.",
         tones.stretches,
-        text::hertz(tones.resolution_hz),
+        view::hertz(tones.resolution_hz),
         grouped((1.0 / FALSE_ALARM).round() as u64)
     )));
-    Some(Section {
-        opening: Opening::None,
-        id: "spectrum",
-        title: "Frequencies in the time that was lost".to_owned(),
-        short: "Spectrum",
-        reading:
-            "A peak is something that comes again and again after the same time, the further right the more often; its \
-                  multiples stand to the right of it."
-                .to_owned(),
-        blocks,
-    })
+    Some(drawn("spectrum", "Spectrum", "Frequencies in the time that was lost", blocks).explained(
+        "A peak is something that comes again and again after the same time, the further right the more often; its \
+                  multiples stand to the right of it.",
+    ))
 }
 
-fn counters(cpus: &[NamedCpu<'_>]) -> Option<Section> {
-    let fields: Vec<&Field<_>> = COUNT.iter().collect();
-    let blocks = tables(cpus, "Counts", &fields, |cpu, table| {
-        cpu.counts.iter().for_each(|count| {
-            table.row(&fields, count);
-        });
-    });
-    (!blocks.is_empty()).then(|| Section {
-        opening: Opening::None,
-        id: "counters",
-        title: "The processor\u{2019}s counters".to_owned(),
-        short: "Counters",
-        reading: "What the processor counted in the loop itself (user), and in what interrupted it (kernel); counted for a part of \
-                  the time only, figures are scaled up."
-            .to_owned(),
-        blocks,
-    })
-}
-
-fn baseline(cpus: &[NamedCpu<'_>]) -> Option<Section> {
-    let first = cpus.iter().find_map(|shown| shown.cpu.baseline.as_ref())?;
-    let text = format!(
-        "The mean is {} times that of the baseline, the 99th percentile {} times.",
-        against::MEAN_RATIO.cell(first),
-        against::P99_RATIO.cell(first)
-    );
-    let mut blocks = vec![Block::Text(text)];
-    for (caption, fields, fits) in [
-        ("Samples, by those of the baseline", text::AGAINST_SAMPLES, true),
-        (
-            "Repetitions of a second, by the baseline\u{2019}s mean",
-            text::AGAINST_REPETITIONS,
-            first.repetitions.is_some(),
-        ),
-    ] {
-        if fits {
-            blocks.extend(tables(cpus, caption, fields, |cpu, table| {
-                cpu.baseline.iter().for_each(|against| {
-                    table.row(fields, against);
-                });
-            }));
-        }
-    }
-    Some(Section {
-        opening: Opening::None,
-        id: "baseline",
-        title: "BaselineComparison a quiet baseline".to_owned(),
-        short: "Baseline",
-        reading: "The same work on a quieter CPU, kernel or machine; 1 is the same.".to_owned(),
-        blocks,
-    })
-}
-
-fn machine(summary: &WorkSummary, cpus: &[NamedCpu<'_>]) -> Section {
-    let mut blocks: Vec<Block> = Vec::new();
-    for doc in &summary.nodes {
-        for warning in &doc.warnings {
-            let node_prefix = if summary.nodes.len() > 1 { format!("{}: ", doc.node) } else { String::new() };
-            blocks.push(Block::Warning {
-                text: format!("{node_prefix}{}", warning.message),
-                advice: warning.advice.clone(),
-            });
-        }
-    }
-    for doc in &summary.nodes {
-        let lines = text::head_lines(doc).into_iter();
-        blocks.push(Block::Facts(lines.map(|(label, text)| (label.to_owned(), text)).collect()));
-    }
-    let mut fields = vec![
-        &cpu::CPU,
-        &cpu::ITERATIONS,
-        &cpu::CALIBRATED_NS,
-        &cpu::DURATION_NS,
-        &cpu::ALL_ITERATIONS,
-        &cpu::INCOMPLETE,
-    ];
-    if summary.nodes.len() > 1 {
-        fields.insert(0, &cpu::NODE);
-    }
-    let mut table = Table::new(&fields).captioned("Loops that worked");
-    cpus.iter().take(ROWS).for_each(|shown| {
-        table.row(&fields, shown.cpu);
-    });
-    blocks.push(Block::Table(table));
-    Section {
-        opening: Opening::None,
-        id: "machine",
-        title: "Machine, clock and losses".to_owned(),
-        short: "Machine",
-        reading: "Read this before believing the numbers: what was done and how, how well the clock is known, and what was lost or \
-                  could not be seen."
-            .to_owned(),
-        blocks,
-    }
+/// A section that only a page shows.
+fn drawn(id: &'static str, short: &'static str, title: &str, blocks: Vec<Block>) -> Section {
+    Section::new(id, short, title, vec![Block::OnPage(blocks)])
 }

@@ -1,4 +1,4 @@
-//! What `becalm work` has to say of samples of work, as `becalm.work/1`, for a terminal, and as a page.
+//! Samples of work for people and as `becalm.work/1`.
 
 mod charts;
 mod comparison;
@@ -6,15 +6,13 @@ mod drawing;
 mod fields;
 mod html;
 pub(crate) mod json;
-mod text;
-
-use std::io;
+mod view;
 
 use becalm_analyze::work::WorkSummary;
 use serde::Serialize;
 
-use crate::form::sheet::Sheet;
-use crate::html::Page;
+use crate::form::section::Page;
+use crate::form::sheet::Form;
 use crate::report::Report;
 
 /// Runs of work, one for each body, number of copies and rate of added interrupts.
@@ -32,15 +30,7 @@ impl Report for WorkReport<'_> {
         json::document(self.runs)
     }
 
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        text::render(self.runs, out)
-    }
-
-    /// The page of a single run; there is none of several.
-    fn page(&self, program: &str) -> Option<Page> {
-        match self.runs {
-            [run] => Some(html::page(run, program)),
-            _ => None,
-        }
+    fn view(&self, form: Form) -> Page {
+        view::page(self.runs, form.all())
     }
 }

@@ -516,9 +516,10 @@ test('the page of two runs holds the figures of the JSON document', async () => 
     }
   };
   const sources = document.rows.filter((row) => row.source !== null);
-  check('Figures', document.rows.filter((row) => row.source === null && row.cpu === null), (row) => row.title);
-  check('Sources, of all time', sources.filter((row) => row.what === 'time_ratio'), (row) => row.source);
-  check('Sources, how often', sources.filter((row) => row.what === 'rate_hz'), (row) => row.source);
+  const named = (row) => (['edge', 'unseen'].includes(row.kind) ? `${row.kind} ${row.source}` : row.source);
+  check('All CPUs together', document.rows.filter((row) => row.source === null && row.cpu === null), (row) => row.title);
+  check('Sources, of all time', sources.filter((row) => row.what === 'time_ratio'), named);
+  check('Sources, how often', sources.filter((row) => row.what === 'rate_hz'), named);
   check('CPUs, noise', document.rows.filter((row) => row.cpu !== null && row.what === 'noise_ratio'), (row) => String(row.cpu));
   // A column that sorts.
   await page.locator('#sources table').first().locator('th button', { hasText: /^B$/ }).click();
@@ -584,15 +585,16 @@ test('the page of a run of work holds the figures of the JSON document', async (
   const tables = new Map(await page.$$eval('table', (all) => all.map((table) => [
     table.caption.textContent, [...table.tBodies[0].rows].map((row) => [...row.cells].map((cell) => cell.dataset.key ?? cell.textContent)),
   ])));
-  const samples = tables.get('Samples')[0].map(Number);
-  const names = ['cpu', 'samples', 'mean_ns', 'stddev_ns', 'min_ns', 'p25_ns', 'median_ns', 'p75_ns', 'p99_ns', 'p999_ns', 'max_ns', 'fasties', 'slowies'];
+  const table = (start) => [...tables].find(([caption]) => caption.startsWith(start))[1];
+  const samples = table('Samples')[0].map(Number);
+  const names = ['cpu', 'samples', 'iterations', 'mean_ns', 'stddev_ns', 'min_ns', 'p25_ns', 'median_ns', 'p75_ns', 'p99_ns', 'p999_ns', 'max_ns', 'fasties', 'slowies'];
   names.forEach((name, at) => assert.equal(samples[at], cpu[name], name));
-  const steps = tables.get('Sources taken out, one after another');
-  assert.deepEqual(steps.slice(1).map((row) => [row[0], Number(row[4]), Number(row[12])]), cpu.subtraction.map((step) => [step.source, step.total_ns, step.slowies]));
-  assert.deepEqual(tables.get('Frequencies').map((row) => [Number(row[0]), row[2]]), cpu.spectrum.tones.map((tone) => [tone.frequency_hz, tone.source ?? '-']));
-  assert.deepEqual(tables.get('Counts').map((row) => [row[0], Number(row[1]), Number(row[2])]), cpu.counters.map((one) => [one.event, one.user, one.kernel]));
-  assert.equal(Number(tables.get('Repetitions of a second')[0][3]), cpu.repetitions.mean_ns);
-  assert.equal(Number(tables.get('Samples, by those of the baseline')[0][5]), cpu.baseline.mean_ratio);
+  const steps = table('Subtraction');
+  assert.deepEqual(steps.slice(1).map((row) => [row[0], Number(row[4]), Number(row[11])]), cpu.subtraction.map((step) => [step.source, step.total_ns, step.slowies]));
+  assert.deepEqual(table('Frequencies').map((row) => [Number(row[0]), row[2]]), cpu.spectrum.tones.map((tone) => [tone.frequency_hz, tone.source ?? '-']));
+  assert.deepEqual(table('The processor').map((row) => [row[0], Number(row[1]), Number(row[2])]), cpu.counters.map((one) => [one.event, one.user, one.kernel]));
+  assert.equal(Number(table('Repetitions of a second')[0][3]), cpu.repetitions.mean_ns);
+  assert.equal(Number(table('Against the baseline')[0][5]), cpu.baseline.mean_ratio);
   // Curves are the document's, and their points stand where these say.
   const drawn = await page.evaluate(() => {
     const points = (id) => window.becalm.drawn.get(id).spec.series.map((series) => series.points);

@@ -3,7 +3,7 @@ use becalm_analyze::summary::Selection;
 use becalm_bundle::Bundle;
 use becalm_report::{CompareReport, LimitCheck};
 
-use crate::{bundles, check, check_forms};
+use crate::{bundles, check, check_forms, check_page};
 
 #[test]
 fn two_recordings() {
@@ -18,4 +18,5 @@ fn two_recordings() {
     let report = CompareReport { comparison: &comparison, checks: &checks };
     check("compare", &report);
     check_forms("compare", &report);
+    check_page("compare", &report);
 }

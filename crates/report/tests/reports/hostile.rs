@@ -21,6 +21,7 @@ use proptest::prelude::*;
 
 /// Checks each form of a report's text.
 fn check(report: &impl Report) {
+    becalm_report::markdown(report, true).iter().for_each(|text| check_text(text));
     for width in [None, Some(100), Some(40)] {
         for all in [false, true] {
             check_text(&becalm_report::text(report, Form::within(width).with_all(all)));

@@ -1,9 +1,9 @@
 use becalm_analyze::summary::Selection;
 use becalm_analyze::work::summarize_work;
 use becalm_bundle::Bundle;
-use becalm_report::{Form, Report, WorkReport};
+use becalm_report::{Form, WorkReport};
 
-use crate::{bundles, check, check_forms};
+use crate::{bundles, check, check_forms, check_page};
 
 #[test]
 fn samples_of_work() {
@@ -15,8 +15,7 @@ fn samples_of_work() {
     let report = WorkReport { runs: &runs };
     check("work", &report);
     check_forms("work", &report);
-    assert!(report.page("becalm 0.0.0").is_some());
-    assert!(WorkReport { runs: &[] }.page("becalm 0.0.0").is_none(), "a page is of one run");
+    check_page("work", &report);
 }
 
 /// Runs that differ by the body and by the rate of added interrupts, beside each other: what is the same in all stands in no column.
@@ -34,6 +33,7 @@ fn runs_beside_each_other() {
         summary
     };
     let of_rates = [summary("calm", "sum", 0), summary("work", "sum", 1_000)];
+    check_page("work_runs", &WorkReport { runs: &of_rates });
     let text = becalm_report::text(&WorkReport { runs: &of_rates }, Form::default());
     let table = text.split("The runs beside each other").nth(1).unwrap();
     let header = table.lines().nth(1).unwrap();

@@ -1,0 +1,139 @@
+//! The tiles and charts of a comparison.
+
+use becalm_analyze::compare::{ComparedFigure, Verdict};
+
+use super::{change, figure, title};
+use crate::form::figure::Figure;
+use crate::form::section::{Grade, Tile};
+use crate::form::words::capital;
+use crate::html::{Axis, AxisScale, AxisUnit, BarPair, Chart, Forest, ForestRow, PairedBars, Spec};
+
+/// How many sources, nodes and CPUs are drawn at most.
+pub(super) const DRAWN: usize = 16;
+
+pub(super) const fn tone(verdict: Verdict) -> Grade {
+    match verdict {
+        Verdict::Worse => Grade::Bad,
+        Verdict::Better => Grade::Good,
+        Verdict::NoDifferenceShown => Grade::Plain,
+        // That two recordings differ is neither good nor bad news of the machine.
+        Verdict::NotEnoughData | Verdict::Higher | Verdict::Lower => Grade::Fair,
+    }
+}
+
+pub(super) fn tile(row: &ComparedFigure) -> Tile {
+    let figure = |number| super::figure(row, number).value().cell();
+    let detail = match (row.effect.and_then(|effect| effect.ratio), interval(row)) {
+        (Some(ratio), Some(interval)) => {
+            format!("{} (95 %: {interval}), {}", change(Some(ratio)).value().cell(), said(row.verdict))
+        }
+        (Some(ratio), None) => format!("{}, {}", change(Some(ratio)).value().cell(), said(row.verdict)),
+        (None, _) => said(row.verdict).to_owned(),
+    };
+    let tone = match row.verdict {
+        // A single figure of which too little is known is no matter of concern.
+        Verdict::NotEnoughData => Grade::Plain,
+        verdict => tone(verdict),
+    };
+    let name = capital(&title(row));
+    Tile { name, figure: format!("{} \u{2192} {}", figure(row.a), figure(row.b)), detail, tone }
+}
+
+const fn said(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::NoDifferenceShown => "no difference shown",
+        Verdict::NotEnoughData => "too little data to say",
+        Verdict::Worse => "worse",
+        Verdict::Better => "better",
+        Verdict::Higher => "higher in this recording",
+        Verdict::Lower => "lower in this recording",
+    }
+}
+
+/// The interval of a change, as the table writes it.
+fn interval(row: &ComparedFigure) -> Option<String> {
+    let effect = row.effect?;
+    let end = |end: Option<f64>| end.map(|ratio| change(Some(ratio)).value().cell());
+    match (end(effect.ratio_low), end(effect.ratio_high)) {
+        (Some(low), Some(high)) => Some(format!("{low} to {high}")),
+        (Some(low), None) => Some(format!("over {low}")),
+        (None, Some(high)) => Some(format!("up to {high}")),
+        (None, None) => None,
+    }
+}
+
+/// The figures of both sides, next to each other.
+pub(super) fn pairs<'a>(
+    id: &'static str,
+    title: &str,
+    rows: impl Iterator<Item = (String, &'a ComparedFigure)>,
+) -> Chart {
+    let pair = |(name, row): (String, &ComparedFigure)| BarPair {
+        name,
+        values: [row.a.unwrap_or(0.0), row.b.unwrap_or(0.0)],
+        texts: [row.a, row.b].map(|number| figure(row, number).value().cell()),
+    };
+    let pairs: Vec<BarPair> = rows.take(DRAWN).map(pair).collect();
+    let texts: Vec<String> =
+        pairs.iter().map(|pair| format!("{} {} to {}", pair.name, pair.texts[0], pair.texts[1])).collect();
+    Chart {
+        id,
+        title: title.to_owned(),
+        label: format!("{title}: {}.", texts.join("; ")),
+        height: 74 + 34 * pairs.len() as u32,
+        spec: Spec::Pairs(PairedBars {
+            x: Axis::new("", AxisScale::Linear, AxisUnit::Ratio).between(Some(0.0), None),
+            names: ["A, before", "B, after"].map(str::to_owned),
+            pairs,
+        }),
+        figures: None,
+    }
+}
+
+/// The changes that have a ratio, with the names of the rows; none, if there are none.
+pub fn forest_chart<'a>(
+    id: &'static str,
+    title: &str,
+    rows: impl Iterator<Item = (String, &'a ComparedFigure)>,
+) -> Option<Chart> {
+    let row = |(name, row): (String, &ComparedFigure)| {
+        let effect = row.effect?;
+        // What is gone has no place on a logarithmic axis.
+        let ratio = effect.ratio.filter(|ratio| ratio.is_finite() && *ratio > 0.0)?;
+        let change = change(Some(ratio)).value().cell();
+        let text = interval(row).map_or_else(|| change.clone(), |interval| format!("{change} ({interval})"));
+        Some(ForestRow {
+            name,
+            ratio,
+            low: effect.ratio_low.filter(|low| low.is_finite()),
+            high: effect.ratio_high.filter(|high| high.is_finite()),
+            text,
+            verdict: said(row.verdict),
+            tone: tone(row.verdict).class(),
+        })
+    };
+    let rows: Vec<ForestRow> = rows.take(DRAWN).filter_map(row).collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let texts: Vec<String> = rows.iter().map(|row| format!("{} {}, {}", row.name, row.text, row.verdict)).collect();
+    Some(Chart {
+        id,
+        title: title.to_owned(),
+        label: format!("By how much the figures changed: {}.", texts.join("; ")),
+        height: 74 + 34 * rows.len() as u32,
+        spec: Spec::Forest(Forest { title: "B / A".to_owned(), rows }),
+        figures: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verdicts_have_the_tone_of_what_they_say() {
+        assert_eq!([Verdict::Worse, Verdict::Better].map(tone), [Grade::Bad, Grade::Good]);
+        assert_eq!([Verdict::NoDifferenceShown, Verdict::NotEnoughData].map(tone), [Grade::Plain, Grade::Fair]);
+    }
+}

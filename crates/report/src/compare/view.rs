@@ -1,0 +1,251 @@
+//! A comparison for people.
+
+use std::mem::{Discriminant, discriminant};
+use std::path::Path;
+
+use becalm_analyze::compare::{ComparedFigure, Doubt, Limit, Metric, Side};
+
+use super::charts::{DRAWN, forest_chart, pairs, tile, tone};
+use super::{COLUMNS, CompareReport, check_text, cpus, headline, legend, most_changed_first, nodes, place, place_name};
+use super::{reason, runs, shown_source, sources, title, totals};
+use crate::form::section::{Block, Grade, Opening, Page, Section};
+use crate::form::table::Table;
+use crate::html::Chart;
+use crate::predict::view::warning;
+
+/// How many sources, nodes and CPUs are shown unless all are asked for.
+const SHOWN: usize = 12;
+
+/// The figures that stand at the top.
+const TILES: [Metric; 4] = [Metric::NoiseRatio, Metric::Rate, Metric::P99, Metric::StretchMax];
+
+/// With all sources, nodes and CPUs if `all`, else with those that changed most.
+pub(super) fn page(report: &CompareReport<'_>, all: bool) -> Page {
+    let comparison = report.comparison;
+    let mut sections = vec![answer(report), basis(report)];
+    sections.extend(section(figures(report), usize::MAX));
+    let shown = if all { usize::MAX } else { SHOWN };
+    let rows = [shares(report), rates(report), node_rows(report, all), cpu_rows(report, all)];
+    sections.extend(rows.into_iter().filter_map(|rows| section(rows, shown)));
+    let legend = vec![Block::Text(legend(comparison))];
+    sections.push(Section::new("legend", "Legend", "How to read the figures", legend).opened(Opening::Gap));
+    sections.extend(limits(report));
+    Page {
+        title: format!("{} against {}", names(&comparison.a), names(&comparison.b)),
+        subtitle: "Operating system noise before (A) and after (B)".to_owned(),
+        sections,
+        foot: Vec::new(),
+    }
+}
+
+/// The runs' own names.
+fn names(side: &Side) -> String {
+    let names: Vec<String> = side.runs.iter().map(|run| name(&run.path)).collect();
+    names.join(", ")
+}
+
+/// A run's own name: that of its folder without the ending.
+fn name(path: &Path) -> String {
+    path.file_stem().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy()).into_owned()
+}
+
+fn answer(report: &CompareReport<'_>) -> Section {
+    let comparison = report.comparison;
+    let noise = comparison.total(Metric::NoiseRatio);
+    let tone = noise.map_or(Grade::Plain, |row| tone(row.verdict));
+    let rows = TILES.iter().filter_map(|metric| comparison.total(*metric));
+    let tiles = rows.filter(|row| row.a.is_some() || row.b.is_some()).map(tile).collect();
+    let answer = Block::Verdict { tone, text: headline(comparison), basis: String::new() };
+    Section::new("headline", "Summary", "Did the noise change?", vec![answer, Block::Tiles(tiles)])
+}
+
+fn basis(report: &CompareReport<'_>) -> Section {
+    let mut blocks = vec![Block::Facts(runs(report.comparison))];
+    blocks.extend(report.comparison.notes.iter().map(warning));
+    Section::new("basis", "Basis", "The recordings that were compared", blocks).opened(Opening::Gap).explained(
+        "Read this before believing the differences: the recordings, and the changes that brought them to a common ground.",
+    )
+}
+
+fn limits(report: &CompareReport<'_>) -> Option<Section> {
+    let block = |check| {
+        let text = check_text(report.comparison, check);
+        match check.outcome {
+            Limit::Exceeded => Block::Warning { text, advice: String::new() },
+            Limit::NotShown | Limit::Unknown => Block::Text(text),
+        }
+    };
+    let blocks: Vec<Block> = report.checks.iter().map(block).collect();
+    (!blocks.is_empty()).then(|| Section::new("limits", "Limits", "Limits", blocks).opened(Opening::Gap))
+}
+
+/// Rows that stand together.
+struct Rows<'a> {
+    id: &'static str,
+    short: &'static str,
+    title: String,
+    /// The title of the column of names.
+    first: &'static str,
+    name: fn(&ComparedFigure) -> String,
+    rows: Vec<&'a ComparedFigure>,
+    charts: Vec<Chart>,
+    reading: &'static str,
+}
+
+fn figures<'a>(report: &CompareReport<'a>) -> Rows<'a> {
+    let rows = totals(report.comparison);
+    let chart = forest_chart("changes", "", rows.iter().map(|row| (title(row), *row)));
+    Rows {
+        id: "figures",
+        short: "Figures",
+        title: place(report.comparison),
+        first: "figure",
+        name: title,
+        charts: chart.into_iter().collect(),
+        rows,
+        reading: "How many times as much there is in B as in A: the point is what was measured, the bar its 95 % interval; what lies \
+                  wholly to the left of the line has become less, wholly to the right more, and a bar across the line shows no \
+                  difference.",
+    }
+}
+
+fn shares<'a>(report: &CompareReport<'a>) -> Rows<'a> {
+    let rows = sources(report.comparison, Metric::TimeRatio);
+    Rows {
+        id: "sources",
+        short: "Sources",
+        title: "Sources, of all time".to_owned(),
+        first: "source",
+        name: source_name,
+        charts: both_charts(
+            ["sources-pairs", "sources-changes"],
+            "Share of time, before and after",
+            &rows,
+            source_name,
+        ),
+        rows,
+        reading: "On the left the share of all time that each source took, on the right by how many times that changed, with its 95 % \
+                  interval; a source that only one of the runs has is on the left only.",
+    }
+}
+
+fn rates<'a>(report: &CompareReport<'a>) -> Rows<'a> {
+    let rows = sources(report.comparison, Metric::Rate);
+    let title = "Sources, how often".to_owned();
+    let charts = Vec::new();
+    Rows { id: "rates", short: "Rates", title, first: "source", name: source_name, rows, charts, reading: "" }
+}
+
+fn node_rows<'a>(report: &CompareReport<'a>, all: bool) -> Rows<'a> {
+    let rows = nodes(report.comparison);
+    Rows {
+        id: "nodes",
+        short: "Nodes",
+        title: "Nodes, noise".to_owned(),
+        first: "node",
+        name: |row| place_name(row, true),
+        charts: place_charts(["nodes-pairs", "nodes-changes"], &rows, |row| place_name(row, true)),
+        rows: ordered(rows, all),
+        reading: "The noise of each node before and after on all of its CPUs, and by how many times that changed, with its 95 % interval: \
+                  one node that changed alone has a cause of its own.",
+    }
+}
+
+fn cpu_rows<'a>(report: &CompareReport<'a>, all: bool) -> Rows<'a> {
+    let rows = cpus(report.comparison);
+    let several = report.comparison.a.count_nodes() > 1;
+    let name: fn(&ComparedFigure) -> String =
+        if several { |row| place_name(row, true) } else { |row| place_name(row, false) };
+    // A number alone says nothing next to a bar.
+    let label: fn(&ComparedFigure) -> String =
+        if several { name } else { |row| format!("CPU {}", place_name(row, false)) };
+    Rows {
+        id: "cpus",
+        short: "CPUs",
+        title: "CPUs, noise".to_owned(),
+        first: "cpu",
+        name,
+        charts: place_charts(["cpus-pairs", "cpus-changes"], &rows, label),
+        rows: ordered(rows, all),
+        reading: "The noise of each CPU before and after, and by how many times that changed, with its 95 % interval: one CPU that changed \
+                  alone has a cause of its own.",
+    }
+}
+
+/// The most changed first, if not all are shown.
+fn ordered(mut rows: Vec<&ComparedFigure>, all: bool) -> Vec<&ComparedFigure> {
+    if !all && rows.len() > SHOWN {
+        most_changed_first(&mut rows);
+    }
+    rows
+}
+
+fn place_charts(ids: [&'static str; 2], rows: &[&ComparedFigure], name: fn(&ComparedFigure) -> String) -> Vec<Chart> {
+    let mut rows = rows.to_vec();
+    if rows.len() > DRAWN {
+        most_changed_first(&mut rows);
+    }
+    both_charts(ids, "Noise, before and after", &rows, name)
+}
+
+fn both_charts(
+    ids: [&'static str; 2],
+    title: &str,
+    rows: &[&ComparedFigure],
+    name: fn(&ComparedFigure) -> String,
+) -> Vec<Chart> {
+    let [pairs_id, changes_id] = ids;
+    let named = || rows.iter().map(|row| (name(row), *row));
+    let changes = forest_chart(changes_id, "Change of it, B / A", named());
+    [pairs(pairs_id, title, named())].into_iter().chain(changes).collect()
+}
+
+/// The charts and the table of these rows, so many of them on a terminal; below it why there is not enough data.
+fn section(rows: Rows<'_>, shown: usize) -> Option<Section> {
+    let Rows { id, short, title, first, name, rows, charts, reading } = rows;
+    if rows.is_empty() {
+        return None;
+    }
+    let mut table = Table::named(first, &COLUMNS);
+    rows.iter().for_each(|row| table.named_row(name(row), &COLUMNS, *row));
+    let table = table.with_most_important(shown, |_| format!("the first {SHOWN} of {}", rows.len()));
+    let mut blocks = Vec::new();
+    if !charts.is_empty() {
+        blocks.push(Block::Charts(charts));
+    }
+    if rows.len() > DRAWN {
+        blocks.push(Block::OnPage(vec![Block::Note(format!("At most {DRAWN} are drawn: those that changed most."))]));
+    }
+    blocks.push(Block::Table(table));
+    blocks.extend(doubts(rows.iter().take(shown).copied(), name));
+    Some(Section::new(id, short, title.clone(), blocks).opened(Opening::Title(title)).explained(reading))
+}
+
+fn doubts<'a>(rows: impl Iterator<Item = &'a ComparedFigure>, name: fn(&ComparedFigure) -> String) -> Vec<Block> {
+    let mut known: Vec<Discriminant<Doubt>> = Vec::new();
+    let mut remarks = Vec::new();
+    for row in rows {
+        let Some(doubt) = row.doubt else { continue };
+        // Of sources, the same reason with another figure is not said again; nor is one that refers to another row.
+        if (row.source.is_none() && doubt != Doubt::Drifting) || !known.contains(&discriminant(&doubt)) {
+            remarks.push(Block::Remark(name(row), reason(doubt)));
+        }
+        known.push(discriminant(&doubt));
+    }
+    remarks
+}
+
+fn source_name(row: &ComparedFigure) -> String {
+    row.source.as_ref().map_or_else(String::new, |(kind, source)| shown_source(*kind, source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_named_by_its_folder() {
+        assert_eq!(name(Path::new("/data/before.becalm")), "before");
+        assert_eq!(name(Path::new("..")), "..");
+    }
+}

@@ -1,0 +1,352 @@
+//! Runs of work for people.
+
+use std::path::Path;
+
+use becalm_analyze::work::{BaselineComparison, CpiFrom, CpuWork, RULE, SubtractionStep, Tone, WorkSummary};
+use becalm_model::node::{Fixed, NodeDoc, WorkDoc};
+
+use super::fields::{COUNT, CUMULATIVE, Subtracted, against, cpu, peaks, step, tone};
+use super::{comparison, drawing, html};
+use crate::form::field::Field;
+use crate::form::section::{Block, Page, Section};
+use crate::form::table::Table;
+use crate::form::value::{fine, grouped, three_digits, time};
+use crate::predict::view::warning;
+use crate::record::header;
+
+/// Sources that the subtraction shows one by one; the others come off together, in its last line.
+const STEPS: usize = 12;
+
+/// What is shown of a frequency.
+const TONES: &[&Field<Tone>] =
+    &[&tone::FREQUENCY_HZ, &tone::PERIOD_NS, &tone::SOURCE, &tone::AMPLITUDE_NS, &tone::PROMINENCE_RATIO];
+
+/// What is shown of samples against those of a baseline.
+const AGAINST_SAMPLES: &[&Field<BaselineComparison>] = &[
+    &against::BASELINE_SAMPLES,
+    &against::BASELINE_MEAN_NS,
+    &against::BASELINE_MEDIAN_NS,
+    &against::BASELINE_P99_NS,
+    &against::BASELINE_MAX_NS,
+    &against::MEAN_RATIO,
+    &against::MEDIAN_RATIO,
+    &against::P99_RATIO,
+    &against::MAX_RATIO,
+    &against::DISTANCE_RATIO,
+    &against::BEYOND,
+];
+
+/// What is shown of repetitions of a second against a baseline.
+const AGAINST_REPETITIONS: &[&Field<BaselineComparison>] = &[
+    &against::REPETITION_MIN_RATIO,
+    &against::REPETITION_MEAN_RATIO,
+    &against::REPETITION_MEDIAN_RATIO,
+    &against::REPETITION_MAX_RATIO,
+];
+
+/// Runs of work: one after another, and next to each other; the charts are of a single one.
+pub(super) fn page(summaries: &[WorkSummary], all: bool) -> Page {
+    let mut sections = if let [summary] = summaries { html::sections(summary) } else { Vec::new() };
+    let gap = |at| (at > 0).then(|| Block::Lines(vec![String::new()]));
+    let runs = summaries.iter().enumerate().flat_map(|(at, run)| gap(at).into_iter().chain(blocks(run, all)));
+    sections.push(Section::new("samples", "Samples", "What was measured, and how", runs.collect()));
+    if summaries.len() > 1 {
+        sections.extend(comparison::section(summaries));
+        sections.extend(copies(summaries));
+    }
+    let name = |path: &Path| {
+        path.file_stem().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy()).into_owned()
+    };
+    let names: Vec<String> = summaries.iter().map(|summary| name(&summary.path)).collect();
+    let docs = || summaries.iter().flat_map(|summary| &summary.nodes);
+    let mut nodes: Vec<&str> = docs().map(|doc| doc.node.as_str()).collect();
+    nodes.dedup();
+    let when = docs().map(header::when).min().unwrap_or_default();
+    Page {
+        title: format!("{}: work and what interrupts it", names.join(", ")),
+        subtitle: format!("{} \u{b7} {when}", nodes.join(", ")),
+        sections,
+        foot: Vec::new(),
+    }
+}
+
+fn blocks(summary: &WorkSummary, all: bool) -> Vec<Block> {
+    let mut blocks: Vec<Block> = summary.nodes.iter().flat_map(head).collect();
+    blocks.push(gap());
+    blocks.push(samples(summary));
+    if let Some(note) = cpi_note(&summary.cpus) {
+        blocks.extend([gap(), Block::Text(note.to_owned())]);
+    }
+    blocks.extend([gap(), Block::Text(RULE.to_owned())]);
+    blocks.extend(summary.cpus.iter().flat_map(|cpu| details(cpu, summary.cpus.len() > 1, all)));
+    blocks.push(Block::OnPage(vec![loops(summary)]));
+    blocks
+}
+
+/// An empty line on a terminal.
+fn gap() -> Block {
+    Block::Lines(vec![String::new()])
+}
+
+fn samples(summary: &WorkSummary) -> Block {
+    let fields = [
+        &cpu::NODE,
+        &cpu::CPU,
+        &cpu::SAMPLES,
+        &cpu::ITERATIONS,
+        &cpu::MEAN_NS,
+        &cpu::STDDEV_NS,
+        &cpu::MIN_NS,
+        &cpu::P25_NS,
+        &cpu::MEDIAN_NS,
+        &cpu::P75_NS,
+        &cpu::P99_NS,
+        &cpu::P999_NS,
+        &cpu::MAX_NS,
+        &cpu::FASTIES,
+        &cpu::SLOWIES,
+    ];
+    let mut fields = if summary.nodes.len() > 1 { fields.to_vec() } else { fields[1..].to_vec() };
+    if summary.cpus.iter().any(|cpu| cpu.loop_body != summary.cpus[0].loop_body) {
+        let behind = fields.iter().position(|field| field.name == cpu::CPU.name).map_or(0, |at| at + 1);
+        fields.insert(behind, &cpu::LOOP_BODY);
+    }
+    if summary.cpus.iter().any(|cpu| cpu.cpi.is_some()) {
+        fields.extend([&cpu::CPI, &cpu::CPI_LOW, &cpu::CPI_HIGH]);
+    }
+    Block::Table(Table::filled(&fields, &summary.cpus).captioned("Samples"))
+}
+
+/// What the loops did, beyond their samples.
+fn loops(summary: &WorkSummary) -> Block {
+    let fields =
+        [&cpu::NODE, &cpu::CPU, &cpu::CALIBRATED_NS, &cpu::DURATION_NS, &cpu::ALL_ITERATIONS, &cpu::INCOMPLETE];
+    Block::Table(Table::filled(&fields, &summary.cpus).captioned("Loops that worked"))
+}
+
+/// Where the cycles an instruction come from; nothing where there are none.
+fn cpi_note(cpus: &[CpuWork]) -> Option<&'static str> {
+    Some(match cpus.iter().find_map(|cpu| cpu.cpi)?.from {
+        CpiFrom::Counters => "CPI: cycles an instruction, as the processor counted both in the loop itself",
+        CpiFrom::CoreClock => {
+            "CPI: cycles an instruction, an estimate: what the calibrated iterations took, at the speed that the core had \
+             just before by additions of one cycle each; from and to are by all but the slowest and the fastest twentieth \
+             of those. A core that changes its speed later makes it wrong"
+        }
+    })
+}
+
+/// What was done, where and how, and everything that limits what the numbers say.
+fn head(doc: &NodeDoc) -> Vec<Block> {
+    let facts = head_lines(doc).into_iter().map(|(label, text)| (label.to_owned(), text)).collect();
+    let gap = (!doc.warnings.is_empty()).then(gap);
+    [Block::Facts(facts)].into_iter().chain(gap).chain(doc.warnings.iter().map(warning)).collect()
+}
+
+/// What is known of a node's run: labels with their texts.
+fn head_lines(doc: &NodeDoc) -> Vec<(&'static str, String)> {
+    let mut lines = vec![("node", format!("{}, {}", doc.node, header::when(doc)))];
+    if let Some(work) = &doc.settings.work {
+        let longest = doc.cpus.iter().map(|cpu| cpu.duration_ns.get()).max().unwrap_or(0);
+        let lasted = if longest > 0 { format!("{}, ", time(longest)) } else { String::new() };
+        let sessions = match work.sessions.len() {
+            0 | 1 => String::new(),
+            parts => format!(", in {parts} sessions"),
+        };
+        let ended = header::ended(doc.ended);
+        lines.push(("work", done(work)));
+        lines.push(("run", format!("{lasted}class {}, {ended}{sessions}", doc.settings.sched)));
+    }
+    lines.push(("machine", header::machine(&doc.machine)));
+    lines.push(("clock", header::clock(&doc.clock)));
+    let lost: u64 = doc.cpus.iter().map(|cpu| cpu.lost_events).fold(0, u64::saturating_add);
+    lines.push(match &doc.tracing {
+        Some(_) if lost > 0 => ("lost", format!("{} kernel events", grouped(lost))),
+        Some(_) => ("lost", "nothing".to_owned()),
+        None => ("seen", "the samples alone: what ran in them is not known".to_owned()),
+    });
+    let not_counted = doc.settings.work.iter().flat_map(|work| &work.not_counted);
+    lines.extend(not_counted.map(|reason| ("counted", format!("no {reason}"))));
+    lines
+}
+
+pub(super) fn done(work: &WorkDoc) -> String {
+    let what = match work.fixed {
+        Fixed::Work => format!("fixed work of {}", work.grain_ns),
+        Fixed::Time => format!("fixed time of {}, of which the value is that and what was lost of it", work.grain_ns),
+    };
+    let memory = match work.memory_bytes {
+        0 => String::new(),
+        bytes => format!(", on {} KiB", grouped(bytes >> 10)),
+    };
+    let copies = match work.copies {
+        0 | 1 => String::new(),
+        copies => format!(", {copies} copies on the CPU, one of them measured"),
+    };
+    let added = match work.added_hz {
+        0 => String::new(),
+        hz => format!(", with {} more timer interrupts a second", grouped(hz.into())),
+    };
+    let calibrated: Vec<String> = work.loops.iter().map(|work_loop| fine(work_loop.calibrated_ns.get())).collect();
+    let unit = match work.fixed {
+        Fixed::Work => "a sample calibrated at",
+        Fixed::Time => "a step at",
+    };
+    let calibrated = if calibrated.len() > 8 { String::new() } else { format!(", {unit} {}", calibrated.join(", ")) };
+    format!("{} ({}){memory}: {what}{calibrated}{copies}{added}", work.body, work.iteration)
+}
+
+fn details(cpu: &CpuWork, named: bool, all: bool) -> Vec<Block> {
+    let title = || Block::Heading(format!("CPU {} of {}: {}", cpu.cpu, cpu.node, cpu.loop_body));
+    let mut blocks: Vec<Block> = named.then(title).into_iter().collect();
+    blocks.push(Block::Lines(drawing::histogram(&cpu.curves)));
+    blocks.extend(peaks(cpu));
+    for draw in [drawing::cumulative, drawing::survival, drawing::series] {
+        blocks.push(Block::Lines(draw(&cpu.curves)));
+    }
+    // Repetitions of a second, where the samples are shorter.
+    if let Some(cumulative) = cpu.cumulative.as_ref().filter(|cumulative| cumulative.samples_each > 1) {
+        let title = "Repetitions of a second: consecutive samples together, by what they would take undisturbed";
+        blocks.extend(titled(title.to_owned(), Table::filled(&CUMULATIVE.iter().collect::<Vec<_>>(), [cumulative])));
+    }
+    blocks.extend(subtraction(cpu, all));
+    blocks.extend(tones(cpu));
+    blocks.extend(counts(cpu));
+    if let Some(against) = &cpu.baseline {
+        let title = format!("Against the baseline (its values times {}; 1 is the same)", against.scale);
+        blocks.extend(titled(title, Table::filled(AGAINST_SAMPLES, [against])));
+        if against.repetitions.is_some() {
+            let title = "Repetitions of a second, by the baseline's mean for the same work";
+            blocks.extend(titled(title.to_owned(), Table::filled(AGAINST_REPETITIONS, [against])));
+        }
+    }
+    blocks
+}
+
+fn titled(title: String, table: Table) -> [Block; 2] {
+    [Block::Heading(title.clone()), Block::Table(table.captioned(&title))]
+}
+
+/// What the processor counted.
+fn counts(cpu: &CpuWork) -> Vec<Block> {
+    if cpu.counts.is_empty() {
+        return Vec::new();
+    }
+    let title = "The processor's counters: in the loop itself (user), and in what interrupted it (kernel)";
+    let table = Table::filled(&COUNT.iter().collect::<Vec<_>>(), &cpu.counts);
+    let note = "counted: for which part of the time; the processor has too few counters for all at once, so they take \
+                turns, and the figures are scaled up. The turns are taken by a timer, which interrupts the CPU, too";
+    let is_scaled = cpu.counts.iter().any(|count| count.counted_ratio < 1.0);
+    let note = is_scaled.then(|| Block::Text(note.to_owned()));
+    titled(title.to_owned(), table).into_iter().chain(note).collect()
+}
+
+/// What the timer's interrupt does to a grain shorter than its period.
+fn peaks(cpu: &CpuWork) -> Vec<Block> {
+    let Some(found) = &cpu.peaks else { return Vec::new() };
+    let said = if found.are_apart { "two peaks" } else { "no two peaks" };
+    let text = format!(
+        "{said}: the timer's interrupt came in {} of the samples ({} if it came at equal distances), whose median is {}; that of the others is {}",
+        peaks::HIT_RATIO.cell(found),
+        peaks::EXPECTED_RATIO.cell(found),
+        peaks::HIT_MEDIAN_NS.cell(found),
+        peaks::MISSED_MEDIAN_NS.cell(found)
+    );
+    vec![gap(), Block::Text(text)]
+}
+
+fn subtraction(cpu: &CpuWork, all: bool) -> Vec<Block> {
+    let Some(last) = cpu.subtraction.last() else { return Vec::new() };
+    let title = "Subtraction: the samples less the direct time of each source in turn, and what is left of them";
+    let (shown, others) =
+        cpu.subtraction.split_at(if all { cpu.subtraction.len() } else { STEPS.min(cpu.subtraction.len()) });
+    let row = |step: Option<&SubtractionStep>| Subtracted {
+        step: step.cloned(),
+        left: step.map_or(cpu.spread, |step| step.left),
+        all_ns: cpu.duration_ns,
+    };
+    let rows: Vec<Subtracted> = [None].into_iter().chain(shown.iter().map(Some)).map(row).collect();
+    let mut blocks = titled(title.to_owned(), Table::filled(&SUBTRACTED, &rows)).to_vec();
+    if !others.is_empty() {
+        let total: i64 = others.iter().map(|step| step.total_ns).sum();
+        blocks.push(Block::Text(format!(
+            "{} further sources took {} together; without them, too: mean {}, stddev {}, max {}",
+            others.len(),
+            time(total),
+            fine(last.left.mean_ns.round() as i64),
+            time(last.left.stddev_ns.round() as i64),
+            fine(last.left.max_ns)
+        )));
+    }
+    let rest = match cpu.beyond_middle_ns() {
+        Some((all, rest)) => format!(
+            "left above the main body's middle, on the average: {} of {} a sample: entries and exits, caches, and what no \
+             trace of the kernel shows",
+            time(rest.round() as i64),
+            time(all.round() as i64)
+        ),
+        None => IN_MOST.to_owned(),
+    };
+    let there = "\"there\": the samples in which the source came, after it was taken out";
+    blocks.extend([gap(), Block::Text(rest), Block::Text(there.to_owned())]);
+    blocks
+}
+
+/// What is shown of a step of the subtraction.
+const SUBTRACTED: [&Field<Subtracted>; 15] = [
+    &step::SOURCE,
+    &step::KIND,
+    &step::COUNT,
+    &step::SAMPLES,
+    &step::TOTAL_NS,
+    &step::SHARE_RATIO,
+    &step::MEAN_NS,
+    &step::STDDEV_NS,
+    &step::MEDIAN_NS,
+    &step::P99_NS,
+    &step::MAX_NS,
+    &step::SLOWIES,
+    &step::TOUCHED_MEAN_NS,
+    &step::TOUCHED_STDDEV_NS,
+    &step::TOUCHED_BACK,
+];
+
+/// What is said instead of what is left, where the main body is disturbed itself.
+pub(super) const IN_MOST: &str = "the sources are in so many samples that the main body holds them too: what is left has no \
+                                  undisturbed middle to be held against (--baseline does that)";
+
+fn tones(cpu: &CpuWork) -> Vec<Block> {
+    let Some(tones) = &cpu.tones else { return Vec::new() };
+    let title = format!("Frequencies in the time that was lost, up to {}", hertz(tones.highest_hz));
+    if !tones.tones.is_empty() {
+        return titled(title, Table::filled(TONES, &tones.tones)).to_vec();
+    }
+    let none = format!(
+        "none: no power stands out {:.1} times from its surroundings, and the slowest samples have no period; {} can be told apart",
+        tones.threshold_ratio,
+        hertz(tones.resolution_hz)
+    );
+    vec![Block::Heading(title), Block::Text(none)]
+}
+
+pub(super) fn hertz(hz: f64) -> String {
+    format!("{} Hz", three_digits(hz))
+}
+
+/// Runs with different numbers of copies, by their combined throughput.
+fn copies(summaries: &[WorkSummary]) -> Option<Section> {
+    let works = || summaries.iter().flat_map(|summary| &summary.nodes).filter_map(|doc| doc.settings.work.as_ref());
+    if works().all(|work| work.copies == 1) {
+        return None;
+    }
+    let mut blocks = Vec::new();
+    for summary in summaries {
+        let copies = summary.nodes.iter().find_map(|doc| doc.settings.work.as_ref()).map_or(1, |work| work.copies);
+        for cpu in &summary.cpus {
+            let Some(ns) = cpu.ns_per_iteration() else { continue };
+            let text = if ns >= 1e4 { fine(ns.round() as i64) } else { format!("{}ns", three_digits(ns)) };
+            blocks.push(Block::Remark(format!("{copies} on CPU {}", cpu.cpu), text));
+        }
+    }
+    Some(Section::titled("copies", "Copies on a CPU: the time of one iteration, by all of them together", blocks))
+}
