@@ -231,7 +231,7 @@ impl CheckReport<'_> {
             let node = if self.has_nodes() { format!("{}: ", row.node) } else { String::new() };
             let text = format!("{node}{}", words::sentence(row));
             blocks.push(match row.answer {
-                Answer::Exceeded => Block::Warning { text, advice: String::new() },
+                Answer::Exceeded => Block::warning(text),
                 _ => Block::Item(text),
             });
         }

@@ -56,6 +56,12 @@ impl Section {
         Self { opening, ..self }
     }
 
+    /// The same, with its title on a terminal as well.
+    #[must_use]
+    pub fn titled(self) -> Self {
+        Self { opening: Opening::Title(self.title.clone()), ..self }
+    }
+
     /// The same, with a sentence on how to read it on a page.
     #[must_use]
     pub fn explained(self, reading: &str) -> Self {
@@ -166,6 +172,11 @@ impl Block {
     /// First words with their text.
     pub fn entry(first: impl Into<String>, text: impl Into<String>) -> Self {
         Self::Entry(first.into(), text.into())
+    }
+
+    /// Names with what they say.
+    pub fn facts<'a>(facts: impl IntoIterator<Item = (&'a str, String)>) -> Self {
+        Self::Facts(facts.into_iter().map(|(name, text)| (name.to_owned(), text)).collect())
     }
 
     /// Something to be known, without advice.

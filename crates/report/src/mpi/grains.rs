@@ -79,9 +79,8 @@ impl Report for JobGrainsReport<'_> {
 
     fn view(&self, _: Form) -> Page {
         let job = |(run, phases): &(String, JobPhases)| ("job".to_owned(), format!("{run}: {}", job_words(phases)));
-        let warning = |text| Block::Warning { text, advice: String::new() };
         let mut head = vec![Block::Facts(self.runs.iter().map(job).collect())];
-        head.extend(self.warnings().into_iter().map(warning));
+        head.extend(self.warnings().into_iter().map(Block::warning));
         let fields: Vec<&Field<GrainRow>> = ROW.iter().collect();
         let rows: Vec<GrainRow> = self.rows().collect();
         let meaning = "each phase's largest time over the ranks, compute and collective together (qtbt); worst 1%: the mean of the \

@@ -7,7 +7,7 @@ use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Object, fields};
 use crate::form::figure::{Share, Time};
-use crate::form::section::{Block, Opening, Page, Section};
+use crate::form::section::{Block, Page, Section};
 use crate::form::sheet::Form;
 use crate::form::table::Table;
 use crate::form::value::{grouped, time};
@@ -125,7 +125,7 @@ fn waiting_section(waiting: &Waiting) -> Section {
         let rows: Vec<WaitingRow> = waiting_rows(waiting).collect();
         blocks.push(Block::Table(most_important(Table::filled(&fields, &rows).captioned(title))));
     }
-    Section::new("waiting", "Waiting", title, blocks).opened(Opening::Title(title.to_owned()))
+    Section::new("waiting", "Waiting", title, blocks).titled()
 }
 
 fn most_important(table: Table) -> Table {
@@ -194,8 +194,8 @@ impl PhaseSourcesReport<'_> {
         );
         let beyond = format!("{} more than as many phases of the median", time(found.beyond_ns));
         let own = format!("the recording's own loop had the CPU for {} of these phases", time(found.loop_ns));
-        let facts = [("worst", worst), ("beyond", beyond), ("loop", own)].map(|(name, text)| (name.to_owned(), text));
-        Section::new("worst", "Worst", "The worst phases", vec![Block::Facts(facts.to_vec())])
+        let facts = Block::facts([("worst", worst), ("beyond", beyond), ("loop", own)]);
+        Section::new("worst", "Worst", "The worst phases", vec![facts])
     }
 
     fn sources(&self) -> Section {
@@ -203,13 +203,13 @@ impl PhaseSourcesReport<'_> {
         let fields: Vec<_> = SOURCE.iter().collect();
         let rows: Vec<SourceRow> = self.rows().collect();
         let table = most_important(Table::filled(&fields, &rows).captioned(title));
-        Section::new("sources", "Sources", title, vec![Block::Table(table)]).opened(Opening::Title(title.to_owned()))
+        Section::new("sources", "Sources", title, vec![Block::Table(table)]).titled()
     }
 
     fn longest(&self) -> Section {
         let title = "The longest of these phases";
         let fields: Vec<_> = PHASE.iter().collect();
         let table = Table::filled(&fields, &self.found.longest).captioned(title);
-        Section::new("longest", "Longest", title, vec![Block::Table(table)]).opened(Opening::Title(title.to_owned()))
+        Section::new("longest", "Longest", title, vec![Block::Table(table)]).titled()
     }
 }

@@ -153,6 +153,7 @@ impl<'a> SweepFigure<'a> {
                 let step = round_up(high - low) / 10.0;
                 (Some((low / step).floor() * step), Some((high / step).ceil() * step))
             }
+            (None, AxisScale::Linear) if low < 0.0 => (None, None),
             (None, AxisScale::Linear) => (Some(0.0), Some(round_up(high)).filter(|top| *top > 0.0)),
         };
         ChartAxis::new(self.title, scale, self.unit).between(bottom, top)
@@ -468,6 +469,8 @@ mod tests {
         let (scale, low, high) = ends(None, &[10_000.0, 10_590.0]);
         assert!(scale == AxisScale::Linear && low <= 10_000.0 && low > 9_900.0 && (10_590.0..10_700.0).contains(&high));
         assert_eq!(ends(None, &[5.0, 5.0]), (AxisScale::Linear, 0.0, 5.0));
+        let errors = figure(&axes, vec![Some(-0.1), Some(0.2)]).upward();
+        assert_eq!((errors.scale, errors.min, errors.max), (AxisScale::Linear, None, None));
     }
 
     proptest! {

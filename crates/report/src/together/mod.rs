@@ -9,7 +9,7 @@ use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Object, fields};
 use crate::form::figure::{Factor, Often, Ratio, Share, Time};
-use crate::form::section::{Block, Opening, Page, Section};
+use crate::form::section::{Block, Page, Section};
 use crate::form::sheet::Form;
 use crate::form::table::Table;
 use crate::form::value::grouped;
@@ -133,8 +133,7 @@ impl Report for TogetherReport<'_> {
     fn view(&self, form: Form) -> Page {
         let mut sections = vec![self.node(), self.at_once_section(form), self.meetings()];
         sections.extend(self.longest());
-        let warning = |warning: &Warning| Block::Warning { text: warning.message.clone(), advice: String::new() };
-        let warnings = self.together.warnings.iter().map(warning);
+        let warnings = self.together.warnings.iter().map(|warning| Block::warning(&warning.message));
         sections.push(Section::new("warnings", "Warnings", "Warnings", warnings.collect()));
         Page {
             title: "CPUs that lose time at once".to_owned(),
@@ -149,7 +148,7 @@ impl TogetherReport<'_> {
     fn node(&self) -> Section {
         let length = Value::Time(self.together.length.get()).cell();
         let text = format!("{}, {}, all watched for {length}", printable(&self.together.node), cpus(&self.cpus()));
-        Section::new("node", "Node", "The node", vec![Block::Facts(vec![("node".to_owned(), text)])])
+        Section::new("node", "Node", "The node", vec![Block::facts([("node", text)])])
     }
 
     fn at_once_section(&self, form: Form) -> Section {
@@ -159,7 +158,7 @@ impl TogetherReport<'_> {
         // Numbers of CPUs that were never within a detour at once, nor would be by chance, are left out.
         let is_telling = |row: &&AtOnceRow| row.at_once.time > 0 || row.at_once.by_chance >= 1.0 || form.all();
         let table = Table::filled(&fields, rows.iter().filter(is_telling)).captioned(title);
-        Section::new("at-once", "At once", title, vec![Block::Table(table)]).opened(Opening::Title(title.to_owned()))
+        Section::new("at-once", "At once", title, vec![Block::Table(table)]).titled()
     }
 
     fn meetings(&self) -> Section {
@@ -176,7 +175,7 @@ impl TogetherReport<'_> {
         };
         let chance = "by chance: what is expected if each CPU had the same detours, later by any time of its own";
         let blocks = vec![Block::Table(table), Block::Text(format!("{meets}; {chance}"))];
-        Section::new("meetings", "Meetings", title, blocks).opened(Opening::Title(title.to_owned()))
+        Section::new("meetings", "Meetings", title, blocks).titled()
     }
 
     fn longest(&self) -> Option<Section> {
@@ -189,6 +188,6 @@ impl TogetherReport<'_> {
         if longest.len() < *stretches {
             blocks.push(Block::Text(format!("the longest {} of {}", longest.len(), grouped(*stretches as u64))));
         }
-        Some(Section::new("longest", "Longest", title.clone(), blocks).opened(Opening::Title(title)))
+        Some(Section::new("longest", "Longest", title, blocks).titled())
     }
 }

@@ -7,7 +7,7 @@ mod modes;
 use becalm_analyze::summary::Summary;
 use becalm_report::form::field::{Field, Object, fields};
 use becalm_report::form::figure::{Rate, Ratio, Share, Time};
-use becalm_report::form::section::{Block, Opening, Page, Section};
+use becalm_report::form::section::{Block, Page, Section};
 use becalm_report::form::sheet::Form;
 use becalm_report::form::table::Table;
 use becalm_report::{Report, catalogue};
@@ -174,7 +174,7 @@ impl PlatformsReport {
         let title = "Modes: lengths that gather, and the time from one of them to the next (median)";
         let shown: Vec<_> = MODE.iter().collect();
         let table = grouped(&shown, self.modes.chunk_by(|a, b| a.platform == b.platform)).captioned("Modes");
-        Section::new("modes", "Modes", title, vec![Block::Table(table)]).opened(Opening::Title(title.to_owned()))
+        Section::new("modes", "Modes", title, vec![Block::Table(table)]).titled()
     }
 }
 

@@ -9,7 +9,7 @@ use becalm_report::catalogue;
 use becalm_report::form::field::{Object, columns, fields};
 use becalm_report::form::figure::{Rate, Ratio};
 use becalm_report::form::known::{known, system};
-use becalm_report::form::section::{Block, Opening, Page, Section};
+use becalm_report::form::section::{Block, Page, Section};
 use becalm_report::form::sheet::Form;
 use becalm_report::form::table::Table;
 use becalm_report::form::value::{grouped, three_digits};
@@ -273,8 +273,8 @@ fn ticks(report: &TuneCheckReport<'_>) -> Option<Section> {
     let fields = columns(TICK, &["cpu", "interrupts", "are_ticks", "duration_ns", "rate_hz", "preempted"]);
     let table = Table::filled(&fields, report.ticks).captioned(title);
     let table = table.with_most_important(TICKS, |more| format!("and {more} CPUs more"));
-    let section = Section::new("ticks", "Ticks", title, vec![Block::Table(table)]);
-    (!report.ticks.is_empty()).then(|| section.opened(Opening::Title(title.to_owned())))
+    let section = Section::new("ticks", "Ticks", title, vec![Block::Table(table)]).titled();
+    (!report.ticks.is_empty()).then_some(section)
 }
 
 fn next(report: &TuneCheckReport<'_>, all: bool) -> Section {
@@ -295,5 +295,5 @@ fn next(report: &TuneCheckReport<'_>, all: bool) -> Section {
     let width = commands.iter().map(|(command, _)| command.chars().count()).max().unwrap_or(0);
     // A command is never cut: on a narrow page what it is for stands below.
     let blocks = commands.iter().map(|(command, what)| Block::entry(format!("  {command:<width$}   "), *what));
-    Section::new("next", "Next", "Next", blocks.collect()).opened(Opening::Title("Next".to_owned()))
+    Section::new("next", "Next", "Next", blocks.collect()).titled()
 }

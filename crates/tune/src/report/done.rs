@@ -81,10 +81,10 @@ impl Report for TuneDoneReport {
     }
 
     fn view(&self, form: Form) -> Page {
-        let quiet = (!self.cpus.is_empty()).then(|| ("quiet".to_owned(), format!("CPU {}", self.cpus)));
-        let journal = self.journal.as_ref().map(|journal| ("journal".to_owned(), journal.display().to_string()));
-        let state = ("state".to_owned(), self.summary.clone());
-        let mut blocks = vec![Block::Facts(quiet.into_iter().chain([state]).chain(journal).collect())];
+        let quiet = (!self.cpus.is_empty()).then(|| ("quiet", format!("CPU {}", self.cpus)));
+        let journal = self.journal.as_ref().map(|journal| ("journal", journal.display().to_string()));
+        let state = ("state", self.summary.clone());
+        let mut blocks = vec![Block::facts(quiet.into_iter().chain([state]).chain(journal))];
         let rows = rows(&self.attempts, !form.all());
         if !rows.is_empty() {
             let mut names = vec!["family", "knob", "before", "after", "outcome"];

@@ -10,8 +10,8 @@ use crate::Value;
 use crate::form::field::Field;
 use crate::form::value::time;
 use crate::html::{
-    Axis, AxisScale, AxisUnit, BarPair, Block, Chart, ChartSeries, Forest, ForestRow, Grade, Lines, Opening, Page,
-    PairedBars, Section, Spec, Tile,
+    Axis, AxisScale, AxisUnit, BarPair, Block, Chart, ChartSeries, Forest, ForestRow, Grade, Lines, Page, PairedBars,
+    Section, Spec, Tile,
 };
 
 /// Points of a survival function.
@@ -109,8 +109,8 @@ fn headline(report: &JobsReport<'_>, rows: &[NamedRow]) -> Section {
 /// Each job with its warnings.
 fn job_blocks(report: &JobsReport<'_>) -> Vec<Block> {
     let job = |(name, phases): &(String, JobPhases)| {
-        let facts = Block::Facts(vec![("job".to_owned(), format!("{name}: {}", words(phases)))]);
-        let warning = |text| Block::Warning { text: format!("{name}: {text}"), advice: String::new() };
+        let facts = Block::facts([("job", format!("{name}: {}", words(phases)))]);
+        let warning = |text| Block::warning(format!("{name}: {text}"));
         std::iter::once(facts).chain(warnings(phases).into_iter().map(warning)).collect::<Vec<_>>()
     };
     report.jobs.iter().flat_map(job).collect()
@@ -141,16 +141,11 @@ fn cases(rows: &[NamedRow]) -> Section {
         }
     };
     let [compute, collective, whole] = TIMES.map(chart);
-    Section {
-        opening: Opening::None,
-        id: "cases",
-        title: "Average and worst case".to_owned(),
-        short: "Cases",
-        reading: "Of each phase the largest time over the ranks is taken, of each time by itself; the worst case is the mean of the \
-                  largest hundredth of these."
-            .to_owned(),
-        blocks: vec![Block::Charts(vec![whole]), Block::Charts(vec![compute, collective])],
-    }
+    let blocks = vec![Block::Charts(vec![whole]), Block::Charts(vec![compute, collective])];
+    Section::new("cases", "Cases", "Average and worst case", blocks).explained(
+        "Of each phase the largest time over the ranks is taken, of each time by itself; the worst case is the mean of the largest \
+         hundredth of these.",
+    )
 }
 
 /// By how many times the cases differ from those of the first job.
@@ -175,15 +170,12 @@ fn changes(report: &JobsReport<'_>, rows: &[NamedRow]) -> Option<Section> {
         average.into_iter().chain(worst).collect::<Vec<Chart>>()
     };
     let charts: Vec<Vec<Chart>> = TIMES.into_iter().map(both).filter(|row| !row.is_empty()).collect();
-    (!charts.is_empty()).then(|| Section {
-        opening: Opening::None,
-        id: "changes",
-        title: "Against the first job".to_owned(),
-        short: "Changes",
-        reading: "How many times as long as in the first job: the point is what was measured, the bar its 95 % interval; what lies \
-                  wholly to the left of the line is shorter, wholly to the right longer, and a bar across the line shows no difference."
-            .to_owned(),
-        blocks: charts.into_iter().map(Block::Charts).collect(),
+    let blocks: Vec<Block> = charts.into_iter().map(Block::Charts).collect();
+    (!blocks.is_empty()).then(|| {
+        Section::new("changes", "Changes", "Against the first job", blocks).explained(
+            "How many times as long as in the first job: the point is what was measured, the bar its 95 % interval; what lies wholly to \
+             the left of the line is shorter, wholly to the right longer, and a bar across the line shows no difference.",
+        )
     })
 }
 
@@ -231,14 +223,10 @@ fn distributions(report: &JobsReport<'_>) -> Option<Section> {
     let beside: Vec<Chart> = compute.into_iter().chain(collective).collect();
     let charts = [whole.into_iter().collect(), beside].into_iter().filter(|row: &Vec<Chart>| !row.is_empty());
     let blocks: Vec<Block> = charts.map(Block::Charts).collect();
-    (!blocks.is_empty()).then(|| Section {
-        opening: Opening::None,
-        id: "distributions",
-        title: "How long phases take".to_owned(),
-        short: "Distributions",
-        reading: "A curve that lies further to the left has shorter phases; below a share of 1 % lie those whose mean is the worst case."
-            .to_owned(),
-        blocks,
+    (!blocks.is_empty()).then(|| {
+        Section::new("distributions", "Distributions", "How long phases take", blocks).explained(
+            "A curve that lies further to the left has shorter phases; below a share of 1 % lie those whose mean is the worst case.",
+        )
     })
 }
 
@@ -256,8 +244,7 @@ fn tables(rows: &[NamedRow]) -> Section {
 fn basis(report: &JobsReport<'_>) -> Section {
     let mut blocks = Vec::new();
     for (name, phases) in report.jobs {
-        let warning = |text: String| Block::Warning { text: format!("{name}: {text}"), advice: String::new() };
-        blocks.extend(warnings(phases).into_iter().map(warning));
+        blocks.extend(warnings(phases).into_iter().map(|text| Block::warning(format!("{name}: {text}"))));
     }
     blocks.push(Block::Facts(report.jobs.iter().map(|(name, phases)| (name.clone(), words(phases))).collect()));
     if report.jobs.len() > DRAWN {

@@ -50,12 +50,12 @@ pub(super) fn page(report: &JobPhases, form: Form) -> Page {
 
 /// The job, its times and its ranks, as a terminal shows them.
 fn terminal(report: &JobPhases, form: Form) -> Section {
-    let mut blocks = vec![Block::Facts(facts(report))];
+    let mut blocks = vec![Block::facts(heads(report))];
     let warnings = warnings(report);
     if !warnings.is_empty() {
-        blocks.push(Block::Lines(vec![String::new()]));
+        blocks.push(Block::gap());
     }
-    blocks.extend(warnings.into_iter().map(warning));
+    blocks.extend(warnings.into_iter().map(Block::warning));
     let mut fields = vec![
         &phase_row::WHAT,
         &phase_row::MEANING,
@@ -68,19 +68,11 @@ fn terminal(report: &JobPhases, form: Form) -> Section {
     if job(report).grain_ns.get() > 0 {
         fields.push(&phase_row::SLOWDOWN_RATIO);
     }
-    blocks.push(Block::Lines(vec![String::new()]));
+    blocks.push(Block::gap());
     blocks.push(Block::Table(Table::filled(&fields, &rows(report))));
     blocks.push(Block::Lines(series_lines(report, form)));
     blocks.extend(rank_blocks(report));
     Section::new("job", "Job", "The job", vec![Block::OnTerminal(blocks)])
-}
-
-fn facts(report: &JobPhases) -> Vec<(String, String)> {
-    heads(report).into_iter().map(|(name, text)| (name.to_owned(), text)).collect()
-}
-
-fn warning(text: String) -> Block {
-    Block::Warning { text, advice: String::new() }
 }
 
 fn headline(report: &JobPhases) -> Section {
@@ -329,8 +321,8 @@ fn ranks(report: &JobPhases) -> Section {
 }
 
 fn machine(report: &JobPhases) -> Section {
-    let mut blocks: Vec<Block> = warnings(report).into_iter().map(warning).collect();
-    blocks.push(Block::Facts(facts(report)));
+    let mut blocks: Vec<Block> = warnings(report).into_iter().map(Block::warning).collect();
+    blocks.push(Block::facts(heads(report)));
     Section::new("machine", "Machine", "Machines, clocks and losses", vec![Block::OnPage(blocks)])
         .explained("Read this before believing the numbers.")
 }

@@ -149,7 +149,7 @@ fn blocks(report: &ValidationDoc, form: Form) -> Vec<Block> {
 
 /// What ran where, what is known of the machine, and what limits the numbers.
 fn job(report: &ValidationDoc) -> Vec<Block> {
-    let mut blocks = vec![Block::Facts(facts(report).map(|(name, text)| (name.to_owned(), text)).into())];
+    let mut blocks = vec![Block::facts(facts(report))];
     blocks.extend(report.warnings.iter().map(Block::warning));
     if report.unsteady > 0 {
         blocks.push(Block::warning(format!(

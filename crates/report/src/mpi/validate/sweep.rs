@@ -64,7 +64,7 @@ impl Report for ValidationSweepReport<'_> {
         let measured = SweepFigure::new(&axes, "measured slowdown", AxisUnit::Factor, Value::Factor, measured);
         let predicted = SweepFigure::new(&axes, "predicted slowdown", AxisUnit::Factor, Value::Factor, predicted);
         let errors = SweepFigure::new(&axes, "error", AxisUnit::Ratio, Value::Change, self.by_noise(error_ratio));
-        let mut blocks = vec![Block::Facts(vec![("grains".to_owned(), names)])];
+        let mut blocks = vec![Block::facts([("grains", names)])];
         for doc in self.grains {
             blocks.push(Block::Heading(format!("Grain {}", doc.grain_ns)));
             blocks.extend(super::blocks(doc, form));

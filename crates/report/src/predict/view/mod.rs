@@ -82,7 +82,7 @@ fn headline(report: &PredictReport<'_>) -> Section {
     }
     let facts =
         [("noise", noise(report)), ("job", job_of(&report.question, report.noise.alignment(), &collectives(report)))];
-    blocks.push(Block::Facts(facts.map(|(name, text)| (name.to_owned(), text)).to_vec()));
+    blocks.push(Block::facts(facts));
     blocks.extend(report.warnings.iter().map(warning));
     Section::new("headline", "Summary", "How much longer does such a job take?", blocks)
 }

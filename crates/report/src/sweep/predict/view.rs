@@ -40,7 +40,7 @@ pub(super) fn page(report: &PredictSweepReport<'_>) -> Page {
 /// The noises, with how much each is.
 fn noises(report: &PredictSweepReport<'_>) -> Block {
     if let [noise] = report.noises {
-        return Block::Facts(vec![("noise".to_owned(), noise.asked.clone())]);
+        return Block::facts([("noise", noise.asked.clone())]);
     }
     Block::Table(Table::filled(&report.noise_fields(), report.noises).captioned("Noises"))
 }
@@ -55,7 +55,7 @@ fn headline(report: &PredictSweepReport<'_>, axes: &Axes) -> Section {
         text: format!("Such jobs take from {} to {} times as long.", factor(least.1), factor(most.1)),
         basis: format!("The least is {}, and the most {}.", times(least), times(most)),
     });
-    let job = Block::Facts(vec![("job".to_owned(), report.job())]);
+    let job = Block::facts([("job", report.job())]);
     let mut blocks = vec![Block::OnPage(verdict.into_iter().collect()), noises(report), job];
     blocks.extend(report.warnings().iter().map(warning));
     Section::new("headline", "Summary", "How much longer do such jobs take?", blocks)

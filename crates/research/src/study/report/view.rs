@@ -61,14 +61,13 @@ fn headline(report: &StudyReport<'_>, entries: &[StudyEntry<'_>]) -> Section {
         let (tone, text, basis) = (Grade::Plain, sentence(answer), String::new());
         blocks.push(Block::OnPage(vec![Block::Verdict { tone, text, basis }]));
     }
-    blocks.push(Block::Facts(heading(report).map(|(label, text)| (label.to_owned(), text)).to_vec()));
+    blocks.push(Block::facts(heading(report)));
     let why = entries.iter().filter_map(|entry| missing(report, entry.doc, entry.studied));
     blocks.extend(why.map(Block::warning));
     if most_ranks(report).is_none() {
         blocks.push(Block::warning("nothing was recorded, so there is nothing to compare"));
     }
-    let answer = answer.map(|answer| Block::Facts(vec![("answer".to_owned(), answer)]));
-    blocks.push(Block::OnTerminal(answer.into_iter().collect()));
+    blocks.push(Block::OnTerminal(vec![Block::facts(answer.map(|answer| ("answer", answer)))]));
     Section::new("headline", "Summary", "Which configuration gains what?", blocks)
 }
 

@@ -5,7 +5,7 @@ mod words;
 use becalm_report::catalogue;
 use becalm_report::form::field::{Field, Object, fields};
 use becalm_report::form::figure::{Fine, Number, Ratio, Time};
-use becalm_report::form::section::{Block, Grade, Opening, Page, Section};
+use becalm_report::form::section::{Block, Grade, Page, Section};
 use becalm_report::form::table::Table;
 use becalm_report::{Form, Report};
 use becalm_units::CpuList;
@@ -237,14 +237,13 @@ impl RunQuietReport<'_> {
         let table = Table::filled(&fields, &rows).captioned("Repetitions");
         let touched = "touched: lost more than is usual, by three standard deviations and 0.5 % of the time".to_owned();
         Section::new("repetitions", "Repetitions", "Repetitions", vec![Block::Table(table), Block::Text(touched)])
-            .opened(Opening::Title("Repetitions".to_owned()))
+            .titled()
     }
 
     fn times(&self) -> Section {
         let fields: Vec<&Field<SpreadRow>> = SPREAD.iter().collect();
         let mut table = Table::filled(&fields, &self.spreads()).captioned("Times");
         table.keep_whole(0);
-        let section = Section::new("times", "Times", "Times", vec![Block::Table(table)]);
-        section.opened(Opening::Title("Times".to_owned()))
+        Section::new("times", "Times", "Times", vec![Block::Table(table)]).titled()
     }
 }
