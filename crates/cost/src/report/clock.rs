@@ -17,7 +17,7 @@ use crate::documents::{ClockCosts, CostDoc, CostRun, InstrumentDoc, StepDoc, Suc
 use crate::report::events::{self, ProbeEvent};
 use crate::report::header::{self, TimedFields, cut_short, timed_fields};
 use crate::report::measured::measured;
-use crate::report::pages;
+use crate::report::view;
 use crate::report::probe::explain;
 
 /// What every way to read the time costs.
@@ -146,7 +146,7 @@ impl Report for ClockReport<'_> {
     }
 
     fn page(&self, program: &str) -> Option<Page> {
-        Some(pages::clock::page(self, program))
+        Some(view::clock::page(self, program))
     }
 }
 

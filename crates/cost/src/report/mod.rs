@@ -4,11 +4,11 @@ pub(crate) mod clock;
 mod events;
 mod header;
 mod measured;
-mod pages;
 pub(crate) mod placement;
 pub(crate) mod probe;
 pub(crate) mod scheduler;
 pub(crate) mod tick;
+mod view;
 
 use std::io;
 

@@ -19,7 +19,7 @@ use crate::analysis::PlacedCost;
 use crate::documents::{CostDoc, PlacementCosts, WorkPlace};
 use crate::report::events::{self, EventRow};
 use crate::report::header::{self, SiteFields, incomplete, site_fields};
-use crate::report::pages;
+use crate::report::view;
 
 /// What an interrupt costs at every place and for every kind of work.
 pub struct PlacementReport<'a> {
@@ -103,7 +103,7 @@ impl Report for PlacementReport<'_> {
     }
 
     fn page(&self, program: &str) -> Option<Page> {
-        Some(pages::placement::page(self, program))
+        Some(view::placement::page(self, program))
     }
 }
 

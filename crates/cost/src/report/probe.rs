@@ -16,7 +16,7 @@ use crate::documents::{CostDoc, CostRun, InstrumentDoc, ProbeCosts};
 use crate::report::events::{self, ProbeEvent};
 use crate::report::header::{self, TimedFields, cut_short, timed_fields};
 use crate::report::measured::measured;
-use crate::report::pages;
+use crate::report::view;
 
 /// Which probes are reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -100,7 +100,7 @@ impl Report for ProbeReport<'_> {
     }
 
     fn page(&self, program: &str) -> Option<Page> {
-        Some(pages::probe::page(self, program))
+        Some(view::probe::page(self, program))
     }
 }
 

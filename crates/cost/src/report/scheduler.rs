@@ -19,7 +19,7 @@ use crate::analysis::SchedulerCost;
 use crate::documents::{CostDoc, SchedulerCosts};
 use crate::report::events::{self, EventRow};
 use crate::report::header::{self, SiteFields, incomplete, site_fields};
-use crate::report::pages;
+use crate::report::view;
 
 /// What ticks and switches cost, by rising numbers of runnable threads.
 pub struct SchedulerReport<'a> {
@@ -95,7 +95,7 @@ impl Report for SchedulerReport<'_> {
     }
 
     fn page(&self, program: &str) -> Option<Page> {
-        Some(pages::scheduler::page(self, program))
+        Some(view::scheduler::page(self, program))
     }
 }
 

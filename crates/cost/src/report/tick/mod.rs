@@ -3,9 +3,9 @@
 
 mod charts;
 mod figures;
-mod html;
 mod panel;
 mod text;
+mod view;
 
 use std::io;
 
@@ -77,7 +77,7 @@ impl Report for TickReport {
     }
 
     fn page(&self, program: &str) -> Option<Page> {
-        Some(html::page(self, program))
+        Some(view::page(self, program))
     }
 }
 
