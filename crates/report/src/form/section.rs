@@ -1,5 +1,7 @@
 //! A report as a value: sections with blocks, which [`terminal`](super::terminal) and [`html`](crate::html) write.
 
+use becalm_model::node::Warning;
+
 use crate::form::plot::Curve;
 use crate::form::table::Table;
 use crate::html::Chart;
@@ -109,6 +111,8 @@ pub enum Block {
     Remark(String, String),
     /// A remark in a list.
     Item(String),
+    /// First words as a terminal lays them out, blanks included, such as a label or a command, with their text.
+    Entry(String, String),
     /// A name with files that lie beside the page: their paths from its folder, of letters, digits, dots, hyphens and slashes.
     Files(&'static str, Vec<String>),
     /// Something to be known before the numbers are believed, and what to do about it.
@@ -127,10 +131,32 @@ impl Block {
         matches!(self, Self::OnTerminal(_) | Self::Plot(..) | Self::Lines(_))
     }
 
+    /// An empty line on a terminal.
+    #[must_use]
+    pub fn gap() -> Self {
+        Self::Lines(vec![String::new()])
+    }
+
+    /// First words with their text.
+    pub fn entry(first: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::Entry(first.into(), text.into())
+    }
+
+    /// Something to be known, without advice.
+    pub fn warning(text: impl Into<String>) -> Self {
+        Self::Warning { text: text.into(), advice: String::new() }
+    }
+
     /// Remarks, a paragraph each.
     #[must_use]
     pub fn texts(texts: impl IntoIterator<Item = String>) -> Vec<Self> {
         texts.into_iter().map(Self::Text).collect()
+    }
+}
+
+impl From<&Warning> for Block {
+    fn from(warning: &Warning) -> Self {
+        Self::Warning { text: warning.message.clone(), advice: warning.advice.clone() }
     }
 }
 

@@ -37,6 +37,7 @@ fn write_blocks(blocks: &[Block], out: &mut Sheet<'_>) -> io::Result<()> {
         }
         Block::Remark(name, text) => paragraph(out, &format!("  {name}: "), text),
         Block::Item(text) => paragraph(out, "  - ", text),
+        Block::Entry(first, text) => paragraph(out, first, text),
         Block::Plot(title, curves) => plot::draw(curves, title, out),
         Block::Lines(lines) => lines.iter().try_for_each(|line| writeln!(out, "{}", printable(line))),
         Block::OnPage(_) | Block::Tiles(_) | Block::Charts(_) | Block::Files(..) | Block::Detour => Ok(()),

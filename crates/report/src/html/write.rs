@@ -226,6 +226,9 @@ impl Block {
                 writeln!(out, "<p class=\"note\"><strong>{}</strong>: {}</p>", Escaped(name), Escaped(text))
             }
             Self::Item(text) => writeln!(out, "<p>{}</p>", Escaped(&sentence(text))),
+            Self::Entry(first, text) => {
+                writeln!(out, "<p><strong>{}</strong> {}</p>", Escaped(first.trim()), Escaped(text))
+            }
             Self::Heading(title) => writeln!(out, "<h3>{}</h3>", Escaped(title)),
             Self::Files(name, files) => {
                 write!(out, "<dl class=\"facts\"><dt>{}</dt><dd>", Escaped(name))?;
