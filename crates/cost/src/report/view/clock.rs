@@ -1,37 +1,30 @@
-//! The page of what reading the time costs.
+//! The sections on the costs of reading the time.
 
-use becalm_report::form::field::{Field, columns};
+use becalm_report::form::field::columns;
 use becalm_report::form::table::Table;
 use becalm_report::form::value::{grouped, picos};
-use becalm_report::html::{Axis, AxisScale, AxisUnit, Bar, Bars, Block, Chart, Opening, Page, Section, Spec, sentence};
+use becalm_report::html::{Axis, AxisScale, AxisUnit, Bar, Bars, Block, Chart, Opening, Page, Section, Spec};
 
-use super::{explained, framed, headline, machine, medians};
-use crate::report::clock::{ClockReport, ROW, STEP, STEPS, backwards, counted, path_found, steps};
+use super::{EACH, counters, explanation, extremes, framed, headline, losses, medians, samples, timed};
+use crate::documents::SuccessiveDoc;
+use crate::report::clock::{ClockReport, ROW, SuccessiveStep, costs_by_name, step, steps};
 use crate::report::events;
 use crate::report::header::cut_short;
 
-/// The page, made by `program`: `becalm 0.1.0`.
-pub(in crate::report) fn page(report: &ClockReport<'_>, program: &str) -> Page {
-    let mut sections = vec![summary(report), readings(report)];
-    sections.extend(successive(report));
-    let fields: Vec<&Field<events::ProbeEvent>> = events::ROW.iter().collect();
-    let reading = "What the processor counted in each reading itself (user), and in the kernel meanwhile.";
-    sections.extend(super::counters(reading, &fields, &counted(report)));
-    sections.push(machine(report.doc, Some(&report.instrument), warnings(report)));
-    framed(report.doc, "What reading the time costs", sections, program)
-}
+/// So many steps are shown.
+const STEPS: usize = 8;
 
-fn summary(report: &ClockReport<'_>) -> Section {
-    let costs = || report.rows.iter().filter_map(|row| Some((row, row.measured.as_ref()?.cost.median_ps)));
-    let ends = costs().min_by_key(|row| row.1).zip(costs().max_by_key(|row| row.1));
-    let text = match ends {
-        Some((least, most)) => format!("A reading takes from {} to {}.", picos(least.1), picos(most.1)),
-        None => "Nothing was measured.".to_owned(),
-    };
-    let basis = ends.map_or_else(String::new, |(least, most)| {
-        format!("{} is the cheapest to read, {} the dearest; medians.", least.0.way.name, most.0.way.name)
-    });
-    headline("How long does it take to read the time?", text, basis)
+pub(in crate::report) fn page(report: &ClockReport<'_>) -> Page {
+    let verdict = extremes("A reading", costs_by_name(report));
+    let question = "How long does it take to read the time?";
+    let mut sections = vec![headline(report.doc, question, verdict, &timed(report.instrument)), readings(report)];
+    sections.extend(report.costs.successive.as_ref().map(successive));
+    sections.extend(counters(EACH, events::ROW, &events::rows(costs_by_name(report))));
+    sections.push(losses(&report.instrument.not_counted, cut_short(report.doc)));
+    let step = "step: the smallest change between two readings; - where the clock stood still for 50ms. backwards: readings \
+                smaller than the one before, on this CPU and across CPUs";
+    sections.push(explanation([path_found(report), step.to_owned(), samples(report.doc)]));
+    framed(report.doc, "What reading the time costs", sections)
 }
 
 fn readings(report: &ClockReport<'_>) -> Section {
@@ -40,96 +33,73 @@ fn readings(report: &ClockReport<'_>) -> Section {
         (format!("{} ({})", row.way.name, row.way.path.name()), row.measured.as_ref(), syscall)
     });
     let chart = medians("readings", "by a raw system call", rows);
-    let names = [
-        "name",
-        "path",
-        "median_ps",
-        "median_low_ps",
-        "median_high_ps",
-        "mean_ps",
-        "stddev_ps",
-        "min_ps",
-        "p5_ps",
-        "p95_ps",
-        "interrupted",
-        "syscall_median_ps",
-    ];
-    let fields = columns(ROW, &names);
-    let mut costs = Table::new(&fields).captioned("Readings");
-    let names = [
-        "name",
-        "stated_resolution_ns",
-        "smallest_step_ps",
-        "median_step_ps",
-        "readings",
-        "backwards",
-        "cross_backwards",
-    ];
-    let steps = columns(ROW, &names);
-    let mut resolution = Table::new(&steps).captioned("Steps of each clock");
-    report.rows.iter().for_each(|row| {
-        costs.row(&fields, row);
-        resolution.row(&steps, row);
-    });
-    costs.note = format!("{} {}", sentence(&path_found(report)), explained(report.doc));
-    resolution.note =
-        "Step: the smallest change between two readings; - where the clock stood still for 50ms. Backwards: readings \
-                       smaller than the one before, on this CPU and across CPUs."
-            .to_owned();
-    let mut blocks: Vec<Block> = chart.map(|chart| Block::Charts(vec![chart])).into_iter().collect();
-    blocks.extend([Block::Table(costs), Block::Table(resolution)]);
-    Section {
-        opening: Opening::None,
-        id: "readings-of-each",
-        title: "One by one".to_owned(),
-        short: "Readings",
-        reading: "Each step to the right is ten times as long.".to_owned(),
-        blocks,
-    }
+    let mut names = vec!["name", "path", "median_ps", "median_low_ps", "median_high_ps", "mean_ps", "stddev_ps"];
+    names.extend(["min_ps", "p5_ps", "p95_ps", "interrupted", "syscall_median_ps", "stated_resolution_ns"]);
+    names.extend(["smallest_step_ps", "median_step_ps", "readings", "backwards", "cross_backwards"]);
+    let table = Table::filled(&columns(ROW, &names), &report.rows).captioned("Readings");
+    let mut table = table.without_on_terminal(&["mean", "stddev", "readings"]);
+    table.keep_names_long();
+    let mut blocks: Vec<Block> = chart.into_iter().chain([Block::Table(table)]).collect();
+    blocks.extend(backwards(report).map(Block::warning));
+    Section::new("readings-of-each", "Readings", "One by one", blocks)
+        .opened(Opening::Gap)
+        .explained("Each step to the right is ten times as long.")
 }
 
-fn successive(report: &ClockReport<'_>) -> Option<Section> {
-    let found = report.costs.successive.as_ref()?;
+/// The clocks that showed an earlier time on another CPU.
+fn backwards<'a>(report: &'a ClockReport<'_>) -> impl Iterator<Item = String> + 'a {
+    report.rows.iter().filter_map(|row| {
+        let cross = row.way.cross.filter(|cross| cross.backwards > 0)?;
+        Some(format!(
+            "{}: of {} readings that came after one on another CPU, {} said earlier, by up to {}",
+            row.way.name,
+            grouped(cross.compared),
+            grouped(cross.backwards),
+            picos(cross.largest_ps),
+        ))
+    })
+}
+
+/// The most frequent steps between successive readings of the counter.
+fn successive(found: &SuccessiveDoc) -> Section {
     let rows = steps(found);
-    let fields: Vec<&Field<_>> = STEP.iter().collect();
-    let mut table = Table::new(&fields).captioned("Steps");
-    rows.iter().for_each(|row| {
-        table.row(&fields, row);
-    });
-    let share = &STEP[3];
-    let bar = |row: &crate::report::clock::SuccessiveStep| Bar {
-        name: STEP[1].cell(row),
+    let shown = &rows[..rows.len().min(STEPS)];
+    let bar = |row: &SuccessiveStep| Bar {
+        name: step::STEP_PS.cell(row),
         value: row.step.count as f64 / row.all.max(1) as f64,
-        text: share.cell(row),
+        text: step::SHARE_RATIO.cell(row),
         kind: None,
     };
-    let bars: Vec<Bar> = rows.iter().take(STEPS).map(bar).collect();
+    let bars: Vec<Bar> = shown.iter().map(bar).collect();
+    let longest = i64::try_from(found.max_ticks).unwrap_or(i64::MAX).saturating_mul(found.tick_ps);
     let text = format!(
-        "{} readings of the counter back to back, {} different steps.",
-        grouped(found.readings),
-        grouped(found.distinct)
+        "{} different steps, the longest of {} ticks ({}); a run is steps of the same length one after the other",
+        grouped(found.distinct),
+        grouped(found.max_ticks),
+        picos(longest)
     );
+    let title = format!("Steps between {} readings of the counter back to back", grouped(found.readings));
     let chart = Chart {
         id: "steps",
         title: "The most frequent steps".to_owned(),
-        label: text.clone(),
+        label: format!("{title}: the most frequent ones."),
         height: 44 + 30 * bars.len() as u32,
         spec: Spec::Bars(Bars { x: Axis::new("", AxisScale::Linear, AxisUnit::Ratio).between(Some(0.0), None), bars }),
         figures: None,
     };
-    Some(Section {
-        opening: Opening::None,
-        id: "successive",
-        title: "Steps between readings of the counter back to back".to_owned(),
-        short: "Steps",
-        reading: "A run is steps of the same length one after the other.".to_owned(),
-        blocks: vec![Block::Text(text), Block::Charts(vec![chart]), Block::Table(table)],
-    })
+    let table = Table::whole(shown).captioned("Steps");
+    let blocks = vec![Block::Charts(vec![chart]), Block::Table(table), Block::Text(text)];
+    Section::new("successive", "Steps", title.clone(), blocks).opened(Opening::Title(title))
 }
 
-fn warnings(report: &ClockReport<'_>) -> Vec<String> {
-    let mut warnings = backwards(report);
-    warnings.extend(report.instrument.not_counted.iter().map(|reason| format!("not counted: {reason}")));
-    warnings.extend(cut_short(report.doc));
-    warnings
+/// The way in which it was found whether a clock is read in the kernel.
+fn path_found(report: &ClockReport<'_>) -> String {
+    let found = match &report.costs.not_counted {
+        None => "the kernel counted the system calls (tracepoint raw_syscalls:sys_enter)".to_owned(),
+        Some(why) => format!(
+            "by its time: a call that is not faster than the raw system call by half a getpid enters the kernel; they could \
+             not be counted: {why}"
+        ),
+    };
+    format!("read by vdso or syscall: {found}")
 }

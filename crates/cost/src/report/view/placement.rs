@@ -1,29 +1,22 @@
-//! The page of what an interrupt costs by placement and kind of instruction.
+//! The sections on the costs of an interrupt by placement and kind of instruction.
 
-use becalm_report::form::field::Field;
 use becalm_report::form::table::Table;
-use becalm_report::form::value::time;
-use becalm_report::html::{
-    Axis, AxisScale, AxisUnit, Block, Chart, Opening, Page, RangeRow, Ranges, Section, Spec, sentence,
-};
+use becalm_report::form::value::{grouped, time};
+use becalm_report::html::{Axis, AxisScale, AxisUnit, Block, Opening, Page, RangeRow, Ranges, Section};
 
-use super::{framed, headline, machine};
+use super::{counters, explanation, framed, headline, losses, ranges, verdict};
 use crate::analysis::PlacedCost;
 use crate::documents::WorkPlace;
-use crate::report::events::EventRow;
-use crate::report::placement::{EVENT, PlacementReport, event_rows, meaning, placed, setting, shown};
+use crate::report::placement::{EVENT, PlacementReport, event_rows, placed, shown};
 
-/// The page, made by `program`: `becalm 0.1.0`.
-pub(in crate::report) fn page(report: &PlacementReport<'_>, program: &str) -> Page {
+pub(in crate::report) fn page(report: &PlacementReport<'_>) -> Page {
     let mut sections = vec![summary(report), costs(report)];
-    let fields: Vec<&Field<EventRow<PlacedCost>>> = EVENT.iter().collect();
-    let reading = "What one more interrupt adds, in the work itself (user) and in the kernel.";
-    sections.extend(super::counters(reading, &fields, &event_rows(report)));
-    let mut warnings: Vec<String> =
-        report.costs.not_counted.iter().map(|reason| format!("not counted: {reason}")).collect();
-    warnings.extend(report.costs.missing.iter().cloned().chain(report.incomplete()));
-    sections.push(machine(report.doc, None, warnings));
-    framed(report.doc, "What an interrupt costs, by place", sections, program)
+    let place = ": what one more interrupt adds, in the work itself (user) and in the kernel";
+    sections.extend(counters(place, EVENT, &event_rows(report)));
+    let missing = report.costs.missing.iter().cloned().chain(report.incomplete());
+    sections.push(losses(&report.costs.not_counted, missing));
+    sections.push(explanation([meaning(report)]));
+    framed(report.doc, "What an interrupt costs, by place", sections)
 }
 
 fn summary(report: &PlacementReport<'_>) -> Section {
@@ -42,10 +35,17 @@ fn summary(report: &PlacementReport<'_>) -> Section {
         ),
         None => "Nothing was measured.".to_owned(),
     };
-    headline("What does an interrupt cost, and whom?", text, sentence(&setting(report)))
+    let setting = format!(
+        "this CPU takes {} more timer interrupts a second; {} rounds of {}, seed {}",
+        grouped(report.costs.added_hz.into()),
+        report.costs.rounds,
+        time(report.costs.cell_ns),
+        report.costs.seed
+    );
+    headline(report.doc, "What does an interrupt cost, and whom?", verdict(text, String::new()), &setting)
 }
 
-/// Where work ran, in words.
+/// The place of work in words.
 fn place(row: &PlacedCost) -> String {
     match row.place {
         WorkPlace::Unbound => row.place.name().to_owned(),
@@ -65,35 +65,27 @@ fn costs(report: &PlacementReport<'_>) -> Section {
             text: placed::COST_NS.cell(row),
         })
     };
-    let rows: Vec<RangeRow> = report.rows.iter().filter_map(range).collect();
-    let fields = shown(report);
-    let mut table = Table::new(&fields).captioned("Cost of an interrupt");
-    report.rows.iter().for_each(|row| {
-        table.row(&fields, row);
-    });
-    table.note = sentence(&meaning(report));
-    let chart = (!rows.is_empty()).then(|| Chart {
-        id: "placed",
-        title: "Cost of one more interrupt, with its 95 % limits".to_owned(),
-        label: format!("The cost of an interrupt at {} places and kinds of work.", rows.len()),
-        height: 62 + 28 * rows.len() as u32,
-        spec: Spec::Ranges(Ranges {
-            x: Axis::new("", AxisScale::Linear, AxisUnit::Time),
-            range: "95 % limits",
-            other: "",
-            rows,
-        }),
-        figures: None,
-    });
-    let mut blocks: Vec<Block> = chart.map(|chart| Block::Charts(vec![chart])).into_iter().collect();
-    blocks.push(Block::Table(table));
-    Section {
-        opening: Opening::None,
-        id: "places",
-        title: "By place and kind of work".to_owned(),
-        short: "Places",
-        reading: "Same is the hardware thread that takes the interrupts, sibling the other one of its core, other another core, and unbound work that the scheduler may put anywhere."
-            .to_owned(),
-        blocks,
-    }
+    let chart = Ranges {
+        x: Axis::new("", AxisScale::Linear, AxisUnit::Time),
+        range: "95 % limits",
+        other: "",
+        rows: report.rows.iter().filter_map(range).collect(),
+    };
+    let table = Table::filled(&shown(report), &report.rows).captioned("Cost of an interrupt");
+    let chart = ranges("placed", "Cost of one more interrupt, with its 95 % limits".to_owned(), chart);
+    let blocks = chart.into_iter().chain([Block::Table(table)]).collect();
+    Section::new("places", "Places", "By place and kind of work", blocks).opened(Opening::Gap)
+}
+
+/// The meaning of the figures.
+fn meaning(report: &PlacementReport<'_>) -> String {
+    let unbound = if report.rows.iter().any(|row| row.roamed.is_some()) {
+        "; unbound work begins there and may run anywhere: which share of its pieces began on that CPU, and how often it moved"
+    } else {
+        ""
+    };
+    format!(
+        "what one more interrupt of that CPU costs work on the same hardware thread, on its sibling, on another core{unbound}; low and \
+         high: 95% limits of the mean over the rounds (Student). Limits on both sides of zero show no cost"
+    )
 }

@@ -1,55 +1,49 @@
-//! The page of the scheduler's cost: Figure 3 of Tsafrir 2007, the overall overhead against what is runnable.
+//! The sections on the scheduler's cost: Figure 3 of Tsafrir 2007, the overall overhead against what is runnable.
 
 use becalm_report::Value;
-use becalm_report::form::field::Field;
 use becalm_report::form::table::Table;
 use becalm_report::form::value::time;
-use becalm_report::html::{
-    Axis, AxisScale, AxisUnit, Block, Chart, ChartSeries, Lines, Opening, Page, Section, Spec, sentence,
-};
+use becalm_report::html::{Axis, AxisScale, AxisUnit, Block, Chart, ChartSeries, Lines, Opening, Page, Section, Spec};
 
-use super::{framed, headline, machine};
+use super::{counters, explanation, framed, headline, losses, verdict};
 use crate::analysis::SchedulerCost;
-use crate::report::events::EventRow;
-use crate::report::scheduler::{EVENT, SchedulerReport, event_rows, meaning, shown_fields};
+use crate::report::scheduler::{EVENT, SchedulerReport, event_rows, shown_fields};
 
 /// A curve: its name, and its figure of each number of runnable processes.
 type Named = (&'static str, fn(&SchedulerCost) -> Option<f64>);
 
-/// The page, made by `program`: `becalm 0.1.0`.
-pub(in crate::report) fn page(report: &SchedulerReport<'_>, program: &str) -> Page {
-    let mut sections = vec![summary(report), overhead(report), switches(report)];
-    let fields: Vec<&Field<EventRow<SchedulerCost>>> = EVENT.iter().collect();
-    let reading = "What the processor counted in a call to give way: in the thread itself (user), and in the kernel.";
-    sections.extend(super::counters(reading, &fields, &event_rows(report)));
-    sections.push(machine(report.doc, None, warnings(report)));
-    framed(report.doc, "What ticks and switches cost", sections, program)
+pub(in crate::report) fn page(report: &SchedulerReport<'_>) -> Page {
+    let mut sections = vec![summary(report), overhead(report)];
+    let place = " in a call to give way of a thread: in the thread itself (user), and in the kernel";
+    sections.extend(counters(place, EVENT, &event_rows(report)));
+    let why = report.costs.no_trace.iter().map(|why| format!("ticks and pre-emptions need the kernel's trace: {why}"));
+    let mut losses = losses(&report.costs.not_counted, why);
+    losses.blocks.extend(report.costs.warnings.iter().map(Block::from));
+    losses.blocks.extend(report.incomplete().map(Block::warning));
+    sections.extend([losses, explanation([meaning(report)])]);
+    framed(report.doc, "What ticks and switches cost", sections)
 }
 
 fn summary(report: &SchedulerReport<'_>) -> Section {
     let costs = || report.rows.iter().filter_map(|row| Some((row.runnable, row.overhead_ratio()?)));
     let ends = costs().min_by(|a, b| a.1.total_cmp(&b.1)).zip(costs().max_by(|a, b| a.1.total_cmp(&b.1)));
-    let text = match ends {
-        Some((least, most)) => format!(
-            "Ticks and switches take from {} to {} of the CPU.",
-            Value::Ratio(least.1).cell(),
-            Value::Ratio(most.1).cell()
+    let verdict = match ends {
+        Some((least, most)) => verdict(
+            format!(
+                "Ticks and switches take from {} to {} of the CPU.",
+                Value::Ratio(least.1).cell(),
+                Value::Ratio(most.1).cell()
+            ),
+            format!("The least with {} runnable, the most with {}.", counted(report, least.0), most.0),
         ),
-        None => "Which share of the CPU ticks and switches take is not known.".to_owned(),
+        None => verdict(
+            "Which share of the CPU ticks and switches take is not known.".to_owned(),
+            "That needs the kernel\u{2019}s trace.".to_owned(),
+        ),
     };
     let window = time(report.costs.window_ns);
-    let basis = ends.map_or_else(
-        || "That needs the kernel\u{2019}s trace.".to_owned(),
-        |(least, most)| {
-            format!(
-                "The least with {} runnable, the most with {}; each number for {window} with the kernel\u{2019}s trace and as \
-                 long without.",
-                counted(report, least.0),
-                most.0
-            )
-        },
-    );
-    headline("What does sharing a CPU cost?", text, basis)
+    let setting = format!("each number of {} for {window} with the kernel's trace and as long without", report.what());
+    headline(report.doc, "What does sharing a CPU cost?", verdict, &setting)
 }
 
 /// A number of what is runnable: `1 process`.
@@ -84,60 +78,32 @@ fn chart(id: &'static str, title: &str, report: &SchedulerReport<'_>, y: Axis, c
 
 fn overhead(report: &SchedulerReport<'_>) -> Section {
     let share = Axis::new("of the CPU", AxisScale::Linear, AxisUnit::Ratio);
-    let curves: [Named; 3] = [
+    let axis = || Axis::new("takes", AxisScale::Linear, AxisUnit::Time);
+    let together: [Named; 3] = [
         ("together", SchedulerCost::overhead_ratio),
         ("ticks", |row| row.ticks_ratio),
         ("switches", |row| row.switches_ratio),
     ];
-    let chart = chart("overhead", "The share of the CPU that ticks and switches take", report, share, &curves);
-    let fields = shown_fields(report);
-    let mut table = Table::new(&fields).captioned("Ticks and switches");
-    report.rows.iter().for_each(|row| {
-        table.row(&fields, row);
-    });
-    table.note = sentence(&meaning(report));
-    let mut blocks: Vec<Block> = chart.map(|chart| Block::Charts(vec![chart])).into_iter().collect();
-    blocks.push(Block::Table(table));
-    Section {
-        opening: Opening::None,
-        id: "overall",
-        title: "Overall overhead by the number of what is runnable".to_owned(),
-        short: "Overhead",
-        reading: "What is left of the CPU is for work.".to_owned(),
-        blocks,
-    }
-}
-
-fn switches(report: &SchedulerReport<'_>) -> Section {
-    let axis = || Axis::new("takes", AxisScale::Linear, AxisUnit::Time);
     let calls: [Named; 2] = [("switch", |row| row.switch_ns), ("yield", |row| row.yield_ns)];
     let ticks: [Named; 1] = [("mean tick", |row| row.tick_mean_ns)];
     let charts = [
+        chart("overhead", "The share of the CPU that ticks and switches take", report, share, &together),
         chart("switches", "A switch, and a call to give way", report, axis(), &calls),
         chart("ticks", "The handler of a tick", report, axis(), &ticks),
     ];
-    let charts: Vec<Chart> = charts.into_iter().flatten().collect();
-    let blocks = match charts.is_empty() {
-        true => vec![Block::Text("There are too few numbers of what is runnable for curves.".to_owned())],
-        false => vec![Block::Charts(charts)],
-    };
-    Section {
-        opening: Opening::None,
-        id: "each",
-        title: "One tick, one switch".to_owned(),
-        short: "Each",
-        reading: "What grows with the number of what is runnable is the cost of the scheduler\u{2019}s lists and of cold caches."
-            .to_owned(),
-        blocks,
-    }
+    let table = Table::filled(&shown_fields(report), &report.rows).captioned("Ticks and switches");
+    let blocks = vec![Block::Charts(charts.into_iter().flatten().collect()), Block::Table(table)];
+    Section::new("overall", "Overhead", "Overhead by the number of what is runnable", blocks)
+        .opened(Opening::Gap)
+        .explained("Costs that grow with the number are those of the scheduler\u{2019}s lists and of cold caches.")
 }
 
-fn warnings(report: &SchedulerReport<'_>) -> Vec<String> {
-    let mut warnings: Vec<String> = Vec::new();
-    let no_trace = report.costs.no_trace.as_ref();
-    warnings.extend(no_trace.map(|why| format!("ticks and pre-emptions need the kernel's trace: {why}")));
-    warnings.extend(report.costs.not_counted.iter().map(|reason| format!("not counted: {reason}")));
-    warnings.extend(report.costs.warnings.iter().map(|warning| format!("{}; {}", warning.message, warning.advice)));
-    warnings.extend(report.incomplete());
-    warnings
+/// The meaning of the columns.
+fn meaning(report: &SchedulerReport<'_>) -> String {
+    format!(
+        "ticks: the kernel's record of its timer handler while the {0} only count; pre-emptions: switches meanwhile. switch: time of \
+         {0} that pass the CPU along by sched_yield, by the switches that the kernel counts; yield: by their calls; of the CPU: what \
+         ticks and pre-emptions take together",
+        report.what()
+    )
 }
