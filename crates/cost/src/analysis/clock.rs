@@ -6,11 +6,11 @@ use crate::documents::{BY_SYSCALL, ClockCosts, ClockWayDoc, CostRun};
 /// A way to read the time, with its figures.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ClockCost {
-    /// What is known of the way: its name, its resolution, whether it enters the kernel.
+    /// The way: its name, its resolution, its path.
     pub way: ClockWayDoc,
-    /// What a reading costs.
+    /// The cost of a reading.
     pub measured: Option<MeasuredCost>,
-    /// What a reading by a raw system call costs; `None` where there is no such call.
+    /// The cost of a reading by a raw system call; `None` if there is no such call.
     pub by_syscall: Option<MeasuredCost>,
 }
 

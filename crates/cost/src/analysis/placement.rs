@@ -1,4 +1,4 @@
-//! What an added interrupt costs work at a place, from pairs of a quiet and a raised measurement.
+//! The cost of an added interrupt for work at a place, from pairs of a quiet and a raised measurement.
 
 use becalm_analyze::events::{EventRate, per_interrupt};
 use becalm_stats::mean_with_half_width;
@@ -10,11 +10,11 @@ use crate::documents::{CountedPairDoc, PlacementCosts, PlacementDoc, WorkPlace};
 /// The same work without and with added interrupts.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct QuietAndRaised {
-    /// How long the work took without, in nanoseconds.
+    /// Time of the work without added interrupts, in nanoseconds.
     pub quiet_ns: f64,
     /// Interrupts a second meanwhile.
     pub quiet_hz: f64,
-    /// How long it took with them, in nanoseconds.
+    /// Time of the work with them, in nanoseconds.
     pub raised_ns: f64,
     /// Interrupts a second meanwhile.
     pub raised_hz: f64,
@@ -38,7 +38,7 @@ pub struct PlacementCost {
     pub mean_ns: f64,
     /// Its 95 % interval (Student's); `None` with one round.
     pub bounds: Option<RoundsInterval>,
-    /// How many rounds the cost rests on.
+    /// Number of rounds behind the cost.
     pub rounds: usize,
 }
 
@@ -56,7 +56,7 @@ impl PlacementCost {
 /// The cost at a place of a kind of work.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PlacedCost {
-    /// Where the work ran, as seen from the interrupts.
+    /// The place of the work, as seen from the interrupts.
     pub place: WorkPlace,
     /// The CPU at that place.
     pub cpu: CpuId,
@@ -64,7 +64,7 @@ pub struct PlacedCost {
     pub body: String,
     /// Nothing where the interrupt rate did not rise, or nothing was measured yet.
     pub cost: Option<PlacementCost>,
-    /// What one more interrupt of the measured CPU makes the processor count, of all rounds; empty where the rate did not
+    /// Counts of the processor that one more interrupt of the measured CPU adds, over all rounds; empty where the rate did not
     /// rise, or nothing was counted.
     pub events: Vec<EventRate>,
     /// Of work that is bound to no CPU: the share of its pieces that began on the interrupted CPU while that took more interrupts, and how
@@ -72,7 +72,7 @@ pub struct PlacedCost {
     pub roamed: Option<(f64, f64)>,
 }
 
-/// Where the rounds of unbound work ran; `None` of work that was bound.
+/// The places of rounds of unbound work; `None` of bound work.
 fn roamed<'a>(results: impl Iterator<Item = &'a PlacementDoc>) -> Option<(f64, f64)> {
     let (mut pieces, mut there, mut moves, mut seconds) = (0, 0, 0, 0.0);
     for result in results {

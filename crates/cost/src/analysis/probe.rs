@@ -9,16 +9,16 @@ use crate::documents::{CostRun, ProbeCosts, ProbeDoc, SeriesDoc};
 /// Beckman et al. 2007.
 pub const SHORTEST_INTERRUPTION_PS: i64 = 1_000_000;
 
-/// What the samples of a probe say. Times are in picoseconds a repetition.
+/// The statistics of the samples of a probe. Times are in picoseconds per repetition.
 ///
 /// No sample is left out of any figure but of the mean, and what is left out there is counted.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SampleFigures {
-    /// How many samples there are.
+    /// Number of samples.
     pub samples: u64,
-    /// How many repetitions are in a sample, which is their mean.
+    /// Repetitions in a sample, which is their mean.
     pub batch: u32,
-    /// How many processes took samples; 0 if the document does not list several. Rounds take their place then.
+    /// Number of processes that took samples; 0 if the document does not list several. Rounds take their place then.
     pub processes: u64,
     /// The median over the processes. Each process counts with the median of its rounds' medians.
     pub median_ps: i64,
@@ -37,13 +37,13 @@ pub struct SampleFigures {
     pub mean_ps: f64,
     /// The standard deviation of the samples that were not interrupted; 0 of one sample.
     pub stddev_ps: f64,
-    /// How many samples were slow: beyond the upper quartile by three times the distance between the quartiles, and by
+    /// Number of slow samples: beyond the upper quartile by three times the distance between the quartiles, and by
     /// 1 us over all their repetitions. A tick came in between, or they took a longer way through the kernel.
     pub slow: u64,
-    /// How many samples count as interrupted: of the slow ones the slowest, as many as the kernel counted interrupts
+    /// Number of samples that count as interrupted: of the slow ones the slowest, as many as the kernel counted interrupts
     /// and pre-emptions at most; all of them where it does not tell.
     pub interrupted: u64,
-    /// What the interrupted samples took beyond the median, all together and over all their repetitions.
+    /// The time of interrupted samples beyond the median, all together and over all their repetitions.
     pub interrupted_excess_ps: i64,
 }
 
@@ -134,9 +134,9 @@ pub struct MeasuredCost {
     pub cost: SampleFigures,
     /// Interrupts that the kernel counted on the CPU; `None` if it does not tell.
     pub interrupts: Option<u64>,
-    /// How often the measuring thread was pre-empted.
+    /// Number of preemptions of the measuring thread.
     pub preempted: u64,
-    /// What the processor counted, by repetition; nothing where it counts nothing.
+    /// Counts of the processor per repetition; empty if it counts nothing.
     pub events: Vec<EventRate>,
 }
 
@@ -158,7 +158,7 @@ impl MeasuredCost {
 /// A probe of traps or detours, with its figures.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ProbeCost {
-    /// What the document says of the probe: its name, how it was made, and why it was not, if so.
+    /// The probe: its name, its method, and the reason if it was not measured.
     pub probe: ProbeDoc,
     /// Its figures; `None` where nothing was measured, for the reason that the probe gives.
     pub measured: Option<MeasuredCost>,
@@ -176,7 +176,7 @@ impl ProbeCost {
         costs.probes.iter().map(row).collect()
     }
 
-    /// Why nothing was measured; `None` where something was.
+    /// The reason if nothing was measured.
     #[must_use]
     pub fn not_measured(&self) -> Option<&str> {
         match (&self.measured, &self.probe.series) {

@@ -123,7 +123,7 @@ fn untraced(cpu: CpuId, length: Nanos, detours: &[Detour], counters: &[CounterGr
     vec![tick, handler, device_row("interrupt of a device", &how, Err(needs.to_owned()))]
 }
 
-/// Whether so many detours are mostly those of so many ticks: within a quarter of their number.
+/// Checks whether detours are mostly those of ticks: within a quarter of their number.
 const fn mostly_ticks(seen: u64, ticks: u64) -> bool {
     seen * 4 >= ticks * 3 && seen * 4 <= ticks * 5
 }

@@ -1,15 +1,15 @@
-//! What ticks and switches cost with a number of runnable threads.
+//! The costs of ticks and switches with a number of runnable threads.
 
 use becalm_analyze::events::{EventRate, event_rates};
 
 use crate::documents::{SchedulerDoc, TicksDoc};
 
-/// What was measured with a number of runnable threads. What the kernel's trace was not there for is nothing.
+/// A measurement with a number of runnable threads. Figures that need the kernel's trace are `None` without it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SchedulerCost {
     /// Threads that never sleep, all on the one CPU.
     pub runnable: u32,
-    /// How many ticks came in a second.
+    /// Ticks per second.
     pub ticks_hz: Option<f64>,
     /// The mean time of a tick's handler, in nanoseconds.
     pub tick_mean_ns: Option<f64>,
@@ -29,7 +29,7 @@ pub struct SchedulerCost {
     pub switches_ratio: Option<f64>,
     /// Events that the kernel lost: the ticks are those that it kept.
     pub lost_events: Option<u64>,
-    /// What the processor counted in a call to give way.
+    /// Counts of the processor in a call to give way.
     pub events: Vec<EventRate>,
 }
 

@@ -62,7 +62,7 @@ enum CostCommand {
     Placement(placement::PlacementArgs),
 }
 
-/// Where and how the probes run.
+/// The site and the spread of the probes.
 #[derive(Args, Debug)]
 struct SiteArgs {
     /// The CPU to measure on [default: an isolated one, else the one with the fewest interrupts since boot]

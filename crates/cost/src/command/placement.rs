@@ -126,7 +126,7 @@ pub fn run(args: &PlacementArgs, out: &mut dyn Write) -> Result<Exit> {
     storing.finish(Costs::Placement(costs), CostSamples::new(), ended, out)
 }
 
-/// What cannot be measured here, and why.
+/// The places that cannot be measured, with the reasons.
 fn missing(places: &WorkPlaces) -> Vec<String> {
     let mut missing = Vec::new();
     if places.sibling.is_none() {

@@ -20,7 +20,7 @@ use crate::measure::JoinedCosts;
 /// The longest time over which processes can be spread.
 const LONGEST: Nanos = Nanos::from_secs(12 * 3_600);
 
-/// Which of the three commands measures.
+/// The command that measures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ProbeCommand {
     /// The readings of clocks: `becalm cost clock`.

@@ -11,7 +11,7 @@ use crate::analysis::{not_recorded, recorded};
 use crate::documents::Probe;
 use crate::measure::Site;
 
-/// How long the CPU is recorded in one process.
+/// The duration of a recording in one process.
 const LENGTH: Nanos = Nanos::from_millis(500);
 
 /// Records the CPU for half a second, and gives the probes of the tick and of the devices' interrupts;

@@ -18,7 +18,7 @@ use clap::Args;
 use crate::documents::{CostDoc, CostRun, CostSamples, Costs, SpreadDoc};
 use crate::report::CostRunReport;
 
-/// Where a measurement goes, and how it is printed.
+/// The destination of a measurement, and the form of its report.
 #[derive(Args, Debug)]
 pub struct OutputArgs {
     /// Where to store the measurement [default: HOST-TIME.becalm]
@@ -63,7 +63,7 @@ impl Storing {
         self.doc.spread = Some(spread);
     }
 
-    /// What failed, and what is stored although a process failed.
+    /// The error of a process, with the number of processes that are stored.
     pub fn failed(&self, process: u32, planned: u32) -> String {
         let stored = self.doc.spread.as_ref().is_some_and(|spread| !spread.processes.is_empty());
         let kept =

@@ -118,12 +118,12 @@ pub struct TickArgs {
 }
 
 impl TickArgs {
-    /// Whether nothing is measured, as tables or a stored run are read.
+    /// Checks whether tables or a stored run are read instead of measuring.
     pub fn reads(&self) -> bool {
         self.from.is_some()
     }
 
-    /// Whether it writes a page.
+    /// Checks whether it writes a page of an earlier measurement.
     pub fn writes_page(&self) -> bool {
         self.form.writes_page()
     }

@@ -5,16 +5,16 @@ use serde::{Deserialize, Serialize};
 use super::check::{check_count, check_picos};
 use super::probe::{InstrumentDoc, SeriesDoc};
 
-/// What follows the name of a clock in the name of the samples by its raw system call.
+/// The end of the name of samples by a clock's raw system call.
 pub const BY_SYSCALL: &str = ":syscall";
 
 /// Ways to read the time.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ClockCosts {
-    /// What timed them; `None` before anything is measured.
+    /// The instrument; `None` before anything is measured.
     pub instrument: Option<InstrumentDoc>,
-    /// Why system calls could not be counted, where they were told by their time.
+    /// The reason if system calls could not be counted, and were told by their time.
     pub not_counted: Option<String>,
     /// The ways, in the order in which they are shown.
     pub clocks: Vec<ClockWayDoc>,
@@ -27,11 +27,11 @@ pub struct ClockCosts {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct SuccessiveDoc {
-    /// How many readings were taken.
+    /// Number of readings.
     pub readings: u64,
     /// The length of one of the counter's ticks, in picoseconds.
     pub tick_ps: i64,
-    /// How many different steps there were.
+    /// Number of different steps.
     pub distinct: u64,
     /// The longest step, in ticks.
     pub max_ticks: u64,
@@ -47,15 +47,15 @@ pub struct SuccessiveDoc {
 pub struct StepDoc {
     /// The length, in ticks of the counter.
     pub ticks: u64,
-    /// How many steps had it.
+    /// Number of steps of this length.
     pub count: u64,
     /// In how many runs they came: steps of the same length one after the other.
     pub runs: u64,
-    /// How many steps the longest run had.
+    /// Steps in the longest run.
     pub longest_run: u64,
 }
 
-/// Where a clock is read: in user space or in the kernel.
+/// The place where a clock is read: in user space or in the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -86,9 +86,9 @@ impl ReadBy {
 pub struct ClockWayDoc {
     /// Its name, under which its samples stand.
     pub name: String,
-    /// Where it is read: by an instruction, in user space or in the kernel.
+    /// Place where it is read: by an instruction, in user space or in the kernel.
     pub path: ReadBy,
-    /// What is told of its samples.
+    /// Description of its samples.
     pub series: SeriesDoc,
     /// Those by a raw system call, where there is one; they stand under the name with [`BY_SYSCALL`] behind it.
     pub by_syscall: Option<SeriesDoc>,
@@ -100,19 +100,19 @@ pub struct ClockWayDoc {
     pub smallest_step_ps: Option<i64>,
     /// The median step that is not zero.
     pub median_step_ps: Option<i64>,
-    /// How many of them were smaller than the one before.
+    /// Readings that were smaller than the one before.
     pub backwards: u64,
-    /// How it agrees between CPUs; `None` where there is one CPU, or the clock is a thread's own.
+    /// Agreement between CPUs; `None` if there is one CPU, or the clock is a thread's own.
     pub cross: Option<CrossDoc>,
 }
 
-/// How a clock agrees between CPUs.
+/// The agreement of a clock between CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct CrossDoc {
     /// Readings that were compared with one of another CPU.
     pub compared: u64,
-    /// How many were smaller although they were taken later.
+    /// Readings that were smaller although they were taken later.
     pub backwards: u64,
     /// By how much at most, in picoseconds.
     pub largest_ps: i64,

@@ -1,7 +1,7 @@
 //! The document of a measurement of costs, `runs/node=HOST.json` of a bundle that `becalm cost` wrote: what was measured,
 //! where and how. The samples of its probes are a table beside it; see [`becalm_bundle::series`].
 //!
-//! What the samples come to is not stored: it is computed again from them, for whoever reads the bundle.
+//! Statistics of the samples are not stored: they are computed again by each reader of the bundle.
 
 mod check;
 mod clock;
@@ -45,17 +45,17 @@ pub struct CostDoc {
     pub schema: String,
     /// The host's name, as in the file's name.
     pub node: String,
-    /// Who wrote it: `becalm 0.1.0`.
+    /// Program that wrote it: `becalm 0.1.0`.
     pub program: String,
-    /// When it began, as RFC 3339 in UTC.
+    /// Start as RFC 3339 in UTC.
     pub begun: jiff::Timestamp,
-    /// How it ended; `None` while it is measured, and forever if it was killed.
+    /// End; `None` while it is measured, and forever if it was killed.
     pub ended: Option<Ended>,
     /// The machine on which it was measured.
     pub machine: MachineDoc,
     /// The CPU that was measured.
     pub cpu: CpuId,
-    /// Why this one, in words.
+    /// Reason for the choice of this CPU, in words.
     pub cpu_reason: String,
     /// The CPU that took part in what needs two.
     pub other_cpu: Option<CpuId>,
@@ -64,11 +64,11 @@ pub struct CostDoc {
     /// The processes over which probes were spread; `None` of other measurements, which one process makes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<SpreadDoc>,
-    /// What was measured, by the command that did.
+    /// The measurement, by its command.
     pub measured: Costs,
 }
 
-/// What was measured, by the command that did.
+/// The measurement, by its command.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(tag = "command", rename_all = "snake_case")]
@@ -81,7 +81,7 @@ pub enum Costs {
     Detours(ProbeCosts),
     /// The scheduler's own time, by `becalm cost scheduler`.
     Scheduler(SchedulerCosts),
-    /// Where the loop's thread and interrupts lie, by `becalm cost placement`.
+    /// The placement of the loop's thread and of interrupts, by `becalm cost placement`.
     Placement(PlacementCosts),
 }
 
@@ -182,7 +182,7 @@ impl CostDoc {
         all
     }
 
-    /// Whether nothing was measured yet.
+    /// Checks whether nothing was measured yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         match &self.measured {

@@ -12,9 +12,9 @@ use super::check::{check_count, check_time};
 pub struct PlacementCosts {
     /// Interrupts a second that were added to those of the measured CPU.
     pub added_hz: u32,
-    /// How long one measurement was to take.
+    /// Planned duration of one measurement.
     pub cell_ns: i64,
-    /// How often everything was to be measured.
+    /// Planned number of measurements of everything.
     pub rounds: u32,
     /// The seed of the random order of the measurements.
     pub seed: u64,
@@ -22,16 +22,16 @@ pub struct PlacementCosts {
     pub bodies: Vec<String>,
     /// The places where the work ran.
     pub places: Vec<PlaceDoc>,
-    /// Which places there are not, and why.
+    /// Places that do not exist, with the reasons.
     pub missing: Vec<String>,
-    /// Which events of the processor are not counted, and why, a line for each reason.
+    /// Events of the processor that are not counted, with a line for each reason.
     #[serde(default)]
     pub not_counted: Vec<String>,
-    /// What was measured, in that order.
+    /// Measurements in their order.
     pub results: Vec<PlacementDoc>,
 }
 
-/// Where work runs, as seen from the interrupts.
+/// The place of work, as seen from the interrupts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -81,23 +81,23 @@ pub struct PlacementDoc {
     pub quiet: TimedDoc,
     /// The time with added interrupts.
     pub raised: TimedDoc,
-    /// What the processor counted in the work once more, without and with them; often nothing on a virtual machine.
+    /// Counts of the processor in further work, without and with them; often nothing on a virtual machine.
     #[serde(default)]
     pub counted: Option<CountedPairDoc>,
-    /// Where unbound work ran while there were added interrupts; `None` of work that was bound.
+    /// Places of unbound work while there were added interrupts; `None` of bound work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub roamed: Option<RoamedDoc>,
 }
 
-/// Where work that is bound to no CPU ran, as it saw itself before each of its pieces.
+/// The places of work that is bound to no CPU, as it saw itself before each of its pieces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct RoamedDoc {
     /// The pieces, each of about a millisecond.
     pub pieces: u64,
-    /// How many of them began on the interrupted CPU.
+    /// Pieces that began on the interrupted CPU.
     pub there: u64,
-    /// How many began on another CPU than the one before.
+    /// Pieces that began on another CPU than the one before.
     pub moves: u64,
 }
 
@@ -117,7 +117,7 @@ pub struct CountedPairDoc {
 pub struct CountedDoc {
     /// Timer interrupts that the measured CPU took meanwhile.
     pub interrupts: u64,
-    /// What was counted, in the work (user) and in the kernel meanwhile.
+    /// Counts in the work (user) and in the kernel meanwhile.
     pub counts: Vec<EventCount>,
 }
 
@@ -125,7 +125,7 @@ pub struct CountedDoc {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct TimedDoc {
-    /// How long it took; above 0.
+    /// Its time; above 0.
     pub elapsed_ns: i64,
     /// Timer interrupts that the measured CPU took in `window_ns`.
     pub interrupts: u64,

@@ -16,9 +16,9 @@ pub struct InstrumentDoc {
     pub rate_hz: f64,
     /// Largest relative error of the rate, as parts of 1.
     pub rate_error_ratio: f64,
-    /// What the two readings around a sample cost, in picoseconds; it is taken off each.
+    /// Cost of the two readings around a sample, in picoseconds; it is taken off each.
     pub overhead_ps: i64,
-    /// Which events of the processor are not counted, and why, a line for each reason.
+    /// Events of the processor that are not counted, with a line for each reason.
     #[serde(default)]
     pub not_counted: Vec<String>,
 }
@@ -29,23 +29,23 @@ pub struct InstrumentDoc {
 pub struct SeriesDoc {
     /// Repetitions in a sample, which is their mean; at least 1.
     pub batch: u32,
-    /// How many samples, of all rounds together.
+    /// Number of samples of all rounds together.
     pub samples: u64,
-    /// How many of the rounds each process of the document's `spread` measured, in their order: first those of the first one.
+    /// Number of rounds of each process of the document's `spread`, in their order: first those of the first one.
     /// Empty where one process measured all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rounds_by_process: Vec<u32>,
     /// Interrupts that the kernel counted on the CPU meanwhile; `None` where it does not tell.
     pub interrupts: Option<u64>,
-    /// How often the measuring thread was pre-empted meanwhile.
+    /// Preemptions of the measuring thread meanwhile.
     pub preempted: u64,
-    /// Whether the samples are interruptions themselves, so that none is slow for having been interrupted.
+    /// True if the samples are interruptions themselves, so none is slow because it was interrupted.
     pub interruptions: bool,
-    /// What the processor counted in further repetitions, without what comes between samples; often nothing on a virtual
+    /// Counts of the processor in further repetitions, without the time between samples; often nothing on a virtual
     /// machine.
     #[serde(default)]
     pub counts: Vec<EventCount>,
-    /// How many repetitions these were.
+    /// Number of these repetitions.
     #[serde(default)]
     pub counted: u64,
 }
@@ -56,15 +56,15 @@ pub struct SeriesDoc {
 pub struct ProbeDoc {
     /// Its stable name, which no other probe of the document has.
     pub name: String,
-    /// What it is, in a few words.
+    /// The probe in a few words.
     pub what: String,
-    /// How it was measured, in a sentence.
+    /// Its method, in a sentence.
     pub method: String,
-    /// What is told of its samples; `None` where there are none.
+    /// Description of its samples; `None` if there are none.
     pub series: Option<SeriesDoc>,
-    /// Why there are no samples; `None` where there are.
+    /// Reason if there are no samples.
     pub not_measured: Option<String>,
-    /// Why a process has none although others have, in the words of the first such process.
+    /// Reason of a process that has none although others have, in the words of the first such process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_in_all: Option<String>,
 }
@@ -72,7 +72,7 @@ pub struct ProbeDoc {
 /// The samples of a probe: what is told of them, and their times.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProbeSamples {
-    /// What the document tells of them.
+    /// The description of the samples.
     pub series: SeriesDoc,
     /// The times of each round in the order in which they were taken, in picoseconds a repetition. No round is empty.
     pub rounds: Vec<Vec<i64>>,
@@ -101,7 +101,7 @@ impl ProbeSamples {
 /// A probe with its samples.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Probe {
-    /// What the document tells of it.
+    /// The document of the probe.
     pub doc: ProbeDoc,
     /// Its samples' times, as in [`ProbeSamples::rounds`]; none where there are none.
     pub rounds: Vec<Vec<i64>>,
@@ -128,7 +128,7 @@ impl Probe {
     }
 }
 
-/// How many rounds a process measures of a probe at most. A probe sets itself up again between rounds. Their medians have one
+/// The most rounds of a probe in a process. A probe sets itself up again between rounds. Their medians have one
 /// median, which is the value of the process: rounds of one process share what does not change within it.
 pub const ROUNDS: usize = 5;
 
@@ -144,7 +144,7 @@ pub fn into_rounds<T: Clone>(samples: &[T]) -> Vec<Vec<T>> {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ProbeCosts {
-    /// What timed them; `None` before anything is measured.
+    /// The instrument; `None` before anything is measured.
     pub instrument: Option<InstrumentDoc>,
     /// The probes, in the order in which they are shown.
     pub probes: Vec<ProbeDoc>,
@@ -160,7 +160,7 @@ impl ProbeCosts {
     }
 }
 
-/// What has samples was timed by something.
+/// Checks that samples have an instrument.
 pub(super) fn check_instrument(instrument: Option<&InstrumentDoc>, nothing_timed: bool) -> Result<(), String> {
     match instrument {
         None if nothing_timed => Ok(()),

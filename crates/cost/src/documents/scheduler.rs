@@ -10,27 +10,27 @@ use super::check::check_time;
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct SchedulerCosts {
-    /// How long each of the two measurements of a number was to take.
+    /// Planned duration of each of the two measurements of a number.
     pub window_ns: i64,
     /// The numbers of runnable processes or threads that were asked for, in rising order.
     pub runnable: Vec<u32>,
-    /// Whether they were processes, between which the kernel switches address spaces; threads of one process otherwise, as in
+    /// True if they were processes, between which the kernel switches address spaces; threads of one process otherwise, as in
     /// runs before this was said.
     #[serde(default)]
     pub processes: bool,
-    /// Why the kernel's trace could not be had, if it could not.
+    /// Reason if the kernel's trace was not available.
     pub no_trace: Option<String>,
-    /// Which events of the processor are not counted, and why, a line for each reason.
+    /// Events of the processor that are not counted, with a line for each reason.
     #[serde(default)]
     pub not_counted: Vec<String>,
-    /// What the reader must know before believing the numbers.
+    /// Limits of the numbers for the reader.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
     /// One a number that was measured.
     pub rows: Vec<SchedulerDoc>,
 }
 
-/// What was measured with a number of runnable threads.
+/// A measurement with a number of runnable threads.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct SchedulerDoc {
@@ -40,11 +40,11 @@ pub struct SchedulerDoc {
     pub ticks: Option<TicksDoc>,
     /// Calls to give way, of all threads.
     pub yields: u64,
-    /// How often a thread was switched out meanwhile.
+    /// Switches away from a thread meanwhile.
     pub switches: u64,
     /// The time in which they gave way, in nanoseconds.
     pub elapsed_ns: i64,
-    /// What the processor counted in all threads while they gave way once more; often nothing on a virtual machine.
+    /// Counts of the processor in all threads while they gave way once more; often nothing on a virtual machine.
     #[serde(default)]
     pub counts: Vec<EventCount>,
     /// Their calls to give way meanwhile.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::check::check_time;
 use super::{CostSamples, Costs};
 
-/// How many processes measure probes, one after another. Of eight independent medians the smallest and the largest enclose the
+/// Number of processes that measure probes, one after another. Of eight independent medians the smallest and the largest enclose the
 /// true median with 99.2 %; of fewer than six nothing does with 95 %.
 pub const PROCESSES: u32 = 8;
 
@@ -17,7 +17,7 @@ pub const MOST_PROCESSES: u32 = 1_000;
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct SpreadDoc {
-    /// How many processes were to measure.
+    /// Planned number of processes.
     pub planned: u32,
     /// Over how long their starts were to be spread, in nanoseconds. Each starts once the one before it has ended.
     pub over_ns: i64,
@@ -25,17 +25,17 @@ pub struct SpreadDoc {
     pub processes: Vec<ProcessDoc>,
 }
 
-/// When a process measured, in nanoseconds since the first one was to start.
+/// The time span of a process, in nanoseconds since the first one was to start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ProcessDoc {
-    /// When it was started.
+    /// Its start.
     pub begun_ns: i64,
-    /// When it had ended.
+    /// Its end.
     pub ended_ns: i64,
 }
 
-/// What one of these processes measured, as it hands it to the one that joins them.
+/// The measurement of one of these processes, as it hands it to the one that joins them.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ProcessCosts {
@@ -43,7 +43,7 @@ pub struct ProcessCosts {
     pub measured: Costs,
     /// Their samples.
     pub samples: CostSamples,
-    /// Whether it measured every probe: no signal ended it.
+    /// True if it measured every probe: no signal ended it.
     pub is_whole: bool,
 }
 

@@ -22,13 +22,13 @@ pub const SCHEMA: &str = Contents::Campaign.schema();
 pub struct Campaign {
     /// The schema that the document follows: [`SCHEMA`], or it is refused.
     pub schema: String,
-    /// Who wrote it: `becalm 0.1.0`.
+    /// Program that wrote it: `becalm 0.1.0`.
     pub program: String,
     /// The host's name, as in the file's name.
     pub node: String,
     /// The machine on which the campaign runs.
     pub machine: MachineDoc,
-    /// What is measured, and in which order.
+    /// The measurements in their order.
     pub plan: CampaignPlan,
     /// The bytes that each copy of the work sorts.
     pub array_bytes: u64,
@@ -39,16 +39,16 @@ pub struct Campaign {
     /// The share of a CPU, in percent, that perf interrupts may take: `kernel.perf_cpu_time_max_percent`; `None` if it
     /// cannot be read.
     pub cpu_time_max_percent: Option<u32>,
-    /// Which events of the processor are not counted, and why, a line for each reason.
+    /// Events of the processor that are not counted, with a line for each reason.
     #[serde(default)]
     pub not_counted: Vec<String>,
     /// The finished cells, in the order in which they were measured.
     pub cells: Vec<CampaignCell>,
-    /// What the reader must know before believing the numbers.
+    /// Limits of the numbers for the reader.
     pub warnings: Vec<String>,
 }
 
-/// What a campaign measures, and in which order.
+/// The measurements of a campaign in their order.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct CampaignPlan {
@@ -58,15 +58,15 @@ pub struct CampaignPlan {
     pub rates_hz: Vec<u32>,
     /// Numbers of copies of the work that share the CPU.
     pub copies: Vec<u32>,
-    /// Whether the copies are processes, between which the kernel switches address spaces; threads of one process otherwise, as in
+    /// True if the copies are processes, between which the kernel switches address spaces; threads of one process otherwise, as in
     /// campaigns before this was said.
     #[serde(default)]
     pub processes: bool,
-    /// How often each cell is measured.
+    /// Number of measurements of each cell.
     pub rounds: u32,
     /// The scheduling class of the copies: `other`, `rr:1`.
     pub sched: String,
-    /// How long a cell is to take without added interrupts.
+    /// Planned duration of a cell without added interrupts.
     pub cell_ns: i64,
     /// Gives the order of the cells in each round.
     pub seed: u64,
@@ -98,23 +98,23 @@ pub struct CampaignCell {
     pub round: u32,
     /// Interrupts a second added to the CPU's own.
     pub added_hz: u32,
-    /// What its measurement gave.
+    /// The result of its measurement.
     #[serde(flatten)]
     pub measured: CellResult,
 }
 
-/// What a cell measures.
+/// The measurement of a cell.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum CellResult {
     /// The time of a fixed number of sorts, all copies together, from the first one's start to the last one's end.
     Sorts {
-        /// How many copies shared the CPU.
+        /// Number of copies that shared the CPU.
         copies: u32,
-        /// How many sorts were done, all copies together; at least 1.
+        /// Number of sorts of all copies together; at least 1.
         sorts: u64,
-        /// How long all sorts took together, in nanoseconds; above 0.
+        /// Time of all sorts together, in nanoseconds; above 0.
         elapsed_ns: i64,
         /// Timer interrupts that the CPU took in `window_ns`.
         interrupts: u64,
@@ -134,14 +134,14 @@ pub enum CellResult {
     },
     /// System calls that do nothing, one after the other.
     Trap {
-        /// How many calls were made.
+        /// Number of calls.
         calls: u64,
         /// The mean time of one, in nanoseconds and parts of it: that of the median batch of equal batches.
         call_ns: f64,
     },
-    /// What the processor counted while one copy sorted, in the sorts and in what interrupted them apart.
+    /// Counts of the processor while one copy sorted, in the sorts and in what interrupted them apart.
     Events {
-        /// How many sorts were done, all copies together; at least 1.
+        /// Number of sorts of all copies together; at least 1.
         sorts: u64,
         /// Timer interrupts that the CPU took in `window_ns`.
         interrupts: u64,
@@ -153,7 +153,7 @@ pub enum CellResult {
 }
 
 impl CellResult {
-    /// What tells the cells of a round and a rate apart.
+    /// The part of the cells of a round and a rate in which they differ.
     #[must_use]
     pub fn key(&self) -> CellKind {
         match self {
@@ -170,14 +170,14 @@ impl CellResult {
 pub enum CellKind {
     /// The time of a fixed number of sorts, [`CellResult::Sorts`].
     Sorts {
-        /// How many copies share the CPU.
+        /// Number of copies that share the CPU.
         copies: u32,
     },
     /// The time of the kernel's handler, [`CellResult::Handler`].
     Handler,
     /// The time of a system call that does nothing, [`CellResult::Trap`].
     Trap,
-    /// What the processor counted, [`CellResult::Events`].
+    /// Counts of the processor, [`CellResult::Events`].
     Events,
 }
 

@@ -18,10 +18,10 @@ use becalm_units::{CpuId, Nanos, TickRate};
 use super::{CostError, Site, counting};
 use crate::documents::{CostSamples, InstrumentDoc, Probe, ProbeCosts, ProbeSamples, ROUNDS};
 
-/// How many further rounds of each process are counted by the processor.
+/// Further rounds of each process in which the processor counts.
 const ROUNDS_COUNTED: u64 = 1;
 
-/// How long the counter's rate is measured.
+/// The duration of the measurement of the counter's rate.
 const CALIBRATION: Nanos = Nanos::from_millis(100);
 
 /// Times probes with the counter `C`.
@@ -32,13 +32,13 @@ pub(super) struct Bench<'a, C> {
     calibration: Calibration,
     /// The median difference between two readings with nothing in between, in ticks.
     overhead: u64,
-    /// What is counted beside each series.
+    /// The events that are counted with each series.
     events: Vec<PerfEvent>,
     not_counted: Vec<String>,
     counter: PhantomData<C>,
 }
 
-/// What the kernel counted before a series.
+/// The counts of the kernel before a series.
 pub(super) struct Watch {
     root: PathBuf,
     cpu: CpuId,
@@ -69,7 +69,7 @@ impl<'a, C: Counter> Bench<'a, C> {
         }
     }
 
-    /// What the two readings of a sample cost, in ticks.
+    /// The cost of the two readings of a sample, in ticks.
     pub const fn overhead_ticks(&self) -> u64 {
         self.overhead
     }
@@ -154,14 +154,14 @@ impl<'a, C: Counter> Bench<'a, C> {
     }
 }
 
-/// How many interrupts a CPU has taken since boot.
+/// The interrupts of a CPU since boot.
 fn interrupts(root: &std::path::Path, cpu: CpuId) -> Option<u64> {
     let all = Interrupts::read(root).ok()?;
     let column = all.cpus.iter().position(|candidate| *candidate == cpu)?;
     Some(all.lines.iter().filter_map(|line| line.counts.get(column)).sum())
 }
 
-/// What a repetition takes where nothing disturbs it: the 5th percentile of all samples, in picoseconds; 0 without samples.
+/// The time of an undisturbed repetition: the 5th percentile of all samples, in picoseconds; 0 without samples.
 pub(super) fn undisturbed(samples: &ProbeSamples) -> i64 {
     let mut all: Vec<i64> = samples.rounds.concat();
     if all.is_empty() {

@@ -1,11 +1,11 @@
-//! Why the probes of the clock, of traps and of detours could not be measured.
+//! Errors of the probes of the clock, of traps and of detours.
 
 use becalm_linux::clock::RateError;
 use becalm_linux::sched::SchedError;
 use becalm_measure::machine::CpuError;
 use becalm_units::fault::{Fault, Wording};
 
-/// Why nothing could be measured at all.
+/// The reason for which nothing could be measured at all.
 #[derive(Debug, thiserror::Error)]
 pub enum CostError {
     /// The CPU cannot be used.

@@ -1,4 +1,4 @@
-//! What readings of the clock, traps, detours, timer interrupts and the scheduler cost on this machine.
+//! The costs of readings of the clock, traps, detours, timer interrupts and the scheduler on this machine.
 //!
 //! - [`clock`]: every way to read the time (B07 section 3.1).
 //! - [`probe`]: traps (system calls, faults, signals, switches: T07 section 2), and the catalogue of detours of B07 section 2,
@@ -7,7 +7,7 @@
 //! - [`scheduler`]: ticks and thread switches with many runnable threads.
 //! - [`placement`]: what an interrupt costs work on other hardware threads than the interrupted one (Radojković et al. 2008).
 //!
-//! What is measured is filled into the documents, with the samples beside them, none of which is
+//! Measurements are filled into the documents, with the samples beside them, none of which is
 //! dropped; [`crate::analysis`] reduces them to figures. What cannot be measured here has its reason instead.
 
 mod bench;

@@ -1,4 +1,4 @@
-//! What an interrupt costs the work on the interrupted hardware thread, on its sibling of the same core, and on another core
+//! The cost of an interrupt for work on the interrupted hardware thread, on its sibling of the same core, and on another core
 //! (P. Radojković et al., *Measuring operating system overhead on CMT processors*, 2008).
 
 use std::path::Path;
@@ -24,7 +24,7 @@ pub struct WorkPlaces {
     /// A CPU of another core. Where the kernel does not tell which CPUs share a core, none but the interrupted one is
     /// known to be on it, and every other CPU counts as another core.
     pub other: Option<CpuId>,
-    /// Whether the kernel tells which CPUs share a core.
+    /// True if the kernel tells which CPUs share a core.
     pub topology_known: bool,
 }
 
@@ -54,7 +54,7 @@ impl WorkPlaces {
     }
 }
 
-/// What the measurement of placements does: where, which work, how long.
+/// The plan of a measurement of placements.
 #[derive(Clone, Debug)]
 pub struct PlacementPlan {
     /// The places where the work runs.
@@ -67,9 +67,9 @@ pub struct PlacementPlan {
     pub policy: Policy,
     /// Interrupts a second that are added to those of the interrupted CPU.
     pub added_hz: u32,
-    /// How long each measurement takes without them.
+    /// Duration of each measurement without them.
     pub cell: Nanos,
-    /// How often each is repeated.
+    /// Number of repetitions.
     pub rounds: u32,
     /// The seed of the random order.
     pub seed: u64,

@@ -1,4 +1,4 @@
-//! What several processes measured, one after another, joined into one measurement.
+//! Joins the measurements of several processes, one after another, into one.
 
 use becalm_stats::median_low;
 
@@ -9,9 +9,9 @@ use crate::documents::{
 /// The measurement of the processes so far.
 #[derive(Clone, PartialEq, Debug)]
 pub struct JoinedCosts {
-    /// How many processes it holds.
+    /// Number of processes in it.
     processes: usize,
-    /// What timed the samples in each.
+    /// The instrument of each process.
     instruments: Vec<InstrumentDoc>,
     costs: Costs,
     samples: CostSamples,
@@ -47,7 +47,7 @@ impl JoinedCosts {
         Ok(())
     }
 
-    /// What all processes so far measured: the document, and the samples.
+    /// The measurement of all processes so far: the document, and the samples.
     #[must_use]
     pub fn get(&self) -> (Costs, CostSamples) {
         (self.costs.clone(), self.samples.clone())
@@ -207,7 +207,7 @@ fn add_clocks(
     }
 }
 
-/// How a clock moves, from the readings of another process as well. The median step is the one of the first process in which the
+/// Joins the movement of a clock with the readings of another process. The median step is the one of the first process in which the
 /// clock moved.
 fn add_readings(all: &mut ClockWayDoc, part: &ClockWayDoc) {
     all.readings = all.readings.saturating_add(part.readings);
@@ -244,7 +244,7 @@ mod tests {
     /// A probe's name, what it is, and its rounds, or why there are none.
     type ProbeOutcome<'a> = (&'a str, &'a str, Result<Vec<Vec<i64>>, &'a str>);
 
-    /// What a process measured: of each probe its rounds, or why there are none.
+    /// The measurement of a process: of each probe its rounds, or the reason if there are none.
     fn traps(overhead_ps: i64, probes: &[ProbeOutcome<'_>]) -> (Costs, CostSamples) {
         let (mut costs, mut samples) = (ProbeCosts::default(), CostSamples::new());
         costs.instrument = Some(instrument(overhead_ps));

@@ -1,6 +1,6 @@
 //! Time per tick and per switch as the number of runnable processes, or threads, on a CPU grows (Tsafrir 2007, section 2).
 //!
-//! What is said of threads here goes for processes as well; between those the kernel switches address spaces, too.
+//! Processes are measured like threads; between those the kernel switches address spaces, too.
 //!
 //! *Ticks.* Threads that only count keep the CPU; the kernel's trace tells how long each timer interrupt took, and how often
 //! the scheduler switched threads.
@@ -30,7 +30,7 @@ use becalm_units::{CpuId, Nanos};
 use super::tick::{TickError, events, record_timer};
 use crate::documents::SchedulerDoc;
 
-/// Whether the kernel's trace is used.
+/// The use of the kernel's trace.
 #[derive(Clone, Debug)]
 pub enum TraceUse {
     /// It is; the janitor removes the trace instance if the process is killed.
@@ -44,7 +44,7 @@ pub enum TraceUse {
 pub struct SchedulerPlan {
     /// The CPU that they share.
     pub cpu: CpuId,
-    /// Whether processes share it; threads of one process otherwise.
+    /// True if processes share it; threads of one process otherwise.
     pub processes: bool,
     /// The length of the measurement with tracing, and of that without.
     pub window: Nanos,
@@ -90,16 +90,16 @@ pub fn measure(
     })
 }
 
-/// What the threads that shared the CPU did.
+/// The threads that shared the CPU.
 struct Crowd {
     ran: Vec<Ran>,
 }
 
-/// What one of them did.
+/// One of these threads.
 struct Ran {
-    /// When it began, on the monotonic clock, in nanoseconds.
+    /// Its start on the monotonic clock, in nanoseconds.
     first: u64,
-    /// When it ended, on the same clock, in nanoseconds.
+    /// Its end on the same clock, in nanoseconds.
     last: u64,
     calls: u64,
     switches: u64,
@@ -123,7 +123,7 @@ impl Crowd {
         Nanos::new((last - first) as i64)
     }
 
-    /// What was counted in those threads that had all counters: a great many threads need more files than a process may open.
+    /// The counts of the threads that had all counters: a great many threads need more files than a process may open.
     /// Returns their calls as well.
     fn counted(&self) -> (u64, Vec<EventCount>) {
         let all = self.ran.iter().map(|ran| ran.counts.len()).max().unwrap_or(0);

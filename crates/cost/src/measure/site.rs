@@ -1,4 +1,4 @@
-//! Where the probes run: one CPU, a second one for what takes two, and the scheduling class.
+//! The site of the probes: one CPU, a second one for probes that take two, and the scheduling class.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use becalm_units::{CpuId, CpuList};
 use super::CostError;
 use crate::documents::{CostDoc, Costs, SCHEMA};
 
-/// Why a CPU was chosen.
+/// The reason for the choice of a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
     /// The user asked for it.
@@ -43,7 +43,7 @@ impl Reason {
 pub struct Site {
     /// The CPU on which costs are measured.
     pub cpu: CpuId,
-    /// Why this CPU was chosen.
+    /// The reason for the choice of this CPU.
     pub reason: Reason,
     /// All others that may be used: the first of them takes part in what needs two CPUs. Those on other cores come first.
     pub others: Vec<CpuId>,

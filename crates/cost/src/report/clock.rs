@@ -1,30 +1,20 @@
-//! What reading the time costs, for a terminal and as `becalm.cost-clock/1`.
+//! The costs of reading the time, for people and as `becalm.cost-clock/1`.
 
-use std::io::{self, Write};
-
-use becalm_report::Report;
-use becalm_report::form::field::{Field, Object, columns, fields};
+use becalm_report::form::field::{Object, fields};
 use becalm_report::form::figure::{Picos, Share, Time};
-use becalm_report::form::paragraph::paragraph;
-use becalm_report::form::sheet::Sheet;
-use becalm_report::form::table::Table;
-use becalm_report::form::value::{grouped, picos};
-use becalm_report::html::Page;
 use serde::Serialize;
 
-use crate::analysis::ClockCost;
+use crate::analysis::{ClockCost, MeasuredCost};
 use crate::documents::{ClockCosts, CostDoc, CostRun, InstrumentDoc, StepDoc, SuccessiveDoc};
 use crate::report::events::{self, ProbeEvent};
-use crate::report::header::{self, TimedFields, cut_short, timed_fields};
+use crate::report::header::{TimedFields, cut_short, instrument, timed_fields};
 use crate::report::measured::measured;
-use crate::report::pages;
-use crate::report::probe::explain;
 
-/// What every way to read the time costs.
+/// The cost of every way to read the time.
 pub struct ClockReport<'a> {
     pub(super) doc: &'a CostDoc,
     pub(super) costs: &'a ClockCosts,
-    pub(super) instrument: InstrumentDoc,
+    pub(super) instrument: &'a InstrumentDoc,
     pub(super) rows: Vec<ClockCost>,
 }
 
@@ -32,8 +22,28 @@ impl<'a> ClockReport<'a> {
     /// The report of a stored measurement of clocks.
     #[must_use]
     pub fn new(run: &'a CostRun, costs: &'a ClockCosts) -> Self {
-        let instrument = costs.instrument.clone().unwrap_or_default();
+        let instrument = instrument(costs.instrument.as_ref());
         Self { doc: &run.doc, costs, instrument, rows: ClockCost::all(run, costs) }
+    }
+
+    pub(super) fn document(&self) -> ClockDocument<'a> {
+        let events = events::rows(costs_by_name(self));
+        ClockDocument {
+            header: timed_fields(self.doc, self.instrument),
+            path_found_by: if self.costs.not_counted.is_none() { "tracepoint" } else { "time" },
+            not_counted: self.costs.not_counted.as_deref(),
+            incomplete: cut_short(self.doc),
+            rows: self.rows.iter().map(Object::new).collect(),
+            events: events.iter().map(Object::new).collect(),
+            successive: self.costs.successive.as_ref().map(|found| SuccessivePart {
+                readings: found.readings,
+                tick_ps: found.tick_ps,
+                distinct: found.distinct,
+                max_ticks: found.max_ticks,
+                backwards: found.backwards,
+                steps: steps(found).iter().map(Object::new).collect(),
+            }),
+        }
     }
 }
 
@@ -95,30 +105,9 @@ fields! {
     }
 }
 
-/// How many of them are printed.
-pub(super) const STEPS: usize = 8;
-
 pub(super) fn steps(found: &SuccessiveDoc) -> Vec<SuccessiveStep> {
     let all = found.readings.saturating_sub(1 + found.backwards);
     found.steps.iter().map(|step| SuccessiveStep { step: *step, all, tick_ps: found.tick_ps }).collect()
-}
-
-/// The steps between successive readings of the counter, the most frequent ones.
-fn successive(found: &SuccessiveDoc, out: &mut Sheet<'_>) -> io::Result<()> {
-    writeln!(out)?;
-    writeln!(out, "Steps between {} readings of the counter back to back", grouped(found.readings))?;
-    let fields: Vec<&Field<_>> = STEP.iter().collect();
-    let mut table = Table::new(&fields);
-    steps(found).iter().take(STEPS).for_each(|row| table.row(&fields, row));
-    table.print(out)?;
-    let longest = i64::try_from(found.max_ticks).unwrap_or(i64::MAX).saturating_mul(found.tick_ps);
-    let text = format!(
-        "{} different steps, the longest of {} ticks ({}); a run is steps of the same length one after the other",
-        grouped(found.distinct),
-        grouped(found.max_ticks),
-        picos(longest)
-    );
-    paragraph(out, "  ", &text)
 }
 
 #[derive(Serialize)]
@@ -130,24 +119,6 @@ struct SuccessivePart {
     max_ticks: u64,
     backwards: u64,
     steps: Vec<Object<SuccessiveStep>>,
-}
-
-impl Report for ClockReport<'_> {
-    fn schema(&self) -> &'static str {
-        "becalm.cost-clock/1"
-    }
-
-    fn document(&self) -> impl Serialize {
-        document(self)
-    }
-
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        render(self, out)
-    }
-
-    fn page(&self, program: &str) -> Option<Page> {
-        Some(pages::clock::page(self, program))
-    }
 }
 
 #[derive(Serialize)]
@@ -164,102 +135,17 @@ pub(crate) struct ClockDocument<'a> {
     successive: Option<SuccessivePart>,
 }
 
-/// The fields of `becalm.cost-clock/1`.
-fn document<'a>(report: &'a ClockReport<'_>) -> ClockDocument<'a> {
-    let events = counted(report);
-    ClockDocument {
-        header: timed_fields(report.doc, &report.instrument),
-        path_found_by: if report.costs.not_counted.is_none() { "tracepoint" } else { "time" },
-        not_counted: report.costs.not_counted.as_deref(),
-        incomplete: cut_short(report.doc),
-        rows: report.rows.iter().map(Object::new).collect(),
-        events: events.iter().map(Object::new).collect(),
-        successive: report.costs.successive.as_ref().map(|found| SuccessivePart {
-            readings: found.readings,
-            tick_ps: found.tick_ps,
-            distinct: found.distinct,
-            max_ticks: found.max_ticks,
-            backwards: found.backwards,
-            steps: steps(found).iter().map(Object::new).collect(),
-        }),
-    }
-}
-
-pub(super) fn counted(report: &ClockReport<'_>) -> Vec<events::ProbeEvent> {
-    events::rows(report.rows.iter().map(|row| (row.way.name.as_str(), row.measured.as_ref())))
-}
-
-/// The clocks that said an earlier time on another CPU.
-pub(super) fn backwards(report: &ClockReport<'_>) -> Vec<String> {
-    let said = report.rows.iter().filter_map(|row| {
-        let cross = row.way.cross.filter(|cross| cross.backwards > 0)?;
-        Some(format!(
-            "{}: of {} readings that came after one on another CPU, {} said earlier, by up to {}",
-            row.way.name,
-            grouped(cross.compared),
-            grouped(cross.backwards),
-            picos(cross.largest_ps),
-        ))
-    });
-    said.collect()
-}
-
-/// How it was found whether a clock is read in the kernel.
-pub(super) fn path_found(report: &ClockReport<'_>) -> String {
-    let found = match &report.costs.not_counted {
-        None => "the kernel counted the system calls (tracepoint raw_syscalls:sys_enter)".to_owned(),
-        Some(why) => format!(
-            "by its time: a call that is not faster than the raw system call by half a getpid enters the kernel; they could \
-             not be counted: {why}"
-        ),
-    };
-    format!("read by vdso or syscall: {found}")
-}
-
-fn render(report: &ClockReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
-    header::timed(report.doc, &report.instrument, out)?;
-    let names = [
-        "name",
-        "path",
-        "median_ps",
-        "median_low_ps",
-        "median_high_ps",
-        "min_ps",
-        "p5_ps",
-        "p95_ps",
-        "interrupted",
-        "syscall_median_ps",
-        "stated_resolution_ns",
-        "smallest_step_ps",
-        "median_step_ps",
-        "backwards",
-        "cross_backwards",
-    ];
-    let fields = columns(ROW, &names);
-    let mut table = Table::new(&fields);
-    table.keep_names_long();
-    report.rows.iter().for_each(|row| table.row(&fields, row));
-    table.print(out)?;
-    backwards(report).iter().try_for_each(|text| paragraph(out, "  ! ", text))?;
-    report.costs.successive.iter().try_for_each(|found| successive(found, out))?;
-    events::print_probes(&counted(report), out)?;
-    events::not_counted(&report.instrument.not_counted, out)?;
-    cut_short(report.doc).iter().try_for_each(|text| paragraph(out, "  ! ", text))?;
-    writeln!(out)?;
-    paragraph(out, "  ", &path_found(report))?;
-    paragraph(
-        out,
-        "  ",
-        "step: the smallest change between two readings; - where the clock stood still for 50ms. backwards: readings \
-         smaller than the one before, on this CPU and across CPUs",
-    )?;
-    explain(report.doc, out)
+pub(super) fn costs_by_name<'a>(
+    report: &'a ClockReport<'_>,
+) -> impl Iterator<Item = (&'a str, Option<&'a MeasuredCost>)> {
+    report.rows.iter().map(|row| (row.way.name.as_str(), row.measured.as_ref()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::documents::{BY_SYSCALL, ClockWayDoc, Costs, CrossDoc, ProbeSamples, ReadBy};
+    use crate::report::{CostRunReport, header};
     use becalm_report as report;
     use becalm_report::form::sheet::Form;
 
@@ -295,8 +181,7 @@ mod tests {
             [(None, "the kernel counted", "tracepoint"), (Some("no tracefs"), "by its time", "time")]
         {
             let run = run(why.map(str::to_owned));
-            let Costs::Clock(costs) = &run.doc.measured else { panic!("they are clocks") };
-            let report = ClockReport::new(&run, costs);
+            let report = CostRunReport::new(&run);
             let text = report::text(&report, Form::default());
             assert!(text.contains(in_text), "{text}");
             assert!(text.contains("CLOCK_MONOTONIC  vdso     21.3ns  21.3ns  21.3ns"), "{text}");

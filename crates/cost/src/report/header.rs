@@ -1,12 +1,7 @@
-//! Where and with what costs were measured, and what is missing of them: what all reports of costs have in common.
-
-use std::io::{self, Write};
+//! The site, the instrument and the gaps of a measurement, which all reports of costs show.
 
 use becalm_model::node::Ended;
-use becalm_report::form::known::system;
-use becalm_report::form::paragraph::paragraph;
-use becalm_report::form::sheet::Sheet;
-use becalm_report::form::value::{picos, three_digits, time};
+use becalm_report::form::value::time;
 use becalm_units::{CpuId, counted};
 use serde::Serialize;
 
@@ -48,6 +43,18 @@ pub(super) struct TimedFields<'a> {
     processes_ns: Option<i64>,
 }
 
+/// The instrument of a measurement, or one without figures if it ended before it had one.
+pub(super) fn instrument(known: Option<&InstrumentDoc>) -> &InstrumentDoc {
+    static UNKNOWN: InstrumentDoc = InstrumentDoc {
+        counter: String::new(),
+        rate_hz: 0.0,
+        rate_error_ratio: 0.0,
+        overhead_ps: 0,
+        not_counted: Vec::new(),
+    };
+    known.unwrap_or(&UNKNOWN)
+}
+
 pub(super) fn site_fields(doc: &CostDoc) -> SiteFields<'_> {
     SiteFields {
         node: &doc.node,
@@ -75,28 +82,7 @@ pub(super) fn timed_fields<'a>(doc: &'a CostDoc, instrument: &'a InstrumentDoc) 
     }
 }
 
-/// Prints the machine, and then the CPU and the scheduling class, with `then` behind them.
-pub(super) fn site(doc: &CostDoc, then: &str, out: &mut Sheet<'_>) -> io::Result<()> {
-    let CostDoc { node, machine, cpu, cpu_reason, sched, .. } = doc;
-    let on = machine.hypervisor.as_ref().map_or_else(String::new, |name| format!(", a virtual machine of {name}"));
-    paragraph(out, "  ", &format!("{node}: {}{on}", system(&machine.kernel, &machine.processor)))?;
-    paragraph(out, "  ", &format!("CPU {cpu} ({cpu_reason}), class {sched}{then}"))?;
-    writeln!(out)
-}
-
-/// Prints the same, and what timed the samples.
-pub(super) fn timed(doc: &CostDoc, instrument: &InstrumentDoc, out: &mut Sheet<'_>) -> io::Result<()> {
-    let clock = format!(
-        "; timed by {} at {} MHz, known to {}%; the {} of reading it around a sample are taken off",
-        instrument.counter,
-        three_digits(instrument.rate_hz / 1e6),
-        three_digits(instrument.rate_error_ratio * 100.0),
-        picos(instrument.overhead_ps),
-    );
-    site(doc, &clock, out)
-}
-
-/// What is to be said of probes after which others were to come; `None` if all came.
+/// The gap of a measurement that was to go on; `None` if it is complete.
 pub(super) fn cut_short(doc: &CostDoc) -> Option<String> {
     if doc.ended == Some(Ended::Duration) {
         return None;
@@ -113,7 +99,7 @@ pub(super) fn cut_short(doc: &CostDoc) -> Option<String> {
     ))
 }
 
-/// What low and high are: an interval of which median, over what.
+/// The meaning of low and high: an interval of a median, over processes.
 pub(super) fn interval(spread: &SpreadDoc) -> String {
     let (count, length) = (spread.processes.len(), time(spread.length_ns()));
     let over = counted(count as u64, "process", "processes");
@@ -126,13 +112,13 @@ pub(super) fn interval(spread: &SpreadDoc) -> String {
     )
 }
 
-/// What is to be said of a measurement that did not come to its end, of which `done` of `planned` parts are there; `None` if
+/// The gap of a measurement that has `done` of `planned` parts; `None` if
 /// all are.
 pub(super) fn incomplete(doc: &CostDoc, done: usize, planned: usize, parts: &str) -> Option<String> {
     (done < planned).then(|| format!("{}: {done} of {planned} {parts} are there", ending(doc)))
 }
 
-/// How a measurement ended that did not come to its end.
+/// The end of an incomplete measurement.
 const fn ending(doc: &CostDoc) -> &'static str {
     match doc.ended {
         Some(Ended::Signal) => "a signal ended it",
@@ -176,7 +162,7 @@ pub(super) mod tests {
         assert_eq!(said(7, None).unwrap(), "it did not end by itself: 7 of 8 processes measured");
     }
 
-    /// What timed the samples of tests.
+    /// The instrument of tests.
     pub fn instrument() -> InstrumentDoc {
         InstrumentDoc {
             counter: "tsc".to_owned(),

@@ -1,4 +1,4 @@
-//! What the samples of a measured cost come to: the figures that clocks and probes have alike.
+//! The figures of a measured cost, which clocks and probes share.
 
 use becalm_report::catalogue;
 use becalm_report::form::field::fields;

@@ -1,51 +1,43 @@
-//! What `becalm cost` has to say: what clocks, traps, ticks, and switches between threads cost.
+//! The reports of `becalm cost`: costs of clocks, traps, ticks, and switches between threads.
 
 pub(crate) mod clock;
 mod events;
 mod header;
 mod measured;
-mod pages;
 pub(crate) mod placement;
 pub(crate) mod probe;
 pub(crate) mod scheduler;
 pub(crate) mod tick;
+mod view;
 
-use std::io;
-
-use becalm_report::Report;
-use becalm_report::form::sheet::Sheet;
 use becalm_report::html::Page;
+use becalm_report::{Form, Report};
 use serde::Serialize;
 
 use crate::documents::{CostRun, Costs};
 
 pub use self::tick::TickReport;
 
-use self::clock::ClockReport;
-use self::placement::PlacementReport;
-use self::probe::{ProbeReport, Probes};
-use self::scheduler::SchedulerReport;
+use self::clock::{ClockDocument, ClockReport};
+use self::placement::{PlacementDocument, PlacementReport};
+use self::probe::{ProbeDocument, ProbeReport, Probes};
+use self::scheduler::{SchedulerDocument, SchedulerReport};
 
-/// A stored measurement, as the command that made it has it.
-pub enum CostRunReport<'a> {
-    /// The report of `becalm cost clock`.
-    Clock(ClockReport<'a>),
-    /// That of `becalm cost trap` or `detours`.
-    Probe(ProbeReport<'a>),
-    /// The report of `becalm cost scheduler`.
-    Scheduler(SchedulerReport<'a>),
-    /// The report of `becalm cost placement`.
-    Placement(PlacementReport<'a>),
+/// A stored measurement, as the command that made it shows it.
+pub struct CostRunReport<'a> {
+    schema: &'static str,
+    document: CommandDocument<'a>,
+    view: Page,
 }
 
-/// The document of one of four reports.
+/// The document of the command that measured.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum OneDocument<A, B, C, D> {
-    Clock(A),
-    Probe(B),
-    Scheduler(C),
-    Placement(D),
+enum CommandDocument<'a> {
+    Clock(ClockDocument<'a>),
+    Probe(ProbeDocument<'a>),
+    Scheduler(SchedulerDocument<'a>),
+    Placement(PlacementDocument<'a>),
 }
 
 impl<'a> CostRunReport<'a> {
@@ -53,50 +45,41 @@ impl<'a> CostRunReport<'a> {
     #[must_use]
     pub fn new(run: &'a CostRun) -> Self {
         let doc = &run.doc;
+        let shown = |schema, document, view| Self { schema, document, view };
+        let probes = |report: ProbeReport<'a>, schema| {
+            shown(schema, CommandDocument::Probe(report.document()), view::probe::page(&report))
+        };
         match &doc.measured {
-            Costs::Clock(costs) => Self::Clock(ClockReport::new(run, costs)),
-            Costs::Trap(costs) => Self::Probe(ProbeReport::new(run, costs, Probes::Traps)),
-            Costs::Detours(costs) => Self::Probe(ProbeReport::new(run, costs, Probes::Detours)),
-            Costs::Scheduler(costs) => Self::Scheduler(SchedulerReport::new(doc, costs)),
-            Costs::Placement(costs) => Self::Placement(PlacementReport::new(doc, costs)),
+            Costs::Clock(costs) => {
+                let report = ClockReport::new(run, costs);
+                shown("becalm.cost-clock/1", CommandDocument::Clock(report.document()), view::clock::page(&report))
+            }
+            Costs::Trap(costs) => probes(ProbeReport::new(run, costs, Probes::Traps), "becalm.cost-trap/1"),
+            Costs::Detours(costs) => probes(ProbeReport::new(run, costs, Probes::Detours), "becalm.cost-detours/1"),
+            Costs::Scheduler(costs) => {
+                let report = SchedulerReport::new(doc, costs);
+                let document = CommandDocument::Scheduler(report.document());
+                shown("becalm.cost-scheduler/1", document, view::scheduler::page(&report))
+            }
+            Costs::Placement(costs) => {
+                let report = PlacementReport::new(doc, costs);
+                let document = CommandDocument::Placement(report.document());
+                shown("becalm.cost-placement/1", document, view::placement::page(&report))
+            }
         }
     }
 }
 
 impl Report for CostRunReport<'_> {
     fn schema(&self) -> &'static str {
-        match self {
-            Self::Clock(report) => report.schema(),
-            Self::Probe(report) => report.schema(),
-            Self::Scheduler(report) => report.schema(),
-            Self::Placement(report) => report.schema(),
-        }
+        self.schema
     }
 
     fn document(&self) -> impl Serialize {
-        match self {
-            Self::Clock(report) => OneDocument::Clock(report.document()),
-            Self::Probe(report) => OneDocument::Probe(report.document()),
-            Self::Scheduler(report) => OneDocument::Scheduler(report.document()),
-            Self::Placement(report) => OneDocument::Placement(report.document()),
-        }
+        &self.document
     }
 
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        match self {
-            Self::Clock(report) => report.text(out),
-            Self::Probe(report) => report.text(out),
-            Self::Scheduler(report) => report.text(out),
-            Self::Placement(report) => report.text(out),
-        }
-    }
-
-    fn page(&self, program: &str) -> Option<Page> {
-        match self {
-            Self::Clock(report) => report.page(program),
-            Self::Probe(report) => report.page(program),
-            Self::Scheduler(report) => report.page(program),
-            Self::Placement(report) => report.page(program),
-        }
+    fn view(&self, _form: Form) -> Page {
+        self.view.clone()
     }
 }

@@ -1,27 +1,18 @@
 //! The cost of an interrupt by placement and kind of instruction: `becalm.cost-placement/1`, and as a table.
 
-use std::io::{self, Write};
-
 use becalm_analyze::events::EventRate;
-use becalm_report::Report;
 use becalm_report::catalogue;
 use becalm_report::form::field::{Field, Object, fields};
 use becalm_report::form::figure::{Rate, Ratio, Time};
-use becalm_report::form::paragraph::paragraph;
-use becalm_report::form::sheet::Sheet;
-use becalm_report::form::table::Table;
-use becalm_report::form::value::{grouped, time};
-use becalm_report::html::Page;
 use becalm_units::CpuId;
 use serde::Serialize;
 
 use crate::analysis::PlacedCost;
 use crate::documents::{CostDoc, PlacementCosts, WorkPlace};
 use crate::report::events::{self, EventRow};
-use crate::report::header::{self, SiteFields, incomplete, site_fields};
-use crate::report::pages;
+use crate::report::header::{SiteFields, incomplete, site_fields};
 
-/// What an interrupt costs at every place and for every kind of work.
+/// The cost of an interrupt at every place and for every kind of work.
 pub struct PlacementReport<'a> {
     pub(super) doc: &'a CostDoc,
     pub(super) costs: &'a PlacementCosts,
@@ -35,11 +26,28 @@ impl<'a> PlacementReport<'a> {
         Self { doc, costs, rows: PlacedCost::all(costs) }
     }
 
-    /// What is missing of what was asked for; `None` if nothing is.
+    /// The part of the request that is missing, if any.
     pub(super) fn incomplete(&self) -> Option<String> {
         let PlacementCosts { rounds, places, bodies, results, .. } = self.costs;
         let planned = (*rounds as usize).saturating_mul(places.len() * bodies.len());
         incomplete(self.doc, results.len(), planned, "measurements")
+    }
+
+    pub(super) fn document(&self) -> PlacementDocument<'a> {
+        let events = event_rows(self);
+        PlacementDocument {
+            site: site_fields(self.doc),
+            interrupted_cpu: self.doc.cpu,
+            added_hz: self.costs.added_hz,
+            cell_ns: self.costs.cell_ns,
+            rounds: self.costs.rounds,
+            seed: self.costs.seed,
+            incomplete: self.incomplete(),
+            missing: &self.costs.missing,
+            rows: self.rows.iter().map(Object::new).collect(),
+            events: events.iter().map(Object::new).collect(),
+            not_counted: &self.costs.not_counted,
+        }
     }
 }
 
@@ -89,24 +97,6 @@ pub(super) fn event_rows(report: &PlacementReport<'_>) -> Vec<EventRow<PlacedCos
     report.rows.iter().flat_map(|cost| cost.events.iter().map(move |rate| row(cost, rate))).collect()
 }
 
-impl Report for PlacementReport<'_> {
-    fn schema(&self) -> &'static str {
-        "becalm.cost-placement/1"
-    }
-
-    fn document(&self) -> impl Serialize {
-        document(self)
-    }
-
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        render(self, out)
-    }
-
-    fn page(&self, program: &str) -> Option<Page> {
-        Some(pages::placement::page(self, program))
-    }
-}
-
 #[derive(Serialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub(crate) struct PlacementDocument<'a> {
@@ -120,64 +110,7 @@ pub(crate) struct PlacementDocument<'a> {
     incomplete: Option<String>,
     missing: &'a [String],
     rows: Vec<Object<PlacedCost>>,
-    /// What one more interrupt makes the processor count.
+    /// Counts of the processor that one more interrupt adds.
     events: Vec<Object<EventRow<PlacedCost>>>,
     not_counted: &'a [String],
-}
-
-/// The fields of `becalm.cost-placement/1`.
-fn document<'a>(report: &'a PlacementReport<'_>) -> PlacementDocument<'a> {
-    let events = event_rows(report);
-    PlacementDocument {
-        site: site_fields(report.doc),
-        interrupted_cpu: report.doc.cpu,
-        added_hz: report.costs.added_hz,
-        cell_ns: report.costs.cell_ns,
-        rounds: report.costs.rounds,
-        seed: report.costs.seed,
-        incomplete: report.incomplete(),
-        missing: &report.costs.missing,
-        rows: report.rows.iter().map(Object::new).collect(),
-        events: events.iter().map(Object::new).collect(),
-        not_counted: &report.costs.not_counted,
-    }
-}
-
-fn render(report: &PlacementReport<'_>, out: &mut Sheet<'_>) -> io::Result<()> {
-    header::site(report.doc, &format!("; {}", setting(report)), out)?;
-    let fields = shown(report);
-    let mut table = Table::new(&fields);
-    report.rows.iter().for_each(|row| table.row(&fields, row));
-    table.print(out)?;
-    let title = ": what one more interrupt adds, in the work itself (user) and in the kernel";
-    let fields: Vec<&Field<EventRow<PlacedCost>>> = EVENT.iter().collect();
-    events::table(title, Table::new(&fields), &fields, &event_rows(report), out)?;
-    events::not_counted(&report.costs.not_counted, out)?;
-    report.costs.missing.iter().chain(&report.incomplete()).try_for_each(|text| paragraph(out, "  ! ", text))?;
-    writeln!(out)?;
-    paragraph(out, "  ", &meaning(report))
-}
-
-/// What the figures mean.
-pub(super) fn meaning(report: &PlacementReport<'_>) -> String {
-    let unbound = if report.rows.iter().any(|row| row.roamed.is_some()) {
-        "; unbound work begins there and may run anywhere: which share of its pieces began on that CPU, and how often it moved"
-    } else {
-        ""
-    };
-    format!(
-        "what one more interrupt of that CPU costs work on the same hardware thread, on its sibling, on another core{unbound}; low and \
-         high: 95% limits of the mean over the rounds (Student). Limits on both sides of zero show no cost"
-    )
-}
-
-/// How it was measured.
-pub(super) fn setting(report: &PlacementReport<'_>) -> String {
-    format!(
-        "this CPU takes {} more timer interrupts a second; {} rounds of {}, seed {}",
-        grouped(report.costs.added_hz.into()),
-        report.costs.rounds,
-        time(report.costs.cell_ns),
-        report.costs.seed
-    )
 }

@@ -9,11 +9,11 @@ use becalm_report::form::paragraph::{heading, paragraph};
 use becalm_report::form::table::Table;
 use becalm_report::form::terminal;
 use becalm_report::form::value::{grouped, three_digits};
-use becalm_report::html::AxisUnit;
+use becalm_report::html::{AxisUnit, Block, Grade, Opening, Page, Section};
 use becalm_report::sweep::{Axes, Axis, SweepFigure};
-use becalm_report::{Report, Sheet, Value, missed};
+use becalm_report::{Form, Report, Sheet, Value, missed};
 use becalm_scale::uncertainty::Missed;
-use becalm_units::{Count, Nanos, plural, printable};
+use becalm_units::{Count, plural, printable};
 use serde::Serialize;
 
 use super::{ProblemDoc, shown};
@@ -218,9 +218,8 @@ impl Report for FleetSweepReport<'_> {
         for cost in self.costs {
             paragraph(out, "  ", &format!("grain {:.3}: {}", cost.grain, conclusion(cost)))?;
         }
-        for (node, what) in &first.problems {
-            paragraph(out, "  ! ", &format!("{}: {}", printable(node), printable(what)))?;
-        }
+        let warnings = Section::new("problems", "Problems", "Problems of nodes", warnings(first).collect());
+        terminal::write(&[warnings], out)?;
         let grains = self.costs.iter().map(|cost| cost.grain.to_string()).collect();
         let ranks: Vec<u64> = first.sizes.iter().map(|size| size.ranks).collect();
         let columns = ranks.iter().map(|ranks| Count::new(*ranks).to_string()).collect();
@@ -240,7 +239,7 @@ impl Report for FleetSweepReport<'_> {
         terminal::write(&sections, out)?;
         for cost in self.costs {
             heading(out, &format!("At a grain of {:.3}", cost.grain))?;
-            render_mendings(cost, out)?;
+            terminal::write(mendings(cost, out.form()).as_slice(), out)?;
         }
         Ok(())
     }
@@ -266,23 +265,24 @@ impl Report for FleetCostReport<'_> {
         }
     }
 
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+    fn view(&self, form: Form) -> Page {
         let cost = self.cost;
-        paragraph(out, "  ", &conclusion(cost))?;
-        for (node, what) in &cost.problems {
-            paragraph(out, "  ! ", &format!("{}: {}", printable(node), printable(what)))?;
-        }
-        render_sizes(cost, self.accounting, out)?;
-        render_mendings(cost, out)
+        let verdict = Block::Verdict { tone: Grade::Plain, text: conclusion(cost), basis: String::new() };
+        let blocks = [verdict].into_iter().chain(warnings(cost)).collect();
+        let headline = Section::new("headline", "Summary", "What is to be mended first?", blocks);
+        let sections = [headline, sizes(cost, self.accounting)].into_iter().chain(mendings(cost, form)).collect();
+        let title = "What noise costs the jobs of a fleet".to_owned();
+        Page { title, subtitle: format!("{} nodes", cost.nodes), sections, foot: Vec::new() }
     }
 }
 
-fn render_sizes(cost: &FleetCost, accounting: Option<&Accounting>, out: &mut Sheet<'_>) -> io::Result<()> {
-    heading(out, "Jobs by size")?;
+fn warnings(cost: &FleetCost) -> impl Iterator<Item = Block> + '_ {
+    cost.problems.iter().map(|(node, what)| Block::warning(format!("{node}: {what}")))
+}
+
+fn sizes(cost: &FleetCost, accounting: Option<&Accounting>) -> Section {
+    let title = "Jobs by size";
     let fields: Vec<&Field<JobLoss>> = SIZE.iter().take(if accounting.is_some() { 5 } else { 3 }).collect();
-    let mut table = Table::new(&fields);
-    cost.sizes.iter().for_each(|size| table.row(&fields, size));
-    table.print(out)?;
     let nodes = cost.nodes as u64;
     let mut note = format!(
         "phases of {:.3} of work; each rank has a CPU of the {nodes} {}, drawn at random, with delays of {:.1} of recorded CPU time; there are no \
@@ -299,42 +299,43 @@ fn render_sizes(cost: &FleetCost, accounting: Option<&Accounting>, out: &mut She
             three_digits(jobs.span_hours)
         );
     }
-    paragraph(out, "  ", &note)?;
     let first = cost.sizes.iter().find_map(|size| Some((size.ranks, size.missed?)));
-    if let Some((ranks, Missed { every, phases })) = first {
+    let rare = first.map(|(ranks, Missed { every, phases })| {
         let least = format!("from {} ranks on these jobs lose at least as much", Count::new(ranks));
-        paragraph(out, "  ", &format!("{least}: {}", missed(every.get(), phases)))?;
-    }
-    Ok(())
+        format!("{least}: {}", missed(every.get(), phases))
+    });
+    let mut blocks = vec![Block::Table(Table::filled(&fields, &cost.sizes).captioned(title)), Block::Text(note)];
+    blocks.extend(rare.map(Block::Text));
+    Section::new("sizes", "Sizes", title, blocks).opened(Opening::Title(title.to_owned()))
 }
 
-fn render_mendings(cost: &FleetCost, out: &mut Sheet<'_>) -> io::Result<()> {
-    let shown = if out.all() { cost.mendings.len() } else { cost.mendings.len().min(SHOWN) };
-    if shown == 0 {
-        return Ok(());
-    }
-    heading(out, "What to mend, the most rewarding first")?;
-    let with_hours = cost.mendings.iter().any(|mending| mending.saved_hours.is_some());
-    let ranks = cost.sizes.last().map_or(0, |size| size.ranks);
-    for (number, mending) in (1..).zip(&cost.mendings[..shown]) {
-        let saved = match mending.saved_hours.filter(|_| with_hours) {
+/// The sources to mend, if there are any.
+fn mendings(cost: &FleetCost, form: Form) -> Option<Section> {
+    let shown = if form.all() { cost.mendings.len() } else { cost.mendings.len().min(SHOWN) };
+    let ranks = Count::new(cost.sizes.last().map_or(0, |size| size.ranks));
+    let entry = |(number, mending): (usize, &Mending)| {
+        let saved = match mending.saved_hours {
             Some(hours) => format!("saves {} node-hours a year; ", grouped(hours.round() as u64)),
             None => String::new(),
         };
-        let (named, gain, ranks) = (named(&mending.cause, cost), gain(mending), Count::new(ranks));
-        let text = format!("{named}: {saved}jobs of {ranks} ranks become {gain} shorter");
-        paragraph(out, &format!("{number:>3}. "), &text)?;
+        let (named, gain) = (named(&mending.cause, cost), gain(mending));
+        Block::entry(format!("{number:>3}. "), format!("{named}: {saved}jobs of {ranks} ranks become {gain} shorter"))
+    };
+    let mut blocks: Vec<Block> = (1..).zip(&cost.mendings[..shown]).map(entry).collect();
+    if shown < cost.mendings.len() {
+        blocks.push(Block::Text(format!("{} more with --all", cost.mendings.len() - shown)));
     }
     let note = "each alone, with all that goes with it; a source of a node stands alone where the node differs from its equals by it";
-    if shown < cost.mendings.len() {
-        paragraph(out, "  ", &format!("{} more with --all", cost.mendings.len() - shown))?;
-    }
-    let grain: Nanos = cost.grain;
-    paragraph(out, "  ", &format!("{note}; at a grain of {grain:.3}"))
+    blocks.push(Block::Text(format!("{note}; at a grain of {:.3}", cost.grain)));
+    let title = "What to mend, the most rewarding first";
+    let section = Section::new("mend", "Mend", title, blocks).opened(Opening::Title(title.to_owned()));
+    (shown > 0).then_some(section)
 }
 
 #[cfg(test)]
 mod tests {
+    use becalm_units::Nanos;
+
     use super::*;
 
     /// Grains lie below each other and sizes beside each other, in the table, in the surface and in the document.
@@ -354,6 +355,8 @@ mod tests {
             problems: vec![("n1".to_owned(), "gone".to_owned())],
         };
         let costs = [cost(Nanos::from_millis(1), [1.5, 3.0]), cost(Nanos::from_millis(10), [1.05, 1.2])];
+        let page = FleetCostReport { cost: &costs[0], accounting: None }.page("becalm 0.0.0").unwrap();
+        assert_eq!(page.sections.iter().map(|section| section.id).collect::<Vec<_>>(), ["headline", "sizes"]);
         let report = FleetSweepReport { costs: &costs, accounting: None };
         let text = becalm_report::text(&report, becalm_report::Form::default());
         let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();

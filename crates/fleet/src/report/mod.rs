@@ -1,33 +1,23 @@
-//! Many nodes for a terminal, as `becalm.fleet/1` and as a page.
+//! Many nodes for people and as `becalm.fleet/1`.
 
-mod html;
 pub mod jobs;
+mod view;
 
 use std::borrow::Cow;
-use std::io::{self, Write};
 
 use becalm_model::Kind;
-use becalm_report::Value;
-use becalm_report::form::field::{Field, Object, fields};
+use becalm_report::form::field::{Object, fields};
 use becalm_report::form::figure::{Ratio, Time};
-use becalm_report::form::paragraph::{heading, paragraph};
-use becalm_report::form::table::Table;
 use becalm_report::form::value::three_digits;
 use becalm_report::html::Page;
-use becalm_report::{Report, Sheet};
-use becalm_stats::outliers::{FALSE_ALARM, PEERS_MIN};
-use becalm_units::{counted, plural, printable};
+use becalm_report::{Form, Report};
+use becalm_stats::outliers::PEERS_MIN;
+use becalm_units::{plural, printable};
 use serde::Serialize;
 
 use crate::heat::Heat;
 use crate::survey::{Fleet, FleetNode, SourceName};
-use crate::together::{Struck, Together, Verdict};
-
-/// So many nodes are shown unless all are asked for.
-const SHOWN: usize = 20;
-
-/// The shades of the map, from none to the most.
-const SHADES: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+use crate::together::Struck;
 
 /// A fleet, as `becalm fleet` shows it.
 #[derive(Clone, Copy, Debug)]
@@ -77,12 +67,8 @@ impl Report for FleetReport<'_> {
         document(self.fleet)
     }
 
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        render(self.fleet, out)
-    }
-
-    fn page(&self, program: &str) -> Option<Page> {
-        Some(html::page(self.fleet, program))
+    fn view(&self, form: Form) -> Page {
+        view::page(self.fleet, form)
     }
 }
 
@@ -213,92 +199,4 @@ fn conclusion(fleet: &Fleet) -> String {
         );
     }
     format!("None of {nodes} differs from its equals.")
-}
-
-fn render(fleet: &Fleet, out: &mut Sheet<'_>) -> io::Result<()> {
-    paragraph(out, "  ", &conclusion(fleet))?;
-    for problem in &fleet.problems {
-        paragraph(out, "  ! ", &format!("{}: {}", printable(&problem.node), printable(&problem.what())))?;
-    }
-    let shown = if out.all() { fleet.nodes.len() } else { fleet.nodes.len().min(SHOWN) };
-    heading(out, "Nodes, the noisiest first")?;
-    let fields: Vec<&Field<FleetNode>> = NODE.iter().collect();
-    let mut table = Table::new(&fields);
-    fleet.nodes[..shown].iter().for_each(|node| table.row(&fields, node));
-    table.print(out)?;
-    if shown < fleet.nodes.len() {
-        paragraph(out, "  ", &format!("{} more with --all", fleet.nodes.len() - shown))?;
-    }
-    paragraph(out, "  ", &how_named(fleet))?;
-    if let Some(heat) = &fleet.heat {
-        render_heat(fleet, heat, shown, out)?;
-    }
-    render_together(&fleet.together, out)
-}
-
-/// How the figures of nodes are to be read, and when one is named.
-fn how_named(fleet: &Fleet) -> String {
-    let mut note = "low and high: the noise ratio's 95 % interval; the largest source with its whole time".to_owned();
-    if fleet.compared >= PEERS_MIN {
-        note += &format!(
-            ". A node is named when its noise differs from the median of all by more than their scatter and its own interval explain, at {} % for \
-             all {} together",
-            FALSE_ALARM * 100.0,
-            fleet.compared
-        );
-    }
-    note
-}
-
-fn render_heat(fleet: &Fleet, heat: &Heat, shown: usize, out: &mut Sheet<'_>) -> io::Result<()> {
-    let column = Value::Time(heat.column_ns).cell();
-    heading(out, &format!("Noise by node and time, {column} a column"))?;
-    let most = heat.rows.iter().flatten().copied().fold(0.0, f64::max);
-    let width = fleet.nodes.iter().take(shown).map(|node| printable(&node.node).chars().count()).max().unwrap_or(0);
-    for (node, row) in fleet.nodes.iter().zip(&heat.rows).take(shown) {
-        let shade = |ratio: &f64| {
-            let steps = (SHADES.len() - 1) as f64;
-            SHADES[if most > 0.0 { (ratio / most * steps).ceil().clamp(0.0, steps) as usize } else { 0 }]
-        };
-        let shades: String = row.iter().map(shade).collect();
-        writeln!(out, "  {:<width$}  {}", printable(&node.node), shades.trim_end())?;
-    }
-    paragraph(out, "  ", &format!("a full block is {}% of the time of a column", three_digits(most * 100.0)))
-}
-
-fn render_together(together: &Result<Together, String>, out: &mut Sheet<'_>) -> io::Result<()> {
-    let found = match together {
-        Ok(found) => found,
-        Err(why) => return paragraph(out, "  ", &format!("What strikes nodes at the same time cannot be told: {why}")),
-    };
-    if found.sources.is_empty() {
-        return paragraph(out, "  ", "No source came on three nodes, so that none strikes nodes at the same time");
-    }
-    heading(out, "Sources on several nodes")?;
-    let fields: Vec<&Field<Struck>> = STRUCK.iter().collect();
-    let mut table = Table::new(&fields);
-    found.sources.iter().for_each(|source| table.row(&fields, source));
-    table.print(out)?;
-    paragraph(out, "  ", &how_together(found))
-}
-
-/// How it was found what strikes nodes at the same time.
-fn how_together(found: &Together) -> String {
-    let slot = Value::Time(found.slot_ns).cell();
-    let tested = found.sources.iter().filter(|source| source.verdict != Verdict::Everywhere).count() as u64;
-    let clocks = match (found.clock_error_ns, found.unstated as u64) {
-        (None, _) => "the nodes do not state how far their clocks may be off".to_owned(),
-        (Some(error), 0) => format!("their clocks are off by at most {}, as they state", Value::Time(error).cell()),
-        (Some(error), unstated) => format!(
-            "their clocks are off by at most {}, as they state, but for {}",
-            Value::Time(error).cell(),
-            counted(unstated, "node that does not", "nodes that do not")
-        ),
-    };
-    format!(
-        "at the same time: within slots of {slot}, of {} nodes; {clocks}; most at once: in one slot; chance: of as much among independent nodes, whose times \
-         are turned at random, 999 times; the verdict is at 5 % for {tested} tested {} together",
-        found.nodes,
-        plural(tested, "source", "sources")
-    )
 }

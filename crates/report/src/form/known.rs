@@ -1,10 +1,18 @@
 //! What may not be known of a machine.
 
+use becalm_model::node::MachineDoc;
+
 /// A kernel and a processor, in one phrase. Each is empty if it is not known, and is then left out.
 pub fn system(kernel: &str, processor: &str) -> String {
     let kernel = if kernel.is_empty() { String::new() } else { format!(" {kernel}") };
     let processor = if processor.is_empty() { String::new() } else { format!(", {processor}") };
     format!("Linux{kernel}{processor}")
+}
+
+/// A machine in one phrase: kernel, processor and hypervisor.
+pub fn machine(machine: &MachineDoc) -> String {
+    let host = machine.hypervisor.as_ref().map_or_else(String::new, |name| format!(", a virtual machine of {name}"));
+    system(&machine.kernel, &machine.processor) + &host
 }
 
 /// A text, or that it is not known.

@@ -1,6 +1,7 @@
 //! A report as a value: sections with blocks, which [`terminal`](super::terminal) and [`html`](crate::html) write.
 
 use becalm_model::audit::{Answer, Availability, FirstStep};
+use becalm_model::node::Warning;
 use becalm_units::Named;
 
 use crate::form::plot::Curve;
@@ -44,10 +45,10 @@ impl Section {
         Self { id, title: title.into(), opening: Opening::None, short, reading: String::new(), blocks }
     }
 
-    /// A section with the same title on a terminal and on a page.
+    /// A section of a word or two, which is its title on a terminal as well.
     #[must_use]
-    pub fn titled(id: &'static str, title: &'static str, blocks: Vec<Block>) -> Self {
-        Self::new(id, title, title, blocks).opened(Opening::Title(title.to_owned()))
+    pub fn named(id: &'static str, title: &'static str, blocks: Vec<Block>) -> Self {
+        Self::new(id, title, title, blocks).titled()
     }
 
     /// The same, with another beginning on a terminal.
@@ -200,6 +201,12 @@ pub struct Finding {
     pub verdict: &'static str,
     /// The reason for the verdict.
     pub text: String,
+}
+
+impl From<&Warning> for Block {
+    fn from(warning: &Warning) -> Self {
+        Self::Warning { text: warning.message.clone(), advice: warning.advice.clone() }
+    }
 }
 
 /// A figure with its name.

@@ -11,7 +11,7 @@ use becalm_model::Kind;
 use becalm_units::printable;
 
 use crate::Value;
-use crate::form::field::Field;
+use crate::form::field::{Field, Row as Fields};
 use crate::form::paragraph::paragraph;
 use crate::form::sheet::{Sheet, Style};
 
@@ -52,6 +52,8 @@ pub(crate) struct Column {
     is_whole: bool,
     /// Whether it holds verdicts, which stand out.
     has_verdicts: bool,
+    /// Whether a terminal leaves it out.
+    is_for_page: bool,
 }
 
 impl Column {
@@ -112,6 +114,12 @@ impl Table {
         table
     }
 
+    /// A table of these rows with all of their fields.
+    #[must_use]
+    pub fn whole<'a, R: Fields + 'a>(rows: impl IntoIterator<Item = &'a R>) -> Self {
+        Self::filled(&R::FIELDS.iter().collect::<Vec<_>>(), rows)
+    }
+
     /// A table whose rows have names, in a first column with this title. Other texts in it are words, which stay whole.
     #[must_use]
     pub fn named<R>(first: &str, fields: &[&Field<R>]) -> Self {
@@ -151,6 +159,13 @@ impl Table {
         let count = self.rows.iter().filter(|row| !row.is_total).count();
         let remark = remark(count.saturating_sub(rows));
         Self { most_important: (count > rows).then_some((rows, remark)), ..self }
+    }
+
+    /// The same, of which a terminal leaves out the columns with these titles.
+    #[must_use]
+    pub fn without_on_terminal(mut self, titles: &[&str]) -> Self {
+        self.columns.iter_mut().for_each(|column| column.is_for_page = titles.contains(&&*column.title));
+        self
     }
 
     /// The number of rows.
@@ -275,7 +290,7 @@ impl Table {
             cells.chain([&*self.columns[at].title]).map(|cell| cell.chars().count()).max().unwrap_or(0)
         };
         let mut widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
-        let mut columns: Vec<usize> = (0..self.columns.len()).collect();
+        let mut columns: Vec<usize> = (0..self.columns.len()).filter(|at| !self.columns[*at].is_for_page).collect();
         if !self.shorten(&columns, &mut widths, page) {
             columns.retain(|column| !self.columns[*column].is_dispensable);
             self.shorten(&columns, &mut widths, page);

@@ -76,7 +76,7 @@ pub(crate) fn intervals(summary: &Summary, rows: &[CpuRow]) -> Section {
         ));
     }
     blocks.extend(missed(summary));
-    Section::titled("sure", "How sure: 95 % intervals", blocks).explained(
+    Section::named("sure", "How sure: 95 % intervals", blocks).explained(
         "Another run as long as this one would give other figures: in 95 of 100 cases the true ones lie between low and high; what is \
          rarer than the run is long may not have shown itself at all.",
     )
@@ -144,7 +144,7 @@ pub(crate) fn tails(summary: &Summary, rows: &[CpuRow]) -> Section {
         blocks.extend([Block::Table(table(summary, &fitting, &TAIL, total)), Block::Text(note.to_owned())]);
     }
     blocks.extend(notes(summary, rows, |row| row.figures.tail.as_ref().and_then(tails::note)));
-    Section::titled("tails", "Longest detours to expect", blocks)
+    Section::named("tails", "Longest detours to expect", blocks)
 }
 
 /// The equals that were compared, and who of them differs; none where there is a single CPU.
@@ -183,7 +183,7 @@ pub(crate) fn equals(summary: &Summary) -> Option<Section> {
         };
         equals.push(Block::Remark(who, text));
     }
-    (!equals.is_empty()).then(|| Section::titled("equals", "Equals compared", equals))
+    (!equals.is_empty()).then(|| Section::named("equals", "Equals compared", equals))
 }
 
 /// A period with all CPUs of a node on which it was found.
@@ -252,7 +252,7 @@ pub(crate) fn periods(summary: &Summary) -> Option<Section> {
     table.note =
         "jitter: how far the events lie from their beats; of beats: how many of the beats there were brought one."
             .to_owned();
-    let section = Section::titled("periods", "Periods", vec![Block::Table(table)]).explained(
+    let section = Section::named("periods", "Periods", vec![Block::Table(table)]).explained(
         "What comes again and again after the same time, source by source: a timer that can be found, and often switched off.",
     );
     (!rows.is_empty()).then_some(section)

@@ -88,7 +88,7 @@ fn cpus(summary: &Summary, rows: &[CpuRow], drawn: Option<&Drawn<'_>>) -> Sectio
     blocks.extend(cpu_table(summary, rows, fields));
     blocks.push(Block::Text("low and high: the noise ratio's 95 % interval (circular block bootstrap)".to_owned()));
     blocks.extend(notes(summary, rows, |row| interval_note(&row.figures)));
-    Section::titled("cpus", "CPUs", blocks)
+    Section::named("cpus", "CPUs", blocks)
 }
 
 /// How the CPUs were measured.
@@ -104,7 +104,7 @@ fn loops(summary: &Summary, rows: &[CpuRow]) -> Section {
             fields.push(field);
         }
     }
-    Section::titled("loops", "Loops that measured", cpu_table(summary, rows, fields))
+    Section::named("loops", "Loops that measured", cpu_table(summary, rows, fields))
 }
 
 fn cpu_table(summary: &Summary, rows: &[CpuRow], mut fields: Vec<&'static Field<CpuRow>>) -> Vec<Block> {
@@ -230,5 +230,5 @@ fn next(summary: &Summary) -> Section {
         steps.push(step("becalm".to_owned(), "what is missing here to name the sources, and how to get it"));
     }
     steps.push(step(format!("becalm report {path} --json"), "the same for scripts"));
-    Section::titled("next", "Next", vec![Block::Commands(steps)])
+    Section::named("next", "Next", vec![Block::Commands(steps)])
 }

@@ -208,5 +208,5 @@ pub(super) fn section(summaries: &[WorkSummary]) -> Option<Section> {
         let title = "What the processor counted in a sample, in the loop (user) and in what interrupted it (kernel)";
         blocks.extend([Block::Heading(title.to_owned()), Block::Table(Table::filled(&fields, &counts))]);
     }
-    Some(Section::titled("comparison", "The runs beside each other", blocks))
+    Some(Section::named("comparison", "The runs beside each other", blocks))
 }

@@ -348,5 +348,5 @@ fn copies(summaries: &[WorkSummary]) -> Option<Section> {
             blocks.push(Block::Remark(format!("{copies} on CPU {}", cpu.cpu), text));
         }
     }
-    Some(Section::titled("copies", "Copies on a CPU: the time of one iteration, by all of them together", blocks))
+    Some(Section::named("copies", "Copies on a CPU: the time of one iteration, by all of them together", blocks))
 }

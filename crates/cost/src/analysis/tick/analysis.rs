@@ -4,7 +4,7 @@ use becalm_stats::{median_mid, trimmed_mean};
 
 use super::{FittedLine, HandlerMode, OtherHandler, Processor, RatePair, RatePoint, RateSeries, percent_per_1000};
 
-/// What an interrupt costs on one processor, in percent of a CPU per 1,000 interrupts a second, and how well the linear
+/// The cost of an interrupt on one processor, in percent of a CPU per 1,000 interrupts per second, and the fit of the linear
 /// model explains the measurements.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Analysis {
@@ -37,7 +37,7 @@ pub const TRIMMED: f64 = 0.1;
 /// A measurement, and what the model says in its place.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct FittedPoint {
-    /// How many processes shared the CPU.
+    /// Number of processes that shared the CPU.
     pub processes: u32,
     /// Interrupts a second of the measurement.
     pub rate_hz: f64,
@@ -65,7 +65,7 @@ impl FittedPoint {
 }
 
 impl Analysis {
-    /// What follows from one processor's measurements.
+    /// Analyzes the measurements of one processor.
     #[must_use]
     pub fn new(processor: &Processor) -> Self {
         let direct = processor.direct;
@@ -100,7 +100,7 @@ impl Analysis {
         self.trap_percent + self.handler_percent + self.indirect_trimmed_percent
     }
 
-    /// What an interrupt costs with each handler: first with the one that ran while the work was timed.
+    /// The costs of an interrupt with each handler: first with the one that ran while the work was timed.
     #[must_use]
     pub fn modes(&self) -> Vec<HandlerMode> {
         HandlerMode::all(self)

@@ -29,7 +29,7 @@ pub struct TableError {
     pub file: String,
     /// The number of the line, from 1.
     pub line: usize,
-    /// What is wrong, with the column where it stands in one.
+    /// The fault, with its column if it is in one.
     pub what: String,
 }
 

@@ -92,7 +92,7 @@ impl Columns {
         Ok(Self { processor, mhz, trap, handlers })
     }
 
-    /// What stands in a row, in nanoseconds.
+    /// The time in a row, in nanoseconds.
     fn time_ns(&self, table: &CsvTable<'_>, row: &CsvRow, time: TimeColumn) -> Result<f64, TableError> {
         match (time.cycles, self.mhz) {
             (true, Some(mhz)) => {

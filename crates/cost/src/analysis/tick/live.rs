@@ -9,7 +9,7 @@ use becalm_units::fault::{Fault, Wording};
 use super::{Direct, RatePoint, RateSeries, Rounds, SeriesError};
 use crate::documents::tick::{Campaign, CellKind, CellResult};
 
-/// What the complete rounds of a campaign come to.
+/// The result of the complete rounds of a campaign.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CampaignAnalysis {
     /// The cost, and the intervals over the complete rounds.
@@ -18,7 +18,7 @@ pub struct CampaignAnalysis {
     pub direct: Direct,
     /// The kernel's record of its handler beside the model, a row a rate, in rising order.
     pub handlers: Vec<HandlerRow>,
-    /// What the processor counted beside the sorts, by rate and event; nothing where it counts nothing.
+    /// Counts of the processor in the sorts, by rate and event; nothing where it counts nothing.
     pub events: Vec<EventAtRate>,
 }
 
@@ -29,7 +29,7 @@ pub struct EventAtRate {
     pub added_hz: u32,
     /// Interrupts a second that the kernel counted.
     pub rate_hz: f64,
-    /// How often the event came in a sort.
+    /// The frequency of the event in a sort.
     pub rate: EventRate,
 }
 
@@ -56,9 +56,9 @@ pub enum CampaignError {
     /// No round is complete.
     #[error("no round of the campaign is complete: {done} of its {planned} cells are measured; go on with it")]
     NoRound {
-        /// How many cells are finished.
+        /// Number of finished cells.
         done: usize,
-        /// How many cells the plan has.
+        /// Number of planned cells.
         planned: usize,
     },
     /// The kernel recorded no timer interrupt.
@@ -67,9 +67,9 @@ pub enum CampaignError {
     /// The rates were not what they should be.
     #[error("the measurements with {} give no cost: {source}", counted((*copies).into(), "copy", "copies"))]
     Series {
-        /// How many copies shared the CPU.
+        /// Number of copies that shared the CPU.
         copies: u32,
-        /// What is wrong with their rates or times.
+        /// The fault of their rates or times.
         r#source: SeriesError,
     },
 }
@@ -81,7 +81,7 @@ impl Fault for CampaignError {
 }
 
 impl CampaignAnalysis {
-    /// What the complete rounds of a campaign say.
+    /// Analyzes the complete rounds of a campaign.
     ///
     /// # Errors
     /// If no round is complete, or the interrupt rates did not rise as asked for.

@@ -1,4 +1,4 @@
-//! What a timer interrupt costs: direct and indirect, by the method of D. Tsafrir, *The context-switch overhead
+//! The cost of a timer interrupt, direct and indirect, by the method of D. Tsafrir, *The context-switch overhead
 //! inflicted by hardware interrupts (and the enigma of do-nothing loops)*, ExpCS 2007, section 2.
 //!
 //! The same work is timed at several interrupt rates and with several processes. Each pair of rates says what one more

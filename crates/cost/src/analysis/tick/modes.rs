@@ -1,4 +1,4 @@
-//! What an interrupt costs with each handler that was measured, and what its parts take at each rate.
+//! The cost of an interrupt with each measured handler, and the shares of its parts at each rate.
 
 use super::{Analysis, percent_per_1000};
 
@@ -18,7 +18,7 @@ pub struct HandlerMode {
     pub indirect_trimmed_percent: f64,
 }
 
-/// What the parts of an interrupt take at one rate, as shares of a CPU: f(n) = n (trap + handler + indirect).
+/// The parts of an interrupt at one rate, as shares of a CPU: f(n) = n (trap + handler + indirect).
 #[derive(Clone, PartialEq, Debug)]
 pub struct Contribution {
     /// The handler's name.
@@ -34,7 +34,7 @@ pub struct Contribution {
 }
 
 impl HandlerMode {
-    /// What an interrupt costs with each handler: first with the one that ran while the work was timed.
+    /// The costs of an interrupt with each handler: first with the one that ran while the work was timed.
     pub(super) fn all(analysis: &Analysis) -> Vec<Self> {
         let mode = |mode: &str, handler_percent| Self {
             mode: mode.to_owned(),
@@ -60,7 +60,7 @@ impl HandlerMode {
         self.trap_percent + self.handler_percent + self.indirect_trimmed_percent
     }
 
-    /// What its parts take at a rate, in interrupts a second.
+    /// The shares of its parts at a rate, in interrupts per second.
     #[must_use]
     pub fn contribution(&self, rate_hz: f64) -> Contribution {
         let ratio = |percent: f64| rate_hz * percent / 100.0 / 1_000.0;

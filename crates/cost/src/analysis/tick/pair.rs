@@ -2,13 +2,13 @@
 
 use super::{Direct, RatePoint, RateSeries, percent_per_1000};
 
-/// What the interrupts that the higher of two rates adds to one piece of work cost.
+/// The cost of the interrupts that the higher of two rates adds to one piece of work.
 ///
 /// Tsafrir 2007, section 2: for rates h1 < h2 with times a and b, extra interrupts n = (h2 - h1) b; extra time = b - a;
 /// direct = n (trap + handler); indirect = extra - direct.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RatePair {
-    /// How many processes shared the CPU.
+    /// Number of processes that shared the CPU.
     pub processes: u32,
     /// The lower rate h1, in interrupts a second.
     pub low_hz: f64,
@@ -47,7 +47,7 @@ impl RatePair {
         points.iter().enumerate().flat_map(above)
     }
 
-    /// What trap and handler do not explain, in nanoseconds.
+    /// The time that trap and handler do not explain, in nanoseconds.
     #[must_use]
     pub fn indirect_ns(&self) -> f64 {
         self.extra_ns - self.direct_ns

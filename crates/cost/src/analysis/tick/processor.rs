@@ -1,15 +1,15 @@
 //! The measurements that the analysis starts from.
 
-/// What one processor was measured at.
+/// The measurements of one processor.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Processor {
     /// The name of the processor, as the tables give it.
     pub name: String,
-    /// What an interrupt costs directly, with the handler that ran while the work was timed.
+    /// The direct cost of an interrupt, with the handler that ran while the work was timed.
     pub direct: Direct,
     /// The name of that handler: `pit`, or [`MEASURED`] where nobody named it.
     pub handler: String,
-    /// What other handlers would take in its place; none where only one was measured.
+    /// Times of other handlers in its place; empty if only one was measured.
     pub other_handlers: Vec<OtherHandler>,
     /// The time of the work by interrupt rate, one series a number of processes. At least one.
     pub series: Vec<RateSeries>,
@@ -117,7 +117,7 @@ impl RateSeries {
         Ok(Self { processes, points })
     }
 
-    /// How many processes shared the CPU.
+    /// Number of processes that shared the CPU.
     #[must_use]
     pub fn processes(&self) -> u32 {
         self.processes

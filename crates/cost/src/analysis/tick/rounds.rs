@@ -23,7 +23,7 @@ pub struct RoundsInterval {
 pub struct Rounds {
     /// The analysis of the median times.
     pub analysis: Analysis,
-    /// How many rounds there are.
+    /// Number of rounds.
     pub count: usize,
     /// The interval of the indirect cost; `None` with one round.
     pub indirect_percent: Option<RoundsInterval>,

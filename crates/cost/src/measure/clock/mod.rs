@@ -30,18 +30,18 @@ const BATCH: u32 = 64;
 const SAMPLES: usize = 50;
 /// Steps that are looked for.
 const STEPS: usize = 10_000;
-/// How long they are looked for: five periods of a coarse clock at 100 Hz.
+/// The time limit of the search for them: five periods of a coarse clock at 100 Hz.
 const STEPS_TIME: Duration = Duration::from_millis(50);
-/// How many other CPUs a clock is compared with.
+/// Number of other CPUs with which a clock is compared.
 const OTHERS: usize = 4;
 /// Readings on each CPU of a pair.
 const TURNS: u64 = 500;
-/// How long a pair may take.
+/// The time limit of a pair.
 const TURNS_TIME: Duration = Duration::from_millis(20);
 /// Calls whose system calls are counted.
 const COUNTED: u64 = 100;
 
-/// How a clock moves from one reading to the next.
+/// The movement of a clock from one reading to the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct ClockSteps {
     readings: u64,
@@ -49,7 +49,7 @@ struct ClockSteps {
     smallest_ps: Option<i64>,
     /// The median of the steps that are not zero.
     median_ps: Option<i64>,
-    /// How often a reading was smaller than the one before.
+    /// Readings that were smaller than the one before.
     backwards: u64,
 }
 
@@ -75,7 +75,7 @@ pub fn clocks(site: &Site, progress: &mut CostProgress<'_>) -> Result<(ClockCost
 /// The ways to read the time, measured.
 struct ReadWays {
     ways: Vec<Way>,
-    /// Why system calls could not be counted, where they were told by their time.
+    /// The reason if system calls could not be counted, and were told by their time.
     not_counted: Option<String>,
     /// Readings of the measuring counter back to back; `None` where a signal came before.
     successive: Option<SuccessiveDoc>,
@@ -145,7 +145,7 @@ fn measure<C: Counter>(bench: &Bench<C>, way: TimeWay, calls: Option<u64>, trap_
     (doc, cost.rounds, raw_rounds)
 }
 
-/// Whether a call enters the kernel, by its time and that of the same reading by a raw system call. What both have in
+/// Checks whether a call enters the kernel, by its time and that of the same reading by a raw system call. What both have in
 /// common, reading the counter, may itself be slow; so it is their difference that tells: a call that saves less than
 /// half a trap (a `getpid`) has saved none. Without a raw call its own time must do.
 fn enters_kernel(call_ps: i64, raw_ps: Option<i64>, trap_ps: i64) -> bool {
@@ -155,7 +155,7 @@ fn enters_kernel(call_ps: i64, raw_ps: Option<i64>, trap_ps: i64) -> bool {
     }
 }
 
-/// How many system calls a hundred readings make, for each way.
+/// The number of system calls of a hundred readings, for each way.
 fn count_calls(count: &SyscallCount, ways: &[TimeWay]) -> Result<Vec<u64>, becalm_linux::probe::ProbeError> {
     struct Calls<'a>(&'a SyscallCount);
     impl OverReading for Calls<'_> {

@@ -7,9 +7,9 @@ use becalm_linux::clock::Counter;
 
 use crate::documents::{StepDoc, SuccessiveDoc};
 
-/// How many readings are taken: some ten milliseconds of them.
+/// Number of readings: some ten milliseconds of them.
 const READINGS: usize = 1 << 20;
-/// How many lengths of steps are kept.
+/// Number of lengths of steps that are kept.
 const KEPT: usize = 32;
 
 /// Reads the counter again and again, and says what lay between. Nothing happens between two readings but to keep the first one,

@@ -29,7 +29,7 @@ pub enum TimeWay {
 
 /// A loop over a reading.
 pub trait OverReading {
-    /// What the loop gives at its end.
+    /// The result of the loop.
     type Out;
     /// Runs the loop over this reading, which is to be inlined.
     fn run_with(self, read: impl Fn() -> u64 + Copy + Send + Sync) -> Self::Out;
@@ -72,7 +72,7 @@ impl TimeWay {
         }
     }
 
-    /// Whether it is an instruction, whose readings are in ticks.
+    /// Checks whether it is an instruction, with readings in ticks.
     pub fn is_instruction(self) -> bool {
         !matches!(self, Self::Kernel(_) | Self::TimeOfDay | Self::Time)
     }

@@ -1,4 +1,4 @@
-//! Whether a clock runs backwards from one CPU to another.
+//! Searches for clocks that run backwards from one CPU to another.
 //!
 //! Two pinned threads hand a turn to and fro. Each reads the clock when it has the turn, and hands its reading on with
 //! it; a reading that is smaller than the one that came with the turn was taken later and says earlier. Unlike
@@ -12,19 +12,19 @@ use becalm_linux::placed::Thread;
 use becalm_linux::sched::SchedError;
 use becalm_units::CpuId;
 
-/// What came of comparing the clocks of two CPUs in turns.
+/// A comparison of the clocks of two CPUs in turns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Turns {
-    /// How many readings were compared with one from the other CPU.
+    /// Readings that were compared with one from the other CPU.
     pub compared: u64,
-    /// How many of them were smaller.
+    /// Readings among them that were smaller.
     pub backwards: u64,
     /// By how much at most, in the clock's unit.
     pub largest: u64,
 }
 
 impl Turns {
-    /// What two pairs of CPUs showed together.
+    /// The comparisons of two pairs of CPUs together.
     pub fn and(self, other: Self) -> Self {
         Self {
             compared: self.compared + other.compared,

@@ -44,7 +44,7 @@ pub(super) fn walk(words: &[AtomicU64], mut at: usize, loads: u32) -> usize {
     at
 }
 
-/// Where the lines of a page chase lie: one line a page, at offsets that fill all sets of a cache alike. Up to 1,024 sets
+/// The lines of a page chase: one line per page, at offsets that fill all sets of a cache alike. Up to 1,024 sets
 /// of 64-byte lines, the page's own number picks the set beyond its offset; so the offset changes only when that has
 /// gone round. Else all lines of memory that is contiguous, as in huge pages, would crowd into few sets.
 pub(super) const fn one_line_a_page(page: usize, page_words: usize) -> usize {
@@ -53,7 +53,7 @@ pub(super) const fn one_line_a_page(page: usize, page_words: usize) -> usize {
     page * page_words + turn % (page_words / LINE) * LINE
 }
 
-/// Whether touching memory in huge pages took so few faults that they are huge. Touches every small page.
+/// Touches every small page, and checks by the number of faults that the pages are huge.
 pub(super) fn is_huge(pages: &Pages) -> bool {
     let before = ThreadUsage::for_current_thread();
     for word in pages.words().iter().step_by(4096 / 8) {

@@ -92,7 +92,7 @@ impl ForCounter for DetourProbes<'_, '_> {
     }
 }
 
-/// What measures one kind of detour.
+/// A function that measures one kind of detour.
 type Measurement<'a, C> = Box<dyn Fn(&Bench<C>) -> Probe + 'a>;
 
 /// Names of the rows of a level, and what it means to hit it.
@@ -105,7 +105,7 @@ fn names(level: u32) -> (&'static str, &'static str) {
     }
 }
 
-/// How much of a level is walked through: half of it, or three quarters where half of it would nearly fit into the level
+/// The part of a level that is walked through: half of it, or three quarters where half of it would nearly fit into the level
 /// below, which would then serve most of the loads.
 const fn share_of(bytes: usize, below: usize) -> usize {
     if bytes / 2 >= 2 * below { bytes / 2 } else { bytes / 4 * 3 }
@@ -128,7 +128,7 @@ fn cache<C: Counter>(bench: &Bench<C>, level: u32, bytes: usize, below: usize, h
     )
 }
 
-/// How much memory is walked through on a machine of so many bytes, whose largest cache has so many.
+/// The memory that is walked through, by the bytes of the machine and of its largest cache.
 fn memory_walked(largest: usize, total: usize) -> usize {
     let most = (*MEMORY_BYTES.end()).max(largest.saturating_mul(2));
     largest.saturating_mul(4).clamp(*MEMORY_BYTES.start(), most).min(total / 8)

@@ -1,4 +1,4 @@
-//! What an interrupt costs the thread that it hits, without tracing: another CPU sends interrupts and notes when, while
+//! The cost of an interrupt for the thread that it hits, without tracing: another CPU sends interrupts and notes when, while
 //! the acquisition loop runs here and keeps its long steps. A step that overlaps a sending is the detour of that
 //! interrupt.
 
@@ -15,11 +15,11 @@ use super::switch::{ONE_CPU, elsewhere};
 use crate::documents::{Probe, ProbeSamples, into_rounds};
 use crate::measure::bench::{Bench, text};
 
-/// How many interrupts are sent in one process.
+/// Interrupts that one process sends.
 const SENT: usize = 250;
 /// The pause between two, long enough that their detours are apart.
 const PAUSE: Nanos = Nanos::from_micros(200);
-/// How long the loop runs at most; the sender ends it before.
+/// The time limit of the loop; the sender ends it before.
 const LIMIT: Nanos = Nanos::from_millis(500);
 /// Steps that can be kept.
 const KEPT: usize = 1 << 16;

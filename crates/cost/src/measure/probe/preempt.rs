@@ -11,9 +11,9 @@ use becalm_units::Nanos;
 use crate::documents::{Probe, ProbeSamples, into_rounds};
 use crate::measure::bench::{Bench, no_thread};
 
-/// How many pre-emptions are wanted in one process.
+/// Preemptions that one process waits for.
 const WANTED: usize = 50;
-/// How long they are waited for.
+/// The longest wait for them.
 const LIMIT: Nanos = Nanos::from_secs(1);
 /// A shorter step is not looked at: no thread is switched out and back in less.
 const SHORTEST: Nanos = Nanos::from_micros(1);

@@ -16,9 +16,9 @@ use crate::measure::bench::{Bench, text};
 const PAGES: usize = 512;
 /// The number of swap-ins that are wanted in one process.
 const WANTED: usize = 125;
-/// How long they are waited for: at 10 ms each, what a disk of 2007 took, that is 50.
+/// The longest wait for them: 50 at 10 ms each, the time of a disk of 2007.
 const LIMIT: Duration = Duration::from_millis(500);
-/// How long pages are given that are still being written to swap.
+/// The time limit of pages that are still being written to swap.
 const WRITTEN: Duration = Duration::from_millis(10);
 
 /// The fault that brings a page back from swap.

@@ -15,19 +15,19 @@ use crate::measure::bench::{Bench, no_thread, text};
 
 /// Rounds through a pipe in a round of samples.
 const TRIPS: usize = 200;
-/// What the second thread of the futex is told.
+/// A turn of the second thread of the futex.
 const MINE: u32 = 0;
 const YOURS: u32 = 1;
 const OVER: u32 = 2;
 /// For how long the sleeper on another CPU is given to fall asleep.
 const ASLEEP: Nanos = Nanos::from_micros(50);
-/// How long wake-ups of another CPU may take in all.
+/// The time limit of all wake-ups of another CPU.
 const WAKES_TIME: Nanos = Nanos::from_secs(1);
 /// The number of wake-ups that are wanted in one process.
 const WAKES: usize = 250;
-/// How long a thread on another CPU is waited for in all.
+/// The time limit of all waits for a thread on another CPU.
 const PATIENCE: Nanos = Nanos::from_secs(4);
-/// Why there is nothing to measure between CPUs.
+/// The reason without a second CPU.
 pub(super) const ONE_CPU: &str = "there is only one CPU that this process may use";
 
 /// Hand-overs through a pipe on one CPU: to oneself, to a thread, to a process.
@@ -127,7 +127,7 @@ fn sleep_until(turn: &AtomicU32, mine: u32) -> bool {
     }
 }
 
-/// What the second thread does: gives each turn back as `answer`, until the game is over.
+/// Gives each turn back as `answer`, in the second thread, until the game is over.
 fn give_back(turn: &AtomicU32, answer: u32) {
     while sleep_until(turn, YOURS) {
         turn.store(answer, Ordering::Release);

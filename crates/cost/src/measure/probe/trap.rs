@@ -1,4 +1,4 @@
-//! What it costs to enter the kernel and come back: system calls, faults, signals, switches, wake-ups, interrupts of
+//! The costs of entering the kernel and coming back: system calls, faults, signals, switches, wake-ups, interrupts of
 //! another CPU (the trap of T07 section 2, and what stands beside it in B07's catalogue).
 
 use std::hint::black_box;
@@ -28,7 +28,7 @@ pub fn traps(site: &Site, progress: &mut CostProgress<'_>) -> Result<(ProbeCosts
     probes_at(site, TrapProbes(progress))
 }
 
-/// What measures one kind of trap.
+/// A function that measures one kind of trap.
 type Measurement<'a, C> = &'a dyn Fn(&Bench<C>) -> Vec<Probe>;
 
 struct TrapProbes<'a, 'b>(&'a mut CostProgress<'b>);

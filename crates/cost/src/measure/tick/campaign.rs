@@ -17,18 +17,18 @@ use becalm_units::{Nanos, fault};
 use super::{SortJob, TickError, events, record_timer, shuffled, time_work, trap};
 use crate::documents::tick::{Campaign, CampaignCell, CampaignPlan, CellKind, CellResult, SCHEMA};
 
-/// How far a campaign is.
+/// The progress of a campaign.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CampaignProgress {
     /// Finished cells, also of earlier sessions.
     pub done: usize,
     /// All cells of the plan.
     pub planned: usize,
-    /// How long the rest will take, by how long this session's cells took.
+    /// Expected time of the rest, by the time of this session's cells.
     pub left: Duration,
 }
 
-/// How a session of a campaign ended.
+/// The end of a session of a campaign.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CampaignEnd {
     /// Every cell of the campaign is measured.

@@ -17,7 +17,7 @@ use becalm_units::CpuId;
 use super::{TickError, timer_interrupts};
 use crate::documents::TimedDoc;
 
-/// What is to be done where.
+/// The work and its place.
 #[derive(Clone, Copy, Debug)]
 pub struct SortJob<'a> {
     /// The root of the file system.
@@ -29,15 +29,15 @@ pub struct SortJob<'a> {
     /// The scheduling class of the copies. In a real-time one nobody else gets the CPU meanwhile, but for the share that the
     /// kernel keeps back.
     pub policy: Policy,
-    /// How many copies do the work; at least 1.
+    /// Number of copies that do the work; at least 1.
     pub copies: u32,
-    /// Whether the copies are processes, between which the kernel switches address spaces, as between programs; else they are threads.
+    /// True if the copies are processes, between which the kernel switches address spaces, as between programs; else they are threads.
     pub processes: bool,
     /// The kind of work that the copies do.
     pub body: Body,
     /// Iterations of the body that make a piece.
     pub iterations: u64,
-    /// How many pieces all copies do together.
+    /// Pieces of work of all copies together.
     pub pieces: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Why the cost of a tick could not be measured.
+//! Errors of measurements of ticks.
 
 use std::io;
 
@@ -44,7 +44,7 @@ pub enum TickError {
     Trace {
         /// The CPU whose trace it is.
         cpu: CpuId,
-        /// Why the trace cannot be understood.
+        /// The reason.
         r#source: DecodeError,
     },
     /// Another program changed the kernel's trace meanwhile.
@@ -55,7 +55,7 @@ pub enum TickError {
     /// The work cannot be done on this architecture.
     #[error(transparent)]
     Work(#[from] Unsupported),
-    /// What was measured could not be stored by whoever keeps it.
+    /// The measurement could not be stored.
     #[error("{0}")]
     Store(fault::Error),
     /// The kernel does not count timer interrupts where becalm looks.
@@ -78,7 +78,7 @@ pub enum TickError {
     /// Something of the system failed.
     #[error("cannot {action}: {source}")]
     System {
-        /// What was attempted, as it follows "cannot".
+        /// The attempt, as it follows "cannot".
         action: &'static str,
         /// The error of the system call.
         r#source: io::Error,

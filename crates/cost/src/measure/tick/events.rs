@@ -1,4 +1,4 @@
-//! What the processor counts while one copy works: cycles, instructions and cache misses, in the work (user) and in what
+//! Counts of the processor while one copy works: cycles, instructions and cache misses, in the work (user) and in what
 //! interrupted it (kernel) apart, as in Tsafrir 2007. In measurements of their own, since switching counters takes time.
 
 use becalm_linux::clock::{Counter, MonotonicRaw};

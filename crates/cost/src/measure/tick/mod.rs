@@ -1,4 +1,4 @@
-//! What timer interrupts cost on this machine: the same work at several interrupt rates, without another kernel.
+//! The cost of timer interrupts on this machine: the same work at several interrupt rates, without another kernel.
 //!
 //! A cpu-clock perf event raises the interrupt rate of one CPU. A [`campaign`] times the sorts of Tsafrir 2007 (section 2)
 //! under it. What the measurements mean is not said here.

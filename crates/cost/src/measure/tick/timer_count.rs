@@ -1,4 +1,4 @@
-//! How many timer interrupts a CPU has taken, by the kernel's own count.
+//! The number of timer interrupts of a CPU, by the kernel's own count.
 
 use std::path::Path;
 

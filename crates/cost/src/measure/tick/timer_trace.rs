@@ -1,6 +1,6 @@
 //! The kernel's own record of a CPU's timer interrupts: how many, and how long from the handler's entry to its exit.
 //!
-//! What the processor and the hypervisor do before the entry and after the exit is not in it, nor the softirqs that run on
+//! The work of processor and hypervisor before the entry and after the exit is not in it, nor the softirqs that run on
 //! the way out. The write of the entry's own event is, some 100 ns.
 
 use std::path::Path;
@@ -136,7 +136,7 @@ impl Pairs {
     }
 }
 
-/// Whether a handler is that of a CPU's timer where the architecture has no vector for it: `arch_timer`.
+/// Checks whether a handler is that of a CPU's timer where the architecture has no vector for it: `arch_timer`.
 fn is_timer(name: &[u8]) -> bool {
     name.windows(5).any(|part| part == b"timer")
 }

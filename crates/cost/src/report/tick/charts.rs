@@ -18,11 +18,11 @@ const PARTS: [&str; PROCESSORS] =
 const MODEL: [&str; PROCESSORS] =
     ["model-1", "model-2", "model-3", "model-4", "model-5", "model-6", "model-7", "model-8"];
 
-fn chart(id: &'static str, analysis: &Analysis, label: String, axes: [Axis; 2], series: Vec<ChartSeries>) -> Chart {
+fn chart(id: &'static str, label: String, axes: [Axis; 2], series: Vec<ChartSeries>) -> Chart {
     let [x, y] = axes;
     Chart {
         id,
-        title: analysis.name.clone(),
+        title: String::new(),
         label,
         height: 300,
         spec: Spec::Lines(Lines { x, y, series, marks: Vec::<Mark>::new() }),
@@ -59,7 +59,7 @@ pub(super) fn lost(at: usize, analysis: &Analysis) -> Chart {
         Axis::new("processes", AxisScale::Linear, AxisUnit::Count),
         Axis::new("lost", AxisScale::Linear, AxisUnit::Ratio),
     ];
-    chart(LOST[at], analysis, label, axes, curves)
+    chart(LOST[at], label, axes, curves)
 }
 
 /// The indirect cost as a share of what each pair of rates lost: a curve a number of processes.
@@ -81,10 +81,10 @@ pub(super) fn shares(at: usize, analysis: &Analysis) -> Chart {
         Axis::new("from the lower rate to the higher", AxisScale::Log, AxisUnit::Rate),
         Axis::new("indirect part", AxisScale::Linear, AxisUnit::Ratio),
     ];
-    chart(SHARES[at], analysis, label, axes, curves)
+    chart(SHARES[at], label, axes, curves)
 }
 
-/// What the parts take at each rate, one upon the other, for each handler.
+/// The shares of the parts at each rate, one upon the other, for each handler.
 pub(super) fn parts(at: usize, analysis: &Analysis) -> Chart {
     let modes = analysis.modes();
     let mut rates = vec![0.0];
@@ -110,7 +110,7 @@ pub(super) fn parts(at: usize, analysis: &Analysis) -> Chart {
         analysis.name
     );
     let axes = [interrupts(), Axis::new("of the CPU", AxisScale::Linear, AxisUnit::Ratio).between(Some(0.0), None)];
-    chart(PARTS[at], analysis, label, axes, curves.collect())
+    chart(PARTS[at], label, axes, curves.collect())
 }
 
 /// The model beside the measurements: time by that without any tick.
@@ -128,7 +128,7 @@ pub(super) fn model(at: usize, analysis: &Analysis) -> Chart {
         analysis.name
     );
     let axes = [interrupts(), Axis::new("by that without any tick", AxisScale::Linear, AxisUnit::Factor)];
-    chart(MODEL[at], analysis, label, axes, curves)
+    chart(MODEL[at], label, axes, curves)
 }
 
 fn processes(count: u32) -> String {

@@ -38,7 +38,7 @@ fields! {
 
 const MODE_NAME: Title = Title::new("mode", "handler");
 
-/// What an interrupt costs on a processor with one of its handlers.
+/// The cost of an interrupt on a processor with one of its handlers.
 pub(super) struct ModeRow {
     /// The name of the processor.
     pub processor: String,
@@ -63,7 +63,7 @@ fields! {
 pub(super) const MODE_OF: Field<ModeRow> = field!("name", "processor", |row| row.processor.clone());
 
 fields! {
-    /// What the parts of an interrupt take at a rate.
+    /// The shares of the parts of an interrupt at a rate.
     pub(super) CONTRIBUTION, contribution: Contribution {
         MODE_NAME = super::MODE_NAME, |row| row.mode.clone();
         INTERRUPTS_HZ = super::INTERRUPTS_HZ, |row| Rate(row.rate_hz);

@@ -1,18 +1,13 @@
-//! The cost of timer interrupts: `becalm.cost-tick/1`, and its tables and panels for a terminal, and as a
-//! page.
+//! The cost of timer interrupts, for people and as `becalm.cost-tick/1`.
 
 mod charts;
 mod figures;
-mod html;
 mod panel;
-mod text;
+mod view;
 
-use std::io;
-
-use becalm_report::Report;
 use becalm_report::form::field::Object;
-use becalm_report::form::sheet::Sheet;
 use becalm_report::html::Page;
+use becalm_report::{Form, Report};
 use serde::Serialize;
 
 use crate::analysis::tick::{
@@ -22,10 +17,10 @@ use crate::analysis::tick::{
 use crate::documents::tick::Campaign;
 use figures::ModeRow;
 
-/// What a timer interrupt costs on one processor.
+/// The cost of a timer interrupt on one processor.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct TickRow {
-    /// What follows from its measurements.
+    /// The result of its measurements.
     pub analysis: Analysis,
     /// The interval of the indirect cost, where the measurements have rounds.
     pub indirect: Option<RoundsInterval>,
@@ -38,7 +33,7 @@ pub(crate) struct TickRow {
 pub struct TickReport {
     /// A row a processor; one only if they are from a campaign.
     rows: Vec<TickRow>,
-    /// Where they come from, if from a campaign.
+    /// Their campaign, if they come from one.
     live: Option<(Campaign, CampaignAnalysis)>,
 }
 
@@ -72,12 +67,8 @@ impl Report for TickReport {
         document(self)
     }
 
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        text::render(self, out)
-    }
-
-    fn page(&self, program: &str) -> Option<Page> {
-        Some(html::page(self, program))
+    fn view(&self, _form: Form) -> Page {
+        view::page(self)
     }
 }
 
@@ -93,9 +84,9 @@ pub(crate) struct TickDocument<'a> {
 struct ProcessorDoc {
     #[serde(flatten)]
     figures: Object<TickRow>,
-    /// What an interrupt costs with each handler, that which ran meanwhile first.
+    /// Costs of an interrupt with each handler, the one that ran meanwhile first.
     modes: Vec<Object<ModeRow>>,
-    /// What its parts take at each rate, by handler.
+    /// Shares of its parts at each rate, by handler.
     contributions: Vec<Object<Contribution>>,
     results: Vec<Object<RatePair>>,
     model: Vec<Object<FittedPoint>>,
@@ -119,7 +110,7 @@ fn predicted(analysis: &Analysis) -> Vec<[f64; 2]> {
     below.chain([[limit_hz, 1.0]]).collect()
 }
 
-/// What the parts of an interrupt take at each rate: with the handler that ran meanwhile, and then with each other one.
+/// The shares of the parts of an interrupt at each rate: with the handler that ran meanwhile, and then with each other one.
 fn contributions(analysis: &Analysis) -> Vec<Contribution> {
     let rates = analysis.rates_hz();
     analysis.modes().iter().flat_map(|mode| rates.iter().map(|rate_hz| mode.contribution(*rate_hz))).collect()
@@ -138,7 +129,7 @@ struct CampaignDoc<'a> {
     hypervisor: Option<&'a str>,
     cpu: u32,
     sched: &'a str,
-    /// Whether the copies were processes; threads otherwise.
+    /// True if the copies were processes; threads otherwise.
     processes: bool,
     seed: u64,
     rounds: u32,
@@ -151,7 +142,7 @@ struct CampaignDoc<'a> {
     handler_ns: f64,
     handler_residual_max_ratio: Option<f64>,
     handlers: Vec<Object<HandlerRow>>,
-    /// What the processor counted beside the sorts.
+    /// Counts of the processor in the sorts.
     events: Vec<Object<EventAtRate>>,
     not_counted: &'a [String],
     warnings: &'a [String],

@@ -1,16 +1,13 @@
 //! The consistency panel: what each pair of rates says of the indirect cost, as marks along an axis (Tsafrir 2007, section
 //! 2). Marks that lie together show that the method measures one thing.
 
-use std::io::{self, Write};
-
-use becalm_report::form::sheet::Sheet;
 use becalm_report::form::value::grouped;
 
 use crate::analysis::tick::RatePair;
 
 /// Columns of the drawing.
 const WIDTH: usize = 56;
-/// Where several numbers of processes fall on one place.
+/// The mark of several numbers of processes in one place.
 const SEVERAL: char = '*';
 
 /// The mark of a number of processes: its digit, or + from 10 on.
@@ -18,13 +15,13 @@ fn mark(processes: u32) -> char {
     char::from_digit(processes, 10).unwrap_or('+')
 }
 
-/// What a panel shows of each pair.
+/// The values that a panel shows.
 pub(super) struct Panel {
     /// The value of a pair; `None` where it has none, and no mark.
     value: fn(&RatePair) -> Option<f64>,
-    /// Which value is marked with a dot, and its name.
+    /// The name and the value that a dot marks.
     middle: (&'static str, f64),
-    /// How many digits the ends of the axis have behind the point.
+    /// Digits of the ends of the axis behind the point.
     digits: usize,
 }
 
@@ -42,18 +39,18 @@ impl Panel {
 }
 
 /// Draws one line a pair of rates. Draws nothing if there are no pairs, or their values do not differ.
-pub(super) fn draw(pairs: &[RatePair], panel: Panel, out: &mut Sheet<'_>) -> io::Result<()> {
+pub(super) fn lines(pairs: &[RatePair], panel: &Panel) -> Vec<String> {
     let values = pairs.iter().filter_map(panel.value);
     let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)));
     let spread = high - low;
     if spread.is_nan() || spread <= 0.0 || !spread.is_finite() {
-        return Ok(());
+        return Vec::new();
     }
     let column = |value: f64| ((value - low) / spread * (WIDTH - 1) as f64).round() as usize;
     let (name, middle) = panel.middle;
     let count = pairs.iter().filter(|pair| pair.processes == pairs[0].processes).count();
     // Each number of processes has the same pairs in the same order.
-    for at in 0..count {
+    let line = |at: usize| {
         let mut cells = [' '; WIDTH];
         cells[column(middle).min(WIDTH - 1)] = '\u{b7}';
         for pair in pairs.iter().skip(at).step_by(count) {
@@ -63,14 +60,14 @@ pub(super) fn draw(pairs: &[RatePair], panel: Panel, out: &mut Sheet<'_>) -> io:
         }
         let name = format!("{} to {}/s", rate(pairs[at].low_hz), rate(pairs[at].high_hz));
         let cells: String = cells.iter().collect();
-        writeln!(out, "  {name:>18} \u{2502}{}", cells.trim_end())?;
-    }
-    writeln!(out, "  {:>18} \u{2514}{}", "", "\u{2500}".repeat(WIDTH))?;
+        format!("  {name:>18} \u{2502}{}", cells.trim_end())
+    };
     let digits = panel.digits;
     let (left, right) = (format!("{low:.digits$}"), format!("{high:.digits$}"));
     let middle = format!("{name} \u{b7} {middle:.digits$}");
     let room = WIDTH - left.len() - right.len();
-    writeln!(out, "  {:>18}  {left}{middle:^room$}{right}", "")
+    let axis = format!("  {:>18} \u{2514}{}", "", "\u{2500}".repeat(WIDTH));
+    (0..count).map(line).chain([axis, format!("  {:>18}  {left}{middle:^room$}{right}", "")]).collect()
 }
 
 fn rate(hz: f64) -> String {
@@ -81,7 +78,6 @@ fn rate(hz: f64) -> String {
 mod tests {
     use super::*;
     use crate::analysis::tick::{Direct, RatePoint, RateSeries};
-    use becalm_report::form::sheet::Form;
 
     fn pairs(processes: u32, times: &[f64]) -> Vec<RatePair> {
         let rates = [100.0, 1_000.0, 10_000.0];
@@ -90,34 +86,27 @@ mod tests {
         RatePair::all(&series, Direct { trap_ns: 0.0, handler_ns: 0.0 }).collect()
     }
 
-    fn drawn(pairs: &[RatePair], mean: f64) -> String {
-        let mut out = Vec::new();
-        draw(pairs, Panel::costs(mean), &mut Sheet::new(&mut out, Form::default())).unwrap();
-        String::from_utf8(out).unwrap()
-    }
-
     #[test]
     fn every_pair_has_a_line_and_every_number_of_processes_a_mark() {
         let mut all = pairs(1, &[10.0, 10.1, 11.0]);
         all.extend(pairs(2, &[10.0, 10.2, 11.0]));
         all.extend(pairs(16, &[10.0, 10.1, 11.3]));
-        let text = drawn(&all, 1.0);
-        let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines.len(), 5, "{text}");
+        let lines = lines(&all, &Panel::costs(1.0));
+        assert_eq!(lines.len(), 5, "{lines:?}");
         for (line, name) in lines.iter().zip(["100 to 1,000/s", "100 to 10,000/s", "1,000 to 10,000/s"]) {
-            assert!(line.contains(name), "{text}");
+            assert!(line.contains(name), "{lines:?}");
             let marks = line.split('\u{2502}').nth(1).unwrap();
-            assert!(marks.contains('1') || marks.contains(SEVERAL), "{text}");
+            assert!(marks.contains('1') || marks.contains(SEVERAL), "{lines:?}");
         }
         // The first pair is the same for 1 and 16 processes.
-        assert!(lines[0].contains(SEVERAL) && lines[0].ends_with('2'), "{text}");
-        assert!(lines[4].contains("mean \u{b7} 1.000"), "{text}");
+        assert!(lines[0].contains(SEVERAL) && lines[0].ends_with('2'), "{lines:?}");
+        assert!(lines[4].contains("mean \u{b7} 1.000"), "{lines:?}");
     }
 
     #[test]
     fn what_has_no_spread_is_not_drawn() {
-        assert_eq!(drawn(&[], 0.0), "");
+        assert!(lines(&[], &Panel::costs(0.0)).is_empty());
         let flat = pairs(1, &[10.0, 10.0, 10.0]);
-        assert_eq!(drawn(&flat, 0.0), "");
+        assert!(lines(&flat, &Panel::costs(0.0)).is_empty());
     }
 }

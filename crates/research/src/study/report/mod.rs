@@ -11,7 +11,7 @@ use becalm_report::Report;
 use becalm_report::catalogue;
 use becalm_report::form::field::{Object, fields};
 use becalm_report::form::figure::{Change, Factor, Rate, Ratio, Time};
-use becalm_report::form::known::system;
+use becalm_report::form::known::machine;
 use becalm_report::form::section::Page;
 use becalm_report::form::sheet::Form;
 use becalm_report::predict::{PredictedRow, job};
@@ -284,8 +284,6 @@ fn grains_in_words(report: &StudyReport<'_>) -> String {
 
 /// What was recorded for how long, where, and for which job the slowdown is.
 fn heading(report: &StudyReport<'_>) -> [(&'static str, String); 2] {
-    let machine = &report.doc.machine;
-    let on = machine.hypervisor.as_ref().map_or_else(String::new, |name| format!(", a virtual machine of {name}"));
     let mut duration = Nanos::new(report.doc.duration_ns).to_string();
     if report.doc.turns > 1 {
         duration += &format!(" in {} turns", report.doc.turns);
@@ -294,9 +292,9 @@ fn heading(report: &StudyReport<'_>) -> [(&'static str, String); 2] {
         (
             "study",
             format!(
-                "{}: {}{on}; each configuration recorded for {duration}",
+                "{}: {}; each configuration recorded for {duration}",
                 report.doc.node,
-                system(&machine.kernel, &machine.processor)
+                machine(&report.doc.machine)
             ),
         ),
         ("job", format!("phases of {}: {}", grains_in_words(report), job(&report.question))),
