@@ -216,11 +216,7 @@ impl CompareArgs {
 
     /// Refuses options that need times, which a distribution has not.
     fn refuse_of_distributions(&self) -> Result<(), UsageError> {
-        let unused = [
-            ("--fail-if-worse", self.fail_if_worse.is_some()),
-            ("--html", self.html.is_some()),
-            ("--with-self", self.with_self),
-        ];
+        let unused = [("--fail-if-worse", self.fail_if_worse.is_some()), ("--with-self", self.with_self)];
         match unused.iter().find(|(_, is_given)| *is_given) {
             Some((option, _)) => Err(UsageError::new(format!(
                 "{option} is for recordings alone, and one of these is a distribution; leave it out"
@@ -272,17 +268,17 @@ fn run(args: CompareArgs, out: &mut dyn Write) -> fault::Result<Exit> {
 }
 
 #[cfg(feature = "foreign")]
-fn compare_distributions(args: &CompareArgs, out: &mut dyn Write) -> fault::Result<Exit> {
+fn compare_distributions(args: &CompareArgs, output: Output, out: &mut dyn Write) -> fault::Result<Exit> {
     args.refuse_of_distributions()?;
     let ((before, after), (select_a, select_b)) = (sides(args)?, args.selections());
     let least = args.min_length.unwrap_or_default();
-    let mut reader = Reader::new(Output::new(args.json, args.all), out);
+    let mut reader = Reader::new(output, out);
     becalm_foreign::distribution::compare([before, after], [&select_a, &select_b], least, &mut reader)?;
     Ok(Exit::Done)
 }
 
 #[cfg(not(feature = "foreign"))]
-fn compare_distributions(_: &CompareArgs, _: &mut dyn Write) -> fault::Result<Exit> {
+fn compare_distributions(_: &CompareArgs, _: Output, _: &mut dyn Write) -> fault::Result<Exit> {
     Err(becalm_command::built_without("foreign").into())
 }
 
@@ -298,7 +294,7 @@ fn compare_runs(args: &CompareArgs, out: &mut dyn Write) -> fault::Result<Exit> 
         return Ok(Exit::Done);
     }
     if compare::are_distributions(&runs) {
-        return compare_distributions(args, out);
+        return compare_distributions(args, output()?, out);
     }
     if args.min_length.is_some() {
         let text = "--min-length is for distributions: recordings are compared from the highest of their thresholds on; leave it out";

@@ -108,19 +108,15 @@ fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> fault
 #[cfg(feature = "foreign")]
 fn imported(args: &ReportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let RunArgs { path, cpus, node, with_self: _ } = &args.run;
-    let options = [
-        ("--html", args.html.is_some()),
-        ("--baseline", args.baseline.is_some()),
-        ("--ranks", args.ranks.is_given()),
-        ("--cpus", cpus.is_some()),
-    ];
+    let options =
+        [("--baseline", args.baseline.is_some()), ("--ranks", args.ranks.is_given()), ("--cpus", cpus.is_some())];
     if let Some((option, _)) = options.into_iter().find(|(_, given)| *given) {
         let (path, holds) = (path.display(), Contents::Distribution.words());
         return Err(UsageError::new(format!("{path} holds {holds}, without single events; leave {option} out")).into());
     }
     let docs = becalm_bundle::load_documents(path, node.as_deref())?;
     let report = becalm_foreign::distribution::DistributionReport { docs: &docs };
-    emit(&report, Output::new(args.json, args.all), out)?;
+    emit(&report, output(args)?, out)?;
     Ok(Exit::Done)
 }
 
