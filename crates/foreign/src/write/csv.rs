@@ -36,7 +36,7 @@ impl<W: Write> CsvTable<W> {
     ///
     /// # Errors
     /// If `out` cannot be written.
-    pub fn row(&mut self, cells: &[Cell<'_>]) -> io::Result<()> {
+    pub fn row<'a>(&mut self, cells: impl IntoIterator<Item = Cell<'a>>) -> io::Result<()> {
         for cell in cells {
             let wrote = match cell {
                 Cell::Number(number) => self.out.write_field(number.to_string()),
@@ -67,7 +67,7 @@ mod tests {
         let mut out = Vec::new();
         let mut table = CsvTable::begin(&mut out, &NAMES).unwrap();
         for text in texts {
-            table.row(&[Cell::Number(3), Cell::Number(-5), Cell::Flag(true), Cell::Text(text)]).unwrap();
+            table.row([Cell::Number(3), Cell::Number(-5), Cell::Flag(true), Cell::Text(text)]).unwrap();
         }
         table.end().unwrap();
         String::from_utf8(out).unwrap()
