@@ -41,6 +41,8 @@ fn the_page_of_a_tick_draws_figures_3_to_6() {
     let direct = table("direct", include_str!("../../../research/data/tsafrir2007_direct.csv"));
     let published = read_tables(sort, direct, None).unwrap().iter().map(Analysis::new).collect();
     let campaign = TickReport::from_campaign(becalm_fixtures::costs::campaign(3)).unwrap();
+    insta::assert_snapshot!("cost_tick_text", becalm_report::text(&campaign, Form::within(Some(100))));
+    insta::assert_snapshot!("cost_tick_page", becalm_testing::page::contents(&page(&campaign)));
     for (report, processors) in [(TickReport::from_tables(published), 6), (campaign, 1)] {
         let written = page(&report);
         for number in 1..=processors {

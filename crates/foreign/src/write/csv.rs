@@ -30,7 +30,7 @@ impl<W: Write> CsvTable<W> {
     }
 
     /// Adds a row: its values in the order of the names. In texts, control characters are replaced.
-    pub fn row(&mut self, cells: &[Cell<'_>]) -> io::Result<()> {
+    pub fn row<'a>(&mut self, cells: impl IntoIterator<Item = Cell<'a>>) -> io::Result<()> {
         for cell in cells {
             let wrote = match cell {
                 Cell::Number(number) => self.out.write_field(number.to_string()),
@@ -58,7 +58,7 @@ mod tests {
         let mut out = Vec::new();
         let mut table = CsvTable::begin(&mut out, &NAMES).unwrap();
         for text in texts {
-            table.row(&[Cell::Number(3), Cell::Number(-5), Cell::Flag(true), Cell::Text(text)]).unwrap();
+            table.row([Cell::Number(3), Cell::Number(-5), Cell::Flag(true), Cell::Text(text)]).unwrap();
         }
         table.end().unwrap();
         String::from_utf8(out).unwrap()

@@ -1,9 +1,9 @@
 //! The tables of a run as CSV, row by row.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use becalm_analyze::summary::SummaryError;
-use becalm_bundle::{ActivityBatch, Bundle, DetourBatch, SampleBatch};
+use becalm_bundle::{ActivityBatch, Bundle, BundleError, DetourBatch, SampleBatch};
 use becalm_command::progress::ReadingProgress;
 use becalm_model::NodeDoc;
 use becalm_units::fault::{self, UsageError};
@@ -70,21 +70,52 @@ fn documents(bundle: &Bundle, args: &ExportArgs) -> fault::Result<Vec<NodeDoc>> 
 fn write(bundle: &Bundle, docs: &[NodeDoc], table: TableName, into: &mut CsvTable<impl Write>) -> fault::Result<()> {
     for doc in docs {
         match table {
-            TableName::Detours => {
-                for batch in bundle.detours(&doc.node)? {
-                    detours(doc, &batch?, into)?;
-                }
-            }
-            TableName::Samples => {
-                for batch in bundle.samples(&doc.node)? {
-                    samples(doc, &batch?, into)?;
-                }
-            }
+            TableName::Detours => rows(doc, bundle.detours(&doc.node)?, DetourBatch::cpus, into, |batch, row| {
+                [
+                    Cell::Number(batch.starts()[row]),
+                    Cell::Number(batch.durations()[row]),
+                    Cell::Flag(batch.incomplete(row)),
+                ]
+            })?,
+            TableName::Samples => rows(doc, bundle.samples(&doc.node)?, SampleBatch::cpus, into, |batch, row| {
+                [
+                    Cell::Number(batch.starts()[row]),
+                    Cell::Number(batch.durations()[row]),
+                    Cell::Number(batch.work()[row]),
+                    Cell::Flag(batch.incomplete(row)),
+                ]
+            })?,
             TableName::Activities => {
-                for batch in bundle.activities(&doc.node)? {
-                    activities(doc, &batch?, into)?;
-                }
+                rows(doc, bundle.activities(&doc.node)?, ActivityBatch::cpus, into, |batch, row| {
+                    [
+                        Cell::Number(batch.detours()[row]),
+                        Cell::Number(batch.starts()[row]),
+                        Cell::Number(batch.self_times()[row]),
+                        Cell::Text(batch.kind(row).name()),
+                        Cell::Text(batch.source(row)),
+                        Cell::Text(batch.detail(row)),
+                    ]
+                })?
             }
+        }
+    }
+    Ok(())
+}
+
+/// Writes the rows of the document's CPUs: the node, the CPU, and then the `cells` of each.
+fn rows<B, const N: usize>(
+    doc: &NodeDoc,
+    batches: impl Iterator<Item = Result<B, BundleError>>,
+    cpus: fn(&B) -> &[i32],
+    into: &mut CsvTable<impl Write>,
+    cells: for<'a> fn(&'a B, usize) -> [Cell<'a>; N],
+) -> fault::Result<()> {
+    for batch in batches {
+        let batch = batch?;
+        let numbers = cpus(&batch);
+        for row in selected(doc, numbers) {
+            let place = [Cell::Text(&doc.node), Cell::Number(numbers[row].into())];
+            into.row(place.into_iter().chain(cells(&batch, row)))?;
         }
     }
     Ok(())
@@ -101,44 +132,4 @@ fn selected(doc: &NodeDoc, cpus: &[i32]) -> Vec<usize> {
         last.1
     };
     (0..cpus.len()).filter(|row| is_selected(cpus[*row])).collect()
-}
-
-fn detours(doc: &NodeDoc, batch: &DetourBatch, into: &mut CsvTable<impl Write>) -> io::Result<()> {
-    selected(doc, batch.cpus()).into_iter().try_for_each(|row| {
-        into.row(&[
-            Cell::Text(&doc.node),
-            Cell::Number(batch.cpus()[row].into()),
-            Cell::Number(batch.starts()[row]),
-            Cell::Number(batch.durations()[row]),
-            Cell::Flag(batch.incomplete(row)),
-        ])
-    })
-}
-
-fn samples(doc: &NodeDoc, batch: &SampleBatch, into: &mut CsvTable<impl Write>) -> io::Result<()> {
-    selected(doc, batch.cpus()).into_iter().try_for_each(|row| {
-        into.row(&[
-            Cell::Text(&doc.node),
-            Cell::Number(batch.cpus()[row].into()),
-            Cell::Number(batch.starts()[row]),
-            Cell::Number(batch.durations()[row]),
-            Cell::Number(batch.work()[row]),
-            Cell::Flag(batch.incomplete(row)),
-        ])
-    })
-}
-
-fn activities(doc: &NodeDoc, batch: &ActivityBatch, into: &mut CsvTable<impl Write>) -> io::Result<()> {
-    selected(doc, batch.cpus()).into_iter().try_for_each(|row| {
-        into.row(&[
-            Cell::Text(&doc.node),
-            Cell::Number(batch.cpus()[row].into()),
-            Cell::Number(batch.detours()[row]),
-            Cell::Number(batch.starts()[row]),
-            Cell::Number(batch.self_times()[row]),
-            Cell::Text(batch.kind(row).name()),
-            Cell::Text(batch.source(row)),
-            Cell::Text(batch.detail(row)),
-        ])
-    })
 }

@@ -2,17 +2,14 @@
 
 pub(super) mod sides;
 
-use std::io;
-
 use becalm_model::node::Warning;
 use becalm_report::Value;
 use becalm_report::catalogue;
 use becalm_report::form::field::{Field, Object};
 use becalm_report::form::figure::{Rate, Ratio, Time};
-use becalm_report::form::paragraph::{heading, line, paragraph};
-use becalm_report::form::sheet::Sheet;
 use becalm_report::form::table::Table;
-use becalm_report::{Report, fields};
+use becalm_report::html::{Block, Page, Section};
+use becalm_report::{Form, Report, fields};
 use becalm_units::Named;
 use serde::Serialize;
 
@@ -105,46 +102,52 @@ impl Report for DistributionReport<'_> {
         DistributionsDocument { nodes: self.docs.iter().map(node).collect() }
     }
 
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        self.docs.iter().try_for_each(|doc| render(doc, out))
+    fn view(&self, _form: Form) -> Page {
+        let nodes: Vec<&str> = self.docs.iter().map(|doc| doc.node.as_str()).collect();
+        let blocks = self.docs.iter().flat_map(blocks).collect();
+        Page {
+            title: "Lengths that another program measured".to_owned(),
+            subtitle: nodes.join(", "),
+            sections: vec![Section::new("lengths", "Lengths", "Lengths by node", blocks)],
+            foot: Vec::new(),
+        }
     }
 }
 
-fn render(doc: &DistributionDoc, out: &mut Sheet<'_>) -> io::Result<()> {
+fn blocks(doc: &DistributionDoc) -> Vec<Block> {
+    let rows = SeriesFigures::all(doc);
+    let shown: Vec<&Field<SeriesFigures>> = ROW
+        .iter()
+        .filter(|field| !field.title.is_empty() && field.name != "cpu")
+        .filter(|field| rows.iter().any(|row| !matches!((field.get)(row), Value::Missing)))
+        .collect();
+    let table = Table::filled(&shown, &rows).captioned("Lengths");
+    let mut blocks = vec![facts(doc)];
+    blocks.extend(doc.warnings.iter().map(Block::from));
+    blocks.extend([Block::Heading("Lengths".to_owned()), Block::Table(table)]);
+    blocks.extend(Block::texts(notes(&rows)));
+    blocks.extend(counts(doc));
+    blocks
+}
+
+fn facts(doc: &DistributionDoc) -> Block {
     let times = match (&doc.begun, &doc.ended) {
         (Some(begun), Some(ended)) => format!(", {begun} to {ended}"),
         (Some(begun), None) => format!(", {begun}"),
         (None, Some(ended)) => format!(", until {ended}"),
         (None, None) => String::new(),
     };
-    line(out, "node", &format!("{}{times}", doc.node))?;
-    line(out, "tool", &format!("{}, imported from {}", doc.tool, doc.format))?;
-    if let Some(command) = &doc.command {
-        line(out, "command", command)?;
-    }
-    if let Some(kernel) = &doc.kernel {
-        line(out, "kernel", kernel)?;
-    }
-    line(out, "lengths", &lengths(doc))?;
-    for warning in &doc.warnings {
-        paragraph(out, "  ! ", &warning.message)?;
-        paragraph(out, "    → ", &warning.advice)?;
-    }
-    let rows = SeriesFigures::all(doc);
-    heading(out, "Lengths")?;
-    let shown: Vec<&Field<SeriesFigures>> = ROW
-        .iter()
-        .filter(|field| !field.title.is_empty() && field.name != "cpu")
-        .filter(|field| rows.iter().any(|row| !matches!((field.get)(row), Value::Missing)))
-        .collect();
-    let mut table = Table::new(&shown);
-    rows.iter().for_each(|row| table.row(&shown, row));
-    table.print(out)?;
-    notes(&rows, out)?;
-    counts(doc, out)
+    let facts = [
+        ("node", Some(format!("{}{times}", doc.node))),
+        ("tool", Some(format!("{}, imported from {}", doc.tool, doc.format))),
+        ("command", doc.command.clone()),
+        ("kernel", doc.kernel.clone()),
+        ("lengths", Some(lengths(doc))),
+    ];
+    Block::Facts(facts.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?))).collect())
 }
 
-/// What the lengths are of, and whether the loop's own time is in them.
+/// The quantity of the lengths, and the loop's own time in them.
 fn lengths(doc: &DistributionDoc) -> String {
     let own = match doc.loop_subtracted {
         Some(true) => "; the loop's own time was subtracted",
@@ -160,59 +163,86 @@ fn lengths(doc: &DistributionDoc) -> String {
     format!("{}{own}{no_noise}", doc.quantity.words())
 }
 
-fn notes(rows: &[SeriesFigures], out: &mut Sheet<'_>) -> io::Result<()> {
+fn notes(rows: &[SeriesFigures]) -> Vec<String> {
+    let mut notes = Vec::new();
     let widest = rows.iter().flat_map(|row| [row.median, row.p99, row.p999]).flatten();
     let widest = widest.map(|level| level.high_ns.saturating_sub(level.low_ns)).max().unwrap_or(0);
     if widest > 0 {
         let width = Value::Time(widest).cell();
-        paragraph(
-            out,
-            "  ",
-            &format!("quantiles are the middles of buckets of the histogram, which are up to {width} wide"),
-        )?;
+        notes.push(format!("quantiles are the middles of buckets of the histogram, which are up to {width} wide"));
     }
     for (edges, which, off) in [
         (Edges::Lower, "min, mean and max are lower edges of buckets", "longer"),
         (Edges::Upper, "min and max are upper edges of buckets", "shorter"),
     ] {
         if rows.iter().any(|row| row.series.edges == Some(edges) && row.series.count != Some(0)) {
-            paragraph(out, "  ", &format!("{which}: the real ones may be {off} by the width of a bucket"))?;
+            notes.push(format!("{which}: the real ones may be {off} by the width of a bucket"));
         }
     }
-    if rows.iter().all(|row| row.series.count == Some(0)) {
-        paragraph(out, "  ", "nothing was counted: the program saw none of these lengths")?;
-    }
-    if rows.iter().any(|row| row.series.above.is_some()) {
-        paragraph(out, "  ", "beyond: lengths that the histogram has no bucket for")?;
-    }
-    if rows.iter().any(|row| row.disturbed.is_some()) {
-        paragraph(out, "  ", "longer: steps that took longer than those of the bucket which has most of them")?;
-    }
-    let unknown = |what: fn(&SeriesFigures) -> bool| rows.iter().all(what);
-    let mut lacks = Vec::new();
-    if unknown(|row| row.series.observed_ns.is_none()) {
-        lacks.push("how long was measured");
-    }
-    if unknown(|row| row.series.total_ns.is_none()) {
-        lacks.push("the sum of the lengths");
-    }
-    if unknown(|row| row.series.buckets.is_empty()) {
-        lacks.push("a histogram");
-    }
-    lacks.push("when each was");
-    paragraph(out, "  ", &format!("the file does not say: {}", lacks.join(", ")))
+    let every = |is_so: fn(&SeriesFigures) -> bool| rows.iter().all(is_so);
+    let remarks = [
+        (every(|row| row.series.count == Some(0)), "nothing was counted: the program saw none of these lengths"),
+        (!every(|row| row.series.above.is_none()), "beyond: lengths that the histogram has no bucket for"),
+        (
+            !every(|row| row.disturbed.is_none()),
+            "longer: steps that took longer than those of the bucket which has most of them",
+        ),
+    ];
+    notes.extend(remarks.into_iter().filter(|remark| remark.0).map(|remark| remark.1.to_owned()));
+    let lacks = [
+        (every(|row| row.series.observed_ns.is_none()), "how long was measured"),
+        (every(|row| row.series.total_ns.is_none()), "the sum of the lengths"),
+        (every(|row| row.series.buckets.is_empty()), "a histogram"),
+        (true, "when each was"),
+    ];
+    let lacks: Vec<&str> = lacks.into_iter().filter(|lack| lack.0).map(|lack| lack.1).collect();
+    notes.push(format!("the file does not say: {}", lacks.join(", ")));
+    notes
 }
 
-/// What else was counted.
-fn counts(doc: &DistributionDoc, out: &mut Sheet<'_>) -> io::Result<()> {
-    let Some(first) = doc.series.iter().find(|series| !series.counts.is_empty()) else { return Ok(()) };
-    heading(out, "Counts")?;
+/// Other counts of the program, if it has any.
+fn counts(doc: &DistributionDoc) -> Vec<Block> {
+    let Some(first) = doc.series.iter().find(|series| !series.counts.is_empty()) else { return Vec::new() };
     let names: Vec<String> = first.counts.iter().map(|count| count.name.clone()).collect();
-    let mut table = Table::matrix(&["series"], names);
+    let mut table = Table::matrix(&["series"], names).captioned("Counts");
     for series in &doc.series {
-        let mut cells = vec![series.name.clone()];
-        cells.extend(series.counts.iter().map(|count| Value::Count(count.count).cell()));
-        table.cells(cells);
+        let counts = series.counts.iter().map(|count| Value::Count(count.count).cell());
+        table.cells([series.name.clone()].into_iter().chain(counts));
     }
-    table.print(out)
+    vec![Block::Heading("Counts".to_owned()), Block::Table(table)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::distribution::{NamedCount, SCHEMA, Series};
+
+    #[test]
+    fn a_page_shows_the_series_and_what_else_was_counted() {
+        let series = Series {
+            name: "thread 0".to_owned(),
+            count: Some(7),
+            counts: vec![NamedCount { name: "overflows".to_owned(), count: 3 }],
+            ..Series::default()
+        };
+        let doc = DistributionDoc {
+            schema: SCHEMA.to_owned(),
+            node: "node1".to_owned(),
+            program: "becalm 0.0.0".to_owned(),
+            format: "cyclictest".to_owned(),
+            tool: "cyclictest 2.40".to_owned(),
+            command: None,
+            kernel: None,
+            begun: None,
+            ended: None,
+            quantity: Quantity::Wakeup,
+            loop_subtracted: None,
+            series: vec![series],
+            warnings: Vec::new(),
+        };
+        let page = DistributionReport { docs: &[doc] }.page("becalm 0.0.0").unwrap();
+        let [section] = page.sections.as_slice() else { panic!("{page:?}") };
+        let tables = section.blocks.iter().filter(|block| matches!(block, Block::Table(table) if table.len() == 1));
+        assert_eq!((page.subtitle.as_str(), tables.count()), ("node1", 2), "{page:?}");
+    }
 }

@@ -1,14 +1,11 @@
 //! Distributions beside each other: `becalm.compare-distributions/1`, and as a table.
 
-use std::io;
-
 use becalm_report::Value;
 use becalm_report::form::field::columns;
 use becalm_report::form::figure::{Change, Figure, Quantity};
-use becalm_report::form::paragraph::{heading, line, paragraph};
-use becalm_report::form::sheet::Sheet;
 use becalm_report::form::table::Table;
-use becalm_report::{Report, fields};
+use becalm_report::html::{Block, Opening, Page, Section};
+use becalm_report::{Form, Report, fields};
 use becalm_units::Named;
 use serde::Serialize;
 
@@ -233,8 +230,7 @@ impl Report for SideBySideReport<'_> {
         };
         let pair = |pair| -> PairDocument<'_> {
             let pair: &Pair = pair;
-            let several = names.iter().any(|runs| runs.len() > 1);
-            let figures = if several { Vec::new() } else { rows(pair).into_iter().map(figure).collect() };
+            let figures = if self.has_several() { Vec::new() } else { rows(pair).into_iter().map(figure).collect() };
             let tested = pair.tested.as_deref().unwrap_or_default().iter().map(TestedDocument::new).collect();
             PairDocument {
                 series: &pair.name,
@@ -260,79 +256,134 @@ impl Report for SideBySideReport<'_> {
         }
     }
 
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
-        let SideBySide { names, quantity, loop_subtracted, pairs, single, steps } = self.sides;
-        let several = names.iter().any(|runs| runs.len() > 1);
-        for (side, runs) in ["A", "B"].iter().zip(names) {
-            for (number, name) in runs.iter().enumerate() {
-                let side = if several { format!("{side}{}", number + 1) } else { (*side).to_owned() };
-                line(out, &side, name)?;
-            }
+    fn view(&self, _form: Form) -> Page {
+        let SideBySide { names, quantity, pairs, .. } = self.sides;
+        let several = self.has_several();
+        let side = |(side, runs): (&str, &Vec<String>)| -> Vec<(String, String)> {
+            let label = |number| if several { format!("{side}{number}") } else { side.to_owned() };
+            (1..).zip(runs).map(|(number, name): (usize, _)| (label(number), name.clone())).collect()
+        };
+        let mut facts: Vec<_> = ["A", "B"].into_iter().zip(names).flat_map(side).collect();
+        facts.push(("lengths".to_owned(), quantity.words().to_owned()));
+        let mut sections =
+            vec![Section::new("sides", "Sides", "Distributions that are compared", vec![Block::Facts(facts)])];
+        sections.extend((!several).then(|| figures(pairs)));
+        sections.push(Section::new(
+            "remarks",
+            "Remarks",
+            "Differences between the files",
+            Block::texts(self.remarks()),
+        ));
+        sections.extend(tested(pairs));
+        sections.push(Section::new("open", "Open", "Questions that stay open", Block::texts(reasons(pairs))));
+        Page {
+            title: "Lengths of two sides".to_owned(),
+            subtitle: names.iter().map(|runs| runs.join(", ")).collect::<Vec<_>>().join(" \u{2192} "),
+            sections,
+            foot: Vec::new(),
         }
-        line(out, "lengths", quantity.words())?;
-        if !several {
-            heading(out, "Beside each other")?;
-            let shown: Vec<_> = FIGURE.iter().collect();
-            let mut table = Table::new(&shown);
-            for pair in pairs {
-                rows(pair).iter().for_each(|row| table.row(&shown, row));
-                table.rule();
-            }
-            table.print(out)?;
-        }
-        let cut = pairs.iter().map(|pair| pair.cut_ns).max().unwrap_or(0);
-        if cut > 0 && !several {
-            let cut = Value::Time(cut).cell();
-            let text = format!("lengths below the higher threshold of the two, {cut} at most, are left out of both");
-            paragraph(out, "  ", &text)?;
-        }
-        if loop_subtracted[0] != loop_subtracted[1] && !several {
-            let text = "the loop's own time is in the lengths of one side alone: each of these is longer by a step of its loop";
-            paragraph(out, "  ", text)?;
-        }
-        if let Some(side) = steps.iter().position(|is_steps| *is_steps) {
-            let text = format!(
-                "{} counted all steps of its loop: compared are those that are longer than its commonest ones",
-                ["A", "B"][side]
-            );
-            paragraph(out, "  ", &text)?;
-        }
-        if !single.is_empty() {
-            paragraph(out, "  ", &format!("on one side alone: {}", single.join(", ")))?;
-        }
-        tested(pairs, out)
     }
 }
 
-/// What the lengths of both sides say of each other.
-fn tested(pairs: &[Pair], out: &mut Sheet<'_>) -> io::Result<()> {
-    let shown: Vec<_> = TESTED.iter().collect();
-    let mut table = Table::new(&shown);
-    let (mut from, mut any, mut reasons) = (0, false, Vec::new());
+impl SideBySideReport<'_> {
+    fn has_several(&self) -> bool {
+        self.sides.names.iter().any(|runs| runs.len() > 1)
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let SideBySide { loop_subtracted, pairs, single, steps, .. } = self.sides;
+        let mut remarks = Vec::new();
+        let cut = pairs.iter().map(|pair| pair.cut_ns).max().unwrap_or(0);
+        if cut > 0 && !self.has_several() {
+            let cut = Value::Time(cut).cell();
+            remarks.push(format!("lengths below the higher threshold of the two, {cut} at most, are left out of both"));
+        }
+        if loop_subtracted[0] != loop_subtracted[1] && !self.has_several() {
+            let text = "the loop's own time is in the lengths of one side alone: each of these is longer by a step of its loop";
+            remarks.push(text.to_owned());
+        }
+        if let Some(side) = steps.iter().position(|is_steps| *is_steps) {
+            let side = ["A", "B"][side];
+            let text = "counted all steps of its loop: compared are those that are longer than its commonest ones";
+            remarks.push(format!("{side} {text}"));
+        }
+        if !single.is_empty() {
+            remarks.push(format!("on one side alone: {}", single.join(", ")));
+        }
+        remarks
+    }
+}
+
+fn figures(pairs: &[Pair]) -> Section {
+    let title = "Beside each other";
+    let shown: Vec<_> = FIGURE.iter().collect();
+    let mut table = Table::new(&shown).captioned(title);
     for pair in pairs {
-        match &pair.tested {
-            Ok(rows) => {
-                any = true;
-                from = from.max(pair.tested_from_ns);
-                let row = |tested: &Tested| TestedRow { series: pair.name.clone(), tested: *tested };
-                rows.iter().map(row).for_each(|row| table.row(&shown, &row));
-                table.rule();
-            }
-            Err(why) if !reasons.contains(why) => reasons.push(*why),
-            Err(_) => {}
+        rows(pair).iter().for_each(|row| table.row(&shown, row));
+        table.rule();
+    }
+    Section::new("figures", "Figures", title, vec![Block::Table(table)]).opened(Opening::Title(title.to_owned()))
+}
+
+/// The tests of the lengths of both sides, if there are any.
+fn tested(pairs: &[Pair]) -> Option<Section> {
+    let title = "Whether they differ";
+    let shown: Vec<_> = TESTED.iter().collect();
+    let mut table = Table::new(&shown).captioned(title);
+    let found = || pairs.iter().filter_map(|pair| Some((pair, pair.tested.as_ref().ok()?)));
+    for (pair, rows) in found() {
+        let row = |tested: &Tested| TestedRow { series: pair.name.clone(), tested: *tested };
+        rows.iter().map(row).for_each(|row| table.row(&shown, &row));
+        table.rule();
+    }
+    let from = found().map(|(pair, _)| pair.tested_from_ns).max()?;
+    let text = format!(
+        "of lengths from {} on. low and high: the 95 % interval of the change, with what the files leave open: the widths of buckets, \
+         the loops' own time, seconds that are told as whole ones. 'none beyond': no larger difference is possible with these data, \
+         in 95 of 100 cases. shares apart: by how much the cumulative shares of the lengths are apart at most, beyond what the files \
+         leave open and 2 % of a length",
+        Value::Time(from).cell()
+    );
+    let blocks = vec![Block::Table(table), Block::Text(text)];
+    Some(Section::new("tested", "Tested", title, blocks).opened(Opening::Title(title.to_owned())))
+}
+
+/// The reasons for which pairs are not tested, each once.
+fn reasons(pairs: &[Pair]) -> Vec<String> {
+    let mut reasons = Vec::new();
+    for why in pairs.iter().filter_map(|pair| pair.tested.as_ref().err()) {
+        if !reasons.contains(why) {
+            reasons.push(*why);
         }
     }
-    if any {
-        heading(out, "Whether they differ")?;
-        table.print(out)?;
-        let text = format!(
-            "of lengths from {} on. low and high: the 95 % interval of the change, with what the files leave open: the widths of buckets, \
-             the loops' own time, seconds that are told as whole ones. 'none beyond': no larger difference is possible with these data, \
-             in 95 of 100 cases. shares apart: by how much the cumulative shares of the lengths are apart at most, beyond what the files \
-             leave open and 2 % of a length",
-            Value::Time(from).cell()
-        );
-        paragraph(out, "  ", &text)?;
+    reasons.into_iter().map(|why| untested(why).to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::distribution::sides::SidesError;
+    use crate::distribution::{Bucket, Quantity as Lengths, Series, Side, side_by_side};
+
+    #[test]
+    fn a_page_shows_both_sides_and_why_they_are_not_tested() {
+        let side = |name: &str, count| {
+            let series = Series {
+                name: "CPU 0".to_owned(),
+                buckets: vec![Bucket { from_ns: 1_000, below_ns: 2_000, count }],
+                count: Some(count),
+                ..Series::default()
+            };
+            Side { name: name.to_owned(), quantity: Lengths::Stolen, loop_subtracted: None, series: vec![series] }
+        };
+        let never = &mut |_, _, _, _| Ok::<_, SidesError>(None);
+        let sides = side_by_side(&[side("one", 7)], &[side("other", 9)], 0, never).unwrap();
+        let page = SideBySideReport { sides: &sides }.page("becalm 0.0.0").unwrap();
+        assert_eq!(page.subtitle, "one \u{2192} other");
+        let shown: Vec<&str> =
+            page.sections.iter().filter(|section| !section.blocks.is_empty()).map(|section| section.id).collect();
+        assert_eq!(shown, ["sides", "figures", "remarks", "open"]);
+        let Block::Table(table) = &page.sections[1].blocks[0] else { panic!("{page:?}") };
+        assert!(!table.is_empty());
     }
-    reasons.iter().try_for_each(|why| paragraph(out, "  ", untested(*why)))
 }
