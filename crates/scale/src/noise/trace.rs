@@ -350,15 +350,11 @@ impl NoiseTrace {
 
     /// The first detour of a lap, from `from` on, that ends after the position; `len()` if none does.
     pub(crate) fn first_ending_from(&self, from: usize, position: i64) -> usize {
-        let over = |slot: usize| self.starts[slot] + self.durations[slot] <= position;
-        let near = (from + LOOKED_AT).min(self.starts.len());
-        match (from..near).find(|slot| !over(*slot)) {
-            Some(found) => found,
-            None => {
-                // Of detours that do not overlap, all but the last that has begun are over.
-                let begun = near + self.starts[near..].partition_point(|start| *start <= position);
-                if begun > near && !over(begun - 1) { begun - 1 } else { begun }
-            }
+        // Of detours that do not overlap, all but the last that has begun are over.
+        let begun = from + self.starts[from..].partition_point(|start| *start <= position);
+        match begun.checked_sub(1).filter(|last| *last >= from) {
+            Some(last) if self.starts[last] + self.durations[last] > position => last,
+            _ => begun,
         }
     }
 
