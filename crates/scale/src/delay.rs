@@ -8,13 +8,17 @@
 //! A grain of more than a lap's work adds the noise of its whole laps to every start: with G = q U + r, U the work of a
 //! lap and 1 <= r <= U, f(t; G) = q (L - U) + f(t; r).
 
+mod bounds;
+
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 use becalm_units::Nanos;
 
 use crate::ScaleError;
 use crate::envelope::{Piece, envelope};
 use crate::noise::{Alignment, NodeNoise, Noise, NoiseTrace};
+pub(crate) use bounds::DelayBounds;
 
 /// Times of a replay stay below this, 2^61 ns (73 years), so that sums of two cannot wrap.
 pub const TIME_LIMIT: Nanos = Nanos::new(1 << 61);
@@ -125,6 +129,8 @@ pub(crate) fn pieces(trace: &NoiseTrace, rest: i64) -> Vec<Piece> {
 pub(crate) struct ReplayUnit<'a> {
     /// The traces of its ranks.
     pub traces: Vec<&'a NoiseTrace>,
+    /// The whole laps and the rest of the grain of each of them.
+    pub laps: Vec<Laps>,
     /// The length of their circle.
     pub length: i64,
     /// The delay that every start has.
@@ -158,6 +164,8 @@ pub struct DelayTable<'a> {
     /// The ranks of the last unit, where that is not full.
     rest: u64,
     pieces: Vec<TablePiece>,
+    /// Made for the first replay that asks for them.
+    bounds: OnceLock<DelayBounds>,
 }
 
 impl<'a> DelayTable<'a> {
@@ -172,7 +180,8 @@ impl<'a> DelayTable<'a> {
         let units = units(noise, per_node)?;
         let per_unit = units.first().map_or(1, |traces| traces.len() as u64);
         let (full, kinds) = (units.len(), Vec::with_capacity(units.len()));
-        let mut table = Self { noise, per_node, grain, per_unit, kinds, full, rest: 0, pieces: Vec::new() };
+        let (pieces, bounds) = (Vec::new(), OnceLock::new());
+        let mut table = Self { noise, per_node, grain, per_unit, kinds, full, rest: 0, pieces, bounds };
         units.into_iter().try_for_each(|traces| table.add(traces))?;
         table.sort();
         Ok(table)
@@ -190,12 +199,12 @@ impl<'a> DelayTable<'a> {
         }
         let units = units(self.noise, self.per_node)?;
         // A job of less than one unit has no full one.
-        let mut table = if ranks < self.per_unit {
-            Self { kinds: Vec::new(), full: 0, pieces: Vec::new(), ..*self }
+        let (kinds, full, pieces) = if ranks < self.per_unit {
+            (Vec::new(), 0, Vec::new())
         } else {
-            self.clone()
+            (self.kinds.clone(), self.full, self.pieces.clone())
         };
-        table.rest = rest;
+        let mut table = Self { kinds, full, rest, pieces, bounds: OnceLock::new(), ..*self };
         for traces in units {
             table.add(traces[..rest as usize].to_vec())?;
         }
@@ -207,8 +216,8 @@ impl<'a> DelayTable<'a> {
     fn add(&mut self, traces: Vec<&'a NoiseTrace>) -> Result<(), ScaleError> {
         let mut base = 0;
         let mut own: Option<Vec<Piece>> = None;
-        for trace in &traces {
-            let laps = laps(trace, self.grain)?;
+        let all_laps: Vec<Laps> = traces.iter().map(|trace| laps(trace, self.grain)).collect::<Result<_, _>>()?;
+        for (trace, laps) in traces.iter().zip(&all_laps) {
             let mut next = pieces(trace, laps.rest);
             own = Some(match own.take() {
                 None => {
@@ -235,7 +244,7 @@ impl<'a> DelayTable<'a> {
             delay: piece.delay + base,
             kind,
         }));
-        self.kinds.push(ReplayUnit { traces, length, base });
+        self.kinds.push(ReplayUnit { traces, laps: all_laps, length, base });
         Ok(())
     }
 
@@ -295,6 +304,11 @@ impl<'a> DelayTable<'a> {
 
     pub(crate) fn pieces(&self) -> &[TablePiece] {
         &self.pieces
+    }
+
+    /// Bounds of the delay functions; made once.
+    pub(crate) fn bounds(&self) -> &DelayBounds {
+        self.bounds.get_or_init(|| DelayBounds::new(self))
     }
 }
 

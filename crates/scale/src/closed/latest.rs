@@ -4,10 +4,8 @@
 //! counts whose whole laps alone take as long; else that of the first kind of unit, of its first trace, whose first
 //! detour has the lowest number, and which meets the fewest. All ranks of which this is true have the same books.
 
-use crate::ScaleError;
-use crate::delay::{DelayTable, Laps, laps};
+use crate::delay::{DelayBounds, DelayTable, Laps};
 use crate::noise::MetDetours;
-use crate::replay::bounded::DelayBounds;
 use crate::replay::walk::expected_visits;
 use crate::replay::{OffsetIndex, cost};
 
@@ -22,51 +20,27 @@ pub(super) struct LatestRank {
 /// By what ranks that are equally late are put in order.
 type Order = (usize, usize, i64, i64);
 
-/// How the latest is found.
-enum Way<'t, 'a> {
-    /// Down the sorted pieces.
-    Pieces,
-    /// By the bound of every unit.
-    Bounds(DelayBounds<'t, 'a>),
-}
-
 /// Finds the latest rank, for offsets that stay.
 pub(super) struct LatestFinder<'t, 'a> {
     table: &'t DelayTable<'a>,
     index: &'t [OffsetIndex],
-    laps: Vec<Vec<Laps>>,
-    way: Way<'t, 'a>,
+    /// Those of all units, where they are cheaper than going down the sorted pieces.
+    bounds: Option<&'t DelayBounds>,
 }
 
 impl<'t, 'a> LatestFinder<'t, 'a> {
     /// By bounds or by pieces, or by what is cheaper.
-    ///
-    /// # Errors
-    /// None that the table has not found.
-    pub(super) fn new(
-        table: &'t DelayTable<'a>,
-        index: &'t [OffsetIndex],
-        by_bounds: Option<bool>,
-    ) -> Result<Self, ScaleError> {
-        let all: Result<Vec<Vec<Laps>>, ScaleError> = table
-            .kinds()
-            .iter()
-            .map(|kind| kind.traces.iter().map(|trace| laps(trace, table.grain())).collect())
-            .collect();
-        let by_bounds = match by_bounds {
-            Some(by_bounds) => by_bounds,
-            None => {
-                let bounds = cost::bounded(table, index);
-                expected_visits(table, index, bounds / cost::LOOK_UP) * cost::LOOK_UP >= bounds
-            }
-        };
-        let way = if by_bounds { Way::Bounds(DelayBounds::new(table)?) } else { Way::Pieces };
-        Ok(Self { table, index, laps: all?, way })
+    pub(super) fn new(table: &'t DelayTable<'a>, index: &'t [OffsetIndex], by_bounds: Option<bool>) -> Self {
+        let by_bounds = by_bounds.unwrap_or_else(|| {
+            let bounds = cost::bounded(table, index);
+            expected_visits(table, index, bounds / cost::LOOK_UP) * cost::LOOK_UP >= bounds
+        });
+        Self { table, index, bounds: by_bounds.then(|| table.bounds()) }
     }
 
     /// The whole laps and the rest of the grain of a trace.
     pub(super) fn laps(&self, kind: usize, trace: usize) -> Laps {
-        self.laps[kind][trace]
+        self.table.kinds()[kind].laps[trace]
     }
 
     /// The latest rank of a phase that starts at a time of the common clock, and whose delay is this. `None` only for a delay
@@ -76,21 +50,24 @@ impl<'t, 'a> LatestFinder<'t, 'a> {
             return Some(rank);
         }
         let mut best: Option<(Order, LatestRank)> = None;
-        match &self.way {
-            Way::Pieces => self.down_the_pieces(now, delay, &mut best),
-            Way::Bounds(bounds) => bounds.each_above(self.index, now, delay, |kind, position| {
-                self.consider(kind, position, delay, &mut best);
-                delay
-            }),
+        match self.bounds {
+            None => self.down_the_pieces(now, delay, &mut best),
+            Some(bounds) => {
+                bounds.each_above(self.index.iter().map(OffsetIndex::offsets), now, delay, |kind, position| {
+                    self.consider(kind, position, delay, &mut best);
+                    delay
+                });
+            }
         }
         best.map(|(_, rank)| rank)
     }
 
     /// A trace whose whole laps take as long as the latest rank: then no rank of it meets more.
     fn in_whole_laps(&self, now: i64, delay: i64) -> Option<LatestRank> {
-        let used = (0..self.laps.len()).filter(|kind| self.index[*kind].len() > 0);
-        used.flat_map(|kind| (0..self.laps[kind].len()).map(move |trace| (kind, trace)))
-            .find(|(kind, trace)| delay > 0 && self.laps[*kind][*trace].delay == delay)
+        let kinds = self.table.kinds();
+        let used = (0..kinds.len()).filter(|kind| self.index[*kind].len() > 0);
+        used.flat_map(|kind| (0..kinds[kind].laps.len()).map(move |trace| (kind, trace)))
+            .find(|(kind, trace)| delay > 0 && kinds[*kind].laps[*trace].delay == delay)
             .map(|(kind, trace)| {
                 let index = &self.index[kind];
                 let position = (index.offsets()[0] + now % index.length()) % index.length();
@@ -116,7 +93,7 @@ impl<'t, 'a> LatestFinder<'t, 'a> {
             }
             self.consider(kind, (piece.start + into) % length, delay, best);
             // A piece of several traces may hold ranks with other books, as long as it is flat.
-            if self.laps[kind].len() > 1 {
+            if self.table.kinds()[kind].laps.len() > 1 {
                 let first = (target + into) % length;
                 let from = index.below(first);
                 for step in 1..index.len() {
@@ -133,8 +110,12 @@ impl<'t, 'a> LatestFinder<'t, 'a> {
 
     /// Takes a unit's trace that is as late, if it comes before the best so far.
     fn consider(&self, kind: usize, position: i64, delay: i64, best: &mut Option<(Order, LatestRank)>) {
-        for (number, (trace, laps)) in self.table.kinds()[kind].traces.iter().zip(&self.laps[kind]).enumerate() {
-            let met = trace.meet(position, laps.rest);
+        let unit = &self.table.kinds()[kind];
+        for (number, (trace, laps)) in unit.traces.iter().zip(&unit.laps).enumerate() {
+            let met = match self.bounds {
+                Some(bounds) => bounds.meet(unit, kind, number, position),
+                None => trace.meet(position, laps.rest),
+            };
             if laps.delay + met.delay != delay {
                 continue;
             }

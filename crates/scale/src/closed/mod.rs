@@ -232,7 +232,7 @@ impl Job<'_, '_> {
         let placement =
             Placement { ranks: self.ranks, per_node: question.per_node, synchronized: question.synchronized };
         let index = sorted_offsets(table, &placement.draw(table, question.seed, replica)?);
-        let finder = LatestFinder::new(table, &index, self.by_bounds)?;
+        let finder = LatestFinder::new(table, &index, self.by_bounds);
         let traces: Vec<&NoiseTrace> = self.noise.traces().collect();
         // The number of each unit's traces among those of the noise.
         let number = |trace: &NoiseTrace| traces.iter().position(|other| std::ptr::eq(*other, trace)).unwrap_or(0);

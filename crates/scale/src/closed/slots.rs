@@ -48,7 +48,9 @@ impl CpuBooks {
             rows.push((slot, SlotEntry { root: nobody, time: split.rest() }));
         }
         rows.retain(|(_, entry)| entry.time > 0);
-        rows.sort_unstable_by_key(|(slot, entry)| (*slot, entry.root));
+        // Detours come in the order of the circle, which leaves only the sources of each to be sorted.
+        rows.sort_by_key(|(slot, _)| *slot);
+        rows.chunk_by_mut(|a, b| a.0 == b.0).for_each(|same| same.sort_unstable_by_key(|(_, entry)| entry.root));
         let mut first = vec![0_u32; trace.len() + 1];
         let mut entries: Vec<SlotEntry> = Vec::with_capacity(rows.len());
         for same in rows.chunk_by(|a, b| (a.0, a.1.root) == (b.0, b.1.root)) {

@@ -82,9 +82,11 @@ impl Group {
         distance: usize,
     ) -> Result<(), ScaleError> {
         let size = self.size;
-        let to =
-            |number: usize| Some(if number + distance < size { number + distance } else { number + distance - size });
-        let from = |number: usize| Some(if number >= distance { number - distance } else { number + size - distance });
+        let to = move |number: usize| {
+            Some(if number + distance < size { number + distance } else { number + distance - size })
+        };
+        let from =
+            move |number: usize| Some(if number >= distance { number - distance } else { number + size - distance });
         self.exchange(machine, payload, to, from)
     }
 

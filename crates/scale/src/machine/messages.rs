@@ -116,7 +116,7 @@ impl<'a, T: Time> JobMachine<'a, T> {
             return self.send_in_nodes((payload, false), to);
         }
         let costs = self.costs(payload, false)?;
-        self.step_and_send(|at, rank, cursor, sent| {
+        self.step_and_send(move |at, rank, cursor, sent| {
             if to(at).is_some() {
                 let start = rank.clock.later(rank.send_free);
                 rank.clock = rank.finish(cursor, start, costs.send);
@@ -175,7 +175,7 @@ impl<'a, T: Time> JobMachine<'a, T> {
             return self.receive_rows(sent, 1, payload, &|rank, _| source(rank));
         }
         let costs = self.costs(payload, false)?;
-        self.step(|at, rank, cursor| {
+        self.step(move |at, rank, cursor| {
             if let Some(source) = source(at) {
                 rank.receive(cursor, &costs, sent[source].plus(costs.latency + costs.bytes));
             }

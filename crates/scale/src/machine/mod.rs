@@ -40,6 +40,9 @@ const CHUNK: usize = 1 << 13;
 /// What goes over successive ranks, of which it is given the number of the first, and the times at which their messages leave.
 type Pass<'p, 'a, T> = &'p (dyn Fn(usize, &mut [Rank<T>], &mut [Cursor<'a, T>], &mut [T]) + Sync);
 
+/// Detours that a rank passes one by one before it searches for the last one that it meets.
+const WALKED: usize = 8;
+
 /// A link that a message has for itself, in thousandths.
 const ALONE: u64 = 1_000;
 
@@ -104,10 +107,30 @@ impl<T: Time> Rank<T> {
         start.held_up(end, work, &mut cursor.notes)
     }
 
+    /// Most work meets one or two detours: passing them one by one takes less time than a search.
     #[cold]
     fn finish_in_noise(&mut self, cursor: &mut Cursor<'_, T>, mut now: i64, mut work: i64) -> i64 {
         let (starts, durations) = (cursor.trace.starts_ns(), cursor.trace.durations_ns());
-        let length = cursor.trace.length_ns();
+        let first = cursor.slot as usize;
+        let near = (first + WALKED).min(starts.len());
+        for slot in first..near {
+            let start = starts[slot] + cursor.shift;
+            if start - now >= work {
+                (cursor.slot, self.quiet_until) = (slot as u32, start);
+                return now + work;
+            }
+            work -= (start - now).max(0);
+            now = now.max(start + durations[slot]);
+        }
+        cursor.slot = near as u32;
+        self.finish_further(cursor, now, work)
+    }
+
+    /// The same beyond detours that have been passed, which may be many more.
+    #[inline(never)]
+    fn finish_further(&mut self, cursor: &mut Cursor<'_, T>, mut now: i64, mut work: i64) -> i64 {
+        let (starts, durations) = (cursor.trace.starts_ns(), cursor.trace.durations_ns());
+        let (count, length) = (starts.len(), cursor.trace.length_ns());
         // Whole laps of waiting are skipped, then whole laps of work.
         let behind = now - cursor.shift - starts[0];
         if behind >= 2 * length {
@@ -115,7 +138,6 @@ impl<T: Time> Rank<T> {
             cursor.shift += lap * length;
             cursor.slot = 0;
         }
-        let count = starts.len();
         loop {
             // Detours may be over that came while the rank waited.
             let slot = cursor.trace.first_ending_from(cursor.slot as usize, now - cursor.shift);
@@ -246,7 +268,7 @@ impl<'a, T: Time> JobMachine<'a, T> {
 
     /// One pass over all ranks.
     fn step(&mut self, each: impl Fn(usize, &mut Rank<T>, &mut Cursor<'a, T>) + Sync) -> Result<(), ScaleError> {
-        self.step_and_send(|at, rank, cursor, _| each(at, rank, cursor))
+        self.step_and_send(move |at, rank, cursor, _| each(at, rank, cursor))
     }
 
     /// One pass over all ranks and the times at which their messages leave.
@@ -254,9 +276,13 @@ impl<'a, T: Time> JobMachine<'a, T> {
         &mut self,
         each: impl Fn(usize, &mut Rank<T>, &mut Cursor<'a, T>, &mut T) + Sync,
     ) -> Result<(), ScaleError> {
-        self.in_chunks(&|first, ranks, cursors, sent| {
-            for (at, ((rank, cursor), sent)) in ranks.iter_mut().zip(cursors).zip(sent).enumerate() {
-                each(first + at, rank, cursor, sent);
+        // Iterators over several slices go through the stack for each rank where another crate compiles them. What `each` has by value is
+        // read once for all ranks.
+        self.in_chunks(&move |first, ranks, cursors, sent| {
+            let count = ranks.len();
+            let (cursors, sent) = (&mut cursors[..count], &mut sent[..count]);
+            for at in 0..count {
+                each(first + at, &mut ranks[at], &mut cursors[at], &mut sent[at]);
             }
         });
         self.stepped(1)
@@ -309,8 +335,9 @@ impl<'a, T: Time> JobMachine<'a, T> {
         if work > 1 << 40 { self.check() } else { Ok(()) }
     }
 
-    /// What of the machine's state decides its future, as differences from the latest clock.
-    fn shape(&self) -> impl Iterator<Item = (i64, i64, i64)> + '_ {
+    /// What of the machine's state decides its future, as differences from the latest clock: without noise, machines with the same shape
+    /// go on alike.
+    pub(crate) fn shape(&self) -> impl Iterator<Item = (i64, i64, i64)> + '_ {
         let latest = self.latest().get();
         // A network that is free before its rank is free does not matter.
         let rank = move |rank: &Rank<T>| {
@@ -332,11 +359,6 @@ impl<'a, T: Time> JobMachine<'a, T> {
     /// The clock of the rank that is first.
     fn earliest(&self) -> i64 {
         self.ranks.iter().map(|rank| rank.clock.ns()).min().unwrap_or(0)
-    }
-
-    /// Whether the machine, without noise, would go on as the other one: all its clocks are later by the same time.
-    pub(crate) fn goes_on_like(&self, other: &Self) -> bool {
-        self.shape().eq(other.shape())
     }
 
     /// Ranks wait: none goes on before the given time of its own.

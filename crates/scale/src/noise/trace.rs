@@ -3,6 +3,8 @@
 //! A rank that replays a trace starts at some offset and goes round. The circle is checked when it is made, so that
 //! everything else can rely on it. Where the detours come from (a bundle, a file, a formula) is not told here.
 
+use std::ops::Range;
+
 use becalm_units::Nanos;
 
 /// The longest circle, 2^60 ns (36 years): positions and a lap can be added without a check.
@@ -311,12 +313,17 @@ impl NoiseTrace {
     /// The first detour, in laps of `len()`, that ends after the position, which lies on the circle. One that went
     /// over the end of the lap before counts as number -1.
     pub(crate) fn first_ending_after(&self, position: i64) -> i64 {
+        self.first_ending_near(position, 0..self.starts.len())
+    }
+
+    /// The same, given that no detour before these starts after the position, and all behind them do.
+    fn first_ending_near(&self, position: i64, near: Range<usize>) -> i64 {
         let Some(last) = self.starts.len().checked_sub(1) else { return 0 };
         if self.starts[last] + self.durations[last] - self.length > position {
             return -1;
         }
         // Ends rise with starts, since detours do not overlap.
-        let index = self.starts.partition_point(|start| *start <= position);
+        let index = near.start + self.starts[near].partition_point(|start| *start <= position);
         match index.checked_sub(1) {
             Some(before) if self.starts[before] + self.durations[before] > position => before as i64,
             _ => index as i64,
@@ -326,11 +333,16 @@ impl NoiseTrace {
     /// What a rank meets that starts at a position on the circle and has so much work to do, at least 1 ns and at most a
     /// lap's. The time taken grows with the logarithm of the number of detours.
     pub(crate) fn meet(&self, position: i64, work: i64) -> MetDetours {
+        self.meet_from(position, 0..self.starts.len(), work)
+    }
+
+    /// The same, given that no detour before these starts after the position, and all behind them do.
+    pub(crate) fn meet_from(&self, position: i64, near: Range<usize>, work: i64) -> MetDetours {
         let count = self.starts.len() as i64;
         if count == 0 {
             return MetDetours { first: 0, after: 0, into: 0, delay: 0 };
         }
-        let first = self.first_ending_after(position);
+        let first = self.first_ending_near(position, near);
         let (lap, slot) = (first.div_euclid(count), first.rem_euclid(count) as usize);
         let start = self.starts[slot] + lap * self.length;
         let into = (position - start).max(0);
@@ -350,15 +362,11 @@ impl NoiseTrace {
 
     /// The first detour of a lap, from `from` on, that ends after the position; `len()` if none does.
     pub(crate) fn first_ending_from(&self, from: usize, position: i64) -> usize {
-        let over = |slot: usize| self.starts[slot] + self.durations[slot] <= position;
-        let near = (from + LOOKED_AT).min(self.starts.len());
-        match (from..near).find(|slot| !over(*slot)) {
-            Some(found) => found,
-            None => {
-                // Of detours that do not overlap, all but the last that has begun are over.
-                let begun = near + self.starts[near..].partition_point(|start| *start <= position);
-                if begun > near && !over(begun - 1) { begun - 1 } else { begun }
-            }
+        // Of detours that do not overlap, all but the last that has begun are over.
+        let begun = from + self.starts[from..].partition_point(|start| *start <= position);
+        match begun.checked_sub(1).filter(|last| *last >= from) {
+            Some(last) if self.starts[last] + self.durations[last] > position => last,
+            _ => begun,
         }
     }
 

@@ -575,12 +575,12 @@ impl<'a> Prediction<'a> {
         let mut machine = self.machine::<i64>(&starts)?;
         drop(starts);
         let mut durations = Durations::new(&self.question);
+        let mut before: Vec<_> = machine.shape().collect();
         for done in 1..=self.question.phases {
-            let before = machine.clone();
             let end = self.phase(&mut machine)?;
             let duration = end - durations.outcome.total;
             durations.add(end);
-            if machine.goes_on_like(&before) {
+            if machine.shape().eq(before.iter().copied()) {
                 let left = self.question.phases - done;
                 let total = i128::from(end.get()) + i128::from(duration.get()) * i128::from(left);
                 let total = i64::try_from(total).map_err(|_| ScaleError::Overflow {
@@ -592,6 +592,8 @@ impl<'a> Prediction<'a> {
                 durations.outcome.phases = self.question.phases;
                 break;
             }
+            before.clear();
+            before.extend(machine.shape());
         }
         if durations.outcome.total == Nanos::ZERO {
             let grain = self.question.grain;

@@ -8,7 +8,7 @@
 //! - `walk`: for each phase, down the sorted pieces of the delay functions until no later one can decide;
 //! - `skyline`: for a block of phases at once, the pieces that can decide any of them.
 
-pub(crate) mod bounded;
+mod bounded;
 mod index;
 mod plain;
 mod skyline;

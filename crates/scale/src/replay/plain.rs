@@ -4,7 +4,7 @@ use becalm_units::Nanos;
 
 use super::Clock;
 use crate::ScaleError;
-use crate::delay::{DelayTable, laps};
+use crate::delay::DelayTable;
 use crate::noise::NoiseTrace;
 
 /// A rank on its trace. Times are those of the common clock.
@@ -62,8 +62,7 @@ pub(super) fn run(
     let mut ranks = Vec::new();
     for (kind, offsets) in table.kinds().iter().zip(offsets) {
         for offset in *offsets {
-            for trace in &kind.traces {
-                let laps = laps(trace, table.grain())?;
+            for (trace, laps) in kind.traces.iter().zip(&kind.laps) {
                 // Where the clock stands now, in whole laps and a position on the circle.
                 let position = offset + clock.now;
                 let lap = position - position.rem_euclid(kind.length);
