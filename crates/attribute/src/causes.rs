@@ -1,13 +1,12 @@
 //! Roots as labels: `irq:local_timer`.
 
-use std::collections::HashMap;
-
 use becalm_model::{Kind, Label, Labels, root};
+use becalm_units::NumberMap;
 
 /// The labels of the roots named so far, so that naming one again formats nothing.
 #[derive(Default, Debug)]
 pub(super) struct Causes {
-    labels: HashMap<(Kind, Label), Label>,
+    labels: NumberMap<(Kind, Label), Label>,
 }
 
 impl Causes {

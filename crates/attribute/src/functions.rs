@@ -1,11 +1,9 @@
 //! Functions of interrupts and softirqs. Some interrupts have no events of their own, only those of their functions.
 
-use std::collections::HashMap;
-
 use becalm_model::carried::Carrier;
 use becalm_model::root::RAN;
 use becalm_model::{Event, Label, Labels};
-use becalm_units::Nanos;
+use becalm_units::{Nanos, NumberMap};
 
 use super::carried::{CarriedFunction, CarrierEvent, Vehicle};
 use super::frame::{Ending, SourceName, What, saturating_sub};
@@ -21,7 +19,7 @@ const MORE: &str = "...";
 #[derive(Debug, Default)]
 pub(super) struct Functions {
     /// By the detail so far, whether that holds functions already, and the function.
-    details: HashMap<(Label, bool, Label), Label>,
+    details: NumberMap<(Label, bool, Label), Label>,
     /// The last interrupt without events of its own.
     last: Option<UntracedInterrupt>,
 }

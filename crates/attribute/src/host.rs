@@ -4,10 +4,8 @@
 //! in ten of its like take, at least 100 us, and in which nothing was nested, was not that much slower: the host ran
 //! something else meanwhile. It keeps the median of its like; the rest is the host's.
 
-use std::collections::HashMap;
-
 use becalm_model::{Activity, Kind, Label, Labels, unseen};
-use becalm_units::Nanos;
+use becalm_units::{Nanos, NumberMap};
 
 /// Nothing shorter is taken for the host's: the kernel's own work varies by as much.
 const LEAST: Nanos = Nanos::new(100_000);
@@ -20,13 +18,13 @@ const ENOUGH: u32 = 50;
 #[derive(Debug)]
 pub(super) struct Host {
     source: Label,
-    usual: HashMap<(Kind, Label, Label), Lengths>,
+    usual: NumberMap<(Kind, Label, Label), Lengths>,
 }
 
 impl Host {
     /// Nothing is known of the activities; names what the host takes.
     pub fn new(labels: &mut Labels) -> Self {
-        Self { source: labels.intern(unseen::PREEMPTED_BY_HOST), usual: HashMap::new() }
+        Self { source: labels.intern(unseen::PREEMPTED_BY_HOST), usual: NumberMap::default() }
     }
 
     /// Takes what must be the host's out of the rows of a detour, in order of their start, into rows of its own. `cause` makes

@@ -1,6 +1,6 @@
 //! Who a thread is: the kind, the name and the instance that its time is booked on.
 
-use std::collections::HashMap;
+use becalm_units::NumberMap;
 
 use crate::{Kind, Label, Labels, Pid};
 
@@ -24,7 +24,7 @@ pub const UNKNOWN: &str = "unknown";
 /// those threads to attribution. A number that the kernel gives to a new thread is set again.
 #[derive(Clone, Default, Debug)]
 pub struct Tasks {
-    by_pid: HashMap<Pid, Task>,
+    by_pid: NumberMap<Pid, Task>,
 }
 
 impl Tasks {

@@ -1,11 +1,12 @@
 //! Names: of threads, from /proc and from what the kernel's events say, and of everything else, interned.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use becalm_linux::procfs::names::{looks_like_kthread, stable_name};
 use becalm_linux::procfs::task::TaskStat;
 use becalm_model::{Kind, Labels, Pid, Task, Tasks};
+use becalm_units::NumberMap;
 
 /// The names of a recording.
 #[derive(Clone, Debug, Default)]
@@ -14,10 +15,10 @@ pub struct Names {
     pub labels: Labels,
     /// All threads seen so far.
     pub tasks: Tasks,
-    comms: HashMap<Pid, Box<[u8]>>,
+    comms: NumberMap<Pid, Box<[u8]>>,
     own: HashSet<Pid>,
     /// Of which threads it is known whether they are the kernel's.
-    kernel: HashMap<Pid, bool>,
+    kernel: NumberMap<Pid, bool>,
     /// The thread met last: most events in a row are of one.
     last: Pid,
     /// In a PID namespace, the numbers that the kernel's events have of our threads, by those that these have there.

@@ -3,13 +3,13 @@
 //! The kernel's counters are read some time after the loops begin and before they end, and a reading takes a while itself. An event
 //! that lies between the two readings was counted surely; one that lies within a reading may have been.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use becalm_linux::ftrace::{Decoder, RawHappening};
 use becalm_linux::procfs::interrupts::InterruptLine;
 use becalm_model::node::TracedCount;
-use becalm_units::Nanos;
+use becalm_units::{Nanos, NumberMap};
 
 use super::translate::SOFTIRQS;
 
@@ -80,7 +80,7 @@ enum Occurrence {
 
 /// How often each interrupt and softirq came on one CPU while the kernel counted it.
 #[derive(Clone, Debug, Default)]
-pub struct Occurrences(HashMap<Occurrence, TracedCount>);
+pub struct Occurrences(NumberMap<Occurrence, TracedCount>);
 
 impl Occurrences {
     /// Takes note of an event at that instant.

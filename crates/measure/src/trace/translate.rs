@@ -1,13 +1,13 @@
 //! From the kernel's raw events to named ones on the run's axis.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use becalm_linux::ftrace::{Callback, Decoder, RawEvent, RawHappening, VectorName};
 use becalm_linux::procfs::kallsyms::Kallsyms;
 use becalm_model::carried::Carrier;
 use becalm_model::{Event, Happening, Label, Labels, Pid, carried, root};
-use becalm_units::Nanos;
+use becalm_units::{Nanos, NumberMap};
 
 use super::names::Names;
 
@@ -52,14 +52,14 @@ const fn carrier(callback: Callback) -> Carrier {
 #[derive(Debug)]
 pub struct Translator {
     symbols: Option<Arc<Kallsyms>>,
-    vectors: HashMap<VectorName, (Label, Option<Label>)>,
-    irqs: HashMap<i32, Irq>,
+    vectors: NumberMap<VectorName, (Label, Option<Label>)>,
+    irqs: NumberMap<i32, Irq>,
     softirqs: [Label; SOFTIRQS.len()],
-    works: HashMap<u64, Label>,
-    nmis: HashMap<u64, Label>,
-    ips: HashMap<u64, Label>,
-    ipis: HashMap<u64, Label>,
-    functions: HashMap<(Callback, u64), (Label, Label)>,
+    works: NumberMap<u64, Label>,
+    nmis: NumberMap<u64, Label>,
+    ips: NumberMap<u64, Label>,
+    ipis: NumberMap<u64, Label>,
+    functions: NumberMap<(Callback, u64), (Label, Label)>,
     untraced_timer: Label,
     ipi: Label,
     unknown_irq: Label,
@@ -82,13 +82,13 @@ impl Translator {
         Self {
             symbols,
             vectors: decoder.vectors().map(|(name, text)| (name, (labels.intern(text), None))).collect(),
-            irqs: HashMap::new(),
+            irqs: NumberMap::default(),
             softirqs: SOFTIRQS.map(|name| labels.intern(name)),
-            works: HashMap::new(),
-            nmis: HashMap::new(),
-            ips: HashMap::new(),
+            works: NumberMap::default(),
+            nmis: NumberMap::default(),
+            ips: NumberMap::default(),
             ipis: strings.iter().map(|(address, text)| (*address, labels.intern(text))).collect(),
-            functions: HashMap::new(),
+            functions: NumberMap::default(),
             untraced_timer: labels.intern(untraced_timer),
             ipi: labels.intern("ipi"),
             unknown_irq: labels.intern("irq"),
