@@ -258,17 +258,17 @@ fn run(args: CompareArgs, out: &mut dyn Write) -> fault::Result<Exit> {
 }
 
 #[cfg(feature = "foreign")]
-fn compare_distributions(args: &CompareArgs, output: Output, out: &mut dyn Write) -> fault::Result<Exit> {
+fn compare_distributions(args: &CompareArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     args.refuse_of_distributions()?;
     let ((before, after), (select_a, select_b)) = (sides(args)?, args.selections());
     let least = args.min_length.unwrap_or_default();
-    let mut reader = Reader::new(output, out);
+    let mut reader = Reader::new(args.form.output(args.all)?, out);
     becalm_foreign::distribution::compare([before, after], [&select_a, &select_b], least, &mut reader)?;
     Ok(Exit::Done)
 }
 
 #[cfg(not(feature = "foreign"))]
-fn compare_distributions(_: &CompareArgs, _: Output, _: &mut dyn Write) -> fault::Result<Exit> {
+fn compare_distributions(_: &CompareArgs, _: &mut dyn Write) -> fault::Result<Exit> {
     Err(becalm_command::built_without("foreign").into())
 }
 
@@ -280,7 +280,7 @@ fn compare_runs(args: &CompareArgs, out: &mut dyn Write) -> fault::Result<Exit> 
         return Ok(Exit::Done);
     }
     if compare::are_distributions(&runs) {
-        return compare_distributions(args, output()?, out);
+        return compare_distributions(args, out);
     }
     if args.min_length.is_some() {
         let text = "--min-length is for distributions: recordings are compared from the highest of their thresholds on; leave it out";
