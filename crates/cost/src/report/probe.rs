@@ -109,7 +109,10 @@ mod tests {
     use becalm_report as report;
     use becalm_report::form::sheet::Form;
 
-    fn run(measured: fn(ProbeCosts) -> Costs) -> CostRun {
+    /// The command that measured.
+    type Command = fn(ProbeCosts) -> Costs;
+
+    fn run(measured: Command) -> CostRun {
         let rounds: Vec<Vec<i64>> = (0..20).map(|round| vec![1_130 + round, 1_140, 9_000_000]).collect();
         let mut memory = ProbeSamples::new(1, rounds);
         memory.series.interrupts = Some(21);
@@ -135,7 +138,7 @@ mod tests {
 
     #[test]
     fn documents_hold_every_field_of_every_row() {
-        let commands: [(fn(ProbeCosts) -> Costs, &str); 2] =
+        let commands: [(Command, &str); 2] =
             [(Costs::Trap, "becalm.cost-trap/1"), (Costs::Detours, "becalm.cost-detours/1")];
         for (measured, schema) in commands {
             let run = run(measured);
