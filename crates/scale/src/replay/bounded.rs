@@ -1,6 +1,5 @@
-//! Every rank in every phase, but nearly all by one look at a table: the circle of each kind is cut into blocks, each
-//! with a bound that no delay of a start within it exceeds. Only a rank whose bound is above the best so far is asked
-//! for its delay, which takes the logarithm of the number of detours, however many a grain meets.
+//! Every rank in every phase, but nearly all by one look at a table of bounds ([`DelayTable::bounds`]). Only a rank whose bound is above the
+//! best so far is asked for its delay.
 //!
 //! It is the way for few hundred to few thousand ranks under dense noise, where the sorted pieces are too many to walk
 //! down and each rank meets many detours, and for long grains.
