@@ -1,17 +1,13 @@
 //! What noise costs the jobs of a fleet, for a terminal and as `becalm.fleet-predict/1`.
 
-use std::io::{self, Write};
-
 use becalm_model::Kind;
 use becalm_report::form::field::{Field, fields};
 use becalm_report::form::figure::{Factor, Ratio};
-use becalm_report::form::paragraph::{heading, paragraph};
 use becalm_report::form::table::Table;
-use becalm_report::form::terminal;
 use becalm_report::form::value::{grouped, three_digits};
-use becalm_report::html::{AxisUnit, Block, Grade, Opening, Page, Section};
+use becalm_report::html::{AxisUnit, Block, Grade, Page, Section};
 use becalm_report::sweep::{Axes, Axis, SweepFigure};
-use becalm_report::{Form, Report, Sheet, Value, missed};
+use becalm_report::{Form, Report, Value, missed};
 use becalm_scale::uncertainty::Missed;
 use becalm_units::{Count, plural, printable};
 use serde::Serialize;
@@ -213,13 +209,11 @@ impl Report for FleetSweepReport<'_> {
         }
     }
 
-    fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
+    fn view(&self, form: Form) -> Page {
         let first = &self.costs[0];
-        for cost in self.costs {
-            paragraph(out, "  ", &format!("grain {:.3}: {}", cost.grain, conclusion(cost)))?;
-        }
-        let warnings = Section::new("problems", "Problems", "Problems of nodes", warnings(first).collect());
-        terminal::write(&[warnings], out)?;
+        let conclusions = self.costs.iter().map(|cost| format!("grain {:.3}: {}", cost.grain, conclusion(cost)));
+        let blocks = conclusions.map(Block::Text).chain(warnings(first)).collect();
+        let mut sections = vec![Section::new("headline", "Summary", "What is to be mended first?", blocks)];
         let grains = self.costs.iter().map(|cost| cost.grain.to_string()).collect();
         let ranks: Vec<u64> = first.sizes.iter().map(|size| size.ranks).collect();
         let columns = ranks.iter().map(|ranks| Count::new(*ranks).to_string()).collect();
@@ -227,7 +221,7 @@ impl Report for FleetSweepReport<'_> {
         let sizes = || self.costs.iter().flat_map(|cost| &cost.sizes);
         let values = sizes().map(|size| Some(size.slowdown)).collect();
         let slowdowns = SweepFigure::new(&axes, "slowdown", AxisUnit::Factor, Value::Factor, values);
-        let mut sections = vec![slowdowns.section("slowdown-", "Slowdown", "Slowdown of jobs by grain and size")];
+        sections.push(slowdowns.section("slowdown-", "Slowdown", "Slowdown of jobs by grain and size"));
         if self.accounting.is_some() {
             let count = |hours: f64| Value::Count(hours.round() as u64);
             let lost = sizes().map(|size| size.lost_hours).collect();
@@ -235,14 +229,16 @@ impl Report for FleetSweepReport<'_> {
             sections.push(lost.section("lost-", "Lost", "Node-hours a year that are lost"));
         }
         sections.push(slowdowns.surface_section("Surface: the slowdowns as shades", &ranks));
-        writeln!(out)?;
-        terminal::write(&sections, out)?;
-        for cost in self.costs {
-            heading(out, &format!("At a grain of {:.3}", cost.grain))?;
-            terminal::write(mendings(cost, out.form()).as_slice(), out)?;
-        }
-        Ok(())
+        let blocks: Vec<Block> = self.costs.iter().flat_map(|cost| mendings(cost, form)).collect();
+        sections.extend((!blocks.is_empty()).then(|| Section::new("mend", "Mend", "What to mend", blocks)));
+        fleet_page(first, sections)
     }
+}
+
+/// The page of what noise costs jobs.
+fn fleet_page(cost: &FleetCost, sections: Vec<Section>) -> Page {
+    let title = "What noise costs the jobs of a fleet".to_owned();
+    Page { title, subtitle: format!("{} nodes", cost.nodes), sections, foot: Vec::new() }
 }
 
 impl Report for FleetCostReport<'_> {
@@ -270,9 +266,10 @@ impl Report for FleetCostReport<'_> {
         let verdict = Block::Verdict { tone: Grade::Plain, text: conclusion(cost), basis: String::new() };
         let blocks = [verdict].into_iter().chain(warnings(cost)).collect();
         let headline = Section::new("headline", "Summary", "What is to be mended first?", blocks);
-        let sections = [headline, sizes(cost, self.accounting)].into_iter().chain(mendings(cost, form)).collect();
-        let title = "What noise costs the jobs of a fleet".to_owned();
-        Page { title, subtitle: format!("{} nodes", cost.nodes), sections, foot: Vec::new() }
+        let blocks = mendings(cost, form);
+        let mend = (!blocks.is_empty()).then(|| Section::new("mend", "Mend", "What to mend", blocks));
+        let sections = [headline, sizes(cost, self.accounting)].into_iter().chain(mend).collect();
+        fleet_page(cost, sections)
     }
 }
 
@@ -306,11 +303,11 @@ fn sizes(cost: &FleetCost, accounting: Option<&Accounting>) -> Section {
     });
     let mut blocks = vec![Block::Table(Table::filled(&fields, &cost.sizes).captioned(title)), Block::Text(note)];
     blocks.extend(rare.map(Block::Text));
-    Section::new("sizes", "Sizes", title, blocks).opened(Opening::Title(title.to_owned()))
+    Section::new("sizes", "Sizes", title, blocks).titled()
 }
 
-/// The sources to mend, if there are any.
-fn mendings(cost: &FleetCost, form: Form) -> Option<Section> {
+/// The sources to mend, below their title, if there are any.
+fn mendings(cost: &FleetCost, form: Form) -> Vec<Block> {
     let shown = if form.all() { cost.mendings.len() } else { cost.mendings.len().min(SHOWN) };
     let ranks = Count::new(cost.sizes.last().map_or(0, |size| size.ranks));
     let entry = |(number, mending): (usize, &Mending)| {
@@ -321,15 +318,18 @@ fn mendings(cost: &FleetCost, form: Form) -> Option<Section> {
         let (named, gain) = (named(&mending.cause, cost), gain(mending));
         Block::entry(format!("{number:>3}. "), format!("{named}: {saved}jobs of {ranks} ranks become {gain} shorter"))
     };
-    let mut blocks: Vec<Block> = (1..).zip(&cost.mendings[..shown]).map(entry).collect();
+    if shown == 0 {
+        return Vec::new();
+    }
+    let title = format!("What to mend at a grain of {:.3}, the most rewarding first", cost.grain);
+    let mut blocks = vec![Block::Heading(title)];
+    blocks.extend((1..).zip(&cost.mendings[..shown]).map(entry));
     if shown < cost.mendings.len() {
         blocks.push(Block::Text(format!("{} more with --all", cost.mendings.len() - shown)));
     }
     let note = "each alone, with all that goes with it; a source of a node stands alone where the node differs from its equals by it";
-    blocks.push(Block::Text(format!("{note}; at a grain of {:.3}", cost.grain)));
-    let title = "What to mend, the most rewarding first";
-    let section = Section::new("mend", "Mend", title, blocks).opened(Opening::Title(title.to_owned()));
-    (shown > 0).then_some(section)
+    blocks.push(Block::Text(note.to_owned()));
+    blocks
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use becalm_report::html::AxisUnit;
 use becalm_report::predict::{PredictedRow, intervals, job, row};
 use becalm_report::record::figures::source;
 use becalm_report::sweep::{Axes, Axis, SweepFigure};
-use becalm_units::{Nanos, Count, printable};
+use becalm_units::{Count, Nanos, printable};
 
 use super::against::{self, AGAINST, AgainstRow};
 use super::{
