@@ -60,7 +60,7 @@ fn words(text: &str) {
         let close = (again - share.ratio()).abs() <= share.ratio() * 4.0 * f64::EPSILON;
         assert!((0.0..=1.0).contains(&share.ratio()) && close, "{share:?}");
     }
-    let _ = (word::<Nanos>(text), word::<Count>(text), word::<Policy>(text), word::<Threshold>(text));
+    let _ = (word::<Nanos>(text), text.parse::<Count>(), word::<Policy>(text), word::<Threshold>(text));
     let _ = (word::<Collective>(text), word::<Network>(text), word::<Body>(text), word::<Kind>(text));
     let _ = (word::<Family>(text), word::<Profile>(text), word::<Format>(text), word::<Configuration>(text));
 }

@@ -23,7 +23,7 @@ where
 
 /// A share from 0 to 1. Fails if it is another number.
 pub fn share(ratio: f64) -> PyResult<Share> {
-    parsed(&ratio.to_string())
+    Share::from_ratio(ratio).ok_or_else(|| usage(format!("{ratio} is not a share: give a number from 0 to 1")))
 }
 
 /// The share of its time that a job may lose: not all of it. Fails if it is, or is no share.

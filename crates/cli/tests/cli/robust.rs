@@ -30,7 +30,7 @@ fn nonsense_is_refused_before_anything_is_done() {
     let list = "write numbers and ranges like 0-3,8";
     let time = "write a number with one of the units ns, us, ms, s, m, h, like 1.5ms";
     let class = "write other, batch, fifo:PRIORITY or rr:PRIORITY with a priority from 1 to 99";
-    let share = "write a percentage from 0% to 100% like 0.1%, or a number from 0 to 1 like 0.001";
+    let share = "write a percentage from 0% to 100%, like 0.1%";
     let cases: &[(&[&str], &str, &str)] = &[
         (&["--cpus", "3-1"], "--cpus", list),
         (&["--cpus", "1,,2"], "--cpus", list),
