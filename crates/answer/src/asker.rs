@@ -26,7 +26,7 @@ pub trait Asker {
 
 /// How far a prediction is. Its steps are told by several threads.
 pub trait Steps: Sync {
-    /// What is done from now on: `1,024 ranks`, `blame`.
+    /// Names the work that starts now, such as `1,024 ranks` or `blame`.
     fn say(&self, what: String);
 
     /// So many more steps are done.

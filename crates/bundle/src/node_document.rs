@@ -22,7 +22,7 @@ pub fn create<D: Stored>(bundle: &Path, doc: &D) -> Result<(), BundleError> {
 }
 
 /// Stores the document in the bundle that [`create`] made, in place of what was stored before. Fails if the document is
-/// not valid, and if the system refuses. What was stored before is still there then.
+/// not valid, and if the system refuses. The stored document is then unchanged.
 pub fn replace<D: Stored>(bundle: &Path, doc: &D) -> Result<(), BundleError> {
     document::replace(bundle, doc.node(), doc)
 }

@@ -86,7 +86,7 @@ impl SeriesWriter {
     }
 
     /// Stores what was measured so far, in place of what was stored before. Fails if the document is not valid or does
-    /// not fit the samples, and if the system refuses. What was stored before stays then, unless that had other
+    /// not fit the samples, and if the system refuses. The stored series is then unchanged, unless that had other
     /// samples.
     pub fn store<D: Sampled>(&mut self, run: &SampledRun<D>) -> Result<(), BundleError> {
         let told = run.doc.told_series();

@@ -80,7 +80,7 @@ impl BundleWriter {
 
     /// Goes on with a run of work that this node recorded into the bundle before, whether it ended or was killed: what
     /// is written from now on comes behind its segments. `doc` replaces its document. Fails if there is no such run, or
-    /// it cannot be read, and if the system refuses. What is there stays as it is.
+    /// it cannot be read, and if the system refuses. An existing document stays unchanged.
     pub fn resume(path: &Path, doc: &NodeDoc) -> Result<Self, BundleError> {
         let bundle = Bundle::open(path)?;
         let main = main_table(doc);

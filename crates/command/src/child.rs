@@ -14,8 +14,8 @@ use becalm_units::fault::{self, Context};
 /// from a file nor from the environment. becalm starts itself this way, and so do the scripts that come with it.
 pub const SWITCH: &str = "BECALM_CONFIG";
 
-/// The process of a becalm like this one, not started yet: the same program, and without defaults, as whoever starts it says all that
-/// it is to do. What fails in it is told by whoever started it, too. Fails if the program's own file is not found.
+/// The process of a becalm like this one, not started yet: the same program, and without defaults, because its caller passes
+/// all options. Its caller reports its errors, too. Fails if the program's own file is not found.
 pub fn becalm() -> fault::Result<Command> {
     let mut command = Command::new(env::current_exe().context("cannot find becalm's own program")?);
     without_defaults(&mut command);

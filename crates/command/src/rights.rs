@@ -62,8 +62,8 @@ pub fn left_as(user: Option<User>, starts_programs: bool) -> RemainingRights {
     RemainingRights { user, kept: Capabilities::from_list(kept), starts_programs }
 }
 
-/// Refuses a place for a bundle in which this user, whom the recording becomes, could not go on. Fails if the user may
-/// not write in the folder, and becalm may not give one there.
+/// Refuses a place for a bundle where the user that the recording continues as cannot write. Fails if the user may not
+/// write in the directory, and becalm may not create one there for the user.
 pub fn refuse_place_of_root(bundle: &Path, user: Option<&User>) -> fault::Result<()> {
     let Some(user) = user else { return Ok(()) };
     let parent = bundle.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));

@@ -10,8 +10,8 @@ use becalm_units::fault::{self, UsageError};
 
 use crate::Asker;
 
-/// Whether all of these are jobs. What cannot be read is none, and is refused with its reason later. Fails if some are,
-/// and others are not.
+/// Checks if all of these are jobs. A file that cannot be read is none, and is refused with its reason later. Fails if
+/// only some are jobs.
 pub fn are_jobs(paths: &[PathBuf]) -> fault::Result<bool> {
     let is_job = |path: &&PathBuf| matches!(Contents::read(path), Ok(Contents::Phases));
     let Some(job) = paths.iter().find(is_job) else { return Ok(false) };

@@ -72,7 +72,7 @@ pub fn are_distributions(paths: &[PathBuf]) -> bool {
     paths.iter().any(|path| matches!(Contents::read(path), Ok(Contents::Distribution)))
 }
 
-/// Shows jobs beside each other. Fails if a job cannot be read or did something else than the first, or the answer
+/// Compares jobs. Fails if a job cannot be read or did something else than the first, or the answer
 /// cannot be shown.
 pub fn jobs(paths: &[PathBuf], asker: &mut impl Asker) -> fault::Result<()> {
     jobs::answer(paths, asker)

@@ -26,8 +26,8 @@ impl Task for Audit {
     }
 }
 
-/// Looks at this machine and says what it found, in this form. Fails if the output cannot be written. What cannot be read on the
-/// machine is a finding, not an error.
+/// Reports in this form what can be measured on this machine. A file of the machine that cannot be read is a finding, not an error.
+/// Fails if the output cannot be written.
 fn run(output: Output, out: &mut dyn Write) -> fault::Result<()> {
     let audit = see::look(Path::new("/"));
     emit(&audit, output, out).context("cannot write the audit")

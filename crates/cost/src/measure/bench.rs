@@ -18,7 +18,7 @@ use becalm_units::{CpuId, Nanos, TickRate};
 use super::{CostError, Site, counting};
 use crate::documents::{CostSamples, InstrumentDoc, Probe, ProbeCosts, ProbeSamples, ROUNDS};
 
-/// Further rounds of each process in which the processor counts.
+/// Additional rounds of each process, with the counters of the processor.
 const ROUNDS_COUNTED: u64 = 1;
 
 /// The duration of the measurement of the counter's rate.
