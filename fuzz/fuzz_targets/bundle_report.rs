@@ -13,7 +13,7 @@ use becalm_analyze::compare::compare;
 use becalm_analyze::job::JobPhases;
 use becalm_analyze::noise::NoiseInput;
 use becalm_analyze::picture::picture;
-use becalm_analyze::summary::{Books, Selection, Summary, longest, summarize, summarize_digests, timelines};
+use becalm_analyze::summary::{Books, Detail, Selection, Summary, longest, summarize, summarize_digests, timelines};
 use becalm_analyze::work::summarize_work;
 use becalm_bundle::{Bundle, Contents, PhaseRun, StoredNodes, SummaryBundle, node_document};
 use becalm_cost::documents::CostRun;
@@ -37,7 +37,7 @@ use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
 const WORDS: [&str; 3] = ["page", "compare", "longest"];
 
-const EVERYTHING: Selection = Selection { node: None, cpus: None, with_self: false };
+const EVERYTHING: Selection = Selection { node: None, cpus: None, with_self: false, detail: Detail::Everything };
 
 /// For how many ranks slowdowns are predicted.
 const RANKS: [u64; 2] = [64, 1 << 10];

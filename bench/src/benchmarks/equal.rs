@@ -116,7 +116,7 @@ fn record(path: &Path, length: &str, added: Option<f64>) -> Result<(), String> {
 }
 
 fn compared<B: Borrow<Bundle>>(runs: &[B], a: &[usize], b: &[usize]) -> Result<Comparison, String> {
-    let everything = Selection { node: None, cpus: None, with_self: false };
+    let everything = Selection::default();
     let side = |runs_of: &[usize]| runs_of.iter().map(|at| (runs[*at].borrow(), &everything)).collect::<Vec<_>>();
     compare_sides(&side(a), &side(b)).map_err(|error| error.to_string())
 }

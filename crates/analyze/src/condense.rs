@@ -84,7 +84,7 @@ mod tests {
     use becalm_model::digest::WINDOWS;
 
     use super::*;
-    use crate::summary::{Summary, summarize, summarize_digests};
+    use crate::summary::{Detail, RANKS, Summary, summarize, summarize_digests};
 
     fn both(name: &str) -> (Summary, Summary, DigestDoc) {
         summarize_both(name, &Selection::default())
@@ -99,8 +99,12 @@ mod tests {
         let digest = condense(&bundle, &bundle.nodes()[0].node).unwrap();
         digest.check().unwrap();
         drop(SummaryWriter::create(&short, &digest).unwrap());
-        let short_summary = summarize_digests(&SummaryBundle::open(&short).unwrap(), selection).unwrap();
-        (summarize(&bundle, selection).unwrap(), short_summary, digest)
+        let selection = selection.with_detail(Detail::Scale);
+        let mut short_summary = summarize_digests(&SummaryBundle::open(&short).unwrap(), &selection).unwrap();
+        let mut full_summary = summarize(&bundle, &selection).unwrap();
+        short_summary.ask_for_ranks(RANKS);
+        full_summary.ask_for_ranks(RANKS);
+        (full_summary, short_summary, digest)
     }
 
     /// What is a sum is the same; what is a quantile is so but for a bucket; the rest says that it is not known.
@@ -129,6 +133,8 @@ mod tests {
         for (one, other) in ends(&short).into_iter().zip(ends(&full)) {
             assert!((one / other - 1.0).abs() < 0.1, "{one} for {other}");
         }
+        let work = |summary: &Summary| summary.total.work_p99_ns.unwrap() as f64;
+        assert!((work(&short) / work(&full) - 1.0).abs() < 0.02, "{} for {}", work(&short), work(&full));
         assert_eq!(short.sources.len(), full.sources.len());
         for (one, other) in short.sources.iter().zip(&full.sources) {
             assert_eq!((one.kind, &one.source, one.whole_ns), (other.kind, &other.source, other.whole_ns));
@@ -136,8 +142,7 @@ mod tests {
         }
         assert_eq!(short.books, full.books);
         assert!(short.anatomy.is_none() && short.periods.is_empty() && short.spectrum.is_none());
-        let slowdown =
-            |summary: &Summary| summary.at_scale.as_ref().map(|scaled| scaled.slowdown).map_err(Clone::clone);
+        let slowdown = |summary: &Summary| summary.at_scale.clone().unwrap().map(|scaled| scaled.slowdown);
         let (short_scale, full_scale) = (slowdown(&short), slowdown(&full));
         match (&short_scale, &full_scale) {
             (Ok(short), Ok(full)) => assert!(((short - 1.0) / (full - 1.0) - 1.0).abs() < 0.1, "{short} {full}"),

@@ -94,7 +94,7 @@ fn kinds_and_sources_take_memory_by_their_number_and_not_by_their_product() {
     write_many_kinds(&path.join("activities/node=node1/0000.parquet"), 60_000);
     count_activities(&path, 400, 60_000);
     let bundle = Bundle::open(&path).unwrap();
-    let everything = Selection { node: None, cpus: None, with_self: false };
+    let everything = Selection::default();
     let summary = summarize(&bundle, &everything).unwrap();
     assert_eq!(summary.sources.len(), 60_000);
     NoiseInput::from_run(&bundle, &everything, true).unwrap();
@@ -118,7 +118,7 @@ fn sums_of_a_damaged_table_are_no_panic() {
         [Column::Cpus(vec![0; 8]), numbers, times(0), times(1 << 61), texts(&|_| "unseen"), sources, texts(&|_| "")];
     write_table(&path.join("activities/node=node1/0000.parquet"), SCHEMA, &columns);
     count_activities(&path, 400, 8);
-    let everything = Selection { node: None, cpus: None, with_self: false };
+    let everything = Selection::default();
     let summary = summarize(&Bundle::open(&path).unwrap(), &everything).unwrap();
     assert_eq!(summary.cpus[0].figures.unseen_ns, Some(i64::MAX));
 }
@@ -135,7 +135,7 @@ fn samples_that_no_loop_takes_are_refused_or_counted() {
         let columns = [Column::Cpus(vec![cpu; starts.len()]), Column::Numbers(starts), Column::Numbers(durations)];
         let columns: Vec<Column> = columns.into_iter().chain([Column::Numbers(work)]).collect();
         write_table(&path.join("samples/node=node1/0000.parquet"), SAMPLES, &columns);
-        let everything = Selection { node: None, cpus: None, with_self: false };
+        let everything = Selection::default();
         summarize_work(&Bundle::open(&path).unwrap(), &everything, None).map_err(|error| error.to_string())
     };
     let overlapping = summary("brief.becalm", 1, [vec![0; 40], vec![1 << 61; 40], vec![1; 40]]).unwrap_err();

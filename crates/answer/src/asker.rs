@@ -2,12 +2,18 @@
 
 use std::fmt;
 
+use becalm_analyze::summary::Detail;
 use becalm_bundle::Bundle;
 use becalm_report::Report;
 use becalm_units::fault;
 
 /// Somebody who has asked something, and is shown the answer.
 pub trait Asker {
+    /// How much of a recording the answer shows.
+    fn detail(&self) -> Detail {
+        Detail::Everything
+    }
+
     /// Takes the answer.
     fn show(&mut self, report: &impl Report) -> fault::Result<()>;
 

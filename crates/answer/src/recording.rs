@@ -1,24 +1,33 @@
 //! The report of a recording, be it a full one or in summary form.
 
-use becalm_analyze::summary::{RANKS, Selection, summarize, summarize_digests};
+use becalm_analyze::summary::{Detail, RANKS, Selection, summarize, summarize_digests};
 use becalm_bundle::{Bundle, SummaryBundle};
 use becalm_report::RunReport;
 use becalm_units::fault;
 
 use crate::Asker;
 
-/// Reports a recording. Causes are ranked by what a program of so many ranks gains without them, [`RANKS`] where none
-/// are named. Fails if it cannot be read, does not hold what was selected, or the report cannot be shown.
+/// Reports a recording. A number of ranks asks what the noise costs a program of so many; a full report says so of [`RANKS`]. Fails if it cannot be read, does not hold what was selected, or the report cannot be shown.
 pub fn report(bundle: &Bundle, selection: &Selection, ranks: Option<u64>, asker: &mut impl Asker) -> fault::Result<()> {
     let reading = asker.reading(bundle, 1);
-    let mut summary = summarize(bundle, selection)?;
+    let mut summary = summarize(bundle, &selection.with_detail(detail(ranks, asker)))?;
     drop(reading);
     summary.ask_for_ranks(ranks.unwrap_or(RANKS));
     asker.show(&RunReport { summary: &summary, drawn: None })
 }
 
-/// Reports a recording in summary form. Fails if it does not hold what was selected, or the report cannot be shown.
-pub fn report_summary(bundle: &SummaryBundle, selection: &Selection, asker: &mut impl Asker) -> fault::Result<()> {
-    let summary = summarize_digests(bundle, selection)?;
+/// Reports a recording in summary form, likewise. Fails if it does not hold what was selected, or the report cannot be shown.
+pub fn report_summary(
+    bundle: &SummaryBundle,
+    selection: &Selection,
+    ranks: Option<u64>,
+    asker: &mut impl Asker,
+) -> fault::Result<()> {
+    let mut summary = summarize_digests(bundle, &selection.with_detail(detail(ranks, asker)))?;
+    summary.ask_for_ranks(ranks.unwrap_or(RANKS));
     asker.show(&RunReport { summary: &summary, drawn: None })
+}
+
+fn detail(ranks: Option<u64>, asker: &impl Asker) -> Detail {
+    asker.detail().max(if ranks.is_some() { Detail::Scale } else { Detail::Figures })
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use becalm_analyze::phase_sources::phase_sources;
-use becalm_analyze::summary::{DetourId, Selection, longest, summarize, summarize_digests, timelines};
+use becalm_analyze::summary::{DetourId, RANKS, Selection, longest, summarize, summarize_digests, timelines};
 use becalm_analyze::together::together;
 use becalm_bundle::{Bundle, Contents, PhaseRun};
 use becalm_report::{DetoursReport, PhaseSourcesReport, SourcesReport, TogetherReport};
@@ -96,8 +96,9 @@ impl SourcesQuestion {
                 return asker.show(&TogetherReport { together: &together });
             }
             SourcesWanted::Ranked { per_cpu } => {
-                let summary = summarize(&bundle, selection)?;
+                let mut summary = summarize(&bundle, &selection.with_detail(asker.detail()))?;
                 drop(reading);
+                summary.ask_for_ranks(RANKS);
                 return asker.show(&SourcesReport { summary: &summary, per_cpu: *per_cpu });
             }
             SourcesWanted::Detour(detour) => vec![find(&bundle, selection, *detour)?],
@@ -118,7 +119,8 @@ impl SourcesQuestion {
             return Err(UsageError::new(text.with(self.run.display())).into());
         };
         let bundle = open::summary(&self.run, |text| asker.tell(text))?;
-        let summary = summarize_digests(&bundle, &self.selection)?;
+        let mut summary = summarize_digests(&bundle, &self.selection.with_detail(asker.detail()))?;
+        summary.ask_for_ranks(RANKS);
         asker.show(&SourcesReport { summary: &summary, per_cpu })
     }
 }
@@ -126,7 +128,7 @@ impl SourcesQuestion {
 /// The detour that was meant.
 fn find(bundle: &Bundle, selection: &Selection, detour: DetourName) -> fault::Result<DetourId> {
     let cpus = selection.cpus.clone().or_else(|| detour.cpu.map(|cpu| [cpu].into_iter().collect()));
-    let docs = Selection { node: selection.node.clone(), cpus, with_self: selection.with_self }.documents(bundle)?;
+    let docs = Selection { cpus, ..selection.clone() }.documents(bundle)?;
     let places = docs.iter().flat_map(|doc| doc.cpus.iter().map(|cpu| (doc.node.clone(), cpu.cpu)));
     let places: Vec<(String, CpuId)> =
         places.filter(|(_, cpu)| detour.cpu.is_none_or(|wanted| wanted == *cpu)).collect();

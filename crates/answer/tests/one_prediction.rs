@@ -231,7 +231,7 @@ fn every_command_gives_one_answer_of_a_summary_form() {
         let short = path.with_extension("summary.becalm");
         let summary = condensed(&Bundle::open(&path).unwrap(), &short);
         let mut reader = Reader::default();
-        report_summary(&summary, &Selection::default(), &mut reader).unwrap();
+        report_summary(&summary, &Selection::default(), None, &mut reader).unwrap();
         let answer = Answer::of_document(&reader.0["summary"]["at_scale"]);
         assert!(answer.low.is_none() && answer.slowdown.is_some(), "{answer:?}");
         assert_eq!(predicted(&predict_question(&short, &[RANKS])), [answer], "predict of {}", short.display());

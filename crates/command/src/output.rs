@@ -3,6 +3,7 @@
 use std::io::{self, BufWriter, IntoInnerError, Write};
 use std::path::{Path, PathBuf};
 
+use becalm_analyze::summary::Detail;
 use becalm_bundle::Draft;
 use becalm_report::{Form, Report};
 use becalm_units::fault::{self, Context};
@@ -80,6 +81,15 @@ impl Output {
     /// file can be made there.
     pub fn page(file: &Path) -> fault::Result<Self> {
         Ok(Self::Page { draft: Draft::replace(file)?, file: file.to_owned() })
+    }
+
+    /// How much of a recording it shows.
+    #[must_use]
+    pub const fn detail(&self) -> Detail {
+        match self {
+            Self::Text { all: false } | Self::Markdown { all: false } => Detail::Figures,
+            _ => Detail::Everything,
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::Write;
 
+use becalm_analyze::summary::Detail;
 use becalm_answer::{Asker, Steps};
 use becalm_bundle::Bundle;
 use becalm_report::Report;
@@ -27,6 +28,10 @@ impl<'a> Reader<'a> {
 }
 
 impl Asker for Reader<'_> {
+    fn detail(&self) -> Detail {
+        self.output.as_ref().map_or(Detail::Figures, Output::detail)
+    }
+
     fn show(&mut self, report: &impl Report) -> fault::Result<()> {
         let output = self.output.take().ok_or_else(|| fault::Error::new("a command has one answer"))?;
         emit(report, output, self.out)

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use std::path::Path;
 use std::sync::Arc;
 
-use becalm_analyze::summary::{Selection, Summary, summarize, summarize_digests};
+use becalm_analyze::summary::{Detail, Selection, Summary, summarize, summarize_digests};
 use becalm_bundle::{Bundle, HeldFolder, SummaryBundle};
 use becalm_measure::{Progress, RecordPlan};
 use becalm_model::node::NodeDoc;
@@ -41,8 +41,8 @@ pub fn record(
 }
 
 /// Reads what was stored of this node, beside which the bundle may hold others.
-pub fn read_again(in_summary_form: bool, held: Arc<HeldFolder>, node: &NodeDoc) -> Result<Summary> {
-    let selection = Selection { node: Some(node.node.clone()), cpus: None, with_self: false };
+pub fn read_again(in_summary_form: bool, held: Arc<HeldFolder>, node: &NodeDoc, detail: Detail) -> Result<Summary> {
+    let selection = Selection { node: Some(node.node.clone()), detail, ..Selection::default() };
     if in_summary_form {
         return Ok(summarize_digests(&SummaryBundle::open_held(held)?, &selection)?);
     }

@@ -39,7 +39,7 @@ pub struct FleetArgs {
 
     /// Show all nodes, not only the 20 noisiest
     #[arg(long)]
-    all: bool,
+    full: bool,
 
     #[command(flatten)]
     form: FormArgs,
@@ -76,7 +76,7 @@ pub struct FleetPredictArgs {
 
     /// Show all that could be mended, not only the first 10
     #[arg(long)]
-    all: bool,
+    full: bool,
 
     #[command(flatten)]
     form: FormArgs,
@@ -93,7 +93,7 @@ fn run(args: &FleetArgs, out: &mut dyn Write) -> fault::Result<Exit> {
         return predict(args, out);
     }
     let (_, fleet) = read(&args.runs)?;
-    emit(&FleetReport { fleet: &fleet }, args.form.output(args.all)?, out)?;
+    emit(&FleetReport { fleet: &fleet }, args.form.output(args.full)?, out)?;
     Ok(Exit::Done)
 }
 
@@ -142,7 +142,7 @@ fn predict(args: &FleetPredictArgs, out: &mut dyn Write) -> fault::Result<Exit> 
     };
     let cost = |grain: &Nanos| fleet_cost(&bundles, &fleet, *grain, &ranks, accounting.as_ref());
     let costs = grains.iter().map(cost).collect::<Result<Vec<_>, _>>()?;
-    let (output, accounting) = (args.form.output(args.all)?, accounting.as_ref());
+    let (output, accounting) = (args.form.output(args.full)?, accounting.as_ref());
     match &costs[..] {
         [cost] => emit(&FleetCostReport { cost, accounting }, output, out)?,
         costs => emit(&FleetSweepReport { costs, accounting }, output, out)?,

@@ -503,11 +503,7 @@ fn spec(args: &InjectArgs, detour: Nanos) -> Result<NoiseSpec> {
 
 /// The recorded detours, CPU by CPU.
 fn replay(args: &InjectArgs, path: &Path) -> Result<(String, Vec<NoiseTrace>)> {
-    let source = noise::from_run(
-        &Bundle::open(path)?,
-        &Selection { node: None, cpus: None, with_self: false },
-        !args.source.is_empty(),
-    )?;
+    let source = noise::from_run(&Bundle::open(path)?, &Selection::default(), !args.source.is_empty())?;
     let noise = match &source.booked {
         Some(booked) if !args.source.is_empty() => {
             let mut out = vec![true; booked.sources().len()];

@@ -112,6 +112,8 @@ impl CpuSums {
             unseen_ns: tracing.then(|| unseen.map(|(_, times)| times.total()).sum()),
             steal_ns: None,
             cut_short: false,
+            // Pieces of work are followed in recordings alone.
+            work_p99_ns: None,
         }
     }
 }

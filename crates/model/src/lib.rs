@@ -21,6 +21,7 @@ pub mod node;
 mod node_name;
 pub mod not_traced;
 pub mod phases;
+pub mod plain_name;
 pub mod remedy;
 pub mod root;
 mod step;

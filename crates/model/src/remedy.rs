@@ -4,10 +4,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Kind;
 use crate::carried::TIMERS;
 use crate::family::Family;
 use crate::node::MachineDoc;
+use crate::{Kind, not_traced, unseen};
 
 /// Sources of noise, as recordings name them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -268,10 +268,6 @@ catalogue! {
     /// The limit of the time that a control group may run.
     Quota: Throttling "cfs_bandwidth", [],
         Some("the quota of its control group took the CPU: raise cpu.max of the group"), needs NewGroups;
-    /// Slow steps of the processor itself.
-    UnseenShort: Unseen "short", [], Some(
-        "below 1 us: the processor, its caches and who shares them; a whole core for each CPU (no SMT sibling) lessens it",
-    );
     /// Ways from a guest to its host and back.
     UnseenExit: Unseen "exit_to_host", [], Some(
         "the hypervisor handles something of this guest: pin its CPUs, give them to it alone, pass devices through",
@@ -297,11 +293,6 @@ catalogue! {
     PreemptedByHost: Unseen "preempted_by_host", [], Some(
         "the host took the CPU in the middle of the guest kernel's work: dedicate its CPUs to this guest",
     );
-    /// Time of one of two threads.
-    MissingSwitch: NotTraced "missing_switch", [],
-        Some("the kernel's trace lacks switches of threads, so that nobody knows who ran: see the warning");
-    /// Time of which the events were lost.
-    LostEvents: NotTraced "lost_events", [], Some("the kernel lost events of its trace: see the warning");
     /// Time in which another program had changed the trace.
     NotTraced: NotTraced "*", [], Some(
         "another program changed becalm's trace: record again without it (trace-cmd reset -a resets every tracing instance)",
@@ -329,6 +320,15 @@ pub fn may_be_the_tick<'a>(rate_hz: f64, machines: impl IntoIterator<Item = &'a 
     rate_hz <= TICKS_AND_MORE * tick_hz.reduce(f64::max).unwrap_or(HIGHEST_TICK_HZ)
 }
 
+/// Whether anything can be done about a source: not about the processor itself, nor about what the trace lacks without anyone's doing.
+fn has_remedy(kind: Kind, source: &str) -> bool {
+    match kind {
+        Kind::NotTraced => ![not_traced::MISSING_SWITCH, not_traced::LOST_EVENTS].contains(&source),
+        Kind::Unseen => source != unseen::SHORT,
+        _ => true,
+    }
+}
+
 /// What removes or lessens a source on these machines, in a sentence, or what they lack for that. `None` if nothing is known.
 /// `timers_tick` says whether unnamed timer interrupts may be the tick; see [`may_be_the_tick`].
 pub fn advice<'a>(
@@ -337,6 +337,9 @@ pub fn advice<'a>(
     machines: impl IntoIterator<Item = &'a MachineDoc>,
     timers_tick: bool,
 ) -> Option<&'static str> {
+    if !has_remedy(kind, source) {
+        return None;
+    }
     if kind == Kind::Irq && TIMERS.contains(&source) && !timers_tick {
         return Some(NOT_THE_TICK);
     }

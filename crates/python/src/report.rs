@@ -26,11 +26,10 @@ pub fn report(
     let contents = py.detach(|| Contents::read(&run)).map_err(exception)?;
     match contents {
         Contents::Recording => {}
-        // Its report has no phases to sample, which the program says.
-        Contents::Summary if ranks.is_none() => {
+        Contents::Summary => {
             let answer = |caller: &mut caller::Caller<'_>| {
                 let bundle = open::summary(&run, |text| caller.tell(text))?;
-                recording::report_summary(&bundle, &selection, caller)
+                recording::report_summary(&bundle, &selection, ranks, caller)
             };
             return caller::ask(py, answer).map(Some);
         }

@@ -34,7 +34,7 @@ pub fn tolerated(ratio: f64) -> PyResult<Share> {
 
 /// Which part of a run is read. Fails if no CPU is named, or one that no machine has.
 pub fn selection(node: Option<String>, cpus: Option<Vec<u32>>, with_self: bool) -> PyResult<Selection> {
-    Ok(Selection { node, cpus: cpus.map(cpu_list).transpose()?, with_self })
+    Ok(Selection { node, cpus: cpus.map(cpu_list).transpose()?, with_self, ..Selection::default() })
 }
 
 fn cpu_list(cpus: Vec<u32>) -> PyResult<CpuList> {

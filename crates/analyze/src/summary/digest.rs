@@ -4,15 +4,19 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use becalm_bundle::{BundleError, SummaryBundle};
-use becalm_model::digest::{Counts, CpuDigest, DigestDoc, LENGTH_BITS, Sums};
+use becalm_model::digest::{Counts, CpuDigest, DelayCell, DigestDoc, GRAINS_NS, LENGTH_BITS, Sums, WINDOWS};
 use becalm_model::node::{CpuDoc, Ended, NodeDoc, Rung};
 use becalm_model::{Kind, warning};
 use becalm_stats::{Interval, Longest, Moments, Quantiles};
 
 use super::figures::sum;
 use super::nodes::{GatheredNodes, NodeNoise, SourceTimes, Times};
+use super::pieces::{PIECES_MIN, SHARE};
 use super::run::keep_cpus;
-use super::{Books, CpuSummary, Figures, NodeSummary, Observed, SampledPhases, Selection, Summary, SummaryError};
+use super::scale::GRAIN;
+use super::{
+    Books, CpuSummary, Detail, Figures, NodeSummary, Observed, SampledPhases, Selection, Summary, SummaryError,
+};
 
 /// The selected nodes of recordings in summary form, each with only the selected CPUs.
 ///
@@ -69,10 +73,10 @@ pub(crate) fn moments(sums: &Sums) -> Moments {
 /// # Errors
 /// As of [`select`].
 pub fn summarize_digests(bundle: &SummaryBundle, selection: &Selection) -> Result<Summary, SummaryError> {
-    Ok(summarize_documents(bundle.path(), &select(bundle, selection)?))
+    Ok(summarize_documents(bundle.path(), &select(bundle, selection)?, selection.detail))
 }
 
-fn summarize_documents(path: &Path, digests: &[DigestDoc]) -> Summary {
+fn summarize_documents(path: &Path, digests: &[DigestDoc], detail: Detail) -> Summary {
     let (mut nodes, mut whole) = (GatheredNodes::default(), DigestSums::default());
     for digest in digests {
         let doc = &digest.run;
@@ -95,7 +99,8 @@ fn summarize_documents(path: &Path, digests: &[DigestDoc]) -> Summary {
     let ended = digests.iter().all(|digest| digest.run.ended.is_some());
     let observed = if ended { Observed::Document } else { Observed::LastDetour };
     let total = whole.figures(digests, &nodes.cpus);
-    let mut summary = nodes.summary(path, total, books, SampledPhases::from_digests(digests), observed);
+    let phases = (detail >= Detail::Scale).then(|| SampledPhases::from_digests(digests));
+    let mut summary = nodes.summary(path, total, books, phases, observed);
     if let Some(first) = digests.first() {
         let warnings = std::iter::once(warning::summary_form()).chain(open.then(warning::summary_of_open_books));
         summary.warnings.splice(0..0, warnings.map(|warning| (first.run.node.clone(), warning)));
@@ -132,11 +137,31 @@ fn figures(digest: &DigestDoc, cpu: &CpuDoc, counts: &CpuDigest) -> Figures {
         own_longest_ns: seen.then_some(counts.own_longest_ns),
         incomplete: counts.incomplete,
         unseen_ns: (seen && doc.has_loop()).then_some(unseen_ns),
+        work_p99_ns: work_p99_ns(&[cpu], &[counts], duration_ns),
         ..Figures::from_document(doc, cpu, duration_ns, how)
     };
     let began = counts.began.iter().map(|count| i64::try_from(*count).unwrap_or(i64::MAX)).collect();
     let slots = SlotSums { noise: counts.noise_ns.clone(), began, slot_ns: digest.slot_ns };
     slots.add_intervals(figures).with_lengths(&mut quantiles, None, longest(counts), duration_ns)
+}
+
+/// The time that 99 of 100 windows of 1 ms of work do not exceed, of CPUs that were observed for so long together; `None` as of a full
+/// recording.
+fn work_p99_ns(docs: &[&CpuDoc], digests: &[&CpuDigest], observed: Option<i64>) -> Option<i64> {
+    let place = GRAINS_NS.iter().position(|ns| *ns == GRAIN.get())?;
+    let lost = digests.iter().fold(0_i64, |sum, cpu| sum.saturating_add(cpu.durations.total_ns));
+    let windows = (observed? - lost).max(0) as f64 / GRAIN.get() as f64 * WINDOWS as f64;
+    if windows < (PIECES_MIN * WINDOWS as u64) as f64 || docs.iter().any(|cpu| cpu.unstored > 0) {
+        return None;
+    }
+    let mut cells: Vec<&DelayCell> = digests.iter().flat_map(|cpu| &cpu.delays[place].cells.0).collect();
+    cells.sort_by(|a, b| b.delay().total_cmp(&a.delay()));
+    let mut left = (1.0 - SHARE) * windows;
+    let cell = cells.into_iter().find(|cell| {
+        left -= cell.windows as f64;
+        left < 0.0
+    });
+    Some(GRAIN.get().saturating_add(cell.map_or(0, |cell| cell.delay().round() as i64)))
 }
 
 fn longest(counts: &CpuDigest) -> Longest {
@@ -167,7 +192,11 @@ impl DigestSums {
     fn figures(self, digests: &[DigestDoc], cpus: &[CpuSummary]) -> Figures {
         let mut quantiles = Quantiles::from_counts(self.lengths, self.durations.max_ns);
         let (durations, long) = (moments(&self.durations), moments(&self.long));
-        let figures = SlotSums::new(digests).add_intervals(Figures { durations, long, ..Figures::sum(cpus) });
+        let sums = Figures::sum(cpus);
+        let docs: Vec<&CpuDoc> = digests.iter().flat_map(|digest| &digest.run.cpus).collect();
+        let counts: Vec<&CpuDigest> = digests.iter().flat_map(|digest| &digest.cpus).collect();
+        let work_p99_ns = work_p99_ns(&docs, &counts, sums.duration_ns);
+        let figures = SlotSums::new(digests).add_intervals(Figures { durations, long, work_p99_ns, ..sums });
         let elapsed = figures.elapsed_ns(cpus, digests.len());
         figures.with_lengths(&mut quantiles, None, self.longest, elapsed)
     }

@@ -36,10 +36,10 @@ pub struct Summary {
     pub cpu_sources: Vec<SourceSummary>,
     /// What one occurrence of the interrupt costs of which most goes; `None` where no interrupt is known.
     pub anatomy: Option<Anatomy>,
-    /// What the noise costs a program of [`super::RANKS`] ranks, or of as many as were asked for since.
-    pub at_scale: Result<CostAtScale, NoScale>,
-    /// What that is computed from.
-    pub phases: SampledPhases,
+    /// What the noise costs a program of so many ranks; `None` unless that was asked for.
+    pub at_scale: Option<Result<CostAtScale, NoScale>>,
+    /// What that is computed from; `None` of a selection with less detail than [`Detail::Scale`](super::Detail).
+    pub phases: Option<SampledPhases>,
     /// What comes again and again after the same time, by place and then the most frequent first. From the sources where
     /// there are any, else from the detours themselves.
     pub periods: Vec<PeriodSummary>,
@@ -59,9 +59,9 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Asks what the noise costs a program of another number of ranks.
+    /// Computes what the noise costs a program of so many ranks, as far as the selection asked for that.
     pub fn ask_for_ranks(&mut self, ranks: u64) {
-        self.at_scale = self.phases.at(ranks);
+        self.at_scale = self.phases.as_ref().map(|phases| phases.at(ranks));
     }
 }
 
@@ -131,6 +131,9 @@ pub struct Figures {
     pub p999_ns: Option<i64>,
     /// The interval that holds the true value of `p999_ns`.
     pub p999_bounds: QuantileBounds,
+    /// The time that 99 of 100 pieces of 1 ms of work do not exceed, one after another; `None` of a run that is too short, where the observed
+    /// time is unknown, or where some detours were only counted.
+    pub work_p99_ns: Option<i64>,
     /// The interval of the noise ratio; `None` where the observed time is unknown, or some detours were only counted, so that
     /// nobody knows when they were.
     pub interval: Option<Interval>,

@@ -14,6 +14,7 @@ mod figures;
 mod findings;
 mod nodes;
 mod peers;
+mod pieces;
 mod pooled;
 mod recurring;
 mod run;
@@ -35,7 +36,7 @@ pub use figures::{
 };
 pub use nodes::NodeNoise;
 pub use pooled::Pooled;
-pub use run::{Selection, summarize};
+pub use run::{Detail, Selection, summarize};
 pub(crate) use run::{keep_cpus, spans};
 pub use scale::{CostAtScale, NoScale, RANKS, SampledPhases};
 pub(crate) use scan::runs;

@@ -120,7 +120,7 @@ impl GatheredNodes {
         path: &Path,
         mut total: Figures,
         books: Books,
-        phases: SampledPhases,
+        phases: Option<SampledPhases>,
         observed: Observed,
     ) -> Summary {
         self.warnings.add_books(&books);
@@ -132,7 +132,7 @@ impl GatheredNodes {
         let rung = self.nodes.iter().map(|node| node.doc.rung).min().unwrap_or(Rung::Loop);
         let docs = || self.nodes.iter().map(|node| &node.doc);
         let activities = self.nodes.iter().map(|node| node.activities).sum();
-        let phases = phases.for_run(rung, activities, total.duration_ns, observed);
+        let phases = phases.map(|phases| phases.for_run(rung, activities, total.duration_ns, observed));
         Summary {
             path: path.to_owned(),
             checked: Checked::from_nodes(docs()),
@@ -144,7 +144,7 @@ impl GatheredNodes {
             sources,
             cpu_sources: self.cpu_sources,
             anatomy: None,
-            at_scale: phases.at(super::RANKS),
+            at_scale: None,
             phases,
             periods: Vec::new(),
             outliers: peers.outliers,

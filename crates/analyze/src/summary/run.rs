@@ -10,6 +10,7 @@ use becalm_units::{CpuId, CpuList, Nanos};
 
 use super::anatomy::anatomy;
 use super::nodes::{GatheredNodes, NodeNoise, SourceTimes, Times, node_cpus};
+use super::pieces::WorkPieces;
 use super::recurring::Recurring;
 use super::scan::CpuScan;
 use super::{
@@ -19,7 +20,19 @@ use super::{
 use crate::noise::window::Window;
 use becalm_stats::{Interval, LengthCells, Longest, Moments, Quantiles, TimeCells};
 
-/// Which part of a run is read.
+/// How much is computed of a run.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub enum Detail {
+    /// Figures, sources and periods.
+    #[default]
+    Figures,
+    /// Also what the noise costs at scale, with and without each source.
+    Scale,
+    /// Also what one occurrence of the costliest interrupt consists of.
+    Everything,
+}
+
+/// Which part of a run is read, and how much is computed of it.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Selection {
     /// One node; all, where none is named.
@@ -28,9 +41,17 @@ pub struct Selection {
     pub cpus: Option<CpuList>,
     /// Whether the time that becalm's own threads took counts as noise of the machine.
     pub with_self: bool,
+    /// How much is computed.
+    pub detail: Detail,
 }
 
 impl Selection {
+    /// The same part with so much detail.
+    #[must_use]
+    pub fn with_detail(&self, detail: Detail) -> Self {
+        Self { detail, ..self.clone() }
+    }
+
     /// The documents of the selected nodes, each with only the selected CPUs and their counters.
     ///
     /// # Errors
@@ -81,8 +102,9 @@ pub(crate) fn keep_cpus(doc: &mut NodeDoc, cpus: &CpuList) {
 /// Reads the selected part of a bundle and adds it up.
 ///
 /// One pass over its rows, in memory that does not grow with them: at most about 550 KiB a CPU, usually 350, and 8.3 KiB a
-/// source of each CPU. Before it, the detours of a node with several CPUs are read once to find those that came to several CPUs at once, and the detours of a
-/// run that did not end are read once because only their last end says how long the loops ran.
+/// source of each CPU. Before it, the detours of a run that did not end are read once because only their last end says how long the loops
+/// ran. For the cost at scale the detours of a node with several CPUs are read once to find those that came to several CPUs at once, and
+/// for the parts of an interrupt the activities are read again.
 ///
 /// # Errors
 /// If the selection names what is not there, or a file cannot be read.
@@ -102,7 +124,8 @@ pub fn summarize(bundle: &Bundle, selection: &Selection) -> Result<Summary, Summ
     let total = together.figures(&nodes.cpus, nodes.nodes.len());
     let observed = total.observed;
     let mut summary = nodes.summary(bundle.path(), total, books, phases, observed);
-    if let Some(costly) = summary.sources.iter().find(|source| source.kind == Kind::Irq) {
+    let costly = summary.sources.iter().find(|source| source.kind == Kind::Irq);
+    if let Some(costly) = costly.filter(|_| selection.detail == Detail::Everything) {
         let docs: Vec<&NodeDoc> = summary.nodes.iter().map(|node| &node.doc).collect();
         summary.anatomy = anatomy(bundle, &docs, &costly.source)?;
     }
@@ -121,7 +144,7 @@ struct Reading {
     open: Vec<OpenBook>,
     together: ScanSums,
     recurring: Recurring,
-    phases: SampledPhases,
+    phases: Option<SampledPhases>,
 }
 
 impl Reading {
@@ -134,7 +157,7 @@ impl Reading {
             open: Vec::new(),
             together: ScanSums::default(),
             recurring: Recurring::default(),
-            phases: SampledPhases::new(),
+            phases: (selection.detail >= Detail::Scale).then(SampledPhases::new),
         }
     }
 
@@ -150,7 +173,10 @@ impl Reading {
         self.nodes.warnings.add_unlisted(&doc, scan.unexpected(), self.whole);
         self.recurring.add_spectrum(scan.spectrum());
         let names = scan.names().to_vec();
-        self.phases.add(scan.losses(), &names);
+        if let Some(phases) = &mut self.phases {
+            phases.add(scan.losses(), &names);
+        }
+        scan.finish_work();
         let activities = scan.count_activities();
         let mut node_sums = ScanSums::default();
         for (cpu, rows) in doc.cpus.iter().zip(scan.cpus()) {
@@ -185,12 +211,15 @@ impl Reading {
         let longest = doc.cpus.iter().map(|cpu| cpu.duration_ns).max().unwrap_or_default();
         let window = window.filter(|window| window.length > Nanos::ZERO && window.length.get() >= longest.get() / 2);
         let scan = Scan::default().searching_detours(!seen).with_self(self.with_self);
-        let mut scan = scan.for_cpus(doc.cpus.len()).sampling(window, self.all_cpus);
+        let scan = scan.for_cpus(doc.cpus.len());
+        let mut scan = if self.phases.is_some() { scan.sampling(window, self.all_cpus) } else { scan };
         for cpu in &doc.cpus {
             scan.expect(cpu.cpu, spans.length(cpu).map(|ns| TimeCells::new(cpu.start_ns.get(), ns)));
         }
         if seen {
-            scan.leaving_out(repeated(bundle, doc)?);
+            if self.phases.is_some() {
+                scan.leaving_out(repeated(bundle, doc)?);
+            }
             for batch in bundle.activities(&doc.node)? {
                 let batch = batch?;
                 scan.activities(&ActivityColumns {
@@ -308,6 +337,7 @@ struct ScanSums {
     cells: Option<TimeCells>,
     lengths: Option<LengthCells>,
     longest: Longest,
+    pieces: WorkPieces,
 }
 
 impl ScanSums {
@@ -316,6 +346,9 @@ impl ScanSums {
         self.long.merge(&rows.long);
         self.quantiles.merge(&rows.quantiles);
         self.longest.merge(&rows.longest);
+        if let Some(worker) = &rows.worker {
+            self.pieces.merge(&worker.pieces);
+        }
         self.add_noise(rows);
         if let Some(lengths) = &rows.lengths {
             match &mut self.lengths {
@@ -337,7 +370,9 @@ impl ScanSums {
     /// The figures of the CPUs of so many nodes.
     fn figures(mut self, cpus: &[CpuSummary], nodes: usize) -> Figures {
         let (cells, lengths) = (self.cells.as_ref(), self.lengths.as_ref());
-        let figures = Figures { durations: self.durations, long: self.long, ..Figures::sum(cpus) };
+        let sums = Figures::sum(cpus);
+        let work_p99_ns = self.pieces.p99_ns().filter(|_| sums.unstored == 0);
+        let figures = Figures { durations: self.durations, long: self.long, work_p99_ns, ..sums };
         let elapsed = figures.elapsed_ns(cpus, nodes);
         figures.with_intervals(cells, lengths).with_lengths(&mut self.quantiles, lengths, self.longest, elapsed)
     }
@@ -349,6 +384,7 @@ fn figures(doc: &NodeDoc, cpu: &CpuDoc, spans: &Spans, rows: &mut CpuScan, names
     let unseen_ns = unseen.map(|source| source.self_times.total()).fold(0, i64::saturating_add);
     let seen = doc.rung == Rung::Tracepoints;
     let longest = std::mem::take(&mut rows.longest);
+    let work_p99_ns = rows.worker.as_mut().and_then(|worker| worker.pieces.p99_ns());
     let (cells, lengths) = (rows.cells.as_ref(), rows.lengths.as_ref());
     let figures = Figures {
         durations: rows.durations,
@@ -357,6 +393,7 @@ fn figures(doc: &NodeDoc, cpu: &CpuDoc, spans: &Spans, rows: &mut CpuScan, names
         own_longest_ns: seen.then(|| rows.account.own_longest_ns()),
         incomplete: rows.incomplete,
         unseen_ns: (seen && doc.has_loop()).then_some(unseen_ns),
+        work_p99_ns: work_p99_ns.filter(|_| cpu.unstored == 0),
         ..Figures::from_document(doc, cpu, duration_ns, spans.observed)
     };
     figures.with_intervals(cells, lengths).with_lengths(&mut rows.quantiles, lengths, longest, duration_ns)

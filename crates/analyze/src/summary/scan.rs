@@ -8,6 +8,7 @@ use becalm_scale::at_once::TimedDetours;
 use becalm_scale::sampled::{PhaseLosses, PhaseSampler};
 use becalm_units::{CpuId, Nanos};
 
+use super::pieces::Worker;
 use super::scale;
 use crate::noise::window::Window;
 use becalm_stats::periods::Times;
@@ -64,10 +65,8 @@ pub struct Scan {
     with_self: bool,
     /// How many CPUs there will be.
     expected: usize,
-    /// When phases are sampled; `None` where each CPU's are in its own time.
-    window: Option<Window>,
-    /// On how many CPUs, those of other nodes among them.
-    sampled: usize,
+    /// How phases are sampled; `None` if they are not.
+    sampling: Option<Sampling>,
     spectrum: Welch,
     losses: PhaseLosses<u32>,
 }
@@ -82,13 +81,21 @@ impl Default for Scan {
             unexpected: BTreeSet::new(),
             searches_detours: false,
             expected: 1,
-            window: None,
-            sampled: 1,
+            sampling: None,
             with_self: false,
             spectrum: Welch::default(),
             losses: PhaseLosses::new(scale::GRAIN),
         }
     }
+}
+
+/// When and where phases are sampled.
+#[derive(Clone, Copy, Debug)]
+struct Sampling {
+    /// `None` if those of each CPU are sampled in its own time.
+    window: Option<Window>,
+    /// On how many CPUs, those of other nodes among them.
+    cpus: usize,
 }
 
 /// The sums over the rows of one CPU.
@@ -113,6 +120,8 @@ pub(super) struct CpuScan {
     pub(super) octaves: Vec<Times>,
     pub(super) incomplete: u64,
     /// None as above.
+    pub(super) worker: Option<Worker>,
+    /// None as above, and if no phases are sampled.
     phases: Option<PhaseSampler>,
     /// Those of its own sources only: all CPUs by all sources would be more than there are rows.
     pub(super) sources: Vec<SourceScan>,
@@ -176,7 +185,7 @@ impl Scan {
     /// fewer there are, the closer the phases.
     #[must_use]
     pub(super) const fn sampling(mut self, window: Option<Window>, cpus: usize) -> Self {
-        (self.window, self.sampled) = (window, cpus);
+        self.sampling = Some(Sampling { window, cpus });
         self
     }
 
@@ -196,10 +205,11 @@ impl Scan {
             longest: Longest::default(),
             stretch: cells.as_ref().and_then(|cells| FilledStretch::new(cells.start(), cells.length(), self.expected)),
             octaves: if self.searches_detours { vec![Times::default(); OCTAVES] } else { Vec::new() },
-            phases: cells.as_ref().map(|cells| {
+            worker: cells.as_ref().map(|cells| Worker::new(cells.start())),
+            phases: cells.as_ref().zip(self.sampling).map(|(cells, sampling)| {
                 let own = || Window { begin: Nanos::new(cells.start()), length: Nanos::new(cells.length()) };
-                let Window { begin, length } = self.window.unwrap_or_else(own);
-                PhaseSampler::new(begin, length, scale::GRAIN).for_cpus(self.sampled)
+                let Window { begin, length } = sampling.window.unwrap_or_else(own);
+                PhaseSampler::new(begin, length, scale::GRAIN).for_cpus(sampling.cpus)
             }),
             cells,
             incomplete: 0,
@@ -236,6 +246,9 @@ impl Scan {
                 if let Some((cells, lengths)) = cpu.cells.as_mut().zip(cpu.lengths.as_mut()) {
                     lengths.add(cells.place(start), duration);
                     cells.add(start, duration);
+                }
+                if let Some(worker) = &mut cpu.worker {
+                    worker.detour(start, duration);
                 }
                 if let Some(stretch) = &mut cpu.stretch {
                     stretch.add(start, duration, &mut self.spectrum);
@@ -293,6 +306,15 @@ impl Scan {
             stretch.finish(&mut self.spectrum);
         }
         &self.spectrum
+    }
+
+    /// Has the workers finish what they can until the loops end. What comes after is not in it.
+    pub(super) fn finish_work(&mut self) {
+        for cpu in &mut self.cpus {
+            if let Some((worker, cells)) = cpu.worker.as_mut().zip(cpu.cells.as_ref()) {
+                worker.work_until(cells.start().saturating_add(cells.length()));
+            }
+        }
     }
 
     /// How late phases were on the CPUs, by the numbers of the sources. What comes after is not in it.

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use becalm_analyze::limits;
-use becalm_analyze::summary::{Selection, Summary, summarize, summarize_digests};
+use becalm_analyze::summary::{Detail, Selection, Summary, summarize, summarize_digests};
 use becalm_bundle::{Bundle, Contents, Draft, SummaryBundle};
 use becalm_command::arguments::run::{open, open_summary};
 use becalm_command::arguments::{FolderArgs, FormArgs, LimitArgs, refuse_existing, some_cpus};
@@ -118,7 +118,7 @@ impl Task for CheckArgs {
 
 /// The summary of a stored run.
 fn read(args: &CheckArgs, path: &Path) -> Result<Summary> {
-    let selection = Selection { node: args.node.clone(), cpus: args.cpus.clone(), with_self: false };
+    let selection = Selection { node: args.node.clone(), cpus: args.cpus.clone(), ..Selection::default() };
     // Without a node that cannot be read the answer would be one for the others alone, which may be asked for by name.
     let others_may_lack = args.node.is_some();
     if Contents::read(path)? == Contents::Summary {
@@ -158,7 +158,7 @@ fn record(args: &CheckArgs) -> Result<Summary> {
         path.display()
     );
     let held = recorded.store.held().context("nothing was stored")?;
-    let summary = recording::read_again(false, held, node)?;
+    let summary = recording::read_again(false, held, node, Detail::Figures)?;
     say(format_args!("stored in {}", path.display()));
     Ok(summary)
 }

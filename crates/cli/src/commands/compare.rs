@@ -98,7 +98,7 @@ pub struct CompareArgs {
 
     /// Show all sources, nodes and CPUs, not only those that changed most
     #[arg(long)]
-    all: bool,
+    full: bool,
 
     #[command(flatten)]
     form: FormArgs,
@@ -169,6 +169,7 @@ impl CompareArgs {
             node: node.clone(),
             cpus: self.cpus.clone().or_else(|| cpus.clone()),
             with_self: self.with_self,
+            ..Selection::default()
         };
         (selection(&self.node_a, &self.cpus_a), selection(&self.node_b, &self.cpus_b))
     }
@@ -262,7 +263,7 @@ fn compare_distributions(args: &CompareArgs, out: &mut dyn Write) -> fault::Resu
     args.refuse_of_distributions()?;
     let ((before, after), (select_a, select_b)) = (sides(args)?, args.selections());
     let least = args.min_length.unwrap_or_default();
-    let mut reader = Reader::new(args.form.output(args.all)?, out);
+    let mut reader = Reader::new(args.form.output(args.full)?, out);
     becalm_foreign::distribution::compare([before, after], [&select_a, &select_b], least, &mut reader)?;
     Ok(Exit::Done)
 }
@@ -276,7 +277,7 @@ fn compare_runs(args: &CompareArgs, out: &mut dyn Write) -> fault::Result<Exit> 
     let runs = [args.runs.as_slice(), &args.after].concat();
     if compare::are_jobs(&runs)? {
         args.refuse_of_jobs()?;
-        compare::jobs(&runs, &mut Reader::new(args.form.output(args.all)?, out))?;
+        compare::jobs(&runs, &mut Reader::new(args.form.output(args.full)?, out))?;
         return Ok(Exit::Done);
     }
     if compare::are_distributions(&runs) {
@@ -286,7 +287,7 @@ fn compare_runs(args: &CompareArgs, out: &mut dyn Write) -> fault::Result<Exit> 
         let text = "--min-length is for distributions: recordings are compared from the highest of their thresholds on; leave it out";
         return Err(UsageError::new(text.to_owned()).into());
     }
-    let mut reader = Reader::new(args.form.output(args.all)?, out);
+    let mut reader = Reader::new(args.form.output(args.full)?, out);
     let exceeded = args.question()?.answer(&mut reader)?;
     for text in &exceeded {
         messages::say(format_args!("{text}"));

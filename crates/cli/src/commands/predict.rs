@@ -150,7 +150,12 @@ impl PredictArgs {
         let named = |(text, noise): &(String, _)| (text.clone(), AskedNoise::Named(Clone::clone(noise)));
         PredictQuestion {
             noises: self.noise.iter().flat_map(|list| &list.0).map(named).collect(),
-            selection: Selection { node: self.node.clone(), cpus: self.cpus.clone(), with_self: self.with_self },
+            selection: Selection {
+                node: self.node.clone(),
+                cpus: self.cpus.clone(),
+                with_self: self.with_self,
+                ..Selection::default()
+            },
             ranks: self.ranks.iter().map(|ranks| ranks.get()).collect(),
             grains: self.grain.clone(),
             phases: self.phases.get(),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 
 use becalm_analyze::limits::{Answer, Limit, Shortage, check};
-use becalm_analyze::summary::Summary;
+use becalm_analyze::summary::{RANKS, Summary};
 use becalm_command::arguments::{FolderArgs, FormArgs, LimitArgs, RanksArgs, refuse_existing, refuse_missing};
 use becalm_command::measuring::MeasuringArgs;
 use becalm_command::messages::say;
@@ -133,19 +133,20 @@ fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
     recorded.complete().with_context(|| format!("cannot complete the recording {}", path.display()))?;
     let Recorded { node, mut command, store, .. } = recorded;
 
+    if !args.quiet {
+        say(format_args!("stored in {}", path.display()));
+    }
     let printed = args.form.is_given() || !args.quiet;
     let mut summary = None;
     if let Some(held) = store.held()
         && (printed || args.limits.are_given())
     {
-        let summary = summary.insert(recording::read_again(args.summary, held, &node)?);
-        args.ranks.ask(summary);
+        let detail = output.detail().max(args.ranks.detail());
+        let summary = summary.insert(recording::read_again(args.summary, held, &node, detail)?);
+        summary.ask_for_ranks(args.ranks.number().unwrap_or(RANKS));
         if printed {
             emit(&RunReport { summary, drawn: None }, output, out)?;
         }
-    }
-    if !args.quiet {
-        say(format_args!("stored in {}", path.display()));
     }
     // An interruption is meant for both; a recording that is over by itself is no reason to kill somebody's job.
     let stopped = node.ended == Some(Ended::Signal);

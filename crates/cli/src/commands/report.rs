@@ -30,19 +30,19 @@ pub struct ReportArgs {
     run: RunArgs,
 
     /// Further runs: all of them in one table, beside the five platforms of Beckman et al. 2007
-    #[arg(value_name = "RUN", conflicts_with_all = ["baseline", "ranks", "all"])]
+    #[arg(value_name = "RUN", conflicts_with_all = ["baseline", "ranks", "full"])]
     more: Vec<PathBuf>,
 
     /// Print that table of one run, too: t_min, and the noise ratio, the longest, mean and median of detours of 1 us and more
-    #[arg(long, conflicts_with_all = ["baseline", "ranks", "all"])]
+    #[arg(long, conflicts_with_all = ["baseline", "ranks", "full"])]
     platforms: bool,
 
     #[command(flatten)]
     ranks: RanksArgs,
 
-    /// Show all CPUs and sources, not only the noisiest 20
+    /// Show everything: intervals, periods, the loops, all CPUs and sources
     #[arg(long)]
-    all: bool,
+    full: bool,
 
     #[command(flatten)]
     form: FormArgs,
@@ -82,14 +82,14 @@ fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> fault
             "{} holds nothing: the job ended before its last phase; measure again",
             path.display()
         );
-        emit(&JobPhases::from_run(&run)?, args.form.output(args.all)?, out)?;
+        emit(&JobPhases::from_run(&run)?, args.form.output(args.full)?, out)?;
         return Ok(Exit::Done);
     }
     if cpus.is_some() {
         return Err(UsageError::new(format!("{} holds {holds} on one CPU; leave --cpus out", path.display())).into());
     }
     #[cfg(feature = "cost")]
-    return becalm_cost::report_stored(path, node.as_deref(), contents, args.form.output(args.all)?, out);
+    return becalm_cost::report_stored(path, node.as_deref(), contents, args.form.output(args.full)?, out);
     #[cfg(not(feature = "cost"))]
     Err(built_without("cost").into())
 }
@@ -106,7 +106,7 @@ fn imported(args: &ReportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     }
     let docs = becalm_bundle::load_documents(path, node.as_deref())?;
     let report = becalm_foreign::distribution::DistributionReport { docs: &docs };
-    emit(&report, args.form.output(args.all)?, out)?;
+    emit(&report, args.form.output(args.full)?, out)?;
     Ok(Exit::Done)
 }
 
@@ -118,20 +118,13 @@ fn imported(_: &ReportArgs, _: &mut dyn Write) -> fault::Result<Exit> {
 /// Prints the report of a recording in summary form.
 fn summary_form(args: &ReportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let path = args.run.path.display();
-    let lacks = |option: &str, what: &str| {
-        Err(UsageError::new(format!(
-            "{path} holds a recording in summary form, which has no {what}; leave {option} out"
-        ))
-        .into())
-    };
     if args.baseline.is_some() {
-        return lacks("--baseline", "samples of work");
+        let text = format!("{path} holds a recording in summary form, and --baseline is for samples of work");
+        return Err(UsageError::new(text).into());
     }
-    if args.ranks.is_given() {
-        return lacks("--ranks", "phases to sample: becalm predict draws some");
-    }
-    let mut reader = Reader::new(args.form.output(args.all)?, out);
-    recording::report_summary(&args.run.open_summary()?, &args.run.selection(), &mut reader)?;
+    let mut reader = Reader::new(args.form.output(args.full)?, out);
+    let (summary, selection) = (args.run.open_summary()?, args.run.selection());
+    recording::report_summary(&summary, &selection, args.ranks.number(), &mut reader)?;
     Ok(Exit::Done)
 }
 
@@ -173,7 +166,7 @@ fn run(args: &ReportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
         );
         return Err(UsageError::new(text).into());
     }
-    let output = args.form.output(args.all)?;
+    let output = args.form.output(args.full)?;
     if args.form.writes_page() {
         return page::run(&args.run, args.ranks, output, out);
     }

@@ -49,7 +49,7 @@ pub struct SourcesArgs {
 
     /// Show all sources, not only the 20 that took most
     #[arg(long, conflicts_with_all = ["detour", "longest"])]
-    all: bool,
+    full: bool,
 
     #[command(flatten)]
     form: FormArgs,
@@ -67,6 +67,6 @@ fn run(args: &SourcesArgs, out: &mut dyn Write) -> fault::Result<Exit> {
         _ => SourcesWanted::Ranked { per_cpu: args.per_cpu },
     };
     let question = SourcesQuestion { run: args.run.path.clone(), selection: args.run.selection(), wanted };
-    question.answer(&mut Reader::new(args.form.output(args.all)?, out))?;
+    question.answer(&mut Reader::new(args.form.output(args.full)?, out))?;
     Ok(Exit::Done)
 }

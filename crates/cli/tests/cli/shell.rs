@@ -362,7 +362,7 @@ fn results_fit(folder: &Path, width: usize) {
     for (number, pair) in pairs.into_iter().enumerate() {
         // By turns, as a comparison takes long: whole at two widths of three, or only what differs.
         let more: &[&str] =
-            if (number + width / 20).is_multiple_of(3) { &[] } else { &["--all", "--fail-if-worse", "100%"] };
+            if (number + width / 20).is_multiple_of(3) { &[] } else { &["--full", "--fail-if-worse", "100%"] };
         fits(&[&["compare"], pair, more].concat(), folder, width);
     }
     fits(&["sources", "busy.becalm", "--per-cpu"], folder, width);

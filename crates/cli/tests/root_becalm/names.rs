@@ -50,7 +50,7 @@ fn root_no_thread_steers_the_terminal_by_its_name() {
             for view in views {
                 check(becalm(view));
             }
-            check(becalm(&["tune", "plan", "--cpus", &cpu, "--all"]));
+            check(becalm(&["tune", "plan", "--cpus", &cpu, "--full"]));
         });
         over.store(true, Ordering::Relaxed);
         if let Err(panic) = checked {

@@ -1,15 +1,16 @@
 //! For how many ranks a report says what the noise costs.
 
-use becalm_analyze::summary::{RANKS, Summary};
+use std::env;
+
+use becalm_analyze::summary::Detail;
 use becalm_scale::order::UNITS_LIMIT;
 use becalm_units::Count;
 use clap::Args;
 
-/// The program of many ranks by which causes are ranked.
+/// The parallel program whose slowdown is shown.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct RanksArgs {
-    /// Rank the causes by what a program of so many ranks gains without them, which wait for each other after every 1ms of work
-    /// [default: 1024]
+    /// Show what the noise costs a parallel program with N ranks that synchronizes every 1ms [default: those of the job around it]
     #[arg(long, value_name = "N", value_parser = ranks, allow_hyphen_values = true)]
     ranks: Option<u64>,
 }
@@ -20,15 +21,24 @@ impl RanksArgs {
         self.ranks.is_some()
     }
 
-    /// The number that the user named.
-    pub const fn number(self) -> Option<u64> {
-        self.ranks
+    /// The number that the user named, or that of the parallel job in which becalm runs.
+    pub fn number(self) -> Option<u64> {
+        self.ranks.or_else(|| ranks_of_job(|name| env::var(name).ok()))
     }
 
-    /// Has the summary answer for this number.
-    pub fn ask(self, summary: &mut Summary) {
-        summary.ask_for_ranks(self.ranks.unwrap_or(RANKS));
+    /// What a summary has to compute for it.
+    pub fn detail(self) -> Detail {
+        if self.number().is_some() { Detail::Scale } else { Detail::Figures }
     }
+}
+
+/// The variables in which Open MPI, MPICH and Slurm tell a program the number of its ranks.
+const JOBS: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"];
+
+/// The number of ranks of a parallel job; `None` outside of one.
+fn ranks_of_job(variable: impl Fn(&str) -> Option<String>) -> Option<u64> {
+    let number = JOBS.iter().find_map(|name| variable(name)?.parse::<u64>().ok())?;
+    (2..=UNITS_LIMIT).contains(&number).then_some(number)
 }
 
 /// Parses a number of ranks that order statistics can answer for.
@@ -43,6 +53,14 @@ fn ranks(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_job_says_how_many_ranks_it_has() {
+        let job =
+            |name: &'static str, value: &'static str| ranks_of_job(|asked| (asked == name).then(|| value.to_owned()));
+        assert_eq!((job("SLURM_NTASKS", "512"), job("OMPI_COMM_WORLD_SIZE", "2")), (Some(512), Some(2)));
+        assert_eq!((job("PMI_SIZE", "1"), job("PMI_SIZE", "many"), job("OTHER", "8")), (None, None, None));
+    }
 
     #[test]
     fn ranks_are_counts_with_an_end() {

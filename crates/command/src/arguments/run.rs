@@ -53,6 +53,7 @@ impl RunArgs {
 
     /// The part that was asked for.
     pub fn selection(&self) -> Selection {
-        Selection { node: self.node.clone(), cpus: self.cpus.clone(), with_self: self.with_self }
+        let Self { node, cpus, with_self, .. } = self;
+        Selection { node: node.clone(), cpus: cpus.clone(), with_self: *with_self, ..Selection::default() }
     }
 }

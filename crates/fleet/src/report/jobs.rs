@@ -325,7 +325,7 @@ fn mendings(cost: &FleetCost, form: Form) -> Vec<Block> {
     let mut blocks = vec![Block::Heading(title)];
     blocks.extend((1..).zip(&cost.mendings[..shown]).map(entry));
     if shown < cost.mendings.len() {
-        blocks.push(Block::Text(format!("{} more with --all", cost.mendings.len() - shown)));
+        blocks.push(Block::Text(format!("{} more with --full", cost.mendings.len() - shown)));
     }
     let note = "each alone, with all that goes with it; a source of a node stands alone where the node differs from its equals by it";
     blocks.push(Block::Text(note.to_owned()));

@@ -74,7 +74,7 @@ fn ranking(fleet: &Fleet, shown: &[FleetNode]) -> Section {
     let table = Table::whole(shown).captioned(title);
     let mut blocks = vec![Block::Charts(vec![noisiest(fleet)]), Block::Table(table)];
     if shown.len() < fleet.nodes.len() {
-        blocks.push(Block::Text(format!("{} more with --all", fleet.nodes.len() - shown.len())));
+        blocks.push(Block::Text(format!("{} more with --full", fleet.nodes.len() - shown.len())));
     }
     blocks.push(Block::Text(how_named(fleet)));
     Section::new("nodes", "Nodes", title, blocks).opened(Opening::Title(title.to_owned()))

@@ -72,9 +72,9 @@ impl Style {
     /// That of a mark or a verdict, if it has one.
     pub fn for_word(word: &str) -> Option<Self> {
         Some(match word {
-            "yes" | "ok" | "fine" | "holds" => Self::Good,
-            "!" | "in part" | "look" | "warning" | "not enough data" => Self::Doubtful,
-            "no" | "not ok" | "error" | "exceeded" => Self::Bad,
+            "yes" | "ok" | "fine" | "holds" | "QUIET" => Self::Good,
+            "!" | "UNKNOWN" | "in part" | "look" | "warning" | "not enough data" => Self::Doubtful,
+            "no" | "not ok" | "error" | "exceeded" | "NOISY" => Self::Bad,
             _ => return None,
         })
     }

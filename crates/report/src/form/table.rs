@@ -38,6 +38,8 @@ pub struct Table {
     most_important: Option<(usize, String)>,
     /// Whether a line is drawn before the next row.
     rule_is_next: bool,
+    /// Whether no lines are drawn.
+    has_no_rules: bool,
 }
 
 /// A column of a table.
@@ -180,6 +182,12 @@ impl Table {
         self.rows.is_empty()
     }
 
+    /// The same, without lines on a terminal.
+    #[must_use]
+    pub fn without_rules(self) -> Self {
+        Self { has_no_rules: true, ..self }
+    }
+
     /// Lets a column be left out where the terminal is narrow.
     pub fn may_leave_out(&mut self, column: usize) {
         self.columns[column].is_dispensable = true;
@@ -281,7 +289,7 @@ impl Table {
     /// The remark that rows are left out, if they are.
     pub(crate) fn left_out(&self, all: bool) -> Option<String> {
         let (_, remark) = self.most_important.as_ref().filter(|_| !all)?;
-        Some(format!("{remark}; --all shows every one"))
+        Some(format!("{remark}; --full shows all of them"))
     }
 
     fn print_within(&self, page: usize, rows: &[&Row], out: &mut Sheet<'_>) -> io::Result<()> {
@@ -348,9 +356,11 @@ impl Table {
         writeln!(out)?;
         let whole: usize = columns.iter().map(|column| widths[*column] + GAP).sum();
         let rule = format!("  {}", "\u{2500}".repeat(whole.saturating_sub(GAP)));
-        writeln!(out, "{rule}")?;
+        if !self.has_no_rules {
+            writeln!(out, "{rule}")?;
+        }
         for row in rows {
-            if row.has_rule {
+            if row.has_rule && !self.has_no_rules {
                 writeln!(out, "{rule}")?;
             }
             for (column, cell) in laid_out(&|column| row.cells[column].text.clone()) {
@@ -503,7 +513,7 @@ mod tests {
         let has_sum = |text: &str| text.lines().any(|line| line.trim() == "all");
         let (few, whole) = (shown(false), shown(true));
         assert!(few.contains("7ns") && has_sum(&few) && !few.contains("8ns"), "{few}");
-        assert!(few.ends_with("and 2 more; --all shows every one\n"), "{few}");
+        assert!(few.ends_with("and 2 more; --full shows all of them\n"), "{few}");
         assert!(whole.contains("9ns") && has_sum(&whole) && !whole.contains("more"), "{whole}");
     }
 

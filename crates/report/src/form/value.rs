@@ -61,6 +61,7 @@ impl Value {
             Self::Time(ns) => time(*ns),
             Self::Fine(ns) => fine(*ns),
             Self::Picos(ps) => picos(*ps),
+            Self::Rate(hz) if *hz >= 999.5 && *hz < 1e18 => format!("{}/s", grouped(hz.round() as u64)),
             Self::Rate(hz) => format!("{}/s", three_digits(*hz)),
             Self::Ratio(ratio) => format!("{}%", three_digits(ratio * 100.0)),
             Self::Share(share) if *share > 0.0 && *share < 0.0005 => "<0.1%".to_owned(),

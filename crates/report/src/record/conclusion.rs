@@ -4,11 +4,11 @@
 use becalm_analyze::summary::{CostAtScale, SourceSummary, Summary};
 use becalm_model::carried::TICK;
 use becalm_model::{Kind, remedy};
-use becalm_units::{Count, plural};
+use becalm_units::{Count, Nanos, plural};
 use serde::Serialize;
 
 use crate::Value;
-use crate::form::value::{factor, grouped, time};
+use crate::form::value::{grouped, three_digits, time};
 
 /// How many causes are named.
 const CAUSES: usize = 3;
@@ -27,7 +27,7 @@ pub(crate) struct Cause<'a> {
     pub(crate) whole_ns: i64,
     /// The longest at once.
     pub(crate) max_ns: Option<i64>,
-    /// How many times as long the program takes without it that stands in [`Conclusion::at_scale`].
+    /// How many times as long the program of [`Conclusion::at_scale`] takes without it.
     pub(crate) without_slowdown_ratio: Option<f64>,
     pub(crate) advice: Option<&'static str>,
     /// The ranks of that program.
@@ -74,11 +74,13 @@ impl Scaled {
             return missed.map_or_else(String::new, |missed| format!(" (at least; {missed})"));
         };
         let upper = match (self.slowdown_high, missed) {
-            (Some(high), _) => return format!(" (another recording: {} to {})", factor(low), factor(high)),
+            (Some(high), _) => {
+                return format!(" (95 % CI {} to {})", two_decimals(low), two_decimals(high));
+            }
             (None, Some(missed)) => missed,
             (None, None) => "this one is too short to say how much more".to_owned(),
         };
-        format!(" (another recording: at least {}; {upper})", factor(low))
+        format!(" (95 % CI from {}; {upper})", two_decimals(low))
     }
 }
 
@@ -92,12 +94,13 @@ pub(crate) struct Conclusion<'a> {
     /// The same in detours of 1 us and more.
     pub(crate) noise_1us_ratio: Option<f64>,
     pub(crate) max_ns: Option<i64>,
+    /// The time that 99 of 100 pieces of 1 ms of work do not exceed.
+    pub(crate) work_1ms_p99_ns: Option<i64>,
     /// `None` where it is not known.
     pub(crate) at_scale: Option<Scaled>,
     /// Why it is not known.
     pub(crate) at_scale_missing: Option<String>,
-    /// The causes without which that program gains most, the most rewarding first; where that is not known, or equal, those
-    /// that cost most as a whole.
+    /// The causes that took most time with all that goes with them, the largest first.
     pub(crate) causes: Vec<Cause<'a>>,
     /// The cause of the longest activity, where it is not among those above.
     pub(crate) longest: Option<Cause<'a>>,
@@ -111,7 +114,6 @@ impl Cause<'_> {
         // A source that is always charged to another one has no total of its own, and nothing removes it alone.
         let is_root = source.whole_ns > 0;
         let scaled = scaled.filter(|_| is_root);
-        let machines = summary.nodes.iter().map(|node| &node.doc.machine);
         Cause {
             kind: source.kind,
             source: &source.source,
@@ -121,14 +123,13 @@ impl Cause<'_> {
             whole_ns: source.whole_ns,
             max_ns: source.times.max(),
             without_slowdown_ratio: scaled.map(|scaled| scaled.without(source.kind, &source.source)),
-            advice: remedy::advice(source.kind, &source.source, machines, timers_tick(source, summary))
-                .filter(|_| is_root),
+            advice: Conclusion::advice(source, summary),
             ranks: scaled.map_or(0, |scaled| scaled.ranks),
         }
     }
 
     /// Its share, how often it came, what each cost and what is left at scale without it:
-    /// `41.5% of it, 5,229 times, 34.0us each; without it 1,024 ranks take 1.31 times as long`. Of a source that another one
+    /// `41.5% of it, 5,229 times, 34.0us each; without it 1,024 processes take 1.31 times as long`. Of a source that another one
     /// raises: `41 times, always charged to another source`.
     pub(crate) fn figures(&self) -> String {
         let times = if self.count == 1 { "time" } else { "times" };
@@ -138,7 +139,7 @@ impl Cause<'_> {
         let each = self.whole_mean_ns.map_or_else(String::new, |mean| format!(", {} each", Value::time(mean).cell()));
         let share = Value::Share(self.share_ratio.unwrap_or(0.0)).cell();
         let left = self.without_slowdown_ratio.map_or_else(String::new, |left| {
-            format!("; without it {} take {} times as long", ranks_text(self.ranks), factor(left))
+            format!("; without it {} take {} times as long", processes(self.ranks), two_decimals(left))
         });
         format!("{share} of it, {} {times}{each}{left}", grouped(self.count))
     }
@@ -152,15 +153,14 @@ impl Cause<'_> {
 impl<'a> Conclusion<'a> {
     pub(crate) fn from_run(summary: &'a Summary) -> Self {
         let total = &summary.total;
-        let scaled = summary.at_scale.as_ref();
-        let cause = |source: &'a SourceSummary| Cause::new(source, scaled.ok(), summary);
-        // Sources stand in the order of their whole time, which decides where nothing else does.
-        let mut roots: Vec<&SourceSummary> = summary.sources.iter().filter(|source| source.whole_ns > 0).collect();
-        if let Ok(scaled) = scaled {
-            let left = |source: &SourceSummary| scaled.without(source.kind, &source.source);
-            roots.sort_by(|a, b| left(a).total_cmp(&left(b)));
-        }
-        let causes: Vec<Cause<'_>> = roots.into_iter().take(CAUSES).map(cause).collect();
+        let (scaled, missing) = match &summary.at_scale {
+            Some(Ok(scaled)) => (Some(scaled), None),
+            Some(Err(missing)) => (None, Some(missing.to_string())),
+            None => (None, None),
+        };
+        let cause = |source: &'a SourceSummary| Cause::new(source, scaled, summary);
+        let roots = summary.sources.iter().filter(|source| source.whole_ns > 0);
+        let causes: Vec<Cause<'_>> = roots.take(CAUSES).map(cause).collect();
         let longest =
             summary.sources.iter().filter(|source| source.kind != Kind::Edge).max_by_key(|source| source.times.max());
         let named = |source: &&SourceSummary| {
@@ -171,32 +171,39 @@ impl<'a> Conclusion<'a> {
             noise_ratio: total.noise_ratio(),
             noise_1us_ratio: total.long_noise_ratio(),
             max_ns: total.durations.max(),
+            work_1ms_p99_ns: total.work_p99_ns,
             longest: longest.filter(|source| !named(source)).map(cause),
-            at_scale: scaled.ok().map(Scaled::new),
-            at_scale_missing: scaled.err().map(ToString::to_string),
+            at_scale: scaled.map(Scaled::new),
+            at_scale_missing: missing,
             causes,
             self_ratio: total.own_ratio(),
             self_longest_ns: total.own_longest_ns,
         }
     }
 
-    /// What the noise costs a program of many ranks, in a sentence; `None` where there is nothing to lose.
+    /// What removes or lessens a source and all that goes with it; `None` if nothing is known, or if it is charged to another source.
+    pub(crate) fn advice(source: &SourceSummary, summary: &Summary) -> Option<&'static str> {
+        let machines = summary.nodes.iter().map(|node| &node.doc.machine);
+        let advice = || remedy::advice(source.kind, &source.source, machines, timers_tick(source, summary));
+        (source.whole_ns > 0).then(advice).flatten()
+    }
+
+    /// What the noise costs a program of many ranks, in a sentence; `None` where there is nothing to lose, or where it was not asked for.
     pub(crate) fn scale(&self) -> Option<String> {
         if self.causes.is_empty() {
             return None;
         }
-        Some(match (&self.at_scale, &self.at_scale_missing) {
-            (Some(scaled), _) => format!(
-                "A program whose {} wait for each other after every {} of work takes {} times as long with this noise{}.",
-                ranks_text(scaled.ranks),
-                time(scaled.grain_ns),
-                factor(scaled.slowdown_ratio),
+        if let Some(missing) = &self.at_scale_missing {
+            return Some(format!("What it costs a parallel program is not known: {missing}."));
+        }
+        self.at_scale.as_ref().map(|scaled| {
+            format!(
+                "A program with {} that synchronize every {} takes {} times as long with this noise{}.",
+                processes(scaled.ranks),
+                Nanos::new(scaled.grain_ns),
+                two_decimals(scaled.slowdown_ratio),
                 scaled.interval()
-            ),
-            (None, missing) => format!(
-                "What it costs a program of many ranks is not known: {}. So the causes stand in the order of their time.",
-                missing.as_deref().unwrap_or_default()
-            ),
+            )
         })
     }
 
@@ -232,20 +239,25 @@ fn timers_tick(source: &SourceSummary, summary: &Summary) -> bool {
 }
 
 /// A number of ranks in words.
-fn ranks_text(ranks: u64) -> String {
-    format!("{} {}", Count::new(ranks), plural(ranks, "rank", "ranks"))
+fn processes(ranks: u64) -> String {
+    format!("{} {}", Count::new(ranks), plural(ranks, "process", "processes"))
+}
+
+/// How many times as long something takes, in the digits that an estimate carries.
+fn two_decimals(ratio: f64) -> String {
+    if ratio < 99.995 { format!("{ratio:.2}") } else { three_digits(ratio) }
 }
 
 fn sentence(summary: &Summary) -> String {
     let total = &summary.total;
     let (Some(noise), Some(long)) = (total.noise_ratio(), total.long_noise_ratio()) else {
-        return "How much time is lost cannot be said: it is not known how long the loops ran.".to_owned();
+        return "How much CPU time was lost is not known because it is not known how long the loops ran.".to_owned();
     };
     let Some(longest) = total.durations.max() else {
-        return "Nothing is lost: no detour was seen.".to_owned();
+        return "No CPU time was lost: no interruption was seen.".to_owned();
     };
     format!(
-        "{} of the time is lost ({} in detours of 1 us and more), at most {} at once.",
+        "{} of CPU time was lost ({} in interruptions of 1 us and more); the longest took {}.",
         Value::Ratio(noise).cell(),
         Value::Ratio(long).cell(),
         time(longest)

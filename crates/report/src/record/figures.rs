@@ -80,6 +80,7 @@ fields! {
         OWN_NS = "self_ns", "becalm", |row| row.figures.own_ns.map(Time);
         OWN_RATIO = "self_ratio", "becalm", |row| row.figures.own_ratio().map(Ratio);
         OWN_LONGEST_NS = "self_longest_ns", "longest of becalm", |row| row.figures.own_longest_ns.map(Time);
+        WORK_P99_NS = "work_1ms_p99_ns", "1ms takes (p99)", |row| row.figures.work_p99_ns.map(Time);
         TOTAL_NS = catalogue::TOTAL_NS, |row| Time(row.figures.durations.total());
         MAX_NS = catalogue::MAX_NS, |row| row.figures.durations.max().map(Time);
         MEAN_NS = catalogue::MEAN_NS, |row| row.figures.durations.mean().and_then(Time::rounded);

@@ -1,6 +1,7 @@
 //! What `becalm record`, `becalm report` and `becalm sources` have to say of a recording of detours: its CPUs, its sources, how
 //! sure that is, and single detours.
 
+mod brief;
 mod conclusion;
 pub mod figures;
 pub(crate) mod header;
@@ -40,7 +41,7 @@ impl Report for RunReport<'_> {
     }
 
     fn view(&self, form: Form) -> Page {
-        view::run(self.summary, self.drawn.as_ref(), form.all())
+        if form.all() { view::full(self.summary, self.drawn.as_ref()) } else { view::brief(self.summary) }
     }
 }
 

@@ -1,7 +1,5 @@
 //! A recording for people.
 
-use std::cmp::Ordering;
-
 use becalm_analyze::summary::{NodeSummary, SourceSummary, Summary};
 use becalm_model::audit::FirstStep;
 use becalm_model::node::Rung;
@@ -16,13 +14,20 @@ use crate::record::html::{self, Drawn};
 use crate::record::notes::notes;
 use crate::record::{header, sure};
 
-/// How many CPUs and sources are shown unless all are asked for.
+/// How many sources are shown unless all are asked for.
 const SHOWN: usize = 20;
+
+const TITLE: &str = "operating system noise";
+
+/// The short report.
+pub(super) fn brief(summary: &Summary) -> Page {
+    page(summary, TITLE, super::brief::sections(summary))
+}
 
 /// The whole report: the conclusion, the head, the CPUs, the sources, the loops that measured, and the commands to continue with. What is drawn
 /// of it, a page shows after the conclusion.
-pub(super) fn run(summary: &Summary, drawn: Option<&Drawn<'_>>, all: bool) -> Page {
-    let rows = shown_cpus(summary, all);
+pub(super) fn full(summary: &Summary, drawn: Option<&Drawn<'_>>) -> Page {
+    let rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::new).collect();
     let mut sections: Vec<Section> = header::changes(summary).into_iter().collect();
     sections.push(html::headline::section(summary));
     sections.extend(drawn.into_iter().flat_map(|drawn| html::pictures(summary, drawn)));
@@ -32,14 +37,14 @@ pub(super) fn run(summary: &Summary, drawn: Option<&Drawn<'_>>, all: bool) -> Pa
     sections.push(sure::intervals(summary, &rows));
     sections.push(sure::tails(summary, &rows));
     sections.extend(sure::equals(summary));
-    sections.push(sources(summary, false, all));
+    sections.push(sources(summary, false, true));
     sections.extend(anatomy(summary));
     sections.extend(sure::periods(summary));
     if summary.nodes.iter().any(|node| node.doc.has_loop()) {
         sections.push(loops(summary, &rows));
     }
     sections.push(next(summary));
-    page(summary, "operating system noise", sections)
+    page(summary, TITLE, sections)
 }
 
 /// The head and the sources.
@@ -65,18 +70,6 @@ fn page(summary: &Summary, title: &str, sections: Vec<Section>) -> Page {
         sections,
         foot: vec![format!("The recording is {}.", path.display())],
     }
-}
-
-/// The rows of the CPUs that are shown: all, or the noisiest first.
-fn shown_cpus(summary: &Summary, all: bool) -> Vec<CpuRow> {
-    let mut rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::new).collect();
-    if !all && rows.len() > SHOWN {
-        // The order of node and CPU breaks ties, as the sort is stable.
-        let noise = |row: &CpuRow| row.figures.noise_ratio().unwrap_or(0.0);
-        rows.sort_by(|a, b| noise(b).partial_cmp(&noise(a)).unwrap_or(Ordering::Equal));
-        rows.truncate(SHOWN);
-    }
-    rows
 }
 
 /// What the CPUs lost.
@@ -112,13 +105,10 @@ fn cpu_table(summary: &Summary, rows: &[CpuRow], mut fields: Vec<&'static Field<
         fields.insert(0, &cpu::NODE);
     }
     let mut table = Table::filled(&fields, rows);
-    let all = summary.cpus.len();
-    if all > 1 {
+    if summary.cpus.len() > 1 {
         table.total(&fields, &CpuRow::total(summary), "all");
     }
-    let left_out = format!("the noisiest {SHOWN} of {all} CPUs; --all shows every one");
-    let left_out = (rows.len() < all).then_some(Block::Text(left_out));
-    [Block::Table(table)].into_iter().chain(left_out).collect()
+    vec![Block::Table(table)]
 }
 
 /// The sources where they are known, and the counters of nodes without tracepoints.
@@ -206,7 +196,7 @@ fn ranked_blocks(summary: &Summary, rows: &[SourceSummary], per_cpu: bool, all: 
             / (summary.total.durations.total() as f64).max(1.0);
         let share = three_digits(share * 100.0);
         let hidden = grouped(hidden.len() as u64);
-        blocks.push(Block::Text(format!("and {hidden} more with {share}% of the noise; --all shows every one")));
+        blocks.push(Block::Text(format!("and {hidden} more with {share}% of the noise; --full shows all of them")));
     }
     blocks.push(Block::Text(WHOLE.to_owned()));
     blocks

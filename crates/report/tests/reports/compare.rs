@@ -8,7 +8,7 @@ use crate::{bundles, check, check_forms, check_page};
 #[test]
 fn two_recordings() {
     let folder = bundles();
-    let all = Selection { node: None, cpus: None, with_self: false };
+    let all = Selection::default();
     let open = |name: &str| Bundle::open(&folder.path().join(name)).unwrap();
     let (busy, quieter) = (open("busy.becalm"), open("quieter.becalm"));
     let mut comparison = compare((&busy, &all), (&quieter, &all)).unwrap();

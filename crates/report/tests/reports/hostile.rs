@@ -45,7 +45,7 @@ fn question() -> Question {
 
 fn of_a_recording(name: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let everything = Selection { node: None, cpus: None, with_self: false };
+    let everything = Selection::default();
     becalm_fixtures::write_named(&folder.path().join("run.becalm"), name);
     let bundle = Bundle::open(&folder.path().join("run.becalm")).unwrap();
     let summary = summarize(&bundle, &everything).unwrap();
@@ -112,7 +112,7 @@ fn of_work_and_jobs(name: &str) {
     let text = || name.to_owned();
     becalm_fixtures::write_all(folder.path());
     let bundle = Bundle::open(&folder.path().join("samples.becalm")).unwrap();
-    let mut work = summarize_work(&bundle, &Selection { node: None, cpus: None, with_self: false }, None).unwrap();
+    let mut work = summarize_work(&bundle, &Selection::default(), None).unwrap();
     work.path = name.into();
     for node in &mut work.nodes {
         (node.machine.processor, node.machine.kernel, node.settings.sched) = (text(), text(), text());

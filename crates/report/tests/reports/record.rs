@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use becalm_analyze::summary::{Checked, Selection, Summary, longest, summarize, timelines};
+use becalm_analyze::summary::{Checked, Detail, RANKS, Selection, Summary, longest, summarize, timelines};
 use becalm_bundle::Bundle;
 use becalm_model::warning;
 use becalm_report::{DetoursReport, Form, RunReport, SourcesReport};
@@ -10,7 +10,8 @@ use crate::{bundles, check, check_forms, check_markdown, check_page};
 /// The summary of a bundle, as if it lay in the current folder.
 fn summary(folder: &Path, name: &str) -> Summary {
     let bundle = Bundle::open(&folder.join(name)).unwrap();
-    let mut summary = summarize(&bundle, &Selection { node: None, cpus: None, with_self: false }).unwrap();
+    let mut summary = summarize(&bundle, &Selection::default().with_detail(Detail::Everything)).unwrap();
+    summary.ask_for_ranks(RANKS);
     summary.path = name.into();
     summary
 }
@@ -32,7 +33,7 @@ fn nothing_is_advised_that_the_kernel_cannot_do_or_that_goes_away_with_its_cause
     becalm_fixtures::write_ticking(&folder.path().join("ticking.becalm"));
     let summary = summary(folder.path(), "ticking.becalm");
     let report = RunReport { summary: &summary, drawn: None };
-    let text = becalm_report::text(&report, Form::within(None));
+    let text = becalm_report::text(&report, Form::within(None).with_all(true));
     let words: Vec<&str> = text.split_whitespace().collect();
     let advice = "The tick: this kernel cannot stop it because it was built without CONFIG_NO_HZ_FULL";
     assert!(words.join(" ").contains(advice), "{text}");
@@ -67,7 +68,7 @@ fn sources_of_all_and_of_each_cpu() {
 fn the_longest_detours() {
     let folder = bundles();
     let bundle = Bundle::open(&folder.path().join("busy.becalm")).unwrap();
-    let detours = longest(&bundle, &Selection { node: None, cpus: None, with_self: false }, 3).unwrap();
+    let detours = longest(&bundle, &Selection::default(), 3).unwrap();
     check("detours", &DetoursReport { timelines: &timelines(&bundle, &detours).unwrap() });
 }
 
@@ -84,7 +85,8 @@ fn what_was_not_compared_is_what_could_not_be_read() {
     checked.lacking.clear();
     assert!(none.counted > 0);
     let text = |summary: &Summary| {
-        let text = becalm_report::text(&RunReport { summary, drawn: None }, crate::Form::within(Some(200)));
+        let text =
+            becalm_report::text(&RunReport { summary, drawn: None }, crate::Form::within(Some(200)).with_all(true));
         let line = text.lines().find(|line| line.trim_start().starts_with("checked")).unwrap();
         line.trim().to_owned()
     };

@@ -9,7 +9,7 @@ use crate::{bundles, check, check_forms, check_page};
 fn samples_of_work() {
     let folder = bundles();
     let bundle = Bundle::open(&folder.path().join("samples.becalm")).unwrap();
-    let mut summary = summarize_work(&bundle, &Selection { node: None, cpus: None, with_self: false }, None).unwrap();
+    let mut summary = summarize_work(&bundle, &Selection::default(), None).unwrap();
     summary.path = "samples.becalm".into();
     let runs = [summary];
     let report = WorkReport { runs: &runs };

@@ -9,7 +9,7 @@
 
 use becalm_analyze::compare::{CompareError, Comparison, compare_sides, judge_together};
 use becalm_analyze::noise::NoiseInput;
-use becalm_analyze::summary::{Pooled, Selection, Summary, summarize};
+use becalm_analyze::summary::{Detail, Pooled, Selection, Summary, summarize};
 use becalm_bundle::Bundle;
 use becalm_model::node::Warning;
 use becalm_scale::predict::{Prediction, Question, RankPrediction};
@@ -19,7 +19,7 @@ use becalm_units::{Nanos, fault};
 use super::document::{ConfigurationDoc, StudyDoc};
 
 /// All of a recording, without what becalm itself took.
-const EVERYTHING: Selection = Selection { node: None, cpus: None, with_self: false };
+const EVERYTHING: Selection = Selection { node: None, cpus: None, with_self: false, detail: Detail::Figures };
 
 /// What a configuration came to.
 #[derive(Debug)]

@@ -33,7 +33,7 @@ pub struct ApplyArgs {
 
     /// Show every knob, also those that are alike
     #[arg(long)]
-    all: bool,
+    full: bool,
 
     #[command(flatten)]
     form: FormArgs,
@@ -44,7 +44,7 @@ pub struct ApplyArgs {
 /// # Errors
 /// If rights are missing, the request cannot be meant, something is changed already, or no journal can be written.
 pub fn run(args: &ApplyArgs, out: &mut dyn Write) -> fault::Result<Exit> {
-    let output = args.form.output(args.all)?;
+    let output = args.form.output(args.full)?;
     need_rights()?;
     let (machine, folder) = (args.planning.machine(), args.journal.folder());
     let before = folder.read()?;

@@ -50,7 +50,7 @@ pub struct CheckArgs {
 
     /// Show what is fine, too, and all evidence
     #[arg(long)]
-    all: bool,
+    full: bool,
 
     /// Exit with code 3 if there is a finding of this severity, or a graver one
     #[arg(long, value_name = "SEVERITY")]
@@ -93,7 +93,7 @@ const LONGEST: Nanos = Nanos::from_secs(60);
 /// # Errors
 /// If a CPU that was named does not run, the recording cannot be read or is of other CPUs, or `out` cannot be written.
 pub fn run(args: &CheckArgs, out: &mut dyn Write) -> fault::Result<Exit> {
-    let output = args.form.output(args.all)?;
+    let output = args.form.output(args.full)?;
     if args.measure < Nanos::ZERO || args.measure > LONGEST {
         return Err(UsageError::new(format!("--measure {} is not between 0s and {LONGEST}", args.measure)).into());
     }
@@ -139,7 +139,7 @@ fn recorded(path: &Path, choice: &CpuChoice) -> fault::Result<Summary> {
         return Err(UsageError::new(text).into());
     }
     let reading = ReadingProgress::begin(&bundle, 1);
-    let summary = summarize(&bundle, &Selection { node: None, cpus: Some(cpus), with_self: false })?;
+    let summary = summarize(&bundle, &Selection { cpus: Some(cpus), ..Selection::default() })?;
     drop(reading);
     Ok(summary)
 }

@@ -25,7 +25,7 @@ use crate::document::{Gain, GainJob, Gains, PredictedSlowdown, StepGain};
 /// # Errors
 /// If the recording cannot be read, lacks the CPUs or does not name sources; or the question makes no sense.
 pub fn gains(plan: &Plan, run: &Path, ranks: &[u64], grains: &[Nanos]) -> fault::Result<Gains> {
-    let selection = Selection { node: None, cpus: Some(plan.cpus.clone()), with_self: false };
+    let selection = Selection { cpus: Some(plan.cpus.clone()), ..Selection::default() };
     let source = noise::from_run(&Bundle::open(run)?, &selection, true)?;
     let Some(booked) = &source.booked else { fault::bail!("{} does not name sources", run.display()) };
     let per_node = source.noise.ranks_per_node();

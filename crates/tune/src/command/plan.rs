@@ -40,7 +40,7 @@ pub struct PlanArgs {
 
     /// Show every change, also those that are alike
     #[arg(long)]
-    all: bool,
+    full: bool,
 
     #[command(flatten)]
     form: FormArgs,
@@ -65,6 +65,6 @@ pub fn run(args: &PlanArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     };
     let gains = args.run.as_ref().map(gains).transpose()?;
     let report = TunePlanReport { plan: &plan, gains: gains.as_ref() };
-    emit(&report, args.form.output(args.all)?, out)?;
+    emit(&report, args.form.output(args.full)?, out)?;
     Ok(Exit::Done)
 }

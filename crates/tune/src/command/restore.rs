@@ -47,7 +47,7 @@ pub struct RestoreArgs {
 
     /// Show every knob, also those that are alike
     #[arg(long)]
-    all: bool,
+    full: bool,
 
     #[command(flatten)]
     form: FormArgs,
@@ -62,7 +62,7 @@ pub struct RestoreArgs {
 /// # Errors
 /// If rights are missing, or the journal cannot be used.
 pub fn run(args: &RestoreArgs, out: &mut dyn Write) -> fault::Result<Exit> {
-    let output = args.form.output(args.all)?;
+    let output = args.form.output(args.full)?;
     let folder = args.journal.folder();
     if !matches!(folder.read(), Ok(None)) {
         need_rights()?;

@@ -23,7 +23,7 @@ pub struct StatusArgs {
 
     /// Show every knob, also those that are alike
     #[arg(long)]
-    all: bool,
+    full: bool,
 
     #[command(flatten)]
     form: FormArgs,
@@ -61,6 +61,6 @@ pub fn run(args: &StatusArgs, out: &mut dyn Write) -> fault::Result<Exit> {
             ..report
         };
     }
-    emit(&report, args.form.output(args.all)?, out)?;
+    emit(&report, args.form.output(args.full)?, out)?;
     Ok(Exit::Done)
 }

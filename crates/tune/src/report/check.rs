@@ -290,7 +290,7 @@ fn next(report: &TuneCheckReport<'_>, all: bool) -> Section {
         }
     }
     if !all && report.check.count(Severity::Fine) > 0 {
-        commands.push((format!("becalm tune check --cpus {cpus} --all"), "what is fine, too"));
+        commands.push((format!("becalm tune check --cpus {cpus} --full"), "what is fine, too"));
     }
     let width = commands.iter().map(|(command, _)| command.chars().count()).max().unwrap_or(0);
     // A command is never cut: on a narrow page what it is for stands below.

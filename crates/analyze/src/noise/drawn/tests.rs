@@ -11,7 +11,7 @@ use becalm_units::CpuId;
 
 use super::*;
 use crate::condense::condense;
-use crate::summary::summarize;
+use crate::summary::{Detail, summarize};
 
 const RANKS: [u64; 3] = [64, 1 << 10, 1 << 14];
 
@@ -184,13 +184,13 @@ fn what_comes_to_both_cpus_at_once_costs_what_it_costs() {
     let digest = condense(&bundle, "stops").unwrap();
     let (losses, recorded) = draw_losses(&digest, grain, 1, |_, name| name.to_owned());
     assert_eq!(recorded, Nanos::from_secs(40));
-    let report = summarize(&bundle, &Selection::default()).unwrap();
+    let report = summarize(&bundle, &Selection::default().with_detail(Detail::Scale)).unwrap();
     let question = Question { per_node: 2, phases: 20_000, ..question(grain) };
     for ranks in [16, 64, 256] {
         let row = |noise| Prediction::new(noise, question).unwrap().row(ranks).unwrap();
         let predicted = |noise| row(noise).slowdown.unwrap().mean - 1.0;
         let all = row(&full.noise).mean_phase_ns.unwrap() / grain.get() as f64 - 1.0;
-        let reported = report.phases.at(ranks).unwrap().slowdown - 1.0;
+        let reported = report.phases.as_ref().unwrap().at(ranks).unwrap().slowdown - 1.0;
         let others = [predicted(&short.noise), losses.slowdown(ranks, None) - 1.0, reported];
         assert!(others.iter().all(|other| (other / all - 1.0).abs() < 0.12), "{ranks} ranks: {others:?} for {all}");
     }

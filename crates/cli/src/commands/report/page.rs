@@ -64,11 +64,11 @@ const DETOURS: usize = 10;
 /// cannot be written.
 pub(super) fn run(args: &RunArgs, ranks: RanksArgs, output: Output, out: &mut dyn Write) -> fault::Result<Exit> {
     let bundle = args.open()?;
-    let selection = args.selection();
+    let selection = args.selection().with_detail(output.detail());
     let reading = ReadingProgress::begin(&bundle, 1);
     let mut summary = summarize(&bundle, &selection)?;
     drop(reading);
-    ranks.ask(&mut summary);
+    summary.ask_for_ranks(ranks.number().unwrap_or(becalm_analyze::summary::RANKS));
     let activities: u64 = summary.nodes.iter().map(|node| node.activities).sum();
     let drawing = Bar::new("drawing", summary.total.detours().saturating_add(activities), Tail::TimeLeft);
     let picture = picture(&bundle, &summary, &mut |rows| drawing.advance(rows))?;

@@ -14,7 +14,7 @@ use super::ReportArgs;
 /// Reads the run and prints its report, or writes its page. Fails if the run or the baseline cannot be read, they are
 /// of different work, or the output cannot be written.
 pub(super) fn run(args: &ReportArgs, bundle: &Bundle, out: &mut dyn Write) -> fault::Result<Exit> {
-    let output = args.form.output(args.all)?;
+    let output = args.form.output(args.full)?;
     let baseline = args.baseline.as_deref().map(Bundle::open).transpose()?;
     let summary = summarize_work(bundle, &args.run.selection(), baseline.as_ref())?;
     emit(&WorkReport { runs: &[summary] }, output, out)?;

@@ -82,7 +82,7 @@ impl Task for WorkArgs {
         if self.form.is_given() || !self.quiet {
             let mut summaries = Vec::new();
             for (path, held, node) in &stored {
-                let selection = Selection { node: Some(node.clone()), cpus: None, with_self: false };
+                let selection = Selection { node: Some(node.clone()), ..Selection::default() };
                 match summarize_work(&Bundle::open_held(Arc::clone(held))?, &selection, baseline.as_ref()) {
                     Ok(summary) => summaries.push(summary),
                     Err(WorkError::Nothing { .. }) if interrupted => {

@@ -103,7 +103,7 @@ impl ExportFormat {
 impl ExportArgs {
     /// The part of the run that was asked for.
     fn selection(&self) -> Selection {
-        Selection { node: self.node.clone(), cpus: self.cpus.clone(), with_self: false }
+        Selection { node: self.node.clone(), cpus: self.cpus.clone(), ..Selection::default() }
     }
 
     fn open(&self) -> fault::Result<Bundle> {

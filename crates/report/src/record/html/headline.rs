@@ -21,7 +21,7 @@ pub const NOISE_QUIET: f64 = 0.001;
 pub const MAX_QUIET: Nanos = Nanos::from_micros(50);
 
 /// Whether a warning says that the run is not whole, or not to be trusted: whoever reads only the top of a page must see it.
-fn is_grave(warning: &Warning) -> bool {
+pub(in crate::record) fn is_grave(warning: &Warning) -> bool {
     warning.bearing() == Bearing::NotEnough || matches!(warning.known(), Some(Code::TraceChanged | Code::BooksOpen))
 }
 
