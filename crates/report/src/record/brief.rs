@@ -1,0 +1,357 @@
+//! The short report: the verdict, the sources and what to do about them, the CPUs, and how far to trust the figures, in at most 35 lines
+//! for up to 8 CPUs.
+
+use std::cmp::Ordering;
+
+use becalm_analyze::summary::{Books, SourceSummary, Summary};
+use becalm_model::Kind;
+use becalm_model::audit::FirstStep;
+use becalm_model::node::Rung;
+use becalm_model::plain_name::{plain_name, platform};
+use becalm_model::warning::Code;
+use becalm_units::{CpuList, Nanos, counted, plural};
+
+use crate::Value;
+use crate::form::field::{Field, field, fields};
+use crate::form::figure::{Ratio, Share, Time};
+use crate::form::known::system;
+use crate::form::section::{Block, Opening, Section};
+use crate::form::table::Table;
+use crate::form::value::{fine, time};
+use crate::form::words::{capital, quoted};
+use crate::record::conclusion::Conclusion;
+use crate::record::figures::{self, CpuRow, cpu};
+use crate::record::header;
+use crate::record::html::headline::{MAX_QUIET, NOISE_QUIET, is_grave};
+
+/// How many sources have a row, the source of the longest interruption among them.
+const SOURCES: usize = 5;
+
+/// How many CPUs have a row.
+const CPUS: usize = 8;
+
+/// How many counters are shown where sources are not known.
+const COUNTERS: usize = 5;
+
+/// How many fixes are listed.
+const FIXES: usize = 5;
+
+/// How many kinds of warnings are named.
+const WARNINGS: usize = 3;
+
+/// The width of the labels at the left.
+const LABEL: usize = 10;
+
+/// The sections of the short report.
+pub(super) fn sections(summary: &Summary) -> Vec<Section> {
+    let conclusion = Conclusion::from_run(summary);
+    let mut sections: Vec<Section> = header::changes(summary).into_iter().collect();
+    sections.push(headline(summary));
+    if summary.total.detours() > 0 {
+        let rows = source_rows(summary);
+        if rows.is_empty() {
+            sections.extend(counters(summary));
+        } else {
+            sections
+                .push(Section::new("sources", "Sources", "Sources", vec![source_table(&rows)]).opened(Opening::Gap));
+            sections.extend(fixes(&rows));
+        }
+        sections.push(cpus(summary));
+    }
+    sections.push(trust(summary, &conclusion));
+    sections.push(next(summary));
+    sections
+}
+
+fn entry(label: &str, text: impl Into<String>) -> Block {
+    Block::entry(format!("{label:<LABEL$}"), text)
+}
+
+/// What was recorded, and whether it was quiet.
+fn headline(summary: &Summary) -> Section {
+    let mut blocks = vec![Block::Lead(identity(summary))];
+    blocks.push(entry(verdict_word(summary), answer(summary)));
+    let quiet = format!("Quiet: at most {}% lost, none over {MAX_QUIET}.", NOISE_QUIET * 100.0);
+    let work = summary.total.work_p99_ns.map(|ns| format!("1ms of work takes up to {} (p99). ", fine(ns)));
+    blocks.push(entry("", format!("{}{quiet}", work.unwrap_or_default())));
+    if summary.rung != Rung::Tracepoints && summary.total.detours() > 0 {
+        blocks.push(entry(
+            "",
+            "Sources are not named: run sudo becalm record, or see what is missing with becalm doctor.",
+        ));
+    }
+    blocks
+        .extend(header::warnings(summary, |warning| is_grave(warning) && warning.known() != Some(Code::TraceChanged)));
+    Section::new("headline", "Summary", "Is this machine quiet?", blocks)
+}
+
+/// Whether at most 0.1 % was lost and no interruption was long; `None` if it is not known how long the loops ran.
+fn is_quiet(summary: &Summary) -> Option<bool> {
+    let is_short = summary.total.durations.max().is_none_or(|ns| ns <= MAX_QUIET.get());
+    Some(summary.total.noise_ratio()? <= NOISE_QUIET && is_short)
+}
+
+fn verdict_word(summary: &Summary) -> &'static str {
+    match is_quiet(summary) {
+        Some(true) => "QUIET",
+        Some(false) => "NOISY",
+        None => "UNKNOWN",
+    }
+}
+
+fn answer(summary: &Summary) -> String {
+    let total = &summary.total;
+    let Some(lost) = total.noise_ratio() else {
+        return "How much CPU time was lost is not known because it is not known how long the loops ran.".to_owned();
+    };
+    let Some(longest) = total.durations.max() else {
+        return format!("No interruption was seen in {} of CPU time.", cpu::DURATION_NS.cell(&CpuRow::total(summary)));
+    };
+    let row = CpuRow::total(summary);
+    let interval = interval(&row).map_or_else(String::new, |interval| format!(" (95 % CI {interval})"));
+    format!("{} of CPU time lost{interval}, longest interruption {}", ratio(lost), time(longest))
+}
+
+fn ratio(ratio: f64) -> String {
+    Value::Ratio(ratio).cell()
+}
+
+/// The interval of the share that is lost; `None` if it is not known.
+fn interval(row: &CpuRow) -> Option<String> {
+    let interval = row.figures.interval?;
+    let [low, high] = [interval.low()?, interval.high()?].map(ratio);
+    Some(format!("{low} to {high}"))
+}
+
+/// Which machine was recorded, how long, and by what.
+fn identity(summary: &Summary) -> String {
+    let [node] = summary.nodes.as_slice() else {
+        let cpus = counted(summary.cpus.len() as u64, "CPU", "CPUs");
+        let nodes = counted(summary.nodes.len() as u64, "node", "nodes");
+        return format!("{nodes} with {cpus}, {} of CPU time", cpu::DURATION_NS.cell(&CpuRow::total(summary)));
+    };
+    let doc = &node.doc;
+    let cpus: CpuList = doc.cpus.iter().map(|cpu| cpu.cpu).collect();
+    let longest = doc.cpus.iter().map(|cpu| cpu.duration_ns).max().unwrap_or(Nanos::ZERO);
+    let lasted = if doc.ended.is_some() { time(longest.get()) } else { "not ended".to_owned() };
+    let mut parts = vec![format!("{}: {} {cpus}", doc.node, plural(doc.cpus.len() as u64, "CPU", "CPUs")), lasted];
+    parts.push(system(&doc.machine.kernel, ""));
+    parts.extend(doc.machine.hypervisor.as_ref().map(|name| format!("{name} guest")));
+    parts.join(", ")
+}
+
+/// A source with its figures, or those of all that have no row of their own.
+struct SourceRow {
+    name: String,
+    time_ratio: Option<f64>,
+    share: Option<f64>,
+    count: Option<u64>,
+    mean_ns: Option<f64>,
+    max_ns: Option<i64>,
+    advice: Option<&'static str>,
+    /// The letter of the fix in the list below the table.
+    fix: Option<char>,
+}
+
+fields! {
+    brief: SourceRow {
+        SOURCE = "source", "What took the time", |row| row.name.clone();
+        TIME_RATIO = "time_ratio", "of CPU", |row| row.time_ratio.map(Ratio);
+        SHARE_RATIO = "share_ratio", "of noise", |row| row.share.map(Share);
+        COUNT = "count", "count", |row| row.count;
+        MEAN_NS = "mean_ns", "average", |row| row.mean_ns.and_then(Time::rounded);
+        MAX_NS = "max_ns", "longest", |row| row.max_ns.map(Time);
+        FIX = "fix", "fix", |row| row.fix.map_or_else(|| "-".to_owned(), String::from);
+    }
+}
+
+/// The sources that took most, that of the longest interruption, and the others together.
+fn source_rows(summary: &Summary) -> Vec<SourceRow> {
+    let machines = || summary.nodes.iter().map(|node| &node.doc.machine);
+    let platform = platform(machines());
+    let roots: Vec<&SourceSummary> = summary.sources.iter().filter(|source| source.whole_ns > 0).collect();
+    let longest = roots.iter().filter(|source| source.kind != Kind::Edge).max_by_key(|source| source.times.max());
+    let mut shown: Vec<&SourceSummary> = roots.iter().copied().take(SOURCES).collect();
+    if let Some(longest) = longest
+        && !shown.iter().any(|source| std::ptr::eq(*source, *longest))
+    {
+        shown.truncate(SOURCES - 1);
+        shown.push(longest);
+    }
+    let mut rows: Vec<SourceRow> = shown
+        .iter()
+        .map(|source| SourceRow {
+            name: plain_name(source.kind, &source.source, platform),
+            time_ratio: source.time_ratio,
+            share: source.share,
+            count: Some(source.times.count()),
+            mean_ns: source.whole_mean_ns(),
+            max_ns: source.times.max(),
+            advice: Conclusion::advice(source, summary),
+            fix: None,
+        })
+        .collect();
+    let mut known: Vec<&str> = Vec::new();
+    for row in &mut rows {
+        let Some(advice) = row.advice else { continue };
+        let at = known.iter().position(|one| *one == advice).unwrap_or_else(|| {
+            known.push(advice);
+            known.len() - 1
+        });
+        row.fix = u8::try_from(at).ok().filter(|at| usize::from(*at) < FIXES).map(|at| char::from(b'a' + at));
+    }
+    let others = roots.iter().filter(|source| !shown.iter().any(|one| std::ptr::eq(*one, **source)));
+    let others: Vec<&&SourceSummary> = others.collect();
+    if !others.is_empty() {
+        rows.push(SourceRow {
+            name: counted(others.len() as u64, "other", "others"),
+            time_ratio: others.iter().map(|source| source.time_ratio).sum(),
+            share: others.iter().map(|source| source.share).sum(),
+            count: None,
+            mean_ns: None,
+            max_ns: others.iter().filter_map(|source| source.times.max()).max(),
+            advice: None,
+            fix: None,
+        });
+    }
+    rows
+}
+
+fn source_table(rows: &[SourceRow]) -> Block {
+    let fields = [
+        &brief::SOURCE,
+        &brief::TIME_RATIO,
+        &brief::SHARE_RATIO,
+        &brief::COUNT,
+        &brief::MEAN_NS,
+        &brief::MAX_NS,
+        &brief::FIX,
+    ];
+    let mut table = Table::filled(&fields, rows).without_rules();
+    table.may_leave_out(4);
+    table.keep_whole(6);
+    Block::Table(table)
+}
+
+/// What removes the sources.
+fn fixes(rows: &[SourceRow]) -> Option<Section> {
+    let mut fixes: Vec<(char, &str)> = rows.iter().filter_map(|row| Some((row.fix?, row.advice?))).collect();
+    fixes.dedup();
+    fixes.sort_by_key(|(letter, _)| *letter);
+    fixes.dedup();
+    let blocks: Vec<Block> =
+        fixes.into_iter().map(|(letter, advice)| Block::entry(format!("  {letter}  "), capital(advice))).collect();
+    (!blocks.is_empty()).then(|| Section::new("fixes", "Fixes", "What to do", blocks).opened(Opening::Gap))
+}
+
+/// The kernel's counters that grew most on nodes without sources.
+fn counters(summary: &Summary) -> Option<Section> {
+    let rows: Vec<_> = summary.nodes.iter().flat_map(|node| figures::counters(node, false)).collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let fields = [&figures::counter::NAME, &figures::counter::GROWTH, &figures::counter::RATE_HZ];
+    let mut table = Table::filled(&fields, rows.iter().take(COUNTERS)).without_rules();
+    table.name_column(0, "Kernel counters that grew most".to_owned());
+    Some(Section::new("counters", "Counters", "Counters", vec![Block::Table(table)]).opened(Opening::Gap))
+}
+
+const INTERVAL: Field<CpuRow> = field!("noise_interval", "95 % CI", |row| interval(row));
+
+/// What the CPUs lost, the noisiest ones if there are many.
+fn cpus(summary: &Summary) -> Section {
+    let mut rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::new).collect();
+    let lost = |row: &CpuRow| row.figures.noise_ratio().unwrap_or(0.0);
+    let mut others = Vec::new();
+    if rows.len() > CPUS {
+        rows.sort_by(|a, b| lost(b).partial_cmp(&lost(a)).unwrap_or(Ordering::Equal));
+        others = rows.split_off(CPUS);
+    }
+    let mut fields = vec![&cpu::CPU, &cpu::NOISE_RATIO, &INTERVAL, &cpu::RATE_HZ];
+    fields.extend([&cpu::MEDIAN_NS, &cpu::P99_NS, &cpu::MAX_NS]);
+    if summary.nodes.len() > 1 {
+        fields.insert(0, &cpu::NODE);
+    }
+    let mut table = Table::filled(&fields, &rows).without_rules();
+    let first = fields.len() - 7;
+    for (column, title) in [(0, "CPU"), (1, "lost"), (3, "interruptions"), (6, "longest")] {
+        table.name_column(first + column, title.to_owned());
+    }
+    let mut blocks = vec![Block::Table(table)];
+    if let (Some(most), Some(least)) = (others.first(), others.last()) {
+        let text = format!("{} others lost {} to {}", others.len(), ratio(lost(least)), ratio(lost(most)));
+        blocks.push(Block::Text(text));
+    }
+    Section::new("cpus", "CPUs", "CPUs", blocks).opened(Opening::Gap)
+}
+
+/// The cost at scale if it was asked for, and how far to trust the figures.
+fn trust(summary: &Summary, conclusion: &Conclusion<'_>) -> Section {
+    let mut blocks: Vec<Block> = conclusion.scale().map(|text| entry("At scale", text)).into_iter().collect();
+    let mut parts = vec![
+        match &summary.books {
+            Books::Closed => "every nanosecond accounted for",
+            Books::Open(_) => "activities do not add up to their interruptions",
+            Books::NoActivities => "measured by the loops alone",
+        }
+        .to_owned(),
+    ];
+    parts.push(dropped(summary));
+    if let Some(own) = summary.total.own_ratio().filter(|own| *own > 0.0) {
+        parts.push(format!("becalm's own {} excluded", ratio(own)));
+    }
+    let mut text = format!("{}.", capital(&parts.join(", ")));
+    if let Some(rarest) = summary.total.rarest_seen_ns.filter(|ns| *ns > 0) {
+        text += &format!(" Too short for what comes less than once in {}.", time(rarest));
+    }
+    text += &notes(summary);
+    blocks.push(entry("Trust", text));
+    Section::new("trust", "Trust", "How far to trust it", blocks).opened(Opening::Gap)
+}
+
+fn dropped(summary: &Summary) -> String {
+    match summary.total.lost_events {
+        None => "dropped events not known".to_owned(),
+        Some(0) => "no events dropped".to_owned(),
+        Some(lost) => format!("{} dropped", counted(lost, "kernel event", "kernel events")),
+    }
+}
+
+/// The warnings that stand in the full report alone, by their codes.
+fn notes(summary: &Summary) -> String {
+    let hidden: Vec<&str> = summary
+        .warnings
+        .iter()
+        .filter(|(_, warning)| !is_grave(warning))
+        .map(|(_, warning)| warning.code.as_str())
+        .collect();
+    let mut codes: Vec<String> = Vec::new();
+    for code in &hidden {
+        let code = code.replace('_', " ");
+        if !codes.contains(&code) {
+            codes.push(code);
+        }
+    }
+    if codes.is_empty() {
+        return String::new();
+    }
+    let more = codes.len().saturating_sub(WARNINGS);
+    codes.truncate(WARNINGS);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!(" {} in --full: {}{more}.", counted(hidden.len() as u64, "note", "notes"), codes.join(", "))
+}
+
+/// What to ask next.
+fn next(summary: &Summary) -> Section {
+    let path = quoted(&summary.path.to_string_lossy());
+    let step = |command: String, why: &str| FirstStep { command, why: why.to_owned() };
+    let mut steps = vec![
+        step(format!("becalm report {path} --full"), "everything about this recording"),
+        step(format!("becalm report {path} --html page.html"), "every interruption, as charts"),
+    ];
+    let is_summary = summary.warnings.iter().any(|(_, warning)| warning.known() == Some(Code::SummaryForm));
+    if summary.rung == Rung::Tracepoints && !is_summary && summary.total.detours() > 0 {
+        steps.push(step(format!("becalm sources {path} --longest 3"), "what happened in the longest interruptions"));
+    }
+    Section::new("next", "Next", "Next", vec![Block::Commands(steps)]).opened(Opening::Gap)
+}
