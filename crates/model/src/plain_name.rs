@@ -24,7 +24,7 @@ pub fn plain_name(kind: Kind, source: &str, platform: Option<Platform>) -> Strin
         Kind::Softirq => format!("softirq {source}"),
         Kind::Workqueue => format!("work item {}", source.strip_prefix("kworker:").unwrap_or(source)),
         Kind::Kthread => format!("kernel thread {source}"),
-        Kind::Task => format!("process {source}"),
+        Kind::Task => format!("thread {source}"),
         Kind::Fault => format!("page fault ({source})"),
         Kind::Throttling => match source {
             "rt_throttling" => "limit of real-time threads".to_owned(),
