@@ -115,7 +115,7 @@ fn a_killed_recording_keeps_its_segments() {
     assert_eq!(ended(&report), &Value::Null);
     assert!(warning_codes(&report).contains(&"not_ended"));
     assert!(report["cpus"][0]["detours"].as_u64().unwrap() > 0);
-    assert!(run_becalm(&["report", path(&bundle)]).stdout.contains("NOT ENDED: still running, or killed"));
+    assert!(run_becalm(&["report", path(&bundle), "--full"]).stdout.contains("NOT ENDED: still running, or killed"));
     // The place is taken: what is there is not written over.
     run(recording(&bundle, &["--duration", "100ms"])).expect(1, &["nothing was recorded", "is there already"]);
 }
@@ -198,7 +198,7 @@ fn a_recording_ends_with_the_detours_asked_for() {
         assert_eq!(cpu["cut_short"], false, "{cpu:#}");
     }
     assert_eq!(warning_codes(&doc).iter().filter(|code| **code == "cut_short").count(), 0, "{doc:#}");
-    let shown = run_becalm(&["report", path(&bundle)]);
+    let shown = run_becalm(&["report", path(&bundle), "--full"]);
     let said = "at most 25 detours a CPU, ended with the detours asked for";
     assert!(shown.expect(0, &[]).stdout.contains(said), "{}", shown.stdout);
 }

@@ -61,6 +61,7 @@ fn view(number: usize, bundle: &Path, whole: &Path, scratch: &Path) -> Ended {
     let (page, noise) = (scratch.join("page.html"), scratch.join("noise.txt"));
     let views: [&[&str]; VIEWS] = [
         &["report", bundle],
+        &["report", bundle, "--full"],
         &["report", bundle, "--json"],
         &["report", bundle, "--html", path(&page)],
         &["sources", bundle],

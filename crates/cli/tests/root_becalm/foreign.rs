@@ -59,7 +59,7 @@ fn what_trace_cmd_did_not_record_is_not_known() {
     let sources = report["sources"].as_array().unwrap();
     assert!(!sources.is_empty(), "threads of the kernel ran: {report:#}");
     assert!(sources.iter().all(|source| source["kind"] == "kthread"), "{sources:#?}");
-    let text = run_becalm(&["report", path(&bundle)]).stdout;
+    let text = run_becalm(&["report", path(&bundle), "--full"]).stdout;
     for words in ["not seen irq/irq_handler_entry", "some of the kernel's tracepoints alone", "lost     not known"] {
         assert!(text.contains(words), "{words}: {text}");
     }

@@ -36,7 +36,8 @@ fn root_no_thread_steers_the_terminal_by_its_name() {
         }
         let checked = std::panic::catch_unwind(|| {
             let cpu = cpu.to_string();
-            let shown = check(becalm(&["record", "--cpus", &cpu, "--duration", "1s", "-o", path(&bundle)]));
+            check(becalm(&["record", "--cpus", &cpu, "--duration", "1s", "-o", path(&bundle)]));
+            let shown = check(becalm(&["report", path(&bundle), "--full"]));
             assert!(shown.contains('\u{fffd}'), "no such thread was seen:\n{shown}");
             check(becalm(&["record", "--cpus", &cpu, "--duration", "1s", "-o", path(&other)]));
             let views: [&[&str]; 6] = [

@@ -16,7 +16,7 @@ use crate::format::{ConfigFile, Format, Topology, files};
 #[derive(Args, Debug)]
 pub struct FormatArgs {
     /// Print the plan as files of another program, which then makes the changes at every boot: tuned, systemd or slurm
-    #[arg(long, value_name = "FORMAT", conflicts_with_all = ["json", "run", "all"])]
+    #[arg(long, value_name = "FORMAT", conflicts_with_all = ["json", "run", "full"])]
     format: Option<Format>,
 
     /// Write these files below a folder instead, each where it belongs below /; a file that becalm did not write stays
