@@ -114,8 +114,8 @@ fn together(noise: &Noise, per_node: u64) -> Vec<Vec<&NoiseTrace>> {
 impl<S: Ord> PhaseLosses<S> {
     /// Of no phase yet, with so much work in each.
     #[must_use]
-    pub const fn new(grain: Nanos) -> Self {
-        Self { grain, all: LatenessCells::NONE, without: BTreeMap::new(), blocks: StreamedBlocks::new(grain) }
+    pub fn new(grain: Nanos) -> Self {
+        Self { grain, all: LatenessCells::default(), without: BTreeMap::new(), blocks: StreamedBlocks::new(grain) }
     }
 
     /// The work of a phase.

@@ -303,7 +303,10 @@ fn tables_shown(text: &str) -> Vec<Vec<&str>> {
         .collect();
     let columns = heads.map(|head| head.split("  ").map(str::trim).filter(|title| !title.is_empty()).collect());
     // A line may also part the rows of a table: what stands over that has figures.
-    columns.filter(|titles: &Vec<&str>| !titles.is_empty() && !titles.iter().any(|title| is_figure(title))).chain(plain).collect()
+    columns
+        .filter(|titles: &Vec<&str>| !titles.is_empty() && !titles.iter().any(|title| is_figure(title)))
+        .chain(plain)
+        .collect()
 }
 
 /// Whether it is a number or begins with one, like `39ns`.

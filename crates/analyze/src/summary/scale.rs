@@ -82,7 +82,7 @@ pub struct SampledPhases {
 }
 
 impl SampledPhases {
-    pub(super) const fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { losses: PhaseLosses::new(GRAIN), recorded: None, missing: None, drawn: false }
     }
 

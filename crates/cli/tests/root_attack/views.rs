@@ -12,7 +12,7 @@ use serde_json::Value;
 pub const MEMORY: u64 = 6 << 30;
 
 /// How many views there are.
-const VIEWS: usize = 11;
+const VIEWS: usize = 12;
 
 /// Runs becalm with these arguments, and checks how it ends: with an exit code of its own, in time, with a message where it fails,
 /// with one JSON document where that is asked for, and with nothing that steers a terminal elsewhere.

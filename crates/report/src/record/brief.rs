@@ -256,7 +256,7 @@ fn counters(summary: &Summary) -> Option<Section> {
     Some(Section::new("counters", "Counters", "Counters", vec![Block::Table(table)]).opened(Opening::Gap))
 }
 
-const INTERVAL: Field<CpuRow> = field!("noise_interval", "95 % CI", |row| interval(row));
+const INTERVAL: Field<CpuRow> = field!("noise_interval", "95 % CI", interval);
 
 /// What the CPUs lost, the noisiest ones if there are many.
 fn cpus(summary: &Summary) -> Section {

@@ -28,18 +28,18 @@ pub(super) struct PhaseChain {
 
 impl PhaseChain {
     pub(super) fn new(cells: &LatenessCells, ranks: f64) -> Self {
-        let in_detour = || cells.in_detour.iter().filter(|(_, phases)| **phases > 0);
+        let in_detour = || cells.in_detour().filter(|(_, _, phases)| *phases > 0);
         let at_work = || cells.at_work.iter().enumerate().filter(|(_, phases)| **phases > 0);
         let late: BTreeSet<usize> =
-            at_work().map(|(late, _)| late).chain(in_detour().map(|((_, late), _)| *late)).collect();
+            at_work().map(|(late, _)| late).chain(in_detour().map(|(_, late, _)| late)).collect();
         let places: Vec<usize> = late.into_iter().rev().collect();
         let slot = |late: usize| places.partition_point(|place| *place > late);
         let mut working = vec![0.0; places.len()];
         at_work().for_each(|(late, phases)| working[slot(late)] += *phases as f64);
         let mut by_start: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-        for ((into, late), phases) in in_detour() {
-            let waited = place(middle(*into, CELLS_WITHIN) as i64, CELLS_PER_OCTAVE) + 1;
-            by_start.entry(waited).or_insert_with(|| vec![0.0; places.len()])[slot(*late)] += *phases as f64;
+        for (into, late, phases) in in_detour() {
+            let waited = place(middle(into, CELLS_WITHIN) as i64, CELLS_PER_OCTAVE) + 1;
+            by_start.entry(waited).or_insert_with(|| vec![0.0; places.len()])[slot(late)] += phases as f64;
         }
         Self { ranks, at_work: working, in_detour: by_start.into_iter().collect(), late: cells.means(&places), places }
     }

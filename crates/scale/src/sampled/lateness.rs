@@ -1,6 +1,6 @@
 //! How late phases are, in cells of about one length.
 
-use std::collections::BTreeMap;
+use becalm_units::NumberMap;
 
 /// An octave of lengths has so many cells: the middle of one is within 1/128 of what is in it.
 pub(super) const CELLS_PER_OCTAVE: u64 = 64;
@@ -25,21 +25,23 @@ pub(super) fn middle(place: usize, cells: u64) -> f64 {
     ((place - octave * cells) as f64 + 0.5) * width - 0.5
 }
 
+/// Two cells as one number. There are fewer than 4,096 of each.
+const fn pair(into: usize, late: usize) -> u64 {
+    (into as u64) << 32 | late as u64
+}
+
 /// How many phases were late by how much; of a change to that, how many there are more, or less. In parts of a phase.
 #[derive(Clone, Default, Debug)]
 pub(super) struct LatenessCells {
     /// Those that start at work, by the cell of their lateness.
     pub(super) at_work: Vec<i64>,
-    /// Those that start within a detour: by the cell of how far into it, and that of their lateness.
-    pub(super) in_detour: BTreeMap<(usize, usize), i64>,
+    /// Those that start within a detour, by [`pair`] of the cell of how far into it and that of their lateness.
+    in_detour: NumberMap<u64, i64>,
     /// What all of them were late by together, by the cell of it.
     late: Vec<i128>,
 }
 
 impl LatenessCells {
-    /// Of no phase.
-    pub(super) const NONE: Self = Self { at_work: Vec::new(), in_detour: BTreeMap::new(), late: Vec::new() };
-
     /// Adds parts of phases, or takes some away, that start so far into a detour, if they do, and are late by so much each.
     pub(super) fn add(&mut self, into: Option<i64>, late: i64, phases: i64) {
         let cell = place(late, CELLS_PER_OCTAVE);
@@ -50,9 +52,14 @@ impl LatenessCells {
         let sum = &mut self.late[cell];
         *sum = sum.saturating_add(i128::from(late.max(0)) * i128::from(phases));
         match into {
-            Some(into) => *self.in_detour.entry((place(into, CELLS_WITHIN), cell)).or_default() += phases,
+            Some(into) => *self.in_detour.entry(pair(place(into, CELLS_WITHIN), cell)).or_default() += phases,
             None => self.at_work[cell] += phases,
         }
+    }
+
+    /// The phases that start within a detour: the cell of how far into it, that of their lateness, and how many, in any order.
+    pub(super) fn in_detour(&self) -> impl Iterator<Item = (usize, usize, i64)> {
+        self.in_detour.iter().map(|(pair, phases)| ((pair >> 32) as usize, (pair & 0xffff_ffff) as usize, *phases))
     }
 
     pub(super) fn merge(&mut self, other: &Self) {
@@ -68,7 +75,7 @@ impl LatenessCells {
     /// The mean lateness of the phases in each of these cells, in nanoseconds.
     pub(super) fn means(&self, cells: &[usize]) -> Vec<f64> {
         let mut phases = self.at_work.clone();
-        self.in_detour.iter().for_each(|((_, late), more)| phases[*late] += more);
+        self.in_detour().for_each(|(_, late, more)| phases[late] += more);
         let mean = |cell: &usize| {
             let middle = middle(*cell, CELLS_PER_OCTAVE);
             if phases[*cell] <= 0 {
