@@ -75,7 +75,7 @@ fn show(path: &Path, valid: &Valid, edits: &Edits) -> anyhow::Result<()> {
         Contents::Summary => {
             let bundle = SummaryBundle::open(path)?;
             let summary = summarize_digests(&bundle, &EVERYTHING)?;
-            check_report(&RunReport { summary: &summary, drawn: None });
+            check_report(&RunReport { summary: &summary, drawn: None, at_scale: true });
             for per_cpu in [false, true] {
                 check_report(&SourcesReport { summary: &summary, per_cpu });
             }
@@ -123,7 +123,7 @@ fn show_work(bundle: &Bundle, valid: &Valid, edits: &Edits) -> anyhow::Result<()
 
 fn show_detours(bundle: &Bundle, valid: &Valid, edits: &Edits) -> anyhow::Result<()> {
     let summary = summarize(bundle, &EVERYTHING)?;
-    check_report(&RunReport { summary: &summary, drawn: None });
+    check_report(&RunReport { summary: &summary, drawn: None, at_scale: true });
     for per_cpu in [false, true] {
         check_report(&SourcesReport { summary: &summary, per_cpu });
     }
@@ -176,7 +176,7 @@ fn show_page(bundle: &Bundle, summary: &Summary) -> anyhow::Result<()> {
     };
     check_report(&report);
     let drawn = Some(Drawn { picture: &picture, scaling: Scaling::Predicted(Box::new(report)) });
-    check_page(&RunReport { summary, drawn });
+    check_page(&RunReport { summary, drawn, at_scale: true });
     Ok(())
 }
 

@@ -13,7 +13,7 @@ pub fn report(bundle: &Bundle, selection: &Selection, ranks: Option<u64>, asker:
     let mut summary = summarize(bundle, &selection.with_detail(detail(ranks, asker)))?;
     drop(reading);
     summary.ask_for_ranks(ranks.unwrap_or(RANKS));
-    asker.show(&RunReport { summary: &summary, drawn: None })
+    asker.show(&RunReport { summary: &summary, drawn: None, at_scale: ranks.is_some() })
 }
 
 /// Reports a recording in summary form, likewise. Fails if it does not hold what was selected, or the report cannot be shown.
@@ -25,7 +25,7 @@ pub fn report_summary(
 ) -> fault::Result<()> {
     let mut summary = summarize_digests(bundle, &selection.with_detail(detail(ranks, asker)))?;
     summary.ask_for_ranks(ranks.unwrap_or(RANKS));
-    asker.show(&RunReport { summary: &summary, drawn: None })
+    asker.show(&RunReport { summary: &summary, drawn: None, at_scale: ranks.is_some() })
 }
 
 fn detail(ranks: Option<u64>, asker: &impl Asker) -> Detail {

@@ -48,7 +48,7 @@ class Examples(unittest.TestCase):
         with kernel() as ask:
             shown = {cell: ask(cell) for cell in cells}
         texts = "\n".join(text for outputs in shown.values() for text in outputs.get("text/plain", []))
-        for expected in ("<run busy.becalm: node1>", "% of the time is lost", "shape: (2, 3)", "('gremlin', 35000000)"):
+        for expected in ("<run busy.becalm: node1>", "% of CPU time lost", "shape: (2, 3)", "('gremlin', 35000000)"):
             self.assertIn(expected, texts)
         drawn = [cell for cell, outputs in shown.items() if "image/png" in outputs]
         self.assertEqual(drawn, [cell for cell in cells if "becalm.plot." in cell], "each figure is below its cell")

@@ -17,11 +17,11 @@ use becalm_stats::{
 /// A run, or the part of it that was selected, in numbers.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// The folder of the bundle that was summarized.
+    /// The directory of the recording that was summarized.
     pub path: PathBuf,
-    /// The trace held against the kernel's own counts; `None` if that was not done.
+    /// The trace compared with the kernel's own counts; `None` if that was not done.
     pub checked: Option<Checked>,
-    /// What writing the trace cost; `None` if there is none, or that is not known.
+    /// The cost of writing the trace; `None` if there is none, or that is not known.
     pub measuring: Option<Measuring>,
     /// The nodes, by name.
     pub nodes: Vec<NodeSummary>,
@@ -34,13 +34,13 @@ pub struct Summary {
     pub sources: Vec<SourceSummary>,
     /// The sources of each CPU, in the order of the CPUs and within one as above.
     pub cpu_sources: Vec<SourceSummary>,
-    /// What one occurrence of the interrupt costs of which most goes; `None` where no interrupt is known.
+    /// One occurrence of the costliest interrupt; `None` if no interrupt is known.
     pub anatomy: Option<Anatomy>,
-    /// What the noise costs a program of so many ranks; `None` unless that was asked for.
+    /// The cost of the noise for a program of so many ranks; `None` unless that was asked for.
     pub at_scale: Option<Result<CostAtScale, NoScale>>,
     /// What that is computed from; `None` of a selection with less detail than [`Detail::Scale`](super::Detail).
     pub phases: Option<SampledPhases>,
-    /// What comes again and again after the same time, by place and then the most frequent first. From the sources where
+    /// Periodic events, by place and then the most frequent first. From the sources where
     /// there are any, else from the detours themselves.
     pub periods: Vec<PeriodSummary>,
     /// The CPUs and nodes that differ from their equals, those of a node together, the noisiest first.

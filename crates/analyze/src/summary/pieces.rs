@@ -1,4 +1,4 @@
-//! How long equal pieces of work take that follow each other on a CPU: what a program feels that waits for nobody else.
+//! How long equal pieces of work take that follow each other on a CPU: the effect of noise on a program that does not communicate.
 
 use becalm_stats::Quantiles;
 
@@ -7,7 +7,7 @@ use super::scale::GRAIN;
 /// The share of the pieces that take no longer than what is reported.
 pub(super) const SHARE: f64 = 0.99;
 
-/// The pieces of which one in a hundred is more than one.
+/// With fewer pieces the longest percent is a single one.
 pub(super) const PIECES_MIN: u64 = 200;
 
 /// Finished pieces of work, on one CPU or on several.

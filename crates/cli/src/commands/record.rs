@@ -145,7 +145,7 @@ fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
         let summary = summary.insert(recording::read_again(args.summary, held, &node, detail)?);
         summary.ask_for_ranks(args.ranks.number().unwrap_or(RANKS));
         if printed {
-            emit(&RunReport { summary, drawn: None }, output, out)?;
+            emit(&RunReport { summary, drawn: None, at_scale: args.ranks.number().is_some() }, output, out)?;
         }
     }
     // An interruption is meant for both; a recording that is over by itself is no reason to kill somebody's job.

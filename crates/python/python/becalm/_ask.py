@@ -157,8 +157,8 @@ def report(
     >>> report = becalm.report("busy")
     >>> report["schema"], report.column("max_ns", of="cpus")
     ('becalm.report/1', array([  2690, 706700]))
-    >>> print(report.text.splitlines()[0])
-    0.253% of the time is lost (0.253% in detours of 1 us and more), at most 707us at once.
+    >>> print(report.text.splitlines()[1])
+    NOISY     0.253% of CPU time lost (95 % CI 0.239% to 0.269%), longest interruption 707us
     """
     chosen = _values.cpus(cpus)
     answer = _native.report(_values.path(run), node=node, cpus=chosen, with_self=with_self, ranks=ranks)

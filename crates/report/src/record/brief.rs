@@ -43,7 +43,7 @@ const WARNINGS: usize = 3;
 const LABEL: usize = 10;
 
 /// The sections of the short report.
-pub(super) fn sections(summary: &Summary) -> Vec<Section> {
+pub(super) fn sections(summary: &Summary, at_scale: bool) -> Vec<Section> {
     let conclusion = Conclusion::from_run(summary);
     let mut sections: Vec<Section> = header::changes(summary).into_iter().collect();
     sections.push(headline(summary));
@@ -58,7 +58,7 @@ pub(super) fn sections(summary: &Summary) -> Vec<Section> {
         }
         sections.push(cpus(summary));
     }
-    sections.push(trust(summary, &conclusion));
+    sections.push(trust(summary, conclusion.scale().filter(|_| at_scale)));
     sections.push(next(summary));
     sections
 }
@@ -286,8 +286,8 @@ fn cpus(summary: &Summary) -> Section {
 }
 
 /// The cost at scale if it was asked for, and how far to trust the figures.
-fn trust(summary: &Summary, conclusion: &Conclusion<'_>) -> Section {
-    let mut blocks: Vec<Block> = conclusion.scale().map(|text| entry("At scale", text)).into_iter().collect();
+fn trust(summary: &Summary, at_scale: Option<String>) -> Section {
+    let mut blocks: Vec<Block> = at_scale.map(|text| entry("At scale", text)).into_iter().collect();
     let mut parts = vec![
         match &summary.books {
             Books::Closed => "every nanosecond accounted for",

@@ -29,6 +29,8 @@ pub struct RunReport<'a> {
     pub summary: &'a Summary,
     /// What its page shows beside that.
     pub drawn: Option<html::Drawn<'a>>,
+    /// Whether the short report shows the cost at scale, if the summary has it.
+    pub at_scale: bool,
 }
 
 impl Report for RunReport<'_> {
@@ -41,7 +43,11 @@ impl Report for RunReport<'_> {
     }
 
     fn view(&self, form: Form) -> Page {
-        if form.all() { view::full(self.summary, self.drawn.as_ref()) } else { view::brief(self.summary) }
+        if form.all() {
+            view::full(self.summary, self.drawn.as_ref())
+        } else {
+            view::brief(self.summary, self.at_scale)
+        }
     }
 }
 

@@ -20,8 +20,8 @@ const SHOWN: usize = 20;
 const TITLE: &str = "operating system noise";
 
 /// The short report.
-pub(super) fn brief(summary: &Summary) -> Page {
-    page(summary, TITLE, super::brief::sections(summary))
+pub(super) fn brief(summary: &Summary, at_scale: bool) -> Page {
+    page(summary, TITLE, super::brief::sections(summary, at_scale))
 }
 
 /// The whole report: the conclusion, the head, the CPUs, the sources, the loops that measured, and the commands to continue with. What is drawn

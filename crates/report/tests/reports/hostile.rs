@@ -49,7 +49,7 @@ fn of_a_recording(name: &str) {
     becalm_fixtures::write_named(&folder.path().join("run.becalm"), name);
     let bundle = Bundle::open(&folder.path().join("run.becalm")).unwrap();
     let summary = summarize(&bundle, &everything).unwrap();
-    check(&RunReport { summary: &summary, drawn: None });
+    check(&RunReport { summary: &summary, drawn: None, at_scale: true });
     for per_cpu in [false, true] {
         check(&SourcesReport { summary: &summary, per_cpu });
     }

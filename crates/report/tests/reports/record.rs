@@ -20,7 +20,7 @@ fn summary(folder: &Path, name: &str) -> Summary {
 fn a_recording_with_sources() {
     let folder = bundles();
     let summary = summary(folder.path(), "busy.becalm");
-    let report = RunReport { summary: &summary, drawn: None };
+    let report = RunReport { summary: &summary, drawn: None, at_scale: true };
     check("run", &report);
     check_forms("run", &report);
     check_page("run", &report);
@@ -32,7 +32,7 @@ fn nothing_is_advised_that_the_kernel_cannot_do_or_that_goes_away_with_its_cause
     let folder = tempfile::tempdir().unwrap();
     becalm_fixtures::write_ticking(&folder.path().join("ticking.becalm"));
     let summary = summary(folder.path(), "ticking.becalm");
-    let report = RunReport { summary: &summary, drawn: None };
+    let report = RunReport { summary: &summary, drawn: None, at_scale: true };
     let text = becalm_report::text(&report, Form::within(None).with_all(true));
     let words: Vec<&str> = text.split_whitespace().collect();
     let advice = "The tick: this kernel cannot stop it because it was built without CONFIG_NO_HZ_FULL";
@@ -45,13 +45,13 @@ fn nothing_is_advised_that_the_kernel_cannot_do_or_that_goes_away_with_its_cause
 #[test]
 fn a_recording_with_counters_alone() {
     let folder = bundles();
-    check("run_counters", &RunReport { summary: &summary(folder.path(), "plain.becalm"), drawn: None });
+    check("run_counters", &RunReport { summary: &summary(folder.path(), "plain.becalm"), drawn: None, at_scale: true });
 }
 
 #[test]
 fn a_recording_that_did_not_end() {
     let folder = bundles();
-    check("run_killed", &RunReport { summary: &summary(folder.path(), "killed.becalm"), drawn: None });
+    check("run_killed", &RunReport { summary: &summary(folder.path(), "killed.becalm"), drawn: None, at_scale: true });
 }
 
 #[test]
@@ -85,8 +85,10 @@ fn what_was_not_compared_is_what_could_not_be_read() {
     checked.lacking.clear();
     assert!(none.counted > 0);
     let text = |summary: &Summary| {
-        let text =
-            becalm_report::text(&RunReport { summary, drawn: None }, crate::Form::within(Some(200)).with_all(true));
+        let text = becalm_report::text(
+            &RunReport { summary, drawn: None, at_scale: true },
+            crate::Form::within(Some(200)).with_all(true),
+        );
         let line = text.lines().find(|line| line.trim_start().starts_with("checked")).unwrap();
         line.trim().to_owned()
     };

@@ -79,7 +79,7 @@ pub(super) fn run(args: &RunArgs, ranks: RanksArgs, output: Output, out: &mut dy
         Err(why) => Scaling::Unknown(why.to_string()),
     };
     let drawn = Some(Drawn { picture: &picture, scaling });
-    emit(&RunReport { summary: &summary, drawn }, output, out)?;
+    emit(&RunReport { summary: &summary, drawn, at_scale: true }, output, out)?;
     Ok(Exit::Done)
 }
 
