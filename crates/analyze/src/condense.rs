@@ -9,20 +9,15 @@ use becalm_units::CpuId;
 
 use crate::summary::{Selection, SummaryError};
 
-/// Condenses one node of a recording: its activities and its detours are read once each.
-///
-/// # Errors
-/// If the node is not in the bundle, holds samples of work, or cannot be read.
+/// Condenses one node of a recording: its activities and its detours are read once each. Fails if the node is not in the bundle, holds
+/// samples of work, or cannot be read.
 pub fn condense(bundle: &Bundle, node: &str) -> Result<DigestDoc, SummaryError> {
     let selection = Selection { node: Some(node.to_owned()), ..Selection::default() };
     let doc = selection.documents(bundle)?.swap_remove(0);
     condense_doc(bundle, doc)
 }
 
-/// The summary form of a node's recording.
-///
-/// # Errors
-/// If the recording is of work, or cannot be read.
+/// The summary form of a node's recording. Fails if the recording is of work, or cannot be read.
 pub fn digest(stored: StoredNode) -> Result<DigestDoc, SummaryError> {
     match stored {
         StoredNode::Summary(digest) => Ok(*digest),

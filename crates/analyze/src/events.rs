@@ -18,7 +18,6 @@ pub struct EventRate {
 
 /// The events of so many repetitions, in the order in which they first stand there; none of no repetition, and none that was
 /// not counted.
-#[must_use]
 pub fn event_rates(counts: &[EventCount], repetitions: u64) -> Vec<EventRate> {
     if repetitions == 0 {
         return Vec::new();
@@ -83,7 +82,6 @@ fn scaled(count: &EventCount) -> Option<Scaled> {
 /// What one interrupt more brings: of the same work counted without and with added interrupts, the
 /// difference by the number of interrupts that `raised` took more. About zero, of either sign, where interrupts do not touch
 /// what was counted.
-#[must_use]
 pub fn per_interrupt(quiet: &[EventCount], raised: &[EventCount], more_interrupts: u64) -> Vec<EventRate> {
     let (quiet, raised) = (event_rates(quiet, 1), event_rates(raised, 1));
     let rate = |with: EventRate| {

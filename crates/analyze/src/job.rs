@@ -33,10 +33,7 @@ pub struct RankPhases {
 }
 
 impl JobPhases {
-    /// From a stored run.
-    ///
-    /// # Errors
-    /// If a table of it is missing, damaged, or does not hold what its document says.
+    /// From a stored run. Fails if a table of it is missing, damaged, or does not hold what its document says.
     pub fn from_run(run: &PhaseRun) -> Result<Self, BundleError> {
         let phases = run.nodes.first().map_or(0, |doc| doc.job.phases);
         let mut slowest = Slowest::default();

@@ -91,7 +91,6 @@ pub struct JobRow {
 }
 
 /// Holds jobs against the first of them: the rows of each time, job after job. Of a job without phases there is none.
-#[must_use]
 pub fn against_first(jobs: &[&JobPhases]) -> Vec<JobRow> {
     let mut rows = Vec::new();
     for time in [PhaseTime::Qt, PhaseTime::Bt, PhaseTime::Qtbt] {

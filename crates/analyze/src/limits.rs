@@ -96,7 +96,6 @@ pub struct LimitCheck {
 }
 
 /// Holds each CPU of a recording against each limit, CPU by CPU, the noise first.
-#[must_use]
 pub fn check(summary: &Summary, limits: &Limits) -> Vec<LimitCheck> {
     let asked: Vec<Limit> =
         limits.max_noise.map(Limit::Noise).into_iter().chain(limits.max_detour.map(Limit::Detour)).collect();

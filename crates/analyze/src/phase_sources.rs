@@ -137,10 +137,8 @@ struct Window {
     rank: u32,
 }
 
-/// What lies within the worst phases of a job, by a recording of its nodes.
-///
-/// # Errors
-/// If one of them cannot be read, or they are not of the same nodes at the same time.
+/// What lies within the worst phases of a job, by a recording of its nodes. Fails if one of them cannot be read, or they are not of the
+/// same nodes at the same time.
 pub fn phase_sources(job: &PhaseRun, bundle: &Bundle) -> Result<PhaseSources, PhaseSourcesError> {
     let slowest = JobPhases::from_run(job)?.slowest;
     let phases = slowest.compute.len();

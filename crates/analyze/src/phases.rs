@@ -24,10 +24,8 @@ pub struct Slowest {
 }
 
 impl Slowest {
-    /// Takes in a phase of a rank. The phases of a rank come in their order, so that no more room is taken than there are phases.
-    ///
-    /// # Panics
-    /// If there is neither such a phase nor one before it.
+    /// Takes in a phase of a rank. The phases of a rank come in their order, so that no more room is taken than there are phases. Panics if
+    /// there is neither such a phase nor one before it.
     pub fn add(&mut self, rank: u32, number: usize, phase: &Phase) {
         if number == self.total.len() {
             [&mut self.compute, &mut self.collective, &mut self.total].into_iter().for_each(|series| series.push(0));
@@ -62,7 +60,6 @@ pub struct PhaseFigures {
 
 impl PhaseFigures {
     /// Computes the figures of a series of durations in nanoseconds; `None` of an empty series.
-    #[must_use]
     pub fn from_durations(durations: &[i64]) -> Option<Self> {
         let mut sorted = durations.to_vec();
         sorted.sort_unstable();
@@ -98,7 +95,6 @@ pub struct PhaseSpan {
 }
 
 /// The time series in at most `spans` equal parts, or one a phase where there are not so many.
-#[must_use]
 pub fn spans(durations: &[i64], spans: usize) -> Vec<PhaseSpan> {
     let each = durations.len().div_ceil(spans.max(1)).max(1);
     let span = |(at, part): (usize, &[i64])| {
@@ -132,7 +128,6 @@ pub struct PhaseHistogram {
 const DRAWN: f64 = 0.99;
 
 /// The histogram of durations from the shortest to that which 99 % do not exceed, in at most `bins` bins; `None` of no durations.
-#[must_use]
 pub fn histogram(durations: &[i64], bins: usize) -> Option<PhaseHistogram> {
     let mut sorted = durations.to_vec();
     sorted.sort_unstable();
@@ -154,7 +149,6 @@ pub fn histogram(durations: &[i64], bins: usize) -> Option<PhaseHistogram> {
 
 /// The share of durations that are at least as long as some lengths, in rising order of these: at most about `points` of them, closer to
 /// each other the rarer they are.
-#[must_use]
 pub fn survival(durations: &[i64], points: usize) -> Vec<(i64, f64)> {
     let mut sorted = durations.to_vec();
     sorted.sort_unstable_by(|a, b| b.cmp(a));
@@ -196,7 +190,6 @@ pub struct LatestRank {
 
 impl LatestRank {
     /// In how many phases of all.
-    #[must_use]
     pub fn phases(&self) -> u64 {
         self.parts.iter().sum()
     }
@@ -208,7 +201,6 @@ pub(crate) fn count_worst(phases: usize) -> usize {
 }
 
 /// Counts for each of `ranks` ranks how often it was latest in at most `parts` equal parts of a run, and in its worst phases.
-#[must_use]
 pub fn latest_in_parts(slowest: &Slowest, ranks: u32, parts: usize) -> LatestInParts {
     let latest = &slowest.latest;
     let each = latest.len().div_ceil(parts.max(1)).max(1);

@@ -7,19 +7,16 @@ use becalm_model::validation::{ValidationCell, ValidationErrors};
 const VISIBLE: f64 = 0.02;
 
 /// How many times as long phases took and were to take; `None` where one of the two is missing.
-#[must_use]
 pub fn means(cell: &ValidationCell) -> Option<(f64, f64)> {
     Some((cell.measured?.mean, cell.predicted?.mean))
 }
 
 /// By which part the prediction is above the measurement.
-#[must_use]
 pub fn error_ratio(cell: &ValidationCell) -> Option<f64> {
     means(cell).map(|(measured, predicted)| predicted / measured - 1.0)
 }
 
 /// The same of the added time alone; `None` where that is not visible.
-#[must_use]
 pub fn added_error_ratio(cell: &ValidationCell) -> Option<f64> {
     let (measured, predicted) = means(cell).filter(|(measured, _)| measured - 1.0 >= VISIBLE)?;
     Some((predicted - 1.0) / (measured - 1.0) - 1.0)
@@ -35,7 +32,6 @@ fn agrees(cell: &ValidationCell) -> Option<bool> {
 const LARGE: f64 = 3.0;
 
 /// Whether the time added is large against its error: half the width of its interval.
-#[must_use]
 pub fn stands_out(slowdown: &Estimate) -> bool {
     let error = slowdown.high - slowdown.mean;
     slowdown.mean - 1.0 >= LARGE * error && slowdown.mean > 1.0

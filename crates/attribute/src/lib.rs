@@ -195,7 +195,6 @@ const LONG_AGO: Nanos = Nanos::new(i64::MIN);
 impl Attributor {
     /// For one CPU of such a machine from the start of its run; names its rests in `labels`, which all later calls must be
     /// given as well.
-    #[must_use]
     pub fn new(thread: LoopThread, platform: Platform, labels: &mut Labels) -> Self {
         let names = OwnLabels {
             throttling: labels.intern(if thread.realtime { "rt_throttling" } else { "cfs_bandwidth" }),
@@ -346,13 +345,11 @@ impl Attributor {
     }
 
     /// Between whom switches were missing in detours, the first eight pairs: `task:sshd or kthread:rcu_preempt`.
-    #[must_use]
     pub fn missing_switches(&self) -> &[Label] {
         &self.missing
     }
 
     /// The totals so far. Events that are kept for the next call are not yet in them.
-    #[must_use]
     pub const fn tally(&self) -> &Tally {
         &self.tally
     }

@@ -129,7 +129,6 @@ pub struct Presence {
 
 impl Presence {
     /// Of a CPU of which nothing is known yet.
-    #[must_use]
     pub const fn new(cpu: CpuId) -> Self {
         Self {
             cpu,
@@ -152,7 +151,6 @@ impl Presence {
 
     /// Creates the presence of a CPU that belongs to one program, where other programs interrupt as well. The threads of that program must be
     /// named as becalm's own ([`Kind::Becalm`]).
-    #[must_use]
     pub const fn for_one_program(cpu: CpuId) -> Self {
         let mut presence = Self::new(cpu);
         presence.with_programs = true;

@@ -84,10 +84,8 @@ pub struct FleetPredictArgs {
 
 reading_task!(FleetArgs);
 
-/// Reads the nodes and prints what they come to.
-///
-/// # Errors
-/// If a run cannot be opened, no node of any can be read, or the output cannot be written.
+/// Reads the nodes and prints what they come to. Fails if a run cannot be opened, no node of any can be read, or the output cannot be
+/// written.
 fn run(args: &FleetArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     if let Some(FleetCommand::Predict(args)) = &args.command {
         return predict(args, out);

@@ -70,10 +70,8 @@ pub struct FleetCost {
     pub problems: Vec<(String, String)>,
 }
 
-/// What the noise of these nodes, whose outliers are known, costs jobs of so many ranks, or those of the accounting.
-///
-/// # Errors
-/// If no node can be read.
+/// What the noise of these nodes, whose outliers are known, costs jobs of so many ranks, or those of the accounting. Fails if no node can
+/// be read.
 pub fn fleet_cost(
     bundles: &[StoredNodes],
     fleet: &Fleet,

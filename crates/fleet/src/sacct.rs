@@ -46,7 +46,6 @@ pub struct JobSize {
 
 impl Accounting {
     /// By how much what was read grows in a year.
-    #[must_use]
     pub fn per_year(&self) -> f64 {
         if self.span_hours > 0.0 { YEAR_HOURS / self.span_hours } else { 0.0 }
     }
@@ -85,10 +84,8 @@ impl Columns {
     }
 }
 
-/// Reads it. A job that says no CPUs has as many a node as are given here.
-///
-/// # Errors
-/// If columns are missing, or no line is of a job that ended. If lines could not be read, it says which was the first, and why.
+/// Reads it. A job that says no CPUs has as many a node as are given here. Fails if columns are missing, or no line is of a job that ended.
+/// If lines could not be read, it says which was the first, and why.
 pub fn parse(text: &str, cpus_a_node: u64) -> Result<Accounting, String> {
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).peekable();
     let (_, header) = lines.next().ok_or("it is empty")?;

@@ -65,7 +65,6 @@ impl Problem {
     }
 
     /// All of it, in a sentence.
-    #[must_use]
     pub fn what(&self) -> String {
         let parts: Vec<&str> = [&self.noise, &self.comparison].into_iter().flatten().map(String::as_str).collect();
         parts.join("; ")
@@ -163,9 +162,7 @@ impl Facts {
 }
 
 /// Reads the nodes of some bundles, one after another: a full recording becomes its summary form at once, in one pass over its tables.
-///
-/// # Errors
-/// If no node of them can be read.
+/// Fails if no node of them can be read.
 pub fn survey(bundles: &[StoredNodes]) -> Result<Fleet, SummaryError> {
     let (mut problems, mut failure) = (Vec::new(), None);
     let (mut facts, mut nodes, mut gathered) = (Vec::new(), Vec::new(), Gathered::default());

@@ -9,7 +9,6 @@ use crate::read::Format;
 pub const UNNAMED: &str = "imported";
 
 /// Describes a node that another program recorded on these CPUs.
-#[must_use]
 pub fn recording(node: String, format: Format, cpus: Vec<CpuDoc>) -> NodeDoc {
     let unknown = || "unknown".to_owned();
     NodeDoc {

@@ -65,10 +65,8 @@ impl Burst {
     }
 
     /// Puts a burst of detours of this length in the place of each detour of a circle. Where bursts meet, what comes while another
-    /// detour lasts follows it, so that no time is lost, also over the end of the circle.
-    ///
-    /// # Errors
-    /// If the detours of one burst meet each other, the circle would hold too many, or no time is left.
+    /// detour lasts follows it, so that no time is lost, also over the end of the circle. Fails if the detours of one burst meet each
+    /// other, the circle would hold too many, or no time is left.
     pub fn apply(self, trace: &NoiseTrace, detour: Nanos) -> Result<NoiseTrace, BurstError> {
         if detour >= self.apart {
             return Err(BurstError::Touching { detour, apart: self.apart });

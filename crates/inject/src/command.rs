@@ -186,10 +186,7 @@ impl Task for InjectArgs {
     }
 }
 
-/// Injects, and says what was delivered.
-///
-/// # Errors
-/// If the noise cannot be made here, the command fails, or `out` cannot be written.
+/// Injects, and says what was delivered. Fails if the noise cannot be made here, the command fails, or `out` cannot be written.
 fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
     let root = Path::new("/");
     if !args.sched.is_realtime() {

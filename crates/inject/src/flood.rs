@@ -27,10 +27,7 @@ pub(crate) struct Flood {
 }
 
 impl Flood {
-    /// Opens the port, and sees whether a packet arrives.
-    ///
-    /// # Errors
-    /// If there is no loopback, or what is sent there does not arrive.
+    /// Opens the port, and sees whether a packet arrives. Fails if there is no loopback, or what is sent there does not arrive.
     pub fn open() -> io::Result<Self> {
         let here = (Ipv4Addr::LOCALHOST, 0);
         let (receiver, sender) = (UdpSocket::bind(here)?, UdpSocket::bind(here)?);

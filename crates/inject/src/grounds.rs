@@ -21,7 +21,6 @@ pub struct Grounds {
 
 impl Grounds {
     /// Reads what there is to know of these CPUs.
-    #[must_use]
     pub fn read(root: &Path, cpus: impl IntoIterator<Item = CpuId>) -> Self {
         let kinds: BTreeMap<CpuId, CpuKind> = cpus.into_iter().map(|cpu| (cpu, CpuKind::read(root, cpu))).collect();
         let limits = RealTimeLimits::read(root, kinds.keys().copied());
@@ -38,10 +37,8 @@ impl Grounds {
         self.limits.fair_servers.get(&cpu).copied().filter(|server| server.runtime > Nanos::ZERO)
     }
 
-    /// Whether the kernel lets a real-time thread of a CPU run for as long as `longest`, and for the share `ratio` of the time.
-    ///
-    /// # Errors
-    /// If one of the kernel's limits is in the way.
+    /// Whether the kernel lets a real-time thread of a CPU run for as long as `longest`, and for the share `ratio` of the time. Fails if
+    /// one of the kernel's limits is in the way.
     pub(crate) fn allows(&self, cpu: CpuId, longest: Option<Nanos>, ratio: f64) -> Result<(), InjectError> {
         let refused = |runtime: Nanos, period: Nanos, limit: RealTimeLimit| {
             let asked = match longest {

@@ -69,11 +69,9 @@ pub(crate) struct TrialSettings {
 }
 
 /// The toll of each CPU, in their order, and on which CPUs they were measured: what is `known` and fits is not measured again, and what is
-/// measured is known then. `told` hears how many kinds of CPU are done, of how many.
-///
-/// # Errors
-/// If a CPU cannot be had or the class is refused, or too few of the trial detours are seen; and what `fits` says to a measurement,
-/// which is made once more before that counts: it may have been that of a moment, as when a hypervisor had the CPU.
+/// measured is known then. `told` hears how many kinds of CPU are done, of how many. Fails if a CPU cannot be had or the class is refused,
+/// or too few of the trial detours are seen; and what `fits` says to a measurement, which is made once more before that counts: it may have
+/// been that of a moment, as when a hypervisor had the CPU.
 pub(crate) fn measure<C: Counter>(
     cpus: &[(CpuId, Nanos)],
     TrialSettings { policy, rate }: TrialSettings,

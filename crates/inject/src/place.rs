@@ -43,9 +43,6 @@ pub(crate) fn turned(trace: &NoiseTrace, shift: u64) -> Result<NoiseTrace, Trace
 
 /// The noise of each CPU from a random place of its own, coalesced: what begins within a window is put off until it ends, and the windows of
 /// all CPUs end at the same instants, which are whole windows of the wall clock. It is to be injected with [`Together::All`].
-///
-/// # Errors
-/// As [`NoiseTrace::coalesced`].
 pub fn coalesced(
     cpus: Vec<(CpuId, NoiseTrace)>,
     window: Nanos,

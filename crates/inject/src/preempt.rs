@@ -97,7 +97,6 @@ pub struct CpuDelivery {
 
 impl CpuDelivery {
     /// What the detours come to.
-    #[must_use]
     pub fn place(&self) -> InjectedPlace {
         let place = self.tally.injected_place(NoisePlace::Cpu(self.cpu), self.observed, self.toll.shortest);
         let requested = self.asked.map_or(place.requested, |asked| asked.injected_in(self.observed));
@@ -128,19 +127,13 @@ pub struct Injection {
 }
 
 impl Injection {
-    /// Measures the CPUs, of whom `grounds` says what is known, and starts to inject.
-    ///
-    /// # Errors
-    /// If a CPU or a priority is refused; if the noise cannot be made exactly and is to be; if a limit of the kernel on
-    /// real-time threads is in its way.
+    /// Measures the CPUs, of whom `grounds` says what is known, and starts to inject. Fails if a CPU or a priority is refused; if the noise
+    /// cannot be made exactly and is to be; if a limit of the kernel on real-time threads is in its way.
     pub fn start(plan: &PreemptPlan, counter: Source, grounds: &Grounds) -> Result<Self, InjectError> {
         Self::start_again(plan, counter, grounds, &mut KnownTolls::default())
     }
 
     /// The same, without measuring what is known from an earlier injection in the same class; what is measured is known then.
-    ///
-    /// # Errors
-    /// As of [`Self::start`].
     pub fn start_again(
         plan: &PreemptPlan,
         counter: Source,
@@ -153,9 +146,6 @@ impl Injection {
     /// As [`Self::start`]. `told` hears of how many kinds of CPU the cost of a detour is measured, and of how many there are; `placed` is called
     /// when every thread has its CPU and its class, before the first detour is due: to give up the rights that this took. The
     /// threads give up their own then.
-    ///
-    /// # Errors
-    /// As of [`Self::start`], and what `placed` answers.
     pub fn start_after(
         plan: &PreemptPlan,
         counter: Source,
@@ -235,10 +225,7 @@ impl Injection {
         Ok(injection)
     }
 
-    /// Ends the injecting, and tells what was delivered, CPU by CPU.
-    ///
-    /// # Errors
-    /// If a thread could not be placed.
+    /// Ends the injecting, and tells what was delivered, CPU by CPU. Fails if a thread could not be placed.
     pub fn stop(mut self) -> Result<Vec<CpuDelivery>, InjectError> {
         self.alarm.call_off();
         let threads = std::mem::take(&mut self.threads);
@@ -310,10 +297,7 @@ struct FittedNoise {
     merged: usize,
 }
 
-/// Leaves out of the noise what cannot be made where a detour costs that much.
-///
-/// # Errors
-/// If less of it can be made than must be.
+/// Leaves out of the noise what cannot be made where a detour costs that much. Fails if less of it can be made than must be.
 fn fitting(cpu: CpuId, trace: &NoiseTrace, toll: Toll, fit: Fit) -> Result<FittedNoise, InjectError> {
     let mut schedule = Schedule::new(trace, Nanos::ZERO);
     let (shortest, room) = (toll.shortest, toll.shortest + toll.lag);

@@ -39,7 +39,6 @@ pub struct Schedule {
 impl Schedule {
     /// Starts at `offset` on the trace's circle, a place between zero and its length. A detour that is under way there is left
     /// out, as it began before.
-    #[must_use]
     pub fn new(trace: &NoiseTrace, offset: Nanos) -> Self {
         let detours = trace.detours().collect();
         let mut schedule = Self { detours, circle: trace.length(), offset, next: 0, lap: 0 };
@@ -96,19 +95,16 @@ impl Schedule {
     }
 
     /// The length of the shortest detour; `None` if there is none.
-    #[must_use]
     pub fn shortest(&self) -> Option<Nanos> {
         self.detours.iter().map(|(_, length)| *length).min()
     }
 
     /// The length of the longest detour; `None` if there is none.
-    #[must_use]
     pub fn longest(&self) -> Option<Nanos> {
         self.detours.iter().map(|(_, length)| *length).max()
     }
 
     /// One lap of the circle.
-    #[must_use]
     pub fn lap(&self) -> Lap {
         let noise = self.detours.iter().fold(Nanos::ZERO, |sum, (_, length)| sum + *length);
         Lap { detours: self.detours.len(), noise, length: self.circle }
@@ -116,7 +112,6 @@ impl Schedule {
 
     /// The shortest time from a detour's end to the next one's start, which for a single one is that of its next lap; `None`
     /// if there is no detour.
-    #[must_use]
     pub fn narrowest_gap(&self) -> Option<Nanos> {
         let (first, last) = (self.detours.first()?, self.detours.last()?);
         let over = first.0 + self.circle - (last.0 + last.1);

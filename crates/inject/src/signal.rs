@@ -77,10 +77,8 @@ pub struct DeliveredSignals {
 }
 
 impl SignalNoise {
-    /// Makes ready what [`Self::environment`] tells programs to load.
-    ///
-    /// # Errors
-    /// If there is no library for this machine, or no folder or room for it and the memory.
+    /// Makes ready what [`Self::environment`] tells programs to load. Fails if there is no library for this machine, or no folder or room
+    /// for it and the memory.
     pub fn prepare(plan: &SignalPlan) -> Result<Self, InjectError> {
         let image = IMAGE.ok_or(InjectError::NoLibrary)?;
         let places = plan.user.as_ref().map_or_else(Places::for_this_user, Places::for_user);
@@ -127,7 +125,6 @@ impl SignalNoise {
 
     /// What a program's environment needs, so that it and all programs that it starts on this machine have noise: the
     /// library in front of those that it preloads anyway, and where it finds the rest.
-    #[must_use]
     pub fn environment(&self) -> [(&'static str, OsString); 2] {
         let mut libraries = self.library.path().as_os_str().to_owned();
         if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
@@ -146,10 +143,8 @@ impl SignalNoise {
         self.words[layout::STOP].store(1, Ordering::Relaxed);
     }
 
-    /// What was delivered until now.
-    ///
-    /// # Errors
-    /// If the noise was refused by the first program, which then never began; if none has loaded the library.
+    /// What was delivered until now. Fails if the noise was refused by the first program, which then never began; if none has loaded the
+    /// library.
     pub fn delivered(&self) -> Result<DeliveredSignals, InjectError> {
         let shortest = Nanos::new(self.word(layout::LIMIT) as i64);
         match self.word(layout::STATUS) {

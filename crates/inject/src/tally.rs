@@ -73,13 +73,11 @@ impl DeliveryTally {
 
     /// How late detours began, at a quantile between 0 and 1, where an early one counts as not late; `None` if no detour was
     /// delivered.
-    #[must_use]
     pub fn late(&self, quantile: f64) -> Option<Nanos> {
         (!self.late.is_empty()).then(|| Nanos::new(self.late.value_at_quantile(quantile) as i64))
     }
 
     /// The detours of a place, which were due for the time `observed`. None of them was left out or merged with another.
-    #[must_use]
     pub fn injected_place(&self, place: NoisePlace, observed: Nanos, shortest: Nanos) -> InjectedPlace {
         InjectedPlace {
             place,

@@ -113,10 +113,8 @@ pub(crate) fn trials_apart(interval: Nanos) -> u64 {
 }
 
 /// Measures what a detour costs by trial detours for detours whose mean interval is `interval`: within about three tenths of a
-/// second as a rule, and three seconds at most.
-///
-/// # Errors
-/// If the CPU cannot be had or the class is refused, or too few of the trial detours are seen.
+/// second as a rule, and three seconds at most. Fails if the CPU cannot be had or the class is refused, or too few of the trial detours are
+/// seen.
 pub fn measure<C: Counter>(cpu: CpuId, policy: Policy, rate: TickRate, interval: Nanos) -> Result<Toll, InjectError> {
     let apart = trials_apart(interval);
     let steps = LockedWords::new(STEPS_WORDS).map_err(|cause| InjectError::Log { entries: STEPS_WORDS / 2, cause })?;

@@ -30,7 +30,6 @@ pub fn together<'a>(places: impl IntoIterator<Item = &'a Injected>) -> Injected 
 
 /// What was not delivered as asked for, over all places: numbers and times added, in the place of which the shortest
 /// possible detour is longest; `None` of no places.
-#[must_use]
 pub fn exceptions(places: &[InjectedPlace]) -> Option<InjectedPlace> {
     let slowest = places.iter().max_by_key(|place| place.shortest)?;
     let sum = |number: fn(&InjectedPlace) -> u64| places.iter().map(number).sum();

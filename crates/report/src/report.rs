@@ -28,10 +28,7 @@ pub trait Report {
         Page::default()
     }
 
-    /// Writes the text for people.
-    ///
-    /// # Errors
-    /// If `out` cannot be written.
+    /// Writes the text for people. Fails if `out` cannot be written.
     fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
         terminal::write(&self.view(out.form()).sections, out)
     }
@@ -56,10 +53,6 @@ struct NamedDocument<T> {
 }
 
 /// The document for scripts as it is printed: JSON of several lines, with a line break at its end.
-///
-/// # Panics
-/// Never: the names of all documents are texts, and their numbers are finite or `null`.
-#[must_use]
 pub fn json(report: &impl Report) -> String {
     let document = serde_json::to_string_pretty(&report.named_document());
     let mut text = document.expect("the keys are texts and numbers are finite or null");
@@ -67,10 +60,7 @@ pub fn json(report: &impl Report) -> String {
     text
 }
 
-/// Prints a report: its document if `as_json`, else its text.
-///
-/// # Errors
-/// If `out` cannot be written.
+/// Prints a report: its document if `as_json`, else its text. Fails if `out` cannot be written.
 pub fn print(report: &impl Report, as_json: bool, form: Form, out: &mut dyn Write) -> io::Result<()> {
     let mut out = BufWriter::new(out);
     if as_json {
@@ -82,17 +72,12 @@ pub fn print(report: &impl Report, as_json: bool, form: Form, out: &mut dyn Writ
 }
 
 /// The report as Markdown, with all rows instead of the most important ones if `all`; `None` if it is only a text.
-#[must_use]
 pub fn markdown(report: &impl Report, all: bool) -> Option<String> {
     let view = report.view(Form::default().with_all(all));
     (!view.sections.is_empty()).then(|| markdown::text(&view, all))
 }
 
 /// The text for people.
-///
-/// # Panics
-/// Never: there is memory to write to.
-#[must_use]
 pub fn text(report: &impl Report, form: Form) -> String {
     let mut text = Vec::new();
     report.text(&mut Sheet::new(&mut text, form)).expect("memory takes every text");

@@ -72,15 +72,11 @@ documents! {
 }
 
 /// The schema of a type, as schemars has it.
-#[must_use]
 pub fn schema<T: JsonSchema>() -> Value {
     SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>().into()
 }
 
-/// Writes the schemas of documents into `schemas` of the book, and their table into its page.
-///
-/// # Errors
-/// If a file cannot be read or written.
+/// Writes the schemas of documents into `schemas` of the book, and their table into its page. Fails if a file cannot be read or written.
 pub fn write(book: &Path, documents: &[&Document]) -> io::Result<()> {
     let schemas = book.join("schemas");
     for file in fs::read_dir(&schemas)? {

@@ -13,10 +13,7 @@ pub fn reader(from: Option<impl Read + Send + 'static>) -> Option<JoinHandle<io:
     }))
 }
 
-/// All that was read; nothing without a reader.
-///
-/// # Errors
-/// If it cannot be read.
+/// All that was read; nothing without a reader. Fails if it cannot be read.
 pub fn text(reader: Option<JoinHandle<io::Result<String>>>) -> io::Result<String> {
     match reader.map(JoinHandle::join) {
         Some(Ok(read)) => read,

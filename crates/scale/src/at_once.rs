@@ -18,7 +18,6 @@ pub struct LongestStops {
 
 impl LongestStops {
     /// Of all detours of a CPU.
-    #[must_use]
     pub fn from_detours(detours: impl IntoIterator<Item = (Nanos, Nanos)>) -> Self {
         let mut stops = Self::default();
         detours.into_iter().for_each(|(start, duration)| stops.add(start, duration));
@@ -49,7 +48,6 @@ impl LongestStops {
 }
 
 /// Which detours belong to an event whose longest detour is on another CPU, for each CPU of a node.
-#[must_use]
 pub fn repeated_stops(cpus: impl IntoIterator<Item = LongestStops>) -> Vec<TimedDetours> {
     let cpus: Vec<TimedDetours> = cpus.into_iter().map(LongestStops::sorted).collect();
     let mut repeated = vec![Vec::new(); cpus.len()];
@@ -71,7 +69,6 @@ pub struct DetourPlace {
 
 /// The detours of the CPUs of a node that came at once. Each event lists the longest detour first, then at most one of each other CPU. A
 /// detour is part of one event at most.
-#[must_use]
 pub fn events_at_once(cpus: &[TimedDetours]) -> Vec<Vec<DetourPlace>> {
     let mut left: Vec<Vec<bool>> = cpus.iter().map(|detours| vec![true; detours.len()]).collect();
     let places =

@@ -108,7 +108,6 @@ pub fn blame(
 }
 
 /// Whether a question has closed books at these numbers of ranks.
-#[must_use]
 pub fn has_books(question: &Question, ranks: &[u64]) -> bool {
     let limit = if question.collective == Collective::Ideal { RANKS_LIMIT } else { MESSAGES_LIMIT };
     ranks.iter().all(|ranks| *ranks <= limit)

@@ -207,10 +207,7 @@ pub struct BookedNoise {
 }
 
 impl BookedNoise {
-    /// From the names of sources and the CPUs of each node.
-    ///
-    /// # Errors
-    /// [`TraceError`] for no CPUs, or CPUs of one node with different lengths.
+    /// From the names of sources and the CPUs of each node. Fails for no CPUs, or CPUs of one node with different lengths.
     pub fn new(sources: Vec<String>, nodes: Vec<BookedNode>) -> Result<Self, TraceError> {
         let booked = Self { sources, nodes, alignment: Alignment::Node };
         booked.without(&vec![false; booked.sources.len()])?;
@@ -218,22 +215,14 @@ impl BookedNoise {
     }
 
     /// The same with other ranks at a common offset.
-    ///
-    /// # Errors
-    /// As [`Noise::aligned`].
     pub fn aligned(self, alignment: Alignment) -> Result<Self, TraceError> {
         let booked = Self { alignment, ..self };
         booked.without(&vec![false; booked.sources.len()])?;
         Ok(booked)
     }
 
-    /// The same with the windows of all nodes cut to one length, each from so much later on than it began.
-    ///
-    /// # Errors
-    /// [`TraceError`] for a length of nothing, or in which a CPU had noise only.
-    ///
-    /// # Panics
-    /// Without a time for each node.
+    /// The same with the windows of all nodes cut to one length, each from so much later on than it began. Fails for a length of nothing,
+    /// or in which a CPU had noise only. Panics without a time for each node.
     pub fn cut(&self, later: &[Nanos], length: Nanos) -> Result<Self, TraceError> {
         assert_eq!(later.len(), self.nodes.len(), "each node has a time from which it is cut");
         let cut = |(node, later): (&BookedNode, &Nanos)| BookedNode {
@@ -245,7 +234,6 @@ impl BookedNoise {
     }
 
     /// The names of the sources.
-    #[must_use]
     pub fn sources(&self) -> &[String] {
         &self.sources
     }
@@ -272,7 +260,6 @@ impl BookedNoise {
     }
 
     /// The time of which each source is the root, over all detours.
-    #[must_use]
     pub fn totals(&self) -> Vec<Nanos> {
         let mut totals = vec![Nanos::ZERO; self.sources.len()];
         for entry in self.nodes.iter().flat_map(|node| &node.cpus).flat_map(|cpu| &cpu.entries) {
@@ -284,10 +271,7 @@ impl BookedNoise {
     /// The noise without the sources marked in `out`, which has an element for each.
     ///
     /// # Errors
-    /// [`TraceError`], as for [`BookedNoise::new`].
-    ///
-    /// # Panics
-    /// With a list of another length.
+    /// [`TraceError`], as for [`BookedNoise::new`]. Panics with a list of another length.
     pub fn without(&self, out: &[bool]) -> Result<Noise, TraceError> {
         assert_eq!(out.len(), self.sources.len(), "each source is in or out");
         let node = |BookedNode { name, cpus }: &BookedNode| {

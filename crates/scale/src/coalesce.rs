@@ -17,11 +17,8 @@ impl NoiseTrace {
     /// The same detours, put off until the end of the window in which they begin; the first window begins with the circle.
     ///
     /// The new circle is as many laps as make whole windows. Where those have more than a million detours, it is cut to the last whole
-    /// window of one lap, or of as many as make a thousand windows.
-    ///
-    /// # Errors
-    /// [`TraceError::Length`] for a window of nothing or of more than a circle can have; [`TraceError::Full`] where what is cut leaves noise
-    /// only.
+    /// window of one lap, or of as many as make a thousand windows. Fails for a window of nothing or of more than a circle can have;
+    /// [`TraceError::Full`] where what is cut leaves noise only.
     pub fn coalesced(&self, window: Nanos) -> Result<Self, TraceError> {
         let (length, window_ns) = (self.length_ns(), window.get());
         if window_ns <= 0 || window > LENGTH_LIMIT {
@@ -77,9 +74,6 @@ pub(crate) const fn greatest_common_divisor(a: i64, b: i64) -> i64 {
 
 impl Noise {
     /// The same coalesced in windows of this length, which end on all ranks at the same instants, whatever part of the noise each replays.
-    ///
-    /// # Errors
-    /// As [`NoiseTrace::coalesced`].
     pub fn coalesced(&self, window: Nanos) -> Result<Self, TraceError> {
         self.with_traces(Some(window), |trace| trace.coalesced(window))
     }

@@ -172,10 +172,8 @@ impl<'a> DelayTable<'a> {
     /// For jobs with so many ranks a node.
     ///
     /// Units are nodes where several ranks share one and its CPUs were recorded together, or the whole recording where that
-    /// stays together; else every rank is a unit.
-    ///
-    /// # Errors
-    /// [`ScaleError`] for a grain of zero or so long that times do not fit, no ranks a node, or more than a node's CPUs.
+    /// stays together; else every rank is a unit. Fails for a grain of zero or so long that times do not fit, no ranks a node, or more than
+    /// a node's CPUs.
     pub fn new(noise: &'a Noise, per_node: u64, grain: Nanos) -> Result<Self, ScaleError> {
         let units = units(noise, per_node)?;
         let per_unit = units.first().map_or(1, |traces| traces.len() as u64);
@@ -189,9 +187,6 @@ impl<'a> DelayTable<'a> {
 
     /// The table for a number of ranks: this one where they fill their units. Else the last unit is filled in part, and replays
     /// the first CPUs of those that a full one would.
-    ///
-    /// # Errors
-    /// As [`DelayTable::new`].
     pub fn for_ranks(&self, ranks: u64) -> Result<Cow<'_, Self>, ScaleError> {
         let rest = ranks % self.per_unit;
         if rest == self.rest {
@@ -253,13 +248,11 @@ impl<'a> DelayTable<'a> {
     }
 
     /// The work between two collectives for which the delays were computed.
-    #[must_use]
     pub fn grain(&self) -> Nanos {
         self.grain
     }
 
     /// Ranks of one unit, that is, ranks at one common offset. The last unit may have fewer.
-    #[must_use]
     pub fn ranks_per_unit(&self) -> u64 {
         self.per_unit
     }
@@ -280,19 +273,16 @@ impl<'a> DelayTable<'a> {
     }
 
     /// How many pieces with a delay the functions have together.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.pieces.len()
     }
 
     /// Whether there is no delay anywhere.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pieces.is_empty() && self.kinds.iter().all(|kind| kind.base == 0)
     }
 
     /// The longest delay that a single unit can meet.
-    #[must_use]
     pub fn max_delay(&self) -> Nanos {
         let base = self.kinds.iter().map(|kind| kind.base).max().unwrap_or(0);
         Nanos::new(self.pieces.first().map_or(base, |piece| piece.delay.max(base)))

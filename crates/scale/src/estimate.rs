@@ -4,7 +4,6 @@ use becalm_model::Estimate;
 use becalm_stats::mean_with_half_width;
 
 /// The mean of independent replicas, with its interval; `None` without any.
-#[must_use]
 pub fn from_replicas(values: &[f64]) -> Option<Estimate> {
     let (mean, half) = mean_with_half_width(values)?;
     let half = half.unwrap_or(0.0);
@@ -12,13 +11,11 @@ pub fn from_replicas(values: &[f64]) -> Option<Estimate> {
 }
 
 /// A value without an interval.
-#[must_use]
 pub const fn exactly(value: f64) -> Estimate {
     Estimate { mean: value, low: value, high: value }
 }
 
 /// Cuts the interval off below a value that the mean cannot be under.
-#[must_use]
 pub fn not_below(estimate: Estimate, least: f64) -> Estimate {
     Estimate { low: estimate.low.max(least), ..estimate }
 }

@@ -38,10 +38,8 @@ pub struct TolerablePoint {
 }
 
 impl Law {
-    /// A rank is delayed by `delay` in a phase of `grain` with the given probability, independently of all others.
-    ///
-    /// # Errors
-    /// [`ScaleError`] for a probability outside of 0 to 1, a grain of zero, a negative delay.
+    /// A rank is delayed by `delay` in a phase of `grain` with the given probability, independently of all others. Fails for a probability
+    /// outside of 0 to 1, a grain of zero, a negative delay.
     pub fn new(grain: Nanos, delay: Nanos, probability: f64) -> Result<Self, ScaleError> {
         if grain <= Nanos::ZERO {
             return Err(ScaleError::Grain { grain, needed: "the law needs one above 0" });
@@ -58,9 +56,6 @@ impl Law {
 
     /// A tick of a rate that always delays: p = G HZ. Nothing but an error where G HZ passes 1, as then a phase meets
     /// several ticks and the law does not apply.
-    ///
-    /// # Errors
-    /// As [`Law::new`].
     pub fn from_rate(grain: Nanos, delay: Nanos, rate_hz: f64) -> Result<Self, ScaleError> {
         let probability = grain.as_secs_f64() * rate_hz;
         if !rate_hz.is_finite() || rate_hz < 0.0 || probability > 1.0 {
@@ -74,27 +69,21 @@ impl Law {
     }
 
     /// The probability that one rank is delayed in a phase.
-    #[must_use]
     pub fn probability(&self) -> f64 {
         self.probability
     }
 
     /// The delay D of a rank that is hit.
-    #[must_use]
     pub fn delay(&self) -> Nanos {
         self.delay
     }
 
     /// The slowdown that no number of ranks passes: 1 + D/G.
-    #[must_use]
     pub fn limit_ratio(&self) -> f64 {
         1.0 + self.delay.get() as f64 / self.grain.get() as f64
     }
 
     /// What it says for a number of ranks.
-    ///
-    /// # Errors
-    /// [`ScaleError::NoRanks`].
     pub fn at(&self, ranks: u64) -> Result<LawPoint, ScaleError> {
         if ranks == 0 {
             return Err(ScaleError::NoRanks);
@@ -114,9 +103,6 @@ impl Law {
 
     /// What slows a job of so many ranks down so that it loses `lost` of its time, 0 to below 1: 1 - 1/slowdown. That is 1 + d(n) D/G,
     /// solved for each of n, D and p.
-    ///
-    /// # Errors
-    /// [`ScaleError::NoRanks`].
     pub fn tolerable(&self, ranks: u64, lost: f64) -> Result<TolerablePoint, ScaleError> {
         let point = self.at(ranks)?;
         let added = self.tolerable_added_ns(lost);
@@ -131,7 +117,6 @@ impl Law {
     }
 
     /// Up to how many ranks a job loses at most `lost` of its time; nothing if it does on any number.
-    #[must_use]
     pub fn tolerable_ranks(&self, lost: f64) -> Option<u64> {
         let share = self.tolerable_added_ns(lost) / self.delay.get() as f64;
         // With d(n) below 1 the limit is only tended to.
@@ -149,7 +134,6 @@ impl Law {
 
     /// The largest probability of a delay on one rank with which at most the given share of a machine's phases is
     /// delayed: p = 1 - (1-d)^(1/n).
-    #[must_use]
     pub fn tolerable_probability(ranks: u64, delayed_share: f64) -> f64 {
         -libm::expm1(libm::log1p(-delayed_share) / ranks as f64)
     }

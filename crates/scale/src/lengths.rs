@@ -25,7 +25,6 @@ pub struct DetourLengths {
 
 impl DetourLengths {
     /// Of all traces, each as long as it is.
-    #[must_use]
     pub fn new(noise: &Noise) -> Self {
         let (mut length, mut count, mut sum, mut squares) = (0.0, 0.0, 0.0, 0.0);
         for trace in noise.traces() {
@@ -40,10 +39,7 @@ impl DetourLengths {
     }
 
     /// The law for a grain: a rank is delayed with p = 1 - exp(-rate G), by the mean length. Nothing where lengths differ
-    /// by more than half of their mean (standard deviation), which the law does not know.
-    ///
-    /// # Errors
-    /// [`ScaleError`] for a grain of zero.
+    /// by more than half of their mean (standard deviation), which the law does not know. Fails for a grain of zero.
     pub fn law(&self, grain: Nanos) -> Result<Option<Law>, ScaleError> {
         let variance = (self.squares - self.mean * self.mean).max(0.0);
         if variance.sqrt() > SPREAD_LIMIT * self.mean {
@@ -56,7 +52,6 @@ impl DetourLengths {
     /// Whether phases of so many ranks may be taken to start at random times, as order statistics take them: also within a detour. A
     /// phase starts when the last rank is there, so that a rank is within a detour only if that began while it waited. Where many
     /// are within detours at any time, a phase nearly always ends with one that many others of the same kind outlast.
-    #[must_use]
     pub fn starts_are_random(&self, ranks: u64) -> bool {
         self.rate == 0.0 || self.rate * self.mean * ranks as f64 >= WITHIN
     }

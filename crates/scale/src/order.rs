@@ -41,7 +41,6 @@ pub struct DelayDistribution {
 
 impl DelayDistribution {
     /// From the pieces of a table.
-    #[must_use]
     pub fn new(table: &DelayTable<'_>) -> Self {
         let kinds = table.kinds();
         let weight: Vec<f64> = kinds.iter().map(|kind| 1.0 / (kind.length as f64 * kinds.len() as f64)).collect();
@@ -92,19 +91,16 @@ impl DelayDistribution {
     }
 
     /// The probability that one unit is delayed in a phase: p of the noise law.
-    #[must_use]
     pub fn delay_probability(&self) -> f64 {
         self.delayed
     }
 
     /// The mean delay of a unit that is delayed, in nanoseconds: D of the noise law.
-    #[must_use]
     pub fn mean_delay_if_delayed_ns(&self) -> f64 {
         if self.delayed > 0.0 { self.mean / self.delayed } else { 0.0 }
     }
 
     /// The expected delay of a phase of n units, in nanoseconds.
-    #[must_use]
     pub fn expected_max_ns(&self, units: u64) -> f64 {
         let n = units.min(UNITS_LIMIT) as f64;
         let mut sum = 0.0;
@@ -115,13 +111,11 @@ impl DelayDistribution {
     }
 
     /// The expected slowdown of phases of n units.
-    #[must_use]
     pub fn expected_slowdown(&self, units: u64) -> f64 {
         1.0 + self.expected_max_ns(units) / self.grain as f64
     }
 
     /// The probability that a phase of n units is delayed by at most so much.
-    #[must_use]
     pub fn probability_at_most(&self, units: u64, delay: Nanos) -> f64 {
         let n = units.min(UNITS_LIMIT) as f64;
         let delay = delay.get();
@@ -141,7 +135,6 @@ impl DelayDistribution {
     }
 
     /// The smallest delay that a phase of n units stays within with the given probability, in whole nanoseconds.
-    #[must_use]
     pub fn quantile(&self, units: u64, probability: f64) -> Nanos {
         let (mut low, mut high) = (0, self.stretches.first().map_or(0, |stretch| stretch.high));
         while low < high {

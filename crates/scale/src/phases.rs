@@ -20,7 +20,6 @@ pub struct PhaseSpread {
 
 impl PhaseSpread {
     /// The share of phases that noise made longer, 0 to 1.
-    #[must_use]
     pub fn delayed_ratio(&self) -> f64 {
         self.delayed as f64 / self.phases as f64
     }

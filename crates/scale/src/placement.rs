@@ -27,10 +27,8 @@ pub struct Placement {
 pub struct Offsets(pub(crate) Vec<Vec<i64>>);
 
 impl Offsets {
-    /// Given offsets: one list for each kind of unit in the table.
-    ///
-    /// # Errors
-    /// [`ScaleError`] if a list is missing, no unit has an offset, or one lies outside of its circle.
+    /// Given offsets: one list for each kind of unit in the table. Fails if a list is missing, no unit has an offset, or one lies outside
+    /// of its circle.
     pub fn new(table: &DelayTable<'_>, offsets: Vec<Vec<Nanos>>) -> Result<Self, ScaleError> {
         if offsets.iter().all(Vec::is_empty) || offsets.len() != table.kinds().len() {
             return Err(ScaleError::NoRanks);
@@ -45,7 +43,6 @@ impl Offsets {
     }
 
     /// How many units there are.
-    #[must_use]
     pub fn units(&self) -> usize {
         self.0.iter().map(Vec::len).sum()
     }
@@ -64,10 +61,7 @@ fn at_a_window(offset: i64, windows: Option<Nanos>) -> i64 {
 
 impl Placement {
     /// Offsets for the units of a table for so many ranks (see [`DelayTable::for_ranks`]), drawn from a seed. The first units of
-    /// a larger job are those of a smaller one.
-    ///
-    /// # Errors
-    /// [`ScaleError`] for no ranks, too many, or a table that is for another number of ranks.
+    /// a larger job are those of a smaller one. Fails for no ranks, too many, or a table that is for another number of ranks.
     pub fn draw(&self, table: &DelayTable<'_>, seed: u64, replica: u64) -> Result<Offsets, ScaleError> {
         if self.ranks % table.ranks_per_unit() != table.rest() {
             return Err(ScaleError::PartialNode { ranks: self.ranks, per_node: table.ranks_per_unit() });
@@ -83,9 +77,6 @@ impl Placement {
 
     /// Each rank's trace and offset, in the order of ranks, with the ranks of a node next to each other. The same draws
     /// as [`Placement::draw`].
-    ///
-    /// # Errors
-    /// As there.
     pub(crate) fn ranks<'a>(
         &self,
         noise: &'a Noise,

@@ -25,17 +25,13 @@ pub struct Stream(Xoshiro256PlusPlus);
 
 impl Stream {
     /// The stream of a seed, for a purpose and a replica (0 where there is only one).
-    #[must_use]
     pub fn new(seed: u64, purpose: Purpose, replica: u64) -> Self {
         // Each step scrambles all bits (SplitMix64), so that neighboring seeds share nothing.
         let mixed = scramble(scramble(scramble(seed) ^ purpose as u64) ^ replica);
         Self(Xoshiro256PlusPlus::seed_from_u64(mixed))
     }
 
-    /// A number in `0..bound`, each with the same probability (Lemire 2019, with rejection).
-    ///
-    /// # Panics
-    /// With a bound of 0.
+    /// A number in `0..bound`, each with the same probability (Lemire 2019, with rejection). Panics with a bound of 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "a range holds at least one number");
         let threshold = bound.wrapping_neg() % bound;

@@ -74,10 +74,8 @@ pub struct PhaseLosses<S> {
 }
 
 impl PhaseLosses<()> {
-    /// Of recorded noise, for ranks that fill nodes with so many each. If few grains fit into it, a phase goes on at its beginning.
-    ///
-    /// # Errors
-    /// [`ScaleError`] for a grain so long that times do not fit.
+    /// Of recorded noise, for ranks that fill nodes with so many each. If few grains fit into it, a phase goes on at its beginning. Fails
+    /// for a grain so long that times do not fit.
     pub fn from_noise(noise: &Noise, per_node: u64, grain: Nanos) -> Result<Self, ScaleError> {
         let nodes = together(noise, per_node);
         let (mut all, cpus) = (PhaseLosses::new(grain), nodes.iter().map(Vec::len).sum());
@@ -113,13 +111,11 @@ fn together(noise: &Noise, per_node: u64) -> Vec<Vec<&NoiseTrace>> {
 
 impl<S: Ord> PhaseLosses<S> {
     /// Of no phase yet, with so much work in each.
-    #[must_use]
     pub fn new(grain: Nanos) -> Self {
         Self { grain, all: LatenessCells::default(), without: BTreeMap::new(), blocks: StreamedBlocks::new(grain) }
     }
 
     /// The work of a phase.
-    #[must_use]
     pub const fn grain(&self) -> Nanos {
         self.grain
     }
@@ -141,19 +137,16 @@ impl<S: Ord> PhaseLosses<S> {
     /// How many times as long a program takes whose so many ranks wait for each other after every grain of work, each under
     /// the noise of one of the CPUs, drawn at random, at a random time; without the source that is named. 1.0 if nothing was
     /// sampled. The most ranks are [`UNITS_LIMIT`].
-    #[must_use]
     pub fn slowdown(&self, ranks: u64, without: Option<&S>) -> f64 {
         self.slowed(&self.latest(ranks, without))
     }
 
     /// What is known of other recordings of the machine, or longer ones; nothing if nothing was sampled.
-    #[must_use]
     pub fn uncertainty(&self) -> Option<RecordingUncertainty> {
         self.blocks.uncertainty(SEED)
     }
 
     /// What other recordings leave open of the slowdown.
-    #[must_use]
     pub fn bounds(&self, known: &RecordingUncertainty, ranks: u64) -> RecordingBounds {
         let latest = self.latest(ranks, None);
         let bounds = known.bounds(ranks, latest.passed(known, ranks), latest.mean());
@@ -161,7 +154,6 @@ impl<S: Ord> PhaseLosses<S> {
     }
 
     /// The ends of that interval alone.
-    #[must_use]
     pub(crate) fn ends(&self, known: &RecordingUncertainty, ranks: u64) -> RecordingEnds {
         let latest = self.latest(ranks, None);
         known.ends(ranks, latest.passed(known, ranks)).widened(exactly(self.slowed(&latest)))
@@ -327,7 +319,6 @@ pub struct PhaseSampler {
 
 impl PhaseSampler {
     /// For a CPU whose loop ran from `begin` for `length`, and phases with so much work, which is above 0.
-    #[must_use]
     pub fn new(begin: Nanos, length: Nanos, grain: Nanos) -> Self {
         Self {
             grain: grain.get(),

@@ -80,7 +80,6 @@ impl Tolerance {
 }
 
 /// What a slowdown loses, 0 to 1.
-#[must_use]
 pub fn lost(slowdown: f64) -> f64 {
     1.0 - 1.0 / slowdown
 }

@@ -14,7 +14,6 @@ impl<'a> ReplayWatch<'a> {
     pub const NOBODY: Self = Self(None);
 
     /// Whoever this function tells of a number of ranks and of phases done.
-    #[must_use]
     pub fn new(listener: Listener<'a>) -> Self {
         Self(Some(listener))
     }

@@ -35,16 +35,13 @@ impl Applied {
     }
 
     /// How many changes had an outcome.
-    #[must_use]
     pub fn count(&self, outcome: Outcome) -> usize {
         self.changes.iter().filter(|attempt| attempt.outcome == outcome).count()
     }
 }
 
-/// Applies a plan where nothing is changed yet.
-///
-/// # Errors
-/// If a journal says that something is changed already, or none can be written. That a change is refused is no error.
+/// Applies a plan where nothing is changed yet. Fails if a journal says that something is changed already, or none can be written. That a
+/// change is refused is no error.
 pub fn apply(
     machine: &dyn Machine,
     folder: &Folder,
@@ -62,9 +59,6 @@ pub fn apply(
 }
 
 /// Applies a plan on top of what is changed already, if anything is.
-///
-/// # Errors
-/// As [`apply`], but that something is changed is none; and if a command runs on it.
 pub fn extend(
     machine: &dyn Machine,
     folder: &Folder,

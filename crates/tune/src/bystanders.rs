@@ -79,10 +79,7 @@ pub(crate) fn keep(machine: &dyn Machine, state: &State, observer: &mut Observer
 }
 
 /// When groups are as before: threads that the kernel gave the CPUs of everybody get those that they had. As long as one is not as
-/// before, this is not the last time.
-///
-/// # Errors
-/// If the journal cannot be written.
+/// before, this is not the last time. Fails if the journal cannot be written.
 pub(crate) fn settle(
     machine: &dyn Machine,
     journal: &mut Journal,

@@ -35,10 +35,7 @@ pub(crate) struct PlanDraft<'a> {
 }
 
 impl<'a> PlanDraft<'a> {
-    /// An empty plan for the CPUs that the request names.
-    ///
-    /// # Errors
-    /// If the request cannot be meant, or the machine's CPUs cannot be read.
+    /// An empty plan for the CPUs that the request names. Fails if the request cannot be meant, or the machine's CPUs cannot be read.
     pub(crate) fn new(machine: &'a dyn Machine, request: &'a Request) -> Result<Self, PlanError> {
         let division = Division::new(machine, request)?;
         Ok(Self { machine, request, division, family: Family::Irq, steps: Vec::new(), notes: Vec::new() })

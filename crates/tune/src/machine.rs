@@ -16,17 +16,11 @@ pub trait Machine {
     fn root(&self) -> &Path;
 
     /// The whole text of a file.
-    ///
-    /// # Errors
-    /// What the kernel answers.
     fn read(&self, path: &Path) -> io::Result<String> {
         fs::read_to_string(file::path_below(self.root(), path))
     }
 
     /// Writes a text to a file that is there, in one call.
-    ///
-    /// # Errors
-    /// What the kernel answers.
     fn write(&self, path: &Path, text: &str) -> io::Result<()> {
         file::write(self.root(), path, text)
     }
@@ -37,47 +31,29 @@ pub trait Machine {
     }
 
     /// Makes a control group.
-    ///
-    /// # Errors
-    /// What the kernel answers.
     fn make_group(&self, path: &Path) -> io::Result<()> {
         fs::create_dir(file::path_below(self.root(), path))
     }
 
     /// Removes a control group without threads.
-    ///
-    /// # Errors
-    /// What the kernel answers.
     fn remove_group(&self, path: &Path) -> io::Result<()> {
         fs::remove_dir(file::path_below(self.root(), path))
     }
 
-    /// Every thread and where it may run.
-    ///
-    /// # Errors
-    /// If /proc cannot be listed.
+    /// Every thread and where it may run. Fails if /proc cannot be listed.
     fn tasks(&self) -> io::Result<PlacedTasks> {
         PlacedTasks::read(self.root()).map_err(io::Error::other)
     }
 
-    /// When a thread was started, in clock ticks since boot, and where it may run; `None` if it is gone.
-    ///
-    /// # Errors
-    /// If its files cannot be read.
+    /// When a thread was started, in clock ticks since boot, and where it may run; `None` if it is gone. Fails if its files cannot be read.
     fn affinity(&self, tid: i32) -> io::Result<Option<(u64, CpuList)>> {
         placement(self.root(), tid).map_err(io::Error::other)
     }
 
     /// Lets a thread run on these CPUs only.
-    ///
-    /// # Errors
-    /// What the kernel answers.
     fn set_affinity(&self, tid: i32, cpus: &CpuList) -> io::Result<()>;
 
-    /// Calls systemctl, and gives what it prints.
-    ///
-    /// # Errors
-    /// If it cannot be run, or fails, with what it said.
+    /// Calls systemctl, and gives what it prints. Fails if it cannot be run, or fails, with what it said.
     fn systemctl(&self, arguments: &[&str]) -> io::Result<String>;
 }
 
@@ -89,14 +65,12 @@ pub struct LiveMachine {
 
 impl LiveMachine {
     /// The machine that this process runs on.
-    #[must_use]
     pub fn new() -> Self {
         Self::for_root(Path::new("/"))
     }
 
     /// A tree of files in the place of the machine's: plans can be made from it, and its files changed; its threads and
     /// units are nobody's.
-    #[must_use]
     pub fn for_root(root: &Path) -> Self {
         Self { root: root.to_owned() }
     }

@@ -7,10 +7,8 @@ use crate::machine::Machine;
 use crate::request::{PlanError, Request};
 use crate::{Family, Plan, boot, families};
 
-/// Plans everything that the request wants on this machine. Changes nothing.
-///
-/// # Errors
-/// If the request cannot be meant, or the machine's CPUs cannot be read. What else cannot be read is a note of the plan.
+/// Plans everything that the request wants on this machine. Changes nothing. Fails if the request cannot be meant, or the machine's CPUs
+/// cannot be read. What else cannot be read is a note of the plan.
 pub fn plan(machine: &dyn Machine, request: &Request) -> Result<Plan, PlanError> {
     let mut draft = PlanDraft::new(machine, request)?;
     for family in Family::ALL.iter().copied() {

@@ -28,7 +28,6 @@ pub struct Request {
 
 impl Request {
     /// Whether knobs of a family are to be changed.
-    #[must_use]
     pub fn wants(&self, family: Family) -> bool {
         let asked = if self.only.is_empty() {
             self.profile.wants(family) || (family == Family::Throttling && self.realtime)
@@ -118,10 +117,8 @@ pub(crate) struct Division {
 }
 
 impl Division {
-    /// Divides the machine's CPUs as asked.
-    ///
-    /// # Errors
-    /// If the request cannot be fulfilled with a CPU left for everything else, or the machine's CPUs cannot be read.
+    /// Divides the machine's CPUs as asked. Fails if the request cannot be fulfilled with a CPU left for everything else, or the machine's
+    /// CPUs cannot be read.
     pub(crate) fn new(machine: &dyn Machine, request: &Request) -> Result<Self, PlanError> {
         let online = CpuSets::read(machine.root())?.online;
         let asked = request.cpus.clone();

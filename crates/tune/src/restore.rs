@@ -79,7 +79,6 @@ pub struct Restored {
 
 impl Restored {
     /// Whether everything is as it was.
-    #[must_use]
     pub fn is_complete(&self) -> bool {
         self.damage.is_empty() && !self.changes.iter().any(|attempt| attempt.outcome.is_open())
     }
@@ -89,11 +88,9 @@ impl Restored {
 ///
 /// A knob that others changed meanwhile is left alone, unless [`Foreign`] says otherwise. As long as one is to be restored, the
 /// journal stays. That the journal cannot be written keeps nothing from being restored. If lines of it are damaged, everything is
-/// restored that the others say, and the journal stays until [`Foreign::Keep`].
-///
-/// # Errors
-/// If the journal cannot be read or understood, or the kernel does not tell which boot this is; or, unless forced, if a process
-/// that is still alive runs a command on the settings. That a value is refused is no error.
+/// restored that the others say, and the journal stays until [`Foreign::Keep`]. Fails if the journal cannot be read or understood, or the
+/// kernel does not tell which boot this is; or, unless forced, if a process that is still alive runs a command on the settings. That a
+/// value is refused is no error.
 pub fn restore(
     machine: &dyn Machine,
     folder: &Folder,

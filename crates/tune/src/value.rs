@@ -15,9 +15,6 @@ use crate::machine::Machine;
 const REMOVALS: u32 = 50;
 
 /// The present value of a knob; `None` if it is not there: the kernel lacks it, the thread ended, the device went.
-///
-/// # Errors
-/// What the kernel answers.
 pub(crate) fn read(machine: &dyn Machine, knob: &Knob) -> io::Result<Option<String>> {
     match knob {
         Knob::File { path, .. } => optional(machine.read(path)),
@@ -41,9 +38,6 @@ pub(crate) fn read(machine: &dyn Machine, knob: &Knob) -> io::Result<Option<Stri
 }
 
 /// Writes a value.
-///
-/// # Errors
-/// What the kernel answers.
 pub(crate) fn write(machine: &dyn Machine, knob: &Knob, value: &str) -> io::Result<()> {
     match knob {
         Knob::File { path, .. } => machine.write(path, value),

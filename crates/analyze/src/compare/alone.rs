@@ -123,19 +123,13 @@ impl RunScatter {
     }
 }
 
-/// Compares sums over time whose logarithms differ by `deviation` between recordings.
-///
-/// # Errors
-/// If they rest on too little.
+/// Compares sums over time whose logarithms differ by `deviation` between recordings. Fails if they rest on too little.
 pub(super) fn contrast(a: &RatioOfSums, b: &RatioOfSums, deviation: f64) -> Result<Contrast, Doubt> {
     let [a, b] = scatters(a, b)?.map(|scatter| RecordedFigure::new(&scatter));
     Ok(in_proportion(a, b, deviation))
 }
 
-/// Compares sums over time that differ by `deviation` between recordings, whatever they are.
-///
-/// # Errors
-/// If they rest on too little.
+/// Compares sums over time that differ by `deviation` between recordings, whatever they are. Fails if they rest on too little.
 pub(super) fn contrast_sources(a: &RatioOfSums, b: &RatioOfSums, deviation: f64) -> Result<Contrast, Doubt> {
     let [a, b] = scatters(a, b)?.map(|scatter| RecordedFigure::new(&scatter).widened(deviation * deviation));
     Ok(contrast_known(a, b))
@@ -148,10 +142,7 @@ pub(super) fn contrast_tails(a: &mut RunQuantile, b: &mut RunQuantile, deviation
     in_proportion(a, b, deviation)
 }
 
-/// Compares the medians of stretches, of so many each.
-///
-/// # Errors
-/// If neither recording has a detour in half of them.
+/// Compares the medians of stretches, of so many each. Fails if neither recording has a detour in half of them.
 pub(super) fn contrast_medians(
     a: &RunFigure,
     b: &RunFigure,

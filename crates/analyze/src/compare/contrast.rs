@@ -107,10 +107,7 @@ pub fn typical(sides: &[Vec<RunFigure>; 2]) -> [Option<f64>; 2] {
     }
 }
 
-/// Holds what is typical of two sides against each other.
-///
-/// # Errors
-/// If no side has a second run with this figure, or one has none.
+/// Holds what is typical of two sides against each other. Fails if no side has a second run with this figure, or one has none.
 pub fn contrast(a: &[RunFigure], b: &[RunFigure]) -> Result<Contrast, Doubt> {
     match (proportion::logarithms(a), proportion::logarithms(b)) {
         // What scatters in proportion does so as far everywhere.
@@ -173,8 +170,7 @@ enum Freedoms {
 }
 
 impl Welch {
-    /// # Errors
-    /// If no side has a second run, or one has none.
+    /// Fails if no side has a second run, or one has none.
     fn new(a: &[RunFigure], b: &[RunFigure], scale: Scale) -> Result<Self, Doubt> {
         let (Some(a), Some(b)) = (MeanOfRuns::new(a), MeanOfRuns::new(b)) else { return Err(Doubt::NoDetour) };
         let (Some(variance_a), Some(variance_b)) = (a.variance(&b, scale), b.variance(&a, scale)) else {

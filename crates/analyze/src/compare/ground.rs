@@ -42,25 +42,21 @@ pub struct Side {
 
 impl Side {
     /// The number of CPUs that are compared in each run, over all nodes.
-    #[must_use]
     pub fn count_cpus(&self) -> usize {
         self.runs.first().map_or(0, ComparedRun::count_cpus)
     }
 
     /// The numbers of the CPUs of any of its runs on any node.
-    #[must_use]
     pub fn cpus(&self) -> CpuList {
         self.runs.iter().flat_map(|run| &run.docs).flat_map(|doc| &doc.cpus).map(|cpu| cpu.cpu).collect()
     }
 
     /// How many nodes its first run has.
-    #[must_use]
     pub fn count_nodes(&self) -> usize {
         self.runs.first().map_or(0, |run| run.docs.len())
     }
 
     /// The shortest step of any of its runs, in nanoseconds; `None` where no run says.
-    #[must_use]
     pub fn t_min_ns(&self) -> Option<i64> {
         self.runs.iter().filter_map(|run| run.t_min_ns).min()
     }
@@ -73,7 +69,6 @@ impl Side {
 }
 
 /// What a run is called in messages: `A` where it is alone on its side, else `A1`, `A2` and so on.
-#[must_use]
 pub fn run_name(side: &str, number: usize, runs: usize) -> String {
     if runs > 1 { format!("{side}{}", number + 1) } else { side.to_owned() }
 }
@@ -193,13 +188,11 @@ impl ComparedRun {
     }
 
     /// The number of CPUs that are compared, over all nodes.
-    #[must_use]
     pub fn count_cpus(&self) -> usize {
         self.loops.len()
     }
 
     /// The numbers of its CPUs on any node.
-    #[must_use]
     pub fn cpus(&self) -> CpuList {
         all_cpus(&self.docs)
     }

@@ -4,7 +4,6 @@
 
 /// The adjusted p-values, in the order of the given ones: each is the lowest level at which Holm's procedure over all of
 /// them rejects it.
-#[must_use]
 pub fn adjusted(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|a, b| p_values[*a].total_cmp(&p_values[*b]));

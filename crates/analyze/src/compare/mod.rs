@@ -67,16 +67,13 @@ pub struct Comparison {
 
 impl Comparison {
     /// The row of a figure of all CPUs together.
-    #[must_use]
     pub fn total(&self, metric: Metric) -> Option<&ComparedFigure> {
         self.rows.iter().find(|row| row.place.is_none() && row.source.is_none() && row.metric == metric)
     }
 }
 
-/// Compares the selected parts of two runs: [`compare_sides`] with one run a side.
-///
-/// # Errors
-/// If a bundle cannot be read or does not hold what was selected, or the runs have nothing in common.
+/// Compares the selected parts of two runs: [`compare_sides`] with one run a side. Fails if a bundle cannot be read or does not hold what
+/// was selected, or the runs have nothing in common.
 pub fn compare(a: (&Bundle, &Selection), b: (&Bundle, &Selection)) -> Result<Comparison, CompareError> {
     compare_sides(&[a], &[b])
 }
@@ -85,10 +82,8 @@ pub fn compare(a: (&Bundle, &Selection), b: (&Bundle, &Selection)) -> Result<Com
 ///
 /// Where no CPUs are selected in any, those that all runs measured are compared, node by node if the runs have
 /// several; where CPUs are selected, these, and if they are not the same in all, only all together. Reads the detours
-/// of each run twice and its activities once, in memory that does not grow with them but for one bit a detour.
-///
-/// # Errors
-/// If a bundle cannot be read or does not hold what was selected, a side is empty, or the runs have nothing in common.
+/// of each run twice and its activities once, in memory that does not grow with them but for one bit a detour. Fails if a bundle cannot be
+/// read or does not hold what was selected, a side is empty, or the runs have nothing in common.
 pub fn compare_sides(a: &[(&Bundle, &Selection)], b: &[(&Bundle, &Selection)]) -> Result<Comparison, CompareError> {
     if a.is_empty() || b.is_empty() {
         return Err(CompareError::NoRun);
@@ -101,10 +96,8 @@ pub fn compare_sides(a: &[(&Bundle, &Selection)], b: &[(&Bundle, &Selection)]) -
 
 /// Compares the runs of two sides as [`compare_sides`] does, each node in its summary form: of runs of which not all are full
 /// recordings, and of bundles with nodes that cannot be read, which are told and left out. Each node is read twice, one after another; memory
-/// holds the figures of all and the rows of none.
-///
-/// # Errors
-/// If no node of a run can be read, a run does not hold what was selected, a side is empty, or the runs have nothing in common.
+/// holds the figures of all and the rows of none. Fails if no node of a run can be read, a run does not hold what was selected, a side is
+/// empty, or the runs have nothing in common.
 pub fn compare_nodes(
     a: &[(&StoredNodes, &Selection)],
     b: &[(&StoredNodes, &Selection)],

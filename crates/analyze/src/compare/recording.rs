@@ -110,10 +110,7 @@ impl NodeFacts {
 }
 
 impl<'a> DigestedRun<'a> {
-    /// Reads the selected nodes once, one after another.
-    ///
-    /// # Errors
-    /// If there is no such node, or none of them can be read.
+    /// Reads the selected nodes once, one after another. Fails if there is no such node, or none of them can be read.
     pub(super) fn read(stored: &'a StoredNodes, selection: &Selection) -> Result<Self, SummaryError> {
         if selection.with_self {
             return Err(SummaryError::OwnTime { path: stored.path().to_owned() });

@@ -60,10 +60,7 @@ impl RatioOfSums {
         Self { value, residuals, weights, width_ns: sums.width() }
     }
 
-    /// How the figure scatters, by blocks of the run.
-    ///
-    /// # Errors
-    /// If the run has too few cells, or its trains are too long for it.
+    /// How the figure scatters, by blocks of the run. Fails if the run has too few cells, or its trains are too long for it.
     pub fn scatter(&self) -> Result<Scatter, Doubt> {
         let n = self.residuals.len();
         if n < BLOCKS_MIN {
@@ -86,9 +83,6 @@ impl RatioOfSums {
     }
 
     /// The same of a run that is alone on its side, with its drift.
-    ///
-    /// # Errors
-    /// As [`scatter`](Self::scatter).
     pub(super) fn alone(&self) -> Result<Scatter, Doubt> {
         let drift = self.drift();
         let scatter = self.scatter()?;

@@ -26,10 +26,7 @@ pub(super) struct RunQuantile {
 
 impl RunQuantile {
     /// The quantile that the share `above` of `detours` exceeds; `exceed` is that share as it was counted over the cells,
-    /// which ties may make smaller.
-    ///
-    /// # Errors
-    /// If too few detours lie above it.
+    /// which ties may make smaller. Fails if too few detours lie above it.
     pub(super) fn new(above: f64, detours: u64, exceed: &Scatter, quantiles: &Quantiles) -> Result<Self, Doubt> {
         let counted = exceed.value;
         let independent = counted * (1.0 - counted) / detours as f64;

@@ -111,7 +111,6 @@ pub enum Limit {
 /// lies above 1 + share. Runs without a difference, or with one of just `share`, exceed it in 2.5 % of cases.
 ///
 /// If a is 0, any share of it is 0, and the lower end of the interval of the difference must lie above that.
-#[must_use]
 pub fn exceeds(row: &ComparedFigure, share: f64) -> Limit {
     let beyond = match (row.verdict, row.a, row.effect) {
         (Verdict::NotEnoughData, ..) => return Limit::Unknown,

@@ -37,9 +37,6 @@ const SEED: u64 = 0x6265_6361_6c6d;
 
 impl NoiseInput {
     /// Draws the noise of the selected CPUs of recordings in summary form for phases of a grain, with its books if `books` is set.
-    ///
-    /// # Errors
-    /// As of [`Self::from_run`].
     pub fn from_summary(
         bundle: &SummaryBundle,
         selection: &Selection,
@@ -50,9 +47,6 @@ impl NoiseInput {
     }
 
     /// The same of these recordings, which are called so.
-    ///
-    /// # Errors
-    /// As of [`Self::from_run`].
     pub fn from_digests(digests: &[DigestDoc], name: &str, books: bool, grain: Nanos) -> Result<Self, NoiseError> {
         if let Some(digest) = digests.iter().find(|digest| books && digest.run.rung != Rung::Tracepoints) {
             return Err(NoiseError::NoBooks { run: name.into(), node: digest.run.node.clone() });

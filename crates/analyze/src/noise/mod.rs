@@ -73,10 +73,8 @@ pub enum NoiseOrigin {
 }
 
 impl NoiseInput {
-    /// Draws the detours of a formula: one circle for each of so many replicas, up to eight, as what one holds is chance.
-    ///
-    /// # Errors
-    /// If no noise can be as the formula says: detours overlap, or leave no time between them; or if a file cannot be read.
+    /// Draws the detours of a formula: one circle for each of so many replicas, up to eight, as what one holds is chance. Fails if no noise
+    /// can be as the formula says: detours overlap, or leave no time between them; or if a file cannot be read.
     pub fn from_spec(spec: &NoiseSpec, drawing: Drawing<'_>, replicas: u64) -> Result<Self, ScaleError> {
         let name = spec.to_string();
         let draw = |number| Ok(Noise::apart(&name, spec.drawn(Drawing { number, ..drawing })?));
@@ -104,11 +102,9 @@ impl NoiseInput {
         }
     }
 
-    /// Reads the noise of the selected CPUs of a run, with the books of its detours if `books` is set.
-    ///
-    /// # Errors
-    /// If the run cannot be read, the selection names what is not there, books are asked for that are not there or do not
-    /// fit their detours, or a CPU's detours are no noise trace.
+    /// Reads the noise of the selected CPUs of a run, with the books of its detours if `books` is set. Fails if the run cannot be read, the
+    /// selection names what is not there, books are asked for that are not there or do not fit their detours, or a CPU's detours are no
+    /// noise trace.
     pub fn from_run(bundle: &Bundle, selection: &Selection, books: bool) -> Result<Self, NoiseError> {
         let mut names = SourceIds::default();
         let mut nodes = Vec::new();
@@ -135,10 +131,7 @@ impl NoiseInput {
     }
 
     /// The noise of one node, of whose CPUs the detours are known, each by its start and its duration: within a time of this length, in
-    /// rising order. It has no books.
-    ///
-    /// # Errors
-    /// If there is no CPU, or the detours of one are no noise trace.
+    /// rising order. It has no books. Fails if there is no CPU, or the detours of one are no noise trace.
     pub fn from_cpus(name: &str, length: Nanos, cpus: Vec<Vec<(Nanos, Nanos)>>) -> Result<Self, NoiseError> {
         let places: Vec<(String, i32)> = (0..).take(cpus.len()).map(|cpu| (name.to_owned(), cpu)).collect();
         let trace = |(detours, (node, cpu)): (Vec<_>, &(String, i32))| {
@@ -167,10 +160,8 @@ impl NoiseInput {
         Ok(Self { booked: books.then_some(booked), names, ..Self::recorded(noise, places, String::new()) })
     }
 
-    /// The same with the detours of a formula on each of the CPUs as well: what that cause would cost there. It has no books.
-    ///
-    /// # Errors
-    /// If both leave no time between them, or a file cannot be read.
+    /// The same with the detours of a formula on each of the CPUs as well: what that cause would cost there. It has no books. Fails if both
+    /// leave no time between them, or a file cannot be read.
     pub fn with_cause(self, spec: &NoiseSpec, drawing: Drawing<'_>) -> Result<Self, ScaleError> {
         let mut number = 0..;
         let mut node = |node: &NodeNoise| -> Result<NodeNoise, ScaleError> {
@@ -183,20 +174,15 @@ impl NoiseInput {
     }
 
     /// The same coalesced in windows of this length that end on all ranks at the same instants: what begins in one is put off until its
-    /// end. It has no books.
-    ///
-    /// # Errors
-    /// If the windows are longer than a circle can be.
+    /// end. It has no books. Fails if the windows are longer than a circle can be.
     pub fn coalesced(self, window: Nanos) -> Result<Self, ScaleError> {
         let draws = self.draws.iter().map(|draw| draw.coalesced(window)).collect::<Result<_, _>>()?;
         let noise = self.noise.coalesced(window)?;
         Ok(Self { booked: None, names: SourceIds::default(), noise, draws, ..self })
     }
 
-    /// The noise of several recordings made in the same way, without books: each rank replays one of them, as likely as any other.
-    ///
-    /// # Errors
-    /// If there is none.
+    /// The noise of several recordings made in the same way, without books: each rank replays one of them, as likely as any other. Fails if
+    /// there is none.
     pub fn pooled(inputs: Vec<Self>) -> Result<Self, ScaleError> {
         let nodes = inputs.iter().flat_map(|input| input.noise.nodes()).cloned().collect();
         let places = inputs.iter().flat_map(|input| input.places.iter().cloned()).collect();
@@ -211,11 +197,8 @@ impl NoiseInput {
     }
 
     /// The same with other ranks at a common offset. Where that are those of all nodes, it is cut to the time in which all of
-    /// them were watched, by their wall clocks.
-    ///
-    /// # Errors
-    /// If nodes are to be at one time and were not, for at least half of the longest recording; or a CPU had noise only
-    /// meanwhile.
+    /// them were watched, by their wall clocks. Fails if nodes are to be at one time and were not, for at least half of the longest
+    /// recording; or a CPU had noise only meanwhile.
     pub fn aligned(self, alignment: Alignment) -> Result<Self, NoiseError> {
         let mut cut = self;
         if alignment == Alignment::Recording && cut.watched.len() > 1 {
@@ -231,7 +214,6 @@ impl NoiseInput {
 
     /// Where a phase of the whole machine takes more CPU time than was recorded, what the recording was too short to hold
     /// would decide; and where it takes more than a tenth of what was drawn of a formula, what is too rare for that.
-    #[must_use]
     pub fn short_recording(&self, question: &Question, ranks: &[u64]) -> Option<Warning> {
         let (made, enough): (fn(u64, Nanos, Nanos) -> Warning, f64) = match self.origin {
             NoiseOrigin::Exact => return None,

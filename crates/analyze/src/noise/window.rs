@@ -59,10 +59,7 @@ impl WatchedTime {
         Nanos::new(i64::try_from(apart).unwrap_or(i64::MAX))
     }
 
-    /// The time in which all were watched.
-    ///
-    /// # Errors
-    /// If that is less than half of the longest, or it is not known when one of them was watched.
+    /// The time in which all were watched. Fails if that is less than half of the longest, or it is not known when one of them was watched.
     pub fn common(all: &[Self]) -> Result<Self, NoiseError> {
         let begins: Option<Vec<i128>> = all.iter().map(|own| own.begin).collect();
         let begins = begins.ok_or(NoiseError::StartUnknown)?;

@@ -45,7 +45,6 @@ pub struct CpuCells {
 impl HeatMap {
     /// From each CPU's cells, which begin at `start` and cover `length` nanoseconds; CPUs of a node follow each other.
     /// More than `rows` CPUs are put together, as many to a row as it takes, and never those of two nodes.
-    #[must_use]
     pub fn new(start: i64, length: i64, cpus: Vec<CpuCells>, rows: usize) -> Self {
         let nodes = cpus.chunk_by(|a, b| a.node == b.node);
         let count_rows = |together: usize| nodes.clone().map(|node| node.len().div_ceil(together)).sum::<usize>();
@@ -60,7 +59,6 @@ impl HeatMap {
     }
 
     /// The most CPUs that share a row.
-    #[must_use]
     pub fn together(&self) -> usize {
         self.rows.iter().map(|row| row.cpus.len()).max().unwrap_or(1)
     }

@@ -55,14 +55,12 @@ impl Lengths {
     }
 
     /// The number of lengths that were added.
-    #[must_use]
     pub const fn count(&self) -> u64 {
         self.count
     }
 
     /// The steps, the shortest length first. `longest` are lengths that are known one by one, in falling order: all that
     /// are at least as long as the last of them, up to one step for each.
-    #[must_use]
     pub fn steps(&self, longest: &[i64]) -> Vec<LengthStep> {
         let exact = (longest.len() as u64).min(self.count);
         let mut steps: Vec<LengthStep> = Vec::new();

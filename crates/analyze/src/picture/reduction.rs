@@ -92,7 +92,6 @@ enum KeptPlaces {
 impl Reduction {
     /// Keeps all of up to `budget` detours; of more, the longest of each of so many cells at most, and the `top` longest
     /// of all.
-    #[must_use]
     pub fn new(budget: usize, top: usize) -> Self {
         Self {
             budget: budget.max(1),

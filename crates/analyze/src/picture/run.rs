@@ -39,10 +39,8 @@ pub struct Picture {
 /// Reads the part of a bundle that was summarized, and keeps what is drawn. `progress` is told how many rows were read
 /// since it was last called.
 ///
-/// The memory that it takes does not grow with the run: about 12 MiB, 2 KiB for each CPU, and what one detour holds.
-///
-/// # Errors
-/// If a file cannot be read.
+/// The memory that it takes does not grow with the run: about 12 MiB, 2 KiB for each CPU, and what one detour holds. Fails if a file cannot
+/// be read.
 pub fn picture(bundle: &Bundle, summary: &Summary, progress: &mut dyn FnMut(u64)) -> Result<Picture, SummaryError> {
     let (start_ns, length_ns) = window(summary);
     let mut reduction = Reduction::new(DETOURS, TOP);

@@ -56,7 +56,6 @@ impl Category {
     }
 
     /// Of a kind of activity. What becalm itself took, where that counts, is a process of a user.
-    #[must_use]
     pub const fn for_kind(kind: Kind) -> Self {
         match kind {
             Kind::Nmi | Kind::Irq | Kind::Softirq => Self::Interrupts,
@@ -87,7 +86,6 @@ pub struct CategoryTotal {
 }
 
 /// The totals of all categories in their order, also of those without a source; none where no source is known.
-#[must_use]
 pub fn categories(sources: &[SourceSummary]) -> Vec<CategoryTotal> {
     if sources.is_empty() {
         return Vec::new();

@@ -18,10 +18,8 @@ use super::{
     Books, CpuSummary, Detail, Figures, NodeSummary, Observed, SampledPhases, Selection, Summary, SummaryError,
 };
 
-/// The selected nodes of recordings in summary form, each with only the selected CPUs.
-///
-/// # Errors
-/// If there is no such node, none of them measured one of the CPUs, or becalm's own time is to count.
+/// The selected nodes of recordings in summary form, each with only the selected CPUs. Fails if there is no such node, none of them
+/// measured one of the CPUs, or becalm's own time is to count.
 pub fn select(bundle: &SummaryBundle, selection: &Selection) -> Result<Vec<DigestDoc>, SummaryError> {
     if selection.with_self {
         return Err(SummaryError::OwnTime { path: bundle.path().to_owned() });
@@ -47,7 +45,6 @@ pub fn select(bundle: &SummaryBundle, selection: &Selection) -> Result<Vec<Diges
 }
 
 /// How long the CPU's loop ran, in nanoseconds: as its document says, or, of a run that did not end, until its last detour at least.
-#[must_use]
 pub fn observed(doc: &NodeDoc, cpu: &CpuDoc, digest: &CpuDigest) -> (Option<i64>, Observed) {
     let noted = cpu.duration_ns.get();
     if doc.ended.is_some_and(|ended| ended != Ended::Failed) {
@@ -69,9 +66,6 @@ pub(crate) fn moments(sums: &Sums) -> Moments {
 }
 
 /// What recordings in summary form come to.
-///
-/// # Errors
-/// As of [`select`].
 pub fn summarize_digests(bundle: &SummaryBundle, selection: &Selection) -> Result<Summary, SummaryError> {
     Ok(summarize_documents(bundle.path(), &select(bundle, selection)?, selection.detail))
 }
@@ -109,7 +103,6 @@ fn summarize_documents(path: &Path, digests: &[DigestDoc], detail: Detail) -> Su
 }
 
 /// The noise ratio of a node; `None` if it is not known how long the node was watched.
-#[must_use]
 pub fn node_noise(digest: &DigestDoc) -> Option<NodeNoise> {
     let spans = digest.run.cpus.iter().zip(&digest.cpus).map(|(cpu, counts)| observed(&digest.run, cpu, counts).0);
     let observed = sum(spans).filter(|ns| *ns > 0)?;

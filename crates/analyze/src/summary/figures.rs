@@ -264,37 +264,31 @@ impl Figures {
     }
 
     /// The number of detours that were kept.
-    #[must_use]
     pub const fn detours(&self) -> u64 {
         self.durations.count()
     }
 
     /// Time lost in detours over time observed; `None` where the latter is unknown or 0.
-    #[must_use]
     pub fn noise_ratio(&self) -> Option<f64> {
         Some((self.durations.total() as f64 + self.unstored_ns as f64) / self.observed_ns()?)
     }
 
     /// Time lost in detours of 1 us and more over time observed; `None` as above.
-    #[must_use]
     pub fn long_noise_ratio(&self) -> Option<f64> {
         Some(self.long.total() as f64 / self.observed_ns()?)
     }
 
     /// Detours of 1 us and more a second; `None` as above.
-    #[must_use]
     pub fn long_rate_hz(&self) -> Option<f64> {
         Some(self.long.count() as f64 / (self.observed_ns()? / 1e9))
     }
 
     /// Becalm's own time over time observed; `None` as above, and without tracepoints.
-    #[must_use]
     pub fn own_ratio(&self) -> Option<f64> {
         Some(self.own_ns? as f64 / self.observed_ns()?)
     }
 
     /// Detours a second; `None` where the observed time is unknown or 0.
-    #[must_use]
     pub fn rate_hz(&self) -> Option<f64> {
         Some(self.detours() as f64 / (self.observed_ns()? / 1e9))
     }
@@ -342,7 +336,6 @@ pub struct SourceSummary {
 
 impl SourceSummary {
     /// What one of its activities costs on average, all that follows from it included; `None` where it has none of its own.
-    #[must_use]
     pub fn whole_mean_ns(&self) -> Option<f64> {
         (self.times.count() > 0).then(|| self.whole_ns as f64 / self.times.count() as f64)
     }

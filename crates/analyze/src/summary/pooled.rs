@@ -20,7 +20,6 @@ pub struct Pooled {
 
 impl Pooled {
     /// Of any number of recordings.
-    #[must_use]
     pub fn new<'a>(summaries: impl Iterator<Item = &'a Summary> + Clone) -> Self {
         let mut durations = Moments::EMPTY;
         let mut unstored_ns = 0_i64;
@@ -43,14 +42,12 @@ impl Pooled {
     }
 
     /// Time lost in detours over time observed; `None` where the latter is unknown or 0.
-    #[must_use]
     pub fn noise_ratio(&self) -> Option<f64> {
         let observed = self.duration_ns.filter(|ns| *ns > 0)?;
         Some((self.durations.total() as f64 + self.unstored_ns as f64) / observed as f64)
     }
 
     /// Detours a second; `None` where the observed time is unknown or 0.
-    #[must_use]
     pub fn rate_hz(&self) -> Option<f64> {
         let observed = self.duration_ns.filter(|ns| *ns > 0)?;
         Some(self.durations.count() as f64 / (observed as f64 / 1e9))

@@ -69,13 +69,11 @@ impl Recurring {
 
 impl PeriodSummary {
     /// The time between two, as precise as it is known to be at least: `4.000ms`.
-    #[must_use]
     pub fn every(&self) -> String {
         format!("{:.3}", Nanos::new(self.period.interval_ns.round() as i64))
     }
 
     /// What comes how often, for people: `timer: every 4.000ms`, `detours of 8.192us to 16.384us: every 4.000ms`.
-    #[must_use]
     pub fn label(&self) -> String {
         let interval = self.every();
         match &self.origin {

@@ -47,16 +47,12 @@ pub struct Selection {
 
 impl Selection {
     /// The same part with so much detail.
-    #[must_use]
     pub fn with_detail(&self, detail: Detail) -> Self {
         Self { detail, ..self.clone() }
     }
 
-    /// The documents of the selected nodes, each with only the selected CPUs and their counters.
-    ///
-    /// # Errors
-    /// If the bundle has no such node, a selected node holds samples of work instead of detours, or none of them measured
-    /// one of the CPUs.
+    /// The documents of the selected nodes, each with only the selected CPUs and their counters. Fails if the bundle has no such node, a
+    /// selected node holds samples of work instead of detours, or none of them measured one of the CPUs.
     pub fn documents(&self, bundle: &Bundle) -> Result<Vec<NodeDoc>, SummaryError> {
         let mut docs: Vec<NodeDoc> = match &self.node {
             None => bundle.nodes().to_vec(),
@@ -78,10 +74,7 @@ impl Selection {
         Ok(docs)
     }
 
-    /// The CPUs that are named, `None` where all are wanted.
-    ///
-    /// # Errors
-    /// If none of these nodes measured one of them.
+    /// The CPUs that are named, `None` where all are wanted. Fails if none of these nodes measured one of them.
     pub(crate) fn measured_cpus<'n>(
         &self,
         docs: impl IntoIterator<Item = &'n NodeDoc>,
@@ -104,10 +97,7 @@ pub(crate) fn keep_cpus(doc: &mut NodeDoc, cpus: &CpuList) {
 /// One pass over its rows, in memory that does not grow with them: at most about 550 KiB a CPU, usually 350, and 8.3 KiB a
 /// source of each CPU. Before it, the detours of a run that did not end are read once because only their last end says how long the loops
 /// ran. For the cost at scale the detours of a node with several CPUs are read once to find those that came to several CPUs at once, and
-/// for the parts of an interrupt the activities are read again.
-///
-/// # Errors
-/// If the selection names what is not there, or a file cannot be read.
+/// for the parts of an interrupt the activities are read again. Fails if the selection names what is not there, or a file cannot be read.
 pub fn summarize(bundle: &Bundle, selection: &Selection) -> Result<Summary, SummaryError> {
     let docs = selection.documents(bundle)?;
     let all_cpus = docs.iter().map(|doc| doc.cpus.len()).sum();

@@ -64,7 +64,6 @@ pub struct CostAtScale {
 impl CostAtScale {
     /// How many times as long it takes without a source and all that goes with it; as long as with it where the source is
     /// the root of nothing.
-    #[must_use]
     pub fn without(&self, kind: Kind, source: &str) -> f64 {
         self.without.get(&(kind, source.to_owned())).copied().unwrap_or(self.slowdown)
     }
@@ -115,9 +114,6 @@ impl SampledPhases {
     }
 
     /// What the noise costs so many ranks: by order statistics of a rank's lateness (see [`becalm_scale::sampled`]).
-    ///
-    /// # Errors
-    /// [`NoScale`] says why that is not known.
     pub fn at(&self, ranks: u64) -> Result<CostAtScale, NoScale> {
         if let Some(missing) = &self.missing {
             return Err(missing.clone());

@@ -331,7 +331,6 @@ impl Scan {
     }
 
     /// How many activities the expected CPUs have.
-    #[must_use]
     pub const fn count_activities(&self) -> u64 {
         self.activities
     }

@@ -38,7 +38,6 @@ pub struct Timeline {
 
 impl Timeline {
     /// A detour with its activities, which are put in order of time and nested here.
-    #[must_use]
     pub fn new(id: DetourId, start: Nanos, duration: Nanos, incomplete: bool, mut entries: Vec<TimelineEntry>) -> Self {
         nest(&mut entries);
         Self { id, start, duration, incomplete, entries }
@@ -75,10 +74,8 @@ impl TimelineEntry {
     }
 }
 
-/// The `count` longest detours, the longest first; equal ones by node, CPU and number.
-///
-/// # Errors
-/// If the selection names what is not there, or a file cannot be read.
+/// The `count` longest detours, the longest first; equal ones by node, CPU and number. Fails if the selection names what is not there, or a
+/// file cannot be read.
 pub fn longest(bundle: &Bundle, selection: &Selection, count: usize) -> Result<Vec<DetourId>, SummaryError> {
     // A heap of the longest so far with the shortest of them on top.
     let mut heap = BinaryHeap::new();
@@ -113,10 +110,7 @@ pub fn longest(bundle: &Bundle, selection: &Selection, count: usize) -> Result<V
     Ok(heap.into_sorted_vec().into_iter().map(|Reverse((_, Reverse(id)))| id).collect())
 }
 
-/// What happened in these detours, in the order in which they are asked for.
-///
-/// # Errors
-/// If one of them does not exist, or a file cannot be read.
+/// What happened in these detours, in the order in which they are asked for. Fails if one of them does not exist, or a file cannot be read.
 pub fn timelines(bundle: &Bundle, wanted: &[DetourId]) -> Result<Vec<Timeline>, SummaryError> {
     let mut found: BTreeMap<DetourId, Timeline> = BTreeMap::new();
     let mut nodes: Vec<&str> = wanted.iter().map(|id| id.node.as_str()).collect();

@@ -59,7 +59,6 @@ pub struct Meeting {
 
 /// For how long 0, 1, ... of so many CPUs are within a detour at once, and the stretches with the most of them, of two at least, in order
 /// of time. Detours of one CPU do not overlap, and all rise.
-#[must_use]
 pub fn busy_times(detours: &[Placed], cpus: usize, length: i64) -> (Vec<BusyTime>, Vec<Stretch>) {
     let mut edges: Vec<(i64, i32)> = detours.iter().flat_map(|detour| [(detour.start, 1), (detour.end, -1)]).collect();
     // What ends comes before what begins at the same instant.
@@ -106,7 +105,6 @@ fn shares(detours: &[Placed], cpus: usize, length: i64) -> Vec<f64> {
 
 /// How many detours of each group meet one of another CPU, by rising group. Two meet if one begins before the other is over for `within`
 /// nanoseconds. The detours rise, and those of one CPU do not overlap.
-#[must_use]
 pub fn meetings(detours: &[Placed], cpus: usize, length: i64, within: i64) -> Vec<Meeting> {
     let met = met(detours, within);
     let free: Vec<FreeTime> = (0..cpus).map(|cpu| FreeTime::new(detours, cpu as u32, length, within)).collect();

@@ -98,10 +98,8 @@ impl SharedStretch {
     }
 }
 
-/// What comes at once on the selected CPUs of a run; detours that are so near in time count as meeting.
-///
-/// # Errors
-/// If the run cannot be read, or its selected CPUs are not several of one node.
+/// What comes at once on the selected CPUs of a run; detours that are so near in time count as meeting. Fails if the run cannot be read, or
+/// its selected CPUs are not several of one node.
 pub fn together(bundle: &Bundle, selection: &Selection, within: Nanos) -> Result<Together, TogetherError> {
     let input = match NoiseInput::from_run(bundle, selection, true) {
         Err(NoiseError::NoBooks { .. }) => NoiseInput::from_run(bundle, selection, false)?,

@@ -78,10 +78,7 @@ impl RepetitionRatios {
 }
 
 /// Whether a run of this work can be held against a baseline, as far as that is known before it is made: the same is done, and
-/// the same stays fixed.
-///
-/// # Errors
-/// If it cannot.
+/// the same stays fixed. Fails if it cannot.
 pub fn comparable(body: &str, fixed: Fixed, grain_ns: i64, baseline: &WorkDoc) -> Result<(), Incomparable> {
     if body == baseline.body && fixed == baseline.fixed {
         return Ok(());
@@ -96,10 +93,7 @@ fn described(body: &str, fixed: Fixed, grain_ns: i64) -> String {
     format!("{body} of fixed {}, a grain of {}", fixed.name(), Nanos::new(grain_ns))
 }
 
-/// Compares samples with a baseline of the same work.
-///
-/// # Errors
-/// If the two did different things.
+/// Compares samples with a baseline of the same work. Fails if the two did different things.
 pub fn compare_with_baseline(
     samples: &WorkSamples,
     baseline: &WorkSamples,

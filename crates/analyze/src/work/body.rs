@@ -30,7 +30,6 @@ pub struct MainBody {
 
 impl MainBody {
     /// Of values, by [`RULE`]. Of none, everything is 0.
-    #[must_use]
     pub fn from_values(values: &[i64]) -> Self {
         let middle_ns = median(values.to_vec());
         let deviation = median(values.iter().map(|value| (value - middle_ns).abs()).collect());
@@ -47,7 +46,6 @@ impl MainBody {
     }
 
     /// How many of these values are below and above it.
-    #[must_use]
     pub fn outside(&self, values: &[i64]) -> (u64, u64) {
         let fasties = values.iter().filter(|value| **value < self.low_ns).count();
         let slowies = values.iter().filter(|value| **value > self.high_ns).count();

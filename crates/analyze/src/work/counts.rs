@@ -23,20 +23,17 @@ pub struct EventTotal {
 
 impl EventTotal {
     /// How often in a sample, on the average, in the loop itself.
-    #[must_use]
     pub fn user_a_sample(&self) -> Option<f64> {
         self.user.filter(|_| self.samples > 0).map(|count| count / self.samples as f64)
     }
 
     /// How often in a sample, on the average, in the kernel.
-    #[must_use]
     pub fn kernel_a_sample(&self) -> Option<f64> {
         self.kernel.filter(|_| self.samples > 0).map(|count| count / self.samples as f64)
     }
 }
 
 /// The events that were to be counted on a CPU, in the order of the document.
-#[must_use]
 pub(super) fn counts(work: &WorkDoc, cpu: CpuId, samples: u64) -> Vec<EventTotal> {
     let here = work.counts.iter().filter(|count| count.cpu == cpu).map(|count| &count.count);
     let total =

@@ -29,7 +29,6 @@ pub struct Cumulative {
 
 impl Cumulative {
     /// Of these samples; `None` where they do not last for five repetitions.
-    #[must_use]
     pub fn from_samples(samples: &WorkSamples, body: &MainBody) -> Option<Self> {
         let middle = body.middle_ns.max(1);
         let each = usize::try_from(REPETITION_NS.saturating_add(middle - 1) / middle).ok()?.max(1);
@@ -43,7 +42,6 @@ impl Cumulative {
     }
 
     /// How much longer the repetitions take on the average than undisturbed ones, as parts of 1.
-    #[must_use]
     pub fn cost_ratio(&self) -> f64 {
         self.spread.mean_ns / self.undisturbed_ns as f64 - 1.0
     }

@@ -52,7 +52,6 @@ pub struct Curves {
 
 impl Curves {
     /// Of these samples, of which there is at least one.
-    #[must_use]
     pub fn from_samples(samples: &WorkSamples) -> Self {
         let mut sorted = samples.values.clone();
         sorted.sort_unstable();

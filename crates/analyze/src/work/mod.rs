@@ -99,7 +99,6 @@ pub struct CpuWork {
 
 impl CpuWork {
     /// The time in which one iteration was done, by any of the copies, in nanoseconds.
-    #[must_use]
     pub fn ns_per_iteration(&self) -> Option<f64> {
         (self.all_iterations > 0).then(|| self.duration_ns as f64 / self.all_iterations as f64)
     }
@@ -107,7 +106,6 @@ impl CpuWork {
     /// What a sample takes on the average beyond the main body's middle, as it was and with every source taken out, in
     /// nanoseconds. Nothing without sources, and where these are in so many samples, as another copy on the same CPU is,
     /// that the main body holds them as well: then there is no undisturbed middle to hold the rest against.
-    #[must_use]
     pub fn beyond_middle_ns(&self) -> Option<(f64, f64)> {
         subtraction::beyond_middle(&self.spread, &self.body, &self.subtraction)
     }
@@ -152,10 +150,7 @@ impl Fault for WorkError {
 }
 
 /// Summarizes the selected part of a run of work, held against a baseline if there is one: against its samples on the
-/// same CPU, or else on its first one.
-///
-/// # Errors
-/// If a bundle cannot be read, is not of work, or the baseline is of other work.
+/// same CPU, or else on its first one. Fails if a bundle cannot be read, is not of work, or the baseline is of other work.
 pub fn summarize_work(
     bundle: &Bundle,
     selection: &Selection,

@@ -47,7 +47,6 @@ pub struct TickPeaks {
 
 impl TickPeaks {
     /// Of samples of which the timer hit some and missed some, at least 20 each; `None` of others, and without the trace.
-    #[must_use]
     pub fn from_samples(samples: &WorkSamples) -> Option<Self> {
         let mut is_hit = vec![false; samples.values.len()];
         let mut interrupts = 0_u64;

@@ -52,16 +52,13 @@ pub struct SourceTimes {
 
 impl SourceTimes {
     /// All of its time.
-    #[must_use]
     pub fn total_ns(&self) -> i64 {
         self.times.iter().map(|(_, ns)| *ns).fold(0, i64::saturating_add)
     }
 }
 
-/// Reads the samples of a CPU; `None` if it has none.
-///
-/// # Errors
-/// If the bundle cannot be read, or samples overlap: a loop takes one after the other.
+/// Reads the samples of a CPU; `None` if it has none. Fails if the bundle cannot be read, or samples overlap: a loop takes one after the
+/// other.
 pub fn read(bundle: &Bundle, doc: &NodeDoc, cpu: CpuId) -> Result<Option<WorkSamples>, BundleError> {
     let Some(work) = &doc.settings.work else { return Ok(None) };
     let Some(work_loop) = work.loops.iter().find(|work_loop| work_loop.cpu == cpu) else { return Ok(None) };

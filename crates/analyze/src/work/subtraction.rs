@@ -33,7 +33,6 @@ pub const QUANTILES: [f64; 9] = [0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999,
 
 impl Spread {
     /// Of these values, at least one, with slowies counted by the main body.
-    #[must_use]
     pub fn from_values(values: &[i64], body: &MainBody) -> Self {
         let mut moments = Moments::default();
         values.iter().for_each(|value| moments.add(*value));
@@ -53,7 +52,6 @@ impl Spread {
     }
 
     /// The median of the values, in nanoseconds.
-    #[must_use]
     pub const fn median_ns(&self) -> i64 {
         self.quantiles_ns[3]
     }
@@ -92,7 +90,6 @@ const ALONE: usize = 40;
 
 /// Takes out source after source, that which took most first; of equals, in order of their names. From the 41st on all
 /// come off together.
-#[must_use]
 pub fn subtract(samples: &WorkSamples, body: &MainBody) -> Vec<SubtractionStep> {
     let mut left = samples.values.clone();
     let mut sources: Vec<_> = samples.sources.iter().collect();

@@ -81,7 +81,6 @@ pub struct Tones {
 }
 
 /// The spectrum of what these samples lost; `None` of fewer than 256 grains.
-#[must_use]
 pub fn tones(samples: &WorkSamples, body: &MainBody) -> Option<Tones> {
     let cell = match samples.fixed {
         Fixed::Time => samples.grain_ns.max(1),

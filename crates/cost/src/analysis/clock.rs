@@ -16,7 +16,6 @@ pub struct ClockCost {
 
 impl ClockCost {
     /// The ways of a stored measurement, in their order.
-    #[must_use]
     pub fn all(run: &CostRun, costs: &ClockCosts) -> Vec<Self> {
         let row = |way: &ClockWayDoc| {
             let by_syscall = way.by_syscall.as_ref();

@@ -15,7 +15,6 @@ pub struct Interruptions {
 }
 
 /// Sorts the interrupts of a CPU's recording by source. Detours in which events were lost say nothing and are left out.
-#[must_use]
 pub fn interruptions(detours: &[Detour], activities: &[Activity], labels: &Labels) -> BTreeMap<String, Interruptions> {
     let mut sources: BTreeMap<String, Interruptions> = BTreeMap::new();
     let mut rest = activities;

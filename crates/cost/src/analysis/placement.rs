@@ -23,7 +23,6 @@ pub struct QuietAndRaised {
 impl QuietAndRaised {
     /// The cost of one added interrupt in nanoseconds: (b - a) / ((h2 - h1) b), as for a [`RatePair`](super::tick::RatePair). Nothing
     /// where the rate did not rise.
-    #[must_use]
     pub fn cost_ns(&self) -> Option<f64> {
         let extra = (self.raised_hz - self.quiet_hz) * self.raised_ns / 1e9;
         (extra > 0.0).then(|| (self.raised_ns - self.quiet_ns) / extra)
@@ -44,7 +43,6 @@ pub struct PlacementCost {
 
 impl PlacementCost {
     /// The cost over these rounds; `None` if the rate rose in none.
-    #[must_use]
     pub fn new(rounds: &[QuietAndRaised]) -> Option<Self> {
         let costs: Vec<f64> = rounds.iter().filter_map(QuietAndRaised::cost_ns).collect();
         let (mean_ns, half_width) = mean_with_half_width(&costs)?;
@@ -87,7 +85,6 @@ fn roamed<'a>(results: impl Iterator<Item = &'a PlacementDoc>) -> Option<(f64, f
 
 impl PlacedCost {
     /// The costs of a measurement, place by place and kind by kind.
-    #[must_use]
     pub fn all(costs: &PlacementCosts) -> Vec<Self> {
         let cost = |place, body: &str| {
             let here = costs.results.iter().filter(|result| result.place == place && result.body == body);

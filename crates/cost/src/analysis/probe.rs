@@ -51,7 +51,6 @@ impl SampleFigures {
     /// The figures of rounds of samples, each a mean over `batch` repetitions; `None` without samples. `counted` is how many
     /// interrupts and pre-emptions the kernel counted meanwhile, where it does; `by_process`, how many of the rounds each
     /// process took, nothing where one took all.
-    #[must_use]
     pub fn new(rounds: &[Vec<i64>], by_process: &[u32], batch: u32, counted: Option<u64>) -> Option<Self> {
         let mut all: Vec<i64> = rounds.concat();
         all.sort_unstable();
@@ -142,7 +141,6 @@ pub struct MeasuredCost {
 
 impl MeasuredCost {
     /// The cost of a series of a stored measurement, with the rounds of its samples; `None` without samples.
-    #[must_use]
     pub fn new(series: &SeriesDoc, rounds: &[Vec<i64>]) -> Option<Self> {
         let counted = match series.interruptions {
             // None of them is slow for having been interrupted.
@@ -166,7 +164,6 @@ pub struct ProbeCost {
 
 impl ProbeCost {
     /// The probes of a stored measurement, in their order.
-    #[must_use]
     pub fn all(run: &CostRun, costs: &ProbeCosts) -> Vec<Self> {
         let row = |probe: &ProbeDoc| {
             let series = probe.series.as_ref();
@@ -177,7 +174,6 @@ impl ProbeCost {
     }
 
     /// The reason if nothing was measured.
-    #[must_use]
     pub fn not_measured(&self) -> Option<&str> {
         match (&self.measured, &self.probe.series) {
             (Some(_), _) => None,

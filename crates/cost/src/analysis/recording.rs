@@ -14,7 +14,6 @@ use crate::documents::{Probe, ProbeSamples, into_rounds};
 type ProbeOutcome = Result<Vec<Vec<i64>>, String>;
 
 /// The probes of the tick and of the devices' interrupts, from a recording of one CPU that took `length`.
-#[must_use]
 pub fn recorded(
     cpu: CpuId,
     length: Nanos,
@@ -55,7 +54,6 @@ fn device_row(what: &str, how: &str, outcome: ProbeOutcome) -> Probe {
 }
 
 /// The probes of a recording that could not be made, each with the reason why.
-#[must_use]
 pub fn not_recorded(why: &str) -> Vec<Probe> {
     let why = || Err(format!("no recording could be made: {why}"));
     let mut rows = tick_rows(why(), why(), "a recording").to_vec();

@@ -35,7 +35,6 @@ pub struct SchedulerCost {
 
 impl SchedulerCost {
     /// The figures of one number of runnable threads.
-    #[must_use]
     pub fn new(doc: &SchedulerDoc) -> Self {
         let each = |total: f64, count: u64| (count > 0).then(|| total / count as f64);
         let ticks = doc.ticks.filter(|ticks| ticks.window_ns > 0);
@@ -67,7 +66,6 @@ impl SchedulerCost {
 
 impl SchedulerCost {
     /// The share of the CPU that the scheduler takes in all, ticks and switches together (Tsafrir 2007, figure 3).
-    #[must_use]
     pub fn overhead_ratio(&self) -> Option<f64> {
         self.ticks_ratio.zip(self.switches_ratio).map(|(ticks, switches)| ticks + switches)
     }

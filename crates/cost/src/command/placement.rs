@@ -68,10 +68,7 @@ fn body(text: &str) -> Result<Body, String> {
     text.parse().map_err(|error: becalm_measure::work::ParseBodyError| error.to_string())
 }
 
-/// Measures, stores and prints.
-///
-/// # Errors
-/// If the machine does not allow the measurement, the bundle cannot be written, or `out` cannot.
+/// Measures, stores and prints. Fails if the machine does not allow the measurement, the bundle cannot be written, or `out` cannot.
 pub fn run(args: &PlacementArgs, out: &mut dyn Write) -> Result<Exit> {
     if args.cell < Nanos::from_millis(10) || args.cell > Nanos::from_secs(3_600) {
         return Err(UsageError::new("--cell must lie between 10ms and 1h").into());

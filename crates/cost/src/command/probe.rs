@@ -74,10 +74,8 @@ pub struct ProbeArgs {
     output: OutputArgs,
 }
 
-/// Measures, stores and prints.
-///
-/// # Errors
-/// If the CPU cannot be used, a process that measures fails, the bundle cannot be written, or `out` cannot.
+/// Measures, stores and prints. Fails if the CPU cannot be used, a process that measures fails, the bundle cannot be written, or `out`
+/// cannot.
 pub fn run(probes: ProbeCommand, args: &ProbeArgs, out: &mut dyn Write) -> Result<Exit> {
     if args.one_process {
         return measure(probes, &args.site, out);

@@ -22,10 +22,8 @@ use crate::measure::probe::{detours, traps};
 /// The longest wait for either a signal or the process; both wake it at once.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Measures in this process, which is one of several, and hands the samples to the one that started it.
-///
-/// # Errors
-/// If the CPU cannot be used, a signal ends the recording, or `out` cannot be written.
+/// Measures in this process, which is one of several, and hands the samples to the one that started it. Fails if the CPU cannot be used, a
+/// signal ends the recording, or `out` cannot be written.
 pub fn measure(probes: ProbeCommand, site: &SiteArgs, out: &mut dyn Write) -> Result<Exit> {
     // While the process has one thread; afterwards it would be refused.
     let session = Session::begin(Path::new("/"), probes == ProbeCommand::Detours).context("cannot block signals")?;
@@ -55,10 +53,7 @@ pub fn measure(probes: ProbeCommand, site: &SiteArgs, out: &mut dyn Write) -> Re
 }
 
 /// Has another process measure on the same CPU and in the same class, and waits for it; `None` if a signal came before it had
-/// measured anything. It passes signals on.
-///
-/// # Errors
-/// If it cannot be started, or fails; it has said why on standard error.
+/// measured anything. It passes signals on. Fails if it cannot be started, or fails; it has said why on standard error.
 pub fn have_measured(probes: ProbeCommand, site: &Site, signals: &StopSignals) -> Result<Option<ProcessCosts>> {
     let mut command = child::becalm()?;
     command.args(["cost", probes.name(), "--one-process", "--cpu", &site.cpu.to_string()]);

@@ -52,10 +52,7 @@ pub struct SchedulerArgs {
     output: OutputArgs,
 }
 
-/// Measures, stores and prints.
-///
-/// # Errors
-/// If the CPU cannot be used, the bundle cannot be written, or `out` cannot.
+/// Measures, stores and prints. Fails if the CPU cannot be used, the bundle cannot be written, or `out` cannot.
 pub fn run(args: &SchedulerArgs, out: &mut dyn Write) -> Result<Exit> {
     if args.window < Nanos::from_millis(10) || args.window > Nanos::from_secs(10) {
         return Err(UsageError::new(

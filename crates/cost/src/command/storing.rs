@@ -41,10 +41,7 @@ pub struct Storing {
 }
 
 impl OutputArgs {
-    /// Makes the bundle, with a document that tells of no end, before anything is measured.
-    ///
-    /// # Errors
-    /// If it cannot be made.
+    /// Makes the bundle, with a document that tells of no end, before anything is measured. Fails if it cannot be made.
     pub fn begin(&self, doc: CostDoc) -> Result<Storing> {
         let output = self.form.output(false)?;
         let path = self.folder.place(self.output.as_ref(), None, Path::new("/"))?;
@@ -71,29 +68,20 @@ impl Storing {
         format!("process {process} of {planned} that measure failed{kept}")
     }
 
-    /// Stores what was measured so far.
-    ///
-    /// # Errors
-    /// If it cannot be stored.
+    /// Stores what was measured so far. Fails if it cannot be stored.
     pub fn store(&mut self, measured: Costs, samples: CostSamples, ended: Option<Ended>) -> Result<()> {
         let written = self.write(measured, samples, ended);
         written.with_context(|| format!("cannot complete the measurement {}", self.path.display()))
     }
 
-    /// The same, for those who have their own error for it.
-    ///
-    /// # Errors
-    /// If it cannot be stored.
+    /// The same, for those who have their own error for it. Fails if it cannot be stored.
     pub fn write(&mut self, measured: Costs, samples: CostSamples, ended: Option<Ended>) -> Result<(), BundleError> {
         let doc = CostDoc { measured, ended, ..self.doc.clone() };
         self.writer.store(&CostRun { doc, samples })
     }
 
     /// Stores all that was measured, and prints what is stored. Nothing is measured any more, so that the rights over files are
-    /// enough; they are given up for good.
-    ///
-    /// # Errors
-    /// If it cannot be stored or read, the rights cannot be given up, or `out` cannot be written.
+    /// enough; they are given up for good. Fails if it cannot be stored or read, the rights cannot be given up, or `out` cannot be written.
     pub fn finish(mut self, measured: Costs, samples: CostSamples, ended: Ended, out: &mut dyn Write) -> Result<Exit> {
         let left = rights::only_files();
         // What was measured is not lost for that.

@@ -129,10 +129,8 @@ impl TickArgs {
     }
 }
 
-/// Measures, or reads, and prints.
-///
-/// # Errors
-/// If a table is not what it should be, the machine does not allow the measurement, or `out` cannot be written.
+/// Measures, or reads, and prints. Fails if a table is not what it should be, the machine does not allow the measurement, or `out` cannot
+/// be written.
 pub fn run(args: &TickArgs, out: &mut dyn Write) -> Result<Exit> {
     let output = args.form.output(false)?;
     let report = match (&args.from, &args.direct) {

@@ -87,7 +87,6 @@ pub enum Costs {
 
 impl Costs {
     /// The command's name behind `becalm cost`.
-    #[must_use]
     pub const fn command(&self) -> &'static str {
         match self {
             Self::Clock(_) => "clock",
@@ -163,7 +162,6 @@ impl Sampled for CostDoc {
 
 impl CostDoc {
     /// The series of samples that the document tells of, in its order, each with the name under which they stand.
-    #[must_use]
     pub fn series(&self) -> Vec<(String, SeriesDoc)> {
         let mut all = Vec::new();
         match &self.measured {
@@ -183,7 +181,6 @@ impl CostDoc {
     }
 
     /// Checks whether nothing was measured yet.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         match &self.measured {
             Costs::Clock(costs) => costs.clocks.is_empty(),

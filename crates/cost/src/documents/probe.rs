@@ -81,7 +81,6 @@ pub struct ProbeSamples {
 impl ProbeSamples {
     /// Rounds of samples, each the mean of `batch` repetitions, of which nothing else is known. Rounds without samples are
     /// left out: they say nothing, and could not be told from rounds that are missing.
-    #[must_use]
     pub fn new(batch: u32, mut rounds: Vec<Vec<i64>>) -> Self {
         rounds.retain(|round| !round.is_empty());
         let series = SeriesDoc {
@@ -109,7 +108,6 @@ pub struct Probe {
 
 impl Probe {
     /// A probe that gave samples, or the reason why it gave none.
-    #[must_use]
     pub fn new(name: &str, what: &str, method: impl Into<String>, outcome: Result<ProbeSamples, String>) -> Self {
         let (series, not_measured, rounds) = match outcome {
             Ok(ProbeSamples { series, rounds }) if series.samples > 0 => (Some(series), None, rounds),
@@ -134,7 +132,6 @@ pub const ROUNDS: usize = 5;
 
 /// Cuts samples, in the order in which they were taken, into [`ROUNDS`] rounds, or fewer where there are not so many samples.
 /// Their lengths differ by one at most.
-#[must_use]
 pub fn into_rounds<T: Clone>(samples: &[T]) -> Vec<Vec<T>> {
     let rounds = ROUNDS.min(samples.len());
     (0..rounds).map(|n| samples[n * samples.len() / rounds..(n + 1) * samples.len() / rounds].to_vec()).collect()

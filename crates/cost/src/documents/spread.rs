@@ -49,7 +49,6 @@ pub struct ProcessCosts {
 
 impl SpreadDoc {
     /// From the start of the first process to the end of the last, in nanoseconds; 0 without any.
-    #[must_use]
     pub fn length_ns(&self) -> i64 {
         match (self.processes.first(), self.processes.last()) {
             (Some(first), Some(last)) => last.ended_ns.saturating_sub(first.begun_ns),

@@ -78,7 +78,6 @@ pub struct CampaignPlan {
 
 impl CampaignPlan {
     /// The cells of a round, each as the interrupts that are added and what is measured.
-    #[must_use]
     pub fn cells(&self) -> Vec<(u32, CellKind)> {
         let of_rate = |rate_hz: &u32| {
             let rate_hz = *rate_hz;
@@ -154,7 +153,6 @@ pub enum CellResult {
 
 impl CellResult {
     /// The part of the cells of a round and a rate in which they differ.
-    #[must_use]
     pub fn key(&self) -> CellKind {
         match self {
             Self::Sorts { copies, .. } => CellKind::Sorts { copies: *copies },
@@ -183,13 +181,11 @@ pub enum CellKind {
 
 impl Campaign {
     /// The number of cells that the plan asks for.
-    #[must_use]
     pub fn cells_planned(&self) -> usize {
         self.plan.rounds as usize * self.plan.cells().len()
     }
 
     /// The cell of a round, if it is finished.
-    #[must_use]
     pub fn find(&self, round: u32, added_hz: u32, kind: CellKind) -> Option<&CellResult> {
         let is = |cell: &&CampaignCell| cell.round == round && cell.added_hz == added_hz && cell.measured.key() == kind;
         self.cells.iter().find(is).map(|cell| &cell.measured)

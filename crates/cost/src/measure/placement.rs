@@ -29,10 +29,7 @@ pub struct WorkPlaces {
 }
 
 impl WorkPlaces {
-    /// Around an interrupted CPU, among the CPUs that can be used.
-    ///
-    /// # Errors
-    /// If sysfs says something else than a list of CPUs.
+    /// Around an interrupted CPU, among the CPUs that can be used. Fails if sysfs says something else than a list of CPUs.
     pub fn find(root: &Path, interrupted: CpuId, usable: &CpuList) -> Result<Self, FileError> {
         let core = siblings(root, interrupted)?;
         let topology_known = core.is_some();
@@ -90,10 +87,7 @@ const PIECE: Nanos = Nanos::from_millis(1);
 
 /// Measures every place and body in each round, in random order; the quiet and the raised measurement follow each other,
 /// either of them first. `progress` learns the share that is done, and says whether to go on; `store` gets every pair as soon as
-/// it is complete.
-///
-/// # Errors
-/// If the interrupts cannot be caused or counted, a body does not run here, or `store` fails.
+/// it is complete. Fails if the interrupts cannot be caused or counted, a body does not run here, or `store` fails.
 pub fn measure(
     root: &Path,
     plan: &PlacementPlan,

@@ -19,15 +19,11 @@ pub struct JoinedCosts {
 
 impl JoinedCosts {
     /// A measurement that no process has made yet; `nothing` says of what.
-    #[must_use]
     pub const fn new(nothing: Costs) -> Self {
         Self { processes: 0, instruments: Vec::new(), costs: nothing, samples: CostSamples::new() }
     }
 
-    /// Joins what another process measured.
-    ///
-    /// # Errors
-    /// If that is no such measurement: a process of another program made it.
+    /// Joins what another process measured. Fails if that is no such measurement: a process of another program made it.
     pub fn add(&mut self, part: Costs, mut samples: CostSamples) -> Result<(), String> {
         let before = self.processes;
         match (&mut self.costs, part) {
@@ -48,7 +44,6 @@ impl JoinedCosts {
     }
 
     /// The measurement of all processes so far: the document, and the samples.
-    #[must_use]
     pub fn get(&self) -> (Costs, CostSamples) {
         (self.costs.clone(), self.samples.clone())
     }

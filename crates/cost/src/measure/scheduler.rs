@@ -52,10 +52,8 @@ pub struct SchedulerPlan {
     pub events: Vec<String>,
 }
 
-/// Measures one number of runnable threads with tracing, without, and with the processor's counters.
-///
-/// # Errors
-/// If the CPU cannot be used, or the kernel's trace cannot be had although it is wanted.
+/// Measures one number of runnable threads with tracing, without, and with the processor's counters. Fails if the CPU cannot be used, or
+/// the kernel's trace cannot be had although it is wanted.
 pub fn measure(
     root: &Path,
     plan: &SchedulerPlan,

@@ -53,10 +53,8 @@ pub struct Site {
 }
 
 impl Site {
-    /// Chooses the CPU where none is given: an isolated one, else the one that has taken the fewest interrupts since boot.
-    ///
-    /// # Errors
-    /// If the CPU that is asked for cannot be used, or there is none.
+    /// Chooses the CPU where none is given: an isolated one, else the one that has taken the fewest interrupts since boot. Fails if the CPU
+    /// that is asked for cannot be used, or there is none.
     pub fn choose(root: &Path, cpu: Option<CpuId>, policy: Policy) -> Result<Self, CostError> {
         let all = machine::select_cpus(root, None)?.cpus;
         let (cpu, reason) = match cpu {
@@ -76,19 +74,16 @@ impl Site {
     }
 
     /// The CPU that takes part in what needs two.
-    #[must_use]
     pub fn other(&self) -> Option<CpuId> {
         self.others.first().copied()
     }
 
     /// The root of the file system.
-    #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
     /// The document of a measurement here, before anything is measured. `policy` is the class of what is measured.
-    #[must_use]
     pub fn document(&self, policy: Policy, measured: Costs) -> CostDoc {
         CostDoc {
             schema: SCHEMA.to_owned(),
@@ -106,10 +101,8 @@ impl Site {
         }
     }
 
-    /// Runs something in a thread of its own on the measured CPU, in the scheduling class.
-    ///
-    /// # Errors
-    /// If the thread cannot be placed or get its scheduling class.
+    /// Runs something in a thread of its own on the measured CPU, in the scheduling class. Fails if the thread cannot be placed or get its
+    /// scheduling class.
     pub fn run<T: Send>(&self, body: impl FnOnce() -> T + Send) -> Result<T, SchedError> {
         Thread { name: "becalm/cost".to_owned(), cpu: self.cpu, policy: self.policy.unless_other() }.run(body)
     }

@@ -20,7 +20,6 @@ pub struct ClockReport<'a> {
 
 impl<'a> ClockReport<'a> {
     /// The report of a stored measurement of clocks.
-    #[must_use]
     pub fn new(run: &'a CostRun, costs: &'a ClockCosts) -> Self {
         let instrument = instrument(costs.instrument.as_ref());
         Self { doc: &run.doc, costs, instrument, rows: ClockCost::all(run, costs) }

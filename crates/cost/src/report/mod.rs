@@ -42,7 +42,6 @@ enum CommandDocument<'a> {
 
 impl<'a> CostRunReport<'a> {
     /// The report of a stored measurement.
-    #[must_use]
     pub fn new(run: &'a CostRun) -> Self {
         let doc = &run.doc;
         let shown = |schema, document, view| Self { schema, document, view };

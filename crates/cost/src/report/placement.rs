@@ -21,7 +21,6 @@ pub struct PlacementReport<'a> {
 
 impl<'a> PlacementReport<'a> {
     /// The report of a stored measurement by placement. The measured CPU is the one that was interrupted.
-    #[must_use]
     pub fn new(doc: &'a CostDoc, costs: &'a PlacementCosts) -> Self {
         Self { doc, costs, rows: PlacedCost::all(costs) }
     }

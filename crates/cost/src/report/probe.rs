@@ -29,7 +29,6 @@ pub struct ProbeReport<'a> {
 
 impl<'a> ProbeReport<'a> {
     /// The report of a stored measurement of probes.
-    #[must_use]
     pub fn new(run: &'a CostRun, costs: &'a ProbeCosts, probes: Probes) -> Self {
         let instrument = instrument(costs.instrument.as_ref());
         Self { probes, doc: &run.doc, instrument, rows: ProbeCost::all(run, costs) }

@@ -21,7 +21,6 @@ pub struct SchedulerReport<'a> {
 
 impl<'a> SchedulerReport<'a> {
     /// The report of a stored measurement of the scheduler.
-    #[must_use]
     pub fn new(doc: &'a CostDoc, costs: &'a SchedulerCosts) -> Self {
         Self { doc, costs, rows: costs.rows.iter().map(SchedulerCost::new).collect() }
     }

@@ -12,9 +12,7 @@ use becalm_units::fault::{self, UsageError, Wording};
 use super::{Side, SideBySideReport, side_by_side, times_of};
 
 /// Shows distributions, or distributions and recordings, beside each other: of each the selected node and CPUs, in lengths from `least` on.
-///
-/// # Errors
-/// If a run cannot be read or is there twice, they are of different lengths, or the answer cannot be shown.
+/// Fails if a run cannot be read or is there twice, they are of different lengths, or the answer cannot be shown.
 pub fn compare(
     sides: [&[PathBuf]; 2],
     selections: [&Selection; 2],

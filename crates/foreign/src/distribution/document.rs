@@ -217,7 +217,6 @@ pub struct NamedCount {
 
 impl DistributionDoc {
     /// The lengths that a file of this tool holds, of a node without a name and so far without series.
-    #[must_use]
     pub fn new(tool: &str, quantity: Quantity) -> Self {
         Self {
             schema: SCHEMA.to_owned(),
@@ -266,7 +265,6 @@ impl Stored for DistributionDoc {
 
 impl Series {
     /// How many lengths its histogram and what is beyond it hold.
-    #[must_use]
     pub fn in_histogram(&self) -> u64 {
         let buckets = self.buckets.iter().fold(0, |sum: u64, bucket| sum.saturating_add(bucket.count));
         buckets.saturating_add(self.above.map_or(0, |above| above.count))

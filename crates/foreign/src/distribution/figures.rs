@@ -41,14 +41,12 @@ pub struct SeriesFigures {
 
 impl SeriesFigures {
     /// What stands for a level in one number: the middle of what it lies within, though not beyond the shortest and the longest.
-    #[must_use]
     pub fn estimate_ns(&self, level: Within) -> f64 {
         let (min, max) = (self.series.min_ns.unwrap_or(0), self.series.max_ns.unwrap_or(i64::MAX));
         level.middle_ns().min(max as f64).max(min as f64)
     }
 
     /// The figures of all series of a document.
-    #[must_use]
     pub fn all(doc: &DistributionDoc) -> Vec<Self> {
         doc.series.iter().map(|series| Self::new(series, doc.quantity)).collect()
     }
@@ -69,7 +67,6 @@ impl SeriesFigures {
 }
 
 /// The length that such a part of all lengths does not exceed: as the program computed it, else from the histogram.
-#[must_use]
 pub fn level(series: &Series, at_ratio: f64) -> Option<Within> {
     let said = series.quantiles.iter().find(|level| (level.at_ratio - at_ratio).abs() < 1e-9);
     if let Some(level) = said {

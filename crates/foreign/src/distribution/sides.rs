@@ -97,14 +97,12 @@ impl Fault for SidesError {
 
 impl Side {
     /// Of an imported distribution.
-    #[must_use]
     pub fn from_distribution(name: &str, doc: DistributionDoc) -> Self {
         let DistributionDoc { quantity, loop_subtracted, series, .. } = doc;
         Self { name: name.to_owned(), quantity, loop_subtracted, series }
     }
 
     /// Of a recording of becalm's own, in summary form.
-    #[must_use]
     pub fn from_digest(name: &str, digest: &DigestDoc) -> Self {
         let series = digest.run.cpus.iter().zip(&digest.cpus).map(|(cpu, counts)| recorded(cpu, counts)).collect();
         Self { name: name.to_owned(), quantity: Quantity::Stolen, loop_subtracted: Some(true), series }
@@ -140,10 +138,8 @@ fn recorded(cpu: &CpuDoc, counts: &CpuDigest) -> Series {
 /// recording.
 pub type AskTimes<'a, E> = &'a mut dyn FnMut(usize, usize, CpuId, i64) -> Result<Option<TimeCells>, E>;
 
-/// Puts the runs of two sides beside each other, in lengths from `least_ns` on; of each at least one.
-///
-/// # Errors
-/// If they are of different quantities, or have nothing in common; and what the times of a recording fail with.
+/// Puts the runs of two sides beside each other, in lengths from `least_ns` on; of each at least one. Fails if they are of different
+/// quantities, or have nothing in common; and what the times of a recording fail with.
 pub fn side_by_side<E: From<SidesError>>(
     a: &[Side],
     b: &[Side],

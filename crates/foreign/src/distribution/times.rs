@@ -6,10 +6,7 @@ use becalm_stats::TimeCells;
 use becalm_units::CpuId;
 
 /// Counts the detours of a CPU that are not shorter than `least_ns`, by the stretch in which they began; `None` where the CPU was not
-/// recorded.
-///
-/// # Errors
-/// If the node is not in the bundle, or cannot be read.
+/// recorded. Fails if the node is not in the bundle, or cannot be read.
 pub fn times_of(bundle: &Bundle, node: &str, cpu: CpuId, least_ns: i64) -> Result<Option<TimeCells>, SummaryError> {
     let selection = Selection { node: Some(node.to_owned()), ..Selection::default() };
     let doc = selection.documents(bundle)?.swap_remove(0);

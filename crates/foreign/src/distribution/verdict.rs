@@ -120,7 +120,6 @@ pub struct Clustering {
 
 impl Clustering {
     /// Of the numbers of detours in the cells of a recording that was observed for so long; `None` where it is too short or drifts.
-    #[must_use]
     pub fn from_cells(counts: &TimeCells, observed_ns: i64) -> Option<Self> {
         let count: i64 = counts.noise().iter().sum();
         if count == 0 || observed_ns <= 0 {

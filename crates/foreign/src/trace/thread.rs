@@ -86,7 +86,6 @@ pub struct ThreadDetours {
 }
 
 impl ThreadDetours {
-    #[must_use]
     pub fn new(thread: Pid, cpu: CpuId, whereabouts: &Whereabouts, names: &mut Names) -> Self {
         let as_loop = LoopThread { cpu, pid: thread, t_min: Nanos::ZERO, realtime: false };
         Self {

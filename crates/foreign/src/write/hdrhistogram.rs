@@ -20,10 +20,8 @@ const COMPRESSED_COOKIE: u32 = 0x1c84_9314;
 pub struct Lengths(Histogram<u64>);
 
 impl Lengths {
-    /// With so many significant digits, 1 to 5. Of 3, buckets are at most 0.1 % wide, and all of an hour takes 250 KiB.
-    ///
-    /// # Panics
-    /// With more digits, or none.
+    /// With so many significant digits, 1 to 5. Of 3, buckets are at most 0.1 % wide, and all of an hour takes 250 KiB. Panics with more
+    /// digits, or none.
     pub fn new(digits: u8) -> Self {
         Self(Histogram::new(digits).expect("1 to 5 digits are allowed"))
     }

@@ -131,7 +131,6 @@ impl CheckReport<'_> {
     }
 
     /// Whether any limit is exceeded.
-    #[must_use]
     pub fn is_exceeded(&self) -> bool {
         self.rows.iter().any(|row| row.answer == Answer::Exceeded)
     }
@@ -147,14 +146,12 @@ impl CheckReport<'_> {
     }
 
     /// As JUnit's XML: a test case for each limit on each CPU, skipped where there is not enough data.
-    #[must_use]
     pub fn junit(&self) -> String {
         junit::document(self)
     }
 
     /// As SARIF 2.1.0: a result for each limit that is exceeded, and a notification where there is not enough data. `program` is like
     /// `becalm 0.1.0`.
-    #[must_use]
     pub fn sarif(&self, program: &str) -> String {
         sarif::document(self, program)
     }

@@ -20,7 +20,6 @@ pub const NAMED: usize = 3;
 const NODES_NAMED: usize = 8;
 
 /// The answer in a sentence: whether the second side is quieter, by how much, and which sources made the difference.
-#[must_use]
 pub fn headline(comparison: &Comparison) -> String {
     let mut text = answer(comparison);
     for (_, name, how) in changed(comparison).take(NAMED) {
@@ -104,7 +103,6 @@ pub(crate) fn legend(comparison: &Comparison) -> String {
 }
 
 /// What a limit says, in a sentence.
-#[must_use]
 pub fn check_text(comparison: &Comparison, check: &LimitCheck) -> String {
     let row = comparison.total(check.metric);
     let name = row.map_or_else(|| check.metric.name().to_owned(), title);

@@ -141,10 +141,7 @@ fn lines(setting: &ConfigSetting) -> Vec<String> {
     }
 }
 
-/// The files alone, as text.
-///
-/// # Errors
-/// If `out` cannot be written.
+/// The files alone, as text. Fails if `out` cannot be written.
 pub fn config_files(report: &ConfigReport, out: &mut Sheet<'_>) -> io::Result<()> {
     if report.off {
         return writeln!(out, "no file is read: BECALM_CONFIG is empty, or --no-config was given");

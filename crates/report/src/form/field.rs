@@ -46,7 +46,6 @@ pub struct Title {
 
 impl Title {
     /// A name in JSON and a title over a column.
-    #[must_use]
     pub const fn new(name: &'static str, title: &'static str) -> Self {
         Self { name, title }
     }
@@ -66,7 +65,6 @@ pub struct Object<R> {
 
 impl<R: Row> Object<R> {
     /// The figures of a row.
-    #[must_use]
     pub fn new(row: &R) -> Self {
         Self { values: R::FIELDS.iter().map(|field| (field.get)(row)).collect(), row: PhantomData }
     }
@@ -102,10 +100,7 @@ pub fn object(figures: impl Iterator<Item = (&'static str, JsonType)>) -> schema
     schemars::json_schema!({ "type": "object", "properties": properties, "required": names })
 }
 
-/// The fields with these names, in this order, for a table.
-///
-/// # Panics
-/// If there is no field of that name, which only a bug can cause.
+/// The fields with these names, in this order, for a table. Panics if there is no field of that name, which only a bug can cause.
 pub fn columns<'a, R>(fields: &'a [Field<R>], names: &[&str]) -> Vec<&'a Field<R>> {
     let find = |name: &&str| fields.iter().find(|field| field.name == *name).expect("the field is defined");
     names.iter().map(find).collect()

@@ -8,7 +8,6 @@ use crate::form::section::{Block, Finding, Page, Section, sentence};
 use crate::form::table::Table;
 
 /// A report as Markdown, with all rows instead of the most important ones if `all`.
-#[must_use]
 pub fn text(page: &Page, all: bool) -> String {
     let head = [format!("# {}", escaped(&page.title)), escaped(&page.subtitle)];
     let sections = page.sections.iter().flat_map(|section| section_parts(section, all));

@@ -62,7 +62,6 @@ pub fn paragraph(out: &mut Sheet<'_>, first: &str, text: &str) -> io::Result<()>
 }
 
 /// Breaks a text between its words into lines of at most `width` characters; a longer word has a line of its own.
-#[must_use]
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     broken(text, [width; 2])
 }

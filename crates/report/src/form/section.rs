@@ -40,13 +40,11 @@ pub struct Section {
 
 impl Section {
     /// A section that a terminal shows below the one before it.
-    #[must_use]
     pub fn new(id: &'static str, short: &'static str, title: impl Into<String>, blocks: Vec<Block>) -> Self {
         Self { id, title: title.into(), opening: Opening::None, short, reading: String::new(), blocks }
     }
 
     /// A section of a word or two, which is its title on a terminal as well.
-    #[must_use]
     pub fn named(id: &'static str, title: &'static str, blocks: Vec<Block>) -> Self {
         Self::new(id, title, title, blocks).titled()
     }
@@ -148,7 +146,6 @@ pub enum Block {
 
 impl Finding {
     /// How well an ability can be had.
-    #[must_use]
     pub fn from_answer(answer: &Answer, text: String) -> Self {
         let verdict = match answer.access {
             Availability::Available => "yes",
@@ -165,7 +162,6 @@ impl Block {
     }
 
     /// An empty line on a terminal.
-    #[must_use]
     pub fn gap() -> Self {
         Self::Lines(vec![String::new()])
     }
@@ -186,7 +182,6 @@ impl Block {
     }
 
     /// Remarks, a paragraph each.
-    #[must_use]
     pub fn texts(texts: impl IntoIterator<Item = String>) -> Vec<Self> {
         texts.into_iter().map(Self::Text).collect()
     }
@@ -254,7 +249,6 @@ pub fn foot(made: String) -> Vec<String> {
 }
 
 /// A remark as a sentence: with a capital letter and a full stop.
-#[must_use]
 pub fn sentence(remark: &str) -> String {
     let mut letters = remark.chars();
     let stop = if remark.ends_with(['.', ':', '?', '!']) { "" } else { "." };

@@ -25,7 +25,6 @@ impl Default for Form {
 impl Form {
     /// No wider than a terminal of `columns` characters, or than 40 where it has fewer; as wide as its author made it
     /// where there is no terminal.
-    #[must_use]
     pub fn within(columns: Option<usize>) -> Self {
         Self { width: columns.map_or(usize::MAX, |columns| columns.max(NARROWEST)), ..Self::default() }
     }
@@ -102,13 +101,11 @@ impl<'a> Sheet<'a> {
     }
 
     /// How its text is laid out.
-    #[must_use]
     pub const fn form(&self) -> Form {
         self.form
     }
 
     /// How many characters a line may have.
-    #[must_use]
     pub const fn width(&self) -> usize {
         self.form.width
     }

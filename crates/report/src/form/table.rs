@@ -102,14 +102,12 @@ impl Cell {
 
 impl Table {
     /// A table without rows.
-    #[must_use]
     pub fn new<R>(fields: &[&Field<R>]) -> Self {
         let columns = fields.iter().map(|field| Column::new(field.title, false)).collect();
         Self { columns, sorts: true, ..Self::default() }
     }
 
     /// A table of these rows.
-    #[must_use]
     pub fn filled<'a, R: 'a>(fields: &[&Field<R>], rows: impl IntoIterator<Item = &'a R>) -> Self {
         let mut table = Self::new(fields);
         rows.into_iter().for_each(|row| table.row(fields, row));
@@ -117,13 +115,11 @@ impl Table {
     }
 
     /// A table of these rows with all of their fields.
-    #[must_use]
     pub fn whole<'a, R: Fields + 'a>(rows: impl IntoIterator<Item = &'a R>) -> Self {
         Self::filled(&R::FIELDS.iter().collect::<Vec<_>>(), rows)
     }
 
     /// A table whose rows have names, in a first column with this title. Other texts in it are words, which stay whole.
-    #[must_use]
     pub fn named<R>(first: &str, fields: &[&Field<R>]) -> Self {
         let mut table = Self::new(fields);
         table.columns.iter_mut().for_each(|column| column.is_whole = true);
@@ -132,7 +128,6 @@ impl Table {
     }
 
     /// A table whose columns are known only when it is made: first those of names, which stand to the left, and then those of values.
-    #[must_use]
     pub fn matrix(names: &[&str], values: Vec<String>) -> Self {
         let names = names.iter().map(|name| Column::new((*name).to_owned(), true));
         let columns = names.chain(values.into_iter().map(|title| Column::new(title, false))).collect();
@@ -140,7 +135,6 @@ impl Table {
     }
 
     /// A table of texts as they are: the titles of columns of names, which stand to the left, and those of the others.
-    #[must_use]
     pub fn texts(names: Vec<String>, others: Vec<String>) -> Self {
         let count = names.len();
         let mut table = Self::matrix(&[], [names, others].concat());
@@ -171,13 +165,11 @@ impl Table {
     }
 
     /// The number of rows.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
     /// Whether it has no rows.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -269,10 +261,7 @@ impl Table {
         self.rows.last_mut().expect("a row was added")
     }
 
-    /// Prints it, two blanks from the edge.
-    ///
-    /// # Errors
-    /// If `out` cannot be written.
+    /// Prints it, two blanks from the edge. Fails if `out` cannot be written.
     pub fn print(&self, out: &mut Sheet<'_>) -> io::Result<()> {
         let shown = self.shown(out.all());
         self.print_within(out.width(), &shown, out)?;

@@ -9,10 +9,7 @@ use crate::form::plot;
 use crate::form::section::{Block, Finding, Opening, Section};
 use crate::form::sheet::Sheet;
 
-/// Writes sections one below the other.
-///
-/// # Errors
-/// If `out` cannot be written.
+/// Writes sections one below the other. Fails if `out` cannot be written.
 pub fn write(sections: &[Section], out: &mut Sheet<'_>) -> io::Result<()> {
     sections.iter().enumerate().try_for_each(|(at, section)| {
         match &section.opening {
@@ -25,10 +22,7 @@ pub fn write(sections: &[Section], out: &mut Sheet<'_>) -> io::Result<()> {
     })
 }
 
-/// Writes blocks one below the other.
-///
-/// # Errors
-/// If `out` cannot be written.
+/// Writes blocks one below the other. Fails if `out` cannot be written.
 pub fn write_blocks(blocks: &[Block], out: &mut Sheet<'_>) -> io::Result<()> {
     blocks.iter().try_for_each(|block| match block {
         Block::OnTerminal(blocks) => write_blocks(blocks, out),

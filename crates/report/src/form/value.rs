@@ -45,13 +45,11 @@ pub enum Value {
 
 impl Value {
     /// A duration in fractions of a nanosecond, rounded.
-    #[must_use]
     pub fn time(ns: f64) -> Self {
         Time::rounded(ns).value()
     }
 
     /// As a cell of a table. Of a text nothing is left that would steer a terminal.
-    #[must_use]
     pub fn cell(&self) -> String {
         match self {
             Self::Missing => "-".to_owned(),
@@ -85,7 +83,6 @@ impl Value {
     }
 
     /// The number by which a figure is sorted; `None` for texts, which sort by themselves.
-    #[must_use]
     pub fn key(&self) -> Option<f64> {
         match self {
             Self::Missing | Self::Text(_) => None,
@@ -104,7 +101,6 @@ impl Value {
     }
 
     /// Whether a table aligns it to the left.
-    #[must_use]
     pub const fn is_text(&self) -> bool {
         matches!(self, Self::Text(_))
     }

@@ -96,7 +96,6 @@ pub struct Axis {
 
 impl Axis {
     /// An axis that begins and ends with its data.
-    #[must_use]
     pub fn new(title: &str, scale: AxisScale, unit: AxisUnit) -> Self {
         Self { title: title.to_owned(), scale, unit, min: None, max: None }
     }

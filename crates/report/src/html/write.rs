@@ -44,10 +44,7 @@ const ROWS: usize = 2_000;
 const MARK: &str = "M2 12h4l2-6 4 12 3-9 2 3h5";
 
 impl Page {
-    /// Writes the page as one HTML document.
-    ///
-    /// # Errors
-    /// If `out` cannot be written.
+    /// Writes the page as one HTML document. Fails if `out` cannot be written.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let charts = charts();
         let mut rest = TEMPLATE;

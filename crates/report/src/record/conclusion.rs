@@ -219,7 +219,6 @@ impl<'a> Conclusion<'a> {
 }
 
 /// What a recording may have missed, in a clause: events rarer than this could hit such a share of the phases.
-#[must_use]
 pub fn missed(every_ns: i64, phases_ratio: f64) -> String {
     format!(
         "events rarer than once in {} per CPU may be missing and could hit up to {} of the phases",

@@ -258,7 +258,6 @@ pub(crate) fn counters(node: &NodeSummary, per_cpu: bool) -> Vec<CounterRow> {
 }
 
 /// The same of counters that no document holds yet.
-#[must_use]
 pub fn counter_rows(
     node: &str,
     counters: &[CounterGrowth],

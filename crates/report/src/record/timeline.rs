@@ -21,7 +21,6 @@ pub struct EntryRow {
 }
 
 /// The activities of a detour as rows.
-#[must_use]
 pub fn rows(timeline: &Timeline) -> Vec<EntryRow> {
     let row = |entry: &TimelineEntry| EntryRow {
         offset: entry.start.checked_sub(timeline.start).unwrap_or(Nanos::ZERO),

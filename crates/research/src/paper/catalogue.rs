@@ -241,7 +241,6 @@ pub struct Points {
 
 impl Curve {
     /// Its name, with what the document has for it.
-    #[must_use]
     pub fn name_in(&self, document: &Value) -> String {
         let found = self.named.as_ref().and_then(|path| at(document, path)).and_then(Value::as_str);
         found.map_or_else(|| self.name.clone(), |found| format!("{} {found}", self.name))
@@ -254,7 +253,6 @@ fn rows() -> String {
 
 impl Chart {
     /// The points of a curve out of the document of its step, from left to right; none that cannot be drawn on a logarithmic axis.
-    #[must_use]
     pub fn points(&self, curve: &Curve, document: &Value) -> Points {
         let Some(Value::Array(list)) = at(document, &curve.list) else { return Points::default() };
         let field = |element: &Value, name: &str| number_at(element, &format!("/{name}"));
@@ -311,7 +309,6 @@ pub struct Bars {
 
 impl Bars {
     /// The names of the bars with their lengths, in the order of the list.
-    #[must_use]
     pub fn pairs(&self, document: &Value) -> Vec<(String, [f64; 2])> {
         let pair = |element: &Value| {
             let [one, other] = self.fields.each_ref().map(|field| number_at(element, &format!("/{field}")));
@@ -403,13 +400,11 @@ fn same() -> Option<String> {
 
 impl Step {
     /// The file of its page in the folder of a campaign, where it has one.
-    #[must_use]
     pub fn page_file(&self) -> Option<String> {
         self.page.as_ref().map(|_| format!("{}.html", self.name))
     }
 
     /// What is run, and about how long it takes in seconds; `None` where a quick campaign leaves it out.
-    #[must_use]
     pub fn run(&self, quick: bool) -> Option<(&str, f64)> {
         match (quick, self.quick.as_deref()) {
             (false, _) | (true, Some("")) => Some((&self.command, self.seconds)),
@@ -432,7 +427,6 @@ pub struct PublishedTable {
 
 impl Item {
     /// Its published table, where it has one.
-    #[must_use]
     pub fn published(&self) -> Option<PublishedTable> {
         let (_, text) = INPUTS.iter().find(|(name, _)| *name == self.table)?;
         let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
@@ -444,7 +438,6 @@ impl Item {
     }
 
     /// What it is called: `Figure 6`.
-    #[must_use]
     pub fn name(&self) -> String {
         let kind = match self.kind {
             ItemKind::Table => "Table",
@@ -463,16 +456,11 @@ impl Item {
 }
 
 /// The names of all papers.
-#[must_use]
 pub fn names() -> [&'static str; 4] {
     PAPERS.map(|(name, _)| name)
 }
 
 /// The paper of this name.
-///
-/// # Panics
-/// Never: a test reads each file.
-#[must_use]
 pub fn paper(name: &str) -> Option<Paper> {
     let (_, packed) = PAPERS.iter().find(|(known, _)| *known == name)?;
     let text = decompress_to_vec_with_limit(packed, LARGEST_PAPER).expect("the build packed less than the limit");

@@ -39,13 +39,11 @@ const fn one() -> f64 {
 }
 
 /// What is at a place of a document; see [`Term::at`].
-#[must_use]
 pub fn at<'a>(document: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('/').skip(1).try_fold(document, follow)
 }
 
 /// The number at a place of a document.
-#[must_use]
 pub fn number_at(document: &Value, path: &str) -> Option<f64> {
     at(document, path)?.as_f64()
 }

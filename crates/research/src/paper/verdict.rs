@@ -117,7 +117,6 @@ impl Unit {
 }
 
 /// Four digits that count, all before the point, and no more than three behind it.
-#[must_use]
 pub fn digits(value: f64) -> String {
     let size = value.abs();
     if size >= 999.5 {

@@ -13,10 +13,8 @@ use becalm_units::fault::{self, UsageError};
 use super::PlatformsReport;
 use super::modes::length_modes;
 
-/// Prints the figures of several recordings next to each other.
-///
-/// # Errors
-/// If a run cannot be read or holds something else, or `out` cannot be written.
+/// Prints the figures of several recordings next to each other. Fails if a run cannot be read or holds something else, or `out` cannot be
+/// written.
 pub fn run<'a>(
     paths: impl Iterator<Item = &'a PathBuf>,
     selection: &Selection,

@@ -88,9 +88,6 @@ impl PlatformsReport {
 }
 
 /// What the paper prints.
-///
-/// # Panics
-/// Never: a test reads the file.
 fn published() -> impl Iterator<Item = PlatformRow> {
     PUBLISHED.lines().filter(|line| !line.starts_with('#')).skip(1).map(|line| {
         let (platform, figures) = line.split_once(',').expect("a line has a name");

@@ -22,9 +22,6 @@ pub(super) struct LengthMode {
 }
 
 /// The modes of the selected CPUs of a run, the shortest first; none, where it has no detour of 1 us or more.
-///
-/// # Errors
-/// As for the noise of a prediction.
 pub(super) fn length_modes(bundle: &Bundle, selection: &Selection) -> Result<Vec<LengthMode>, NoiseError> {
     let noise = NoiseInput::from_run(bundle, selection, false)?.noise;
     let traces: Vec<Vec<(i64, i64)>> = noise

@@ -69,10 +69,8 @@ fn longest_in_parts(noise: &Noise, parts: i64) -> Vec<(Nanos, Nanos)> {
 }
 
 /// What each configuration of a study came to, in the order of the document; `None` of those without a recording. `bundles` are the
-/// recordings of each, turn by turn; `questions` is one job for each grain, at least one, and `ranks` their numbers of ranks.
-///
-/// # Errors
-/// If a recording cannot be read or the job cannot be simulated. That a configuration cannot be compared is no error.
+/// recordings of each, turn by turn; `questions` is one job for each grain, at least one, and `ranks` their numbers of ranks. Fails if a
+/// recording cannot be read or the job cannot be simulated. That a configuration cannot be compared is no error.
 pub fn study(
     doc: &StudyDoc,
     bundles: &[Vec<Bundle>],
@@ -97,10 +95,8 @@ pub fn study(
     Ok(studied)
 }
 
-/// How many ranks a node of the job has: one for each CPU that was measured, of the recording with the fewest; 1 without any.
-///
-/// # Errors
-/// If a recording's documents cannot be read.
+/// How many ranks a node of the job has: one for each CPU that was measured, of the recording with the fewest; 1 without any. Fails if a
+/// recording's documents cannot be read.
 pub fn ranks_per_node(bundles: &[Vec<Bundle>]) -> fault::Result<u64> {
     let mut fewest: Option<u64> = None;
     for bundle in bundles.iter().flatten() {
@@ -144,7 +140,6 @@ fn configuration(runs: &[Bundle], questions: &[Question], ranks: &[u64]) -> faul
 
 impl Studied {
     /// The row of the first grain at the most ranks, which answers are about; `None` if no number of ranks was asked.
-    #[must_use]
     pub fn headline(&self) -> Option<&RankPrediction> {
         let first = self.rows.first()?.grain;
         self.rows.iter().take_while(|row| row.grain == first).last()
@@ -152,7 +147,6 @@ impl Studied {
 }
 
 /// The slowdown without its interval.
-#[must_use]
 pub fn mean_slowdown(row: &RankPrediction) -> Option<f64> {
     row.slowdown.map(|slowdown| slowdown.mean)
 }

@@ -66,10 +66,7 @@ pub struct Cpus {
 }
 
 impl Cpus {
-    /// Divides the CPUs that the baseline uses, among those online.
-    ///
-    /// # Errors
-    /// If sysfs says something else than lists of CPUs.
+    /// Divides the CPUs that the baseline uses, among those online. Fails if sysfs says something else than lists of CPUs.
     pub fn find(root: &Path, all: &CpuList, online: &CpuList) -> Result<Self, FileError> {
         let mut seen = CpuList::default();
         let mut one_each = Vec::new();

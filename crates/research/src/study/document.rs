@@ -81,13 +81,11 @@ pub const BASELINE: &str = "baseline";
 
 impl ConfigurationDoc {
     /// Whether the others are held against it.
-    #[must_use]
     pub fn is_baseline(&self) -> bool {
         self.name == BASELINE
     }
 
     /// The names of its recordings, turn by turn; none where it was skipped or not reached.
-    #[must_use]
     pub fn runs(&self) -> &[String] {
         match &self.outcome {
             ConfigurationOutcome::Recorded { runs, .. } => runs,

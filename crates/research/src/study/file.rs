@@ -16,10 +16,8 @@ const LARGEST: u64 = 256 << 20;
 /// The document's name in the folder.
 pub const FILE: &str = "study.json";
 
-/// Writes the document into the folder in one go, in place of an earlier one.
-///
-/// # Errors
-/// If it holds what cannot be read again, or cannot be written.
+/// Writes the document into the folder in one go, in place of an earlier one. Fails if it holds what cannot be read again, or cannot be
+/// written.
 pub fn store(study: &StudyDoc, folder: &Path) -> Result<()> {
     let path = folder.join(FILE);
     study.check().map_err(|why| wrong(&path, why))?;
@@ -30,10 +28,7 @@ pub fn store(study: &StudyDoc, folder: &Path) -> Result<()> {
     Ok(draft.finish()?)
 }
 
-/// Reads the document of a study's folder.
-///
-/// # Errors
-/// If it is not there, is of another version, or says what cannot be.
+/// Reads the document of a study's folder. Fails if it is not there, is of another version, or says what cannot be.
 pub fn load(folder: &Path) -> Result<StudyDoc> {
     let path = folder.join(FILE);
     let text = read_regular(&path, LARGEST).with_context(|| format!("cannot read {}", path.display()))?;

@@ -38,10 +38,7 @@ pub struct InjectSweep<'a> {
     pub quiet: bool,
 }
 
-/// Makes each noise, and shows what was delivered of all.
-///
-/// # Errors
-/// If they are too many, none could be made, or the output cannot be written.
+/// Makes each noise, and shows what was delivered of all. Fails if they are too many, none could be made, or the output cannot be written.
 pub fn run(sweep: &InjectSweep<'_>, out: &mut dyn Write) -> Result<Exit> {
     let InjectSweep { option, often, detours, .. } = sweep;
     let count = often.len() * detours.len();

@@ -43,7 +43,6 @@ pub struct DetourBooks {
 
 impl DetourBooks {
     /// The books that belong to `noise`, which is `booked` without the sources marked in `out`.
-    #[must_use]
     pub fn new(booked: &BookedNoise, noise: &Noise, out: &[bool]) -> Self {
         let sources = booked.sources().len();
         let cpus = booked.cpus().zip(noise.traces());
@@ -69,7 +68,6 @@ pub struct ReplicaBooks {
 
 impl ReplicaBooks {
     /// Its duration over that without noise.
-    #[must_use]
     pub fn slowdown(&self) -> f64 {
         self.outcome.total.get() as f64 / self.quiet.get() as f64
     }
@@ -125,26 +123,22 @@ pub struct ClosedBooks {
 
 impl ClosedBooks {
     /// The time that is booked in all replicas together: what noise added, and what is hidden.
-    #[must_use]
     pub fn added(&self) -> Nanos {
         self.replicas.iter().flat_map(|replica| replica.added.iter().copied()).sum()
     }
 
     /// What of it is hidden, in all replicas together.
-    #[must_use]
     pub fn hidden(&self) -> Nanos {
         self.replicas.iter().map(|replica| replica.hidden).sum()
     }
 
     /// The same over the time without noise: the mean over replicas.
-    #[must_use]
     pub fn hidden_ratio(&self) -> f64 {
         let ratio = |replica: &ReplicaBooks| replica.hidden.get() as f64 / replica.quiet.get() as f64;
         self.replicas.iter().map(ratio).sum::<f64>() / self.replicas.len().max(1) as f64
     }
 
     /// What each source adds, the largest first, without those that add nothing. Of equals the lower number comes first.
-    #[must_use]
     pub fn sources(&self) -> Vec<SourceShare> {
         let count = self.replicas.first().map_or(0, |replica| replica.added.len());
         let all = self.added().get() as f64;
@@ -167,8 +161,7 @@ impl ClosedBooks {
 ///
 /// `watch` is told of the phases.
 ///
-/// # Errors
-/// [`ScaleError`] for no ranks, more than are replayed, times that do not fit.
+/// Fails for no ranks, more than are replayed, times that do not fit.
 pub fn closed_books(
     table: &DelayTable<'_>,
     noise: &Noise,

@@ -13,10 +13,7 @@ const RADIX: usize = 4;
 type Done = Result<(), ScaleError>;
 
 impl Collective {
-    /// Lets all ranks of a machine go through it, with so many bytes of payload.
-    ///
-    /// # Errors
-    /// [`ScaleError`] for messages or clocks that pass their limits.
+    /// Lets all ranks of a machine go through it, with so many bytes of payload. Fails for messages or clocks that pass their limits.
     pub fn run<T: Time>(&self, machine: &mut JobMachine<'_, T>, bytes: u64) -> Result<(), ScaleError> {
         let per_node = machine.per_node();
         let all = Group::all(machine.len());
@@ -50,7 +47,6 @@ impl Collective {
     }
 
     /// The steps that one collective takes on each rank: what a replay costs is in proportion to ranks times steps.
-    #[must_use]
     pub fn rounds(&self, ranks: u64, bytes: u64, per_node: u64) -> u64 {
         let log = u64::from(ranks.max(1).next_power_of_two().ilog2());
         let others = ranks.saturating_sub(1);
@@ -85,7 +81,6 @@ impl Collective {
     }
 
     /// The bytes of its largest message; a barrier's have one, whatever the payload.
-    #[must_use]
     pub fn largest_message(&self, ranks: u64, bytes: u64, per_node: u64) -> u64 {
         if ranks <= 1 {
             return 0;
@@ -125,10 +120,7 @@ impl Collective {
         }
     }
 
-    /// Finds out before a replay whether a network can carry its messages.
-    ///
-    /// # Errors
-    /// [`ScaleError::Overflow`] for messages that take more than 18 minutes.
+    /// Finds out before a replay whether a network can carry its messages. Fails for messages that take more than 18 minutes.
     pub fn fits(&self, network: &Network, ranks: u64, bytes: u64, per_node: u64) -> Result<(), ScaleError> {
         let largest = self.largest_message(ranks, bytes, per_node);
         network.bytes_time(largest)?;

@@ -106,10 +106,8 @@ impl<'a, T: Time> JobMachine<'a, T> {
         Costs::new(&self.network, payload, asked_for, self.share)
     }
 
-    /// Ranks for which `to` names a rank send it one message of `bytes`, at once.
-    ///
-    /// # Errors
-    /// [`ScaleError`] for messages that take too long, or clocks that pass their limit.
+    /// Ranks for which `to` names a rank send it one message of `bytes`, at once. Fails for messages that take too long, or clocks that
+    /// pass their limit.
     pub fn send(&mut self, bytes: u64, to: impl Fn(usize) -> Option<usize> + Sync) -> Result<(), ScaleError> {
         let payload = Payload::plain(bytes);
         if self.has_nodes() {
@@ -138,9 +136,6 @@ impl<'a, T: Time> JobMachine<'a, T> {
     }
 
     /// Ranks for which `source` names a rank receive the message of `bytes` that it sent last.
-    ///
-    /// # Errors
-    /// As [`JobMachine::send`].
     pub fn receive(&mut self, bytes: u64, source: impl Fn(usize) -> Option<usize> + Sync) -> Result<(), ScaleError> {
         self.receive_payload(Payload::plain(bytes), source)
     }
@@ -183,9 +178,6 @@ impl<'a, T: Time> JobMachine<'a, T> {
     }
 
     /// Ranks for which `to` names a rank send it a message, while those for which `from` names a rank receive its.
-    ///
-    /// # Errors
-    /// As [`JobMachine::send`].
     pub(crate) fn exchange(
         &mut self,
         payload: Payload,

@@ -174,9 +174,6 @@ impl<T: Time> Rank<T> {
 
 impl<'a> JobMachine<'a> {
     /// A machine with these ranks, all clocks at 0.
-    ///
-    /// # Errors
-    /// [`ScaleError::NoRanks`].
     pub fn new(network: Network, starts: &[RankStart<'a>]) -> Result<Self, ScaleError> {
         Self::with_times(network, starts)
     }
@@ -184,9 +181,6 @@ impl<'a> JobMachine<'a> {
 
 impl<'a, T: Time> JobMachine<'a, T> {
     /// The same, with times of any kind.
-    ///
-    /// # Errors
-    /// [`ScaleError::NoRanks`].
     pub(crate) fn with_times(network: Network, starts: &[RankStart<'a>]) -> Result<Self, ScaleError> {
         if starts.is_empty() {
             return Err(ScaleError::NoRanks);
@@ -223,40 +217,31 @@ impl<'a, T: Time> JobMachine<'a, T> {
     }
 
     /// How many ranks share a node: at most as many as there are.
-    #[must_use]
     pub fn per_node(&self) -> usize {
         self.per_node
     }
 
     /// The number of ranks.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.ranks.len()
     }
 
     /// Always false: a machine has ranks.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ranks.is_empty()
     }
 
     /// The network over which messages go.
-    #[must_use]
     pub fn network(&self) -> &Network {
         &self.network
     }
 
-    /// The clock of one rank.
-    ///
-    /// # Panics
-    /// For a rank that there is not.
-    #[must_use]
+    /// The clock of one rank. Panics for a rank that there is not.
     pub fn clock(&self, rank: usize) -> Nanos {
         Nanos::new(self.ranks[rank].clock.ns())
     }
 
     /// The clock of the rank that is last.
-    #[must_use]
     pub fn latest(&self) -> Nanos {
         Nanos::new(self.latest_time().ns())
     }
@@ -322,10 +307,7 @@ impl<'a, T: Time> JobMachine<'a, T> {
         Ok(())
     }
 
-    /// Every rank works.
-    ///
-    /// # Errors
-    /// [`ScaleError`] for negative work, work above 2^60 ns, or clocks that pass their limit.
+    /// Every rank works. Fails for negative work, work above 2^60 ns, or clocks that pass their limit.
     pub fn work(&mut self, work: Nanos) -> Result<(), ScaleError> {
         if work < Nanos::ZERO || work > noise::LENGTH_LIMIT {
             return Err(ScaleError::Grain { grain: work, needed: "work takes from 0ns to 36 years" });

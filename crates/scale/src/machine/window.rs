@@ -11,9 +11,6 @@ impl<'a, T: Time> JobMachine<'a, T> {
     /// Every rank sends a message to those that are `distances` further, one after the other, and then receives as many in the
     /// order in which they come (of equal ones, the nearest sender's first). Messages that are asked for are all asked for
     /// before the first is taken.
-    ///
-    /// # Errors
-    /// As [`JobMachine::send`], and for more than 2^28 messages.
     pub(crate) fn exchange_window(&mut self, bytes: u64, distances: std::ops::Range<usize>) -> Result<(), ScaleError> {
         let (ranks, width) = (self.len(), distances.len());
         if width.saturating_mul(ranks) > WINDOW_MEMORY {

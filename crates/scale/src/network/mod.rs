@@ -72,10 +72,7 @@ pub enum Links {
 impl Network {
     /// Takes LogGP's parameters: latency L, overhead o of a send and of a receive, gap g between messages of one rank,
     /// time G of a byte in picoseconds. A hardware barrier is taken to need L on the wire and o for each step; bytes cost no
-    /// CPU time, all messages go at once, and links are as many as needed.
-    ///
-    /// # Errors
-    /// [`ScaleError::Range`] for what is negative or above 18 minutes.
+    /// CPU time, all messages go at once, and links are as many as needed. Fails for what is negative or above 18 minutes.
     pub fn new(latency: Nanos, overhead: Nanos, gap: Nanos, byte_gap_ps: i64) -> Result<Self, ScaleError> {
         Self::plain(latency, overhead, gap, byte_gap_ps).checked()
     }
@@ -98,38 +95,27 @@ impl Network {
     }
 
     /// Takes other costs of a hardware barrier: on the wire, and for each of a rank's steps.
-    ///
-    /// # Errors
-    /// As [`Network::new`].
     pub fn with_hardware_barrier(self, wire: Nanos, step: Nanos) -> Result<Self, ScaleError> {
         Self { barrier_wire: wire, barrier_step: step, ..self }.checked()
     }
 
     /// Takes CPU times of a byte in picoseconds: O of its send and of its receive, and R of its reduction.
-    ///
-    /// # Errors
-    /// As [`Network::new`].
     pub fn with_cpu_bytes(self, byte_overhead_ps: i64, byte_reduction_ps: i64) -> Result<Self, ScaleError> {
         Self { byte_overhead_ps, byte_reduction_ps, ..self }.checked()
     }
 
     /// Takes other costs of messages within a node.
-    ///
-    /// # Errors
-    /// As [`Network::new`].
     pub fn with_node(self, within: WithinNode) -> Result<Self, ScaleError> {
         Self { within: Some(within), ..self }.checked()
     }
 
     /// What messages within a node cost, where that was given.
-    #[must_use]
     pub const fn within(&self) -> Option<WithinNode> {
         self.within
     }
 
     /// The network that messages between ranks of a node go over: with their own costs or, without any, those between nodes, and
     /// always with enough links.
-    #[must_use]
     pub fn within_node(&self) -> Self {
         let own = |within: WithinNode| Self {
             latency: within.latency,
@@ -148,10 +134,8 @@ impl Network {
         Self { eager_limit: Some(bytes), ..self }
     }
 
-    /// Takes how links are shared, and what a message takes of them at least, in bytes.
-    ///
-    /// # Errors
-    /// [`ScaleError::Range`] for a taper of less than 1 or more than a million.
+    /// Takes how links are shared, and what a message takes of them at least, in bytes. Fails for a taper of less than 1 or more than a
+    /// million.
     pub fn with_links(self, links: Links, packet: u64) -> Result<Self, ScaleError> {
         Self { links, packet, ..self }.checked()
     }
@@ -187,55 +171,46 @@ impl Network {
     }
 
     /// L: time on the wire.
-    #[must_use]
     pub const fn latency(&self) -> Nanos {
         self.latency
     }
 
     /// o: CPU time of a send, and of a receive.
-    #[must_use]
     pub const fn overhead(&self) -> Nanos {
         self.overhead
     }
 
     /// g: least time between two sends of a rank, and between two receives.
-    #[must_use]
     pub const fn gap(&self) -> Nanos {
         self.gap
     }
 
     /// G: what each byte adds to the way, in picoseconds.
-    #[must_use]
     pub const fn byte_gap_ps(&self) -> i64 {
         self.byte_gap_ps
     }
 
     /// O: CPU time of each byte, in picoseconds.
-    #[must_use]
     pub const fn byte_overhead_ps(&self) -> i64 {
         self.byte_overhead_ps
     }
 
     /// Wire time of a hardware barrier.
-    #[must_use]
     pub const fn barrier_wire(&self) -> Nanos {
         self.barrier_wire
     }
 
     /// CPU time of each step of a rank in a hardware barrier: entering, arming the wire, leaving.
-    #[must_use]
     pub const fn barrier_step(&self) -> Nanos {
         self.barrier_step
     }
 
     /// S: the largest message that is sent without asking; nothing if all are.
-    #[must_use]
     pub const fn eager_limit(&self) -> Option<u64> {
         self.eager_limit
     }
 
     /// Whether a message waits for its receiver.
-    #[must_use]
     pub fn waits_for_receiver(&self, bytes: u64) -> bool {
         self.eager_limit.is_some_and(|limit| bytes > limit)
     }
@@ -249,33 +224,23 @@ impl Network {
     }
 
     /// o + (bytes - 1) O: the CPU time of a send, and of a receive.
-    ///
-    /// # Errors
-    /// As [`Network::bytes_time`].
     pub fn cpu_time(&self, bytes: u64) -> Result<Nanos, ScaleError> {
         Ok(self.overhead + time_of(bytes.saturating_sub(1), self.byte_overhead_ps, 1_000)?)
     }
 
     /// bytes R: the CPU time of reducing so many bytes.
-    ///
-    /// # Errors
-    /// As [`Network::bytes_time`].
     pub fn reduction_time(&self, bytes: u64) -> Result<Nanos, ScaleError> {
         time_of(bytes, self.byte_reduction_ps, 1_000)
     }
 
     /// g + (bytes - 1) G: when a card takes the next message, with links of which each message waits for `share` thousandths
     /// (see [`Network::share`]).
-    ///
-    /// # Errors
-    /// As [`Network::bytes_time`].
     pub fn gap_after(&self, bytes: u64, share: u64) -> Result<Nanos, ScaleError> {
         let taken = bytes.max(self.packet).saturating_sub(1);
         Ok(self.gap + time_of(taken, self.byte_gap_ps.saturating_mul(share.min(SHARE_LIMIT) as i64), 1_000_000)?)
     }
 
     /// How many thousandths of a link's time each message takes from all others, when all of so many ranks send to all.
-    #[must_use]
     pub fn share(&self, ranks: u64, per_node: u64) -> u64 {
         match self.links {
             Links::Full => 1_000,

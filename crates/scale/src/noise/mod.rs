@@ -29,13 +29,11 @@ impl NodeNoise {
     }
 
     /// The name of the node.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// The traces of its CPUs.
-    #[must_use]
     pub fn cpus(&self) -> &[NoiseTrace] {
         &self.cpus
     }
@@ -65,9 +63,6 @@ pub struct Noise {
 
 impl Noise {
     /// Nodes as they were recorded: ranks that share a node replay its CPUs at one common offset.
-    ///
-    /// # Errors
-    /// [`TraceError::NoTraces`].
     pub fn recorded(nodes: Vec<NodeNoise>) -> Result<Self, TraceError> {
         if nodes.is_empty() {
             Err(TraceError::NoTraces)
@@ -78,19 +73,13 @@ impl Noise {
 
     /// One trace that says nothing about CPUs that share a node, such as a formula's: every rank has an offset of
     /// its own, however many share a node.
-    ///
-    /// # Panics
-    /// Never: one trace has one length.
-    #[must_use]
     pub fn apart(name: impl Into<String>, trace: NoiseTrace) -> Self {
         let nodes = vec![NodeNoise { name: name.into(), cpus: vec![trace] }];
         Self { nodes, together: false, alignment: Alignment::Independent, windows: None }
     }
 
-    /// The same with other ranks at a common offset. A trace that says nothing about CPUs stays as it is.
-    ///
-    /// # Errors
-    /// [`TraceError::Lengths`] for nodes of which one was recorded for longer than another, where all are to be at one time.
+    /// The same with other ranks at a common offset. A trace that says nothing about CPUs stays as it is. Fails for nodes of which one was
+    /// recorded for longer than another, where all are to be at one time.
     pub fn aligned(self, alignment: Alignment) -> Result<Self, TraceError> {
         let first = self.nodes[0].cpus[0].length();
         let other = self.nodes.iter().find(|node| node.cpus[0].length() != first);
@@ -100,13 +89,8 @@ impl Noise {
         Ok(if self.together { Self { alignment, ..self } } else { self })
     }
 
-    /// The same with the circles of all nodes cut to one length, each from so far behind its beginning on.
-    ///
-    /// # Errors
-    /// [`TraceError`] for a length of nothing, or in which a CPU had noise only.
-    ///
-    /// # Panics
-    /// Without a time for each node.
+    /// The same with the circles of all nodes cut to one length, each from so far behind its beginning on. Fails for a length of nothing,
+    /// or in which a CPU had noise only. Panics without a time for each node.
     pub fn cut(&self, later: &[Nanos], length: Nanos) -> Result<Self, TraceError> {
         assert_eq!(later.len(), self.nodes.len(), "each node has a time from which it is cut");
         let cut = |(node, later): (&NodeNoise, &Nanos)| {
@@ -118,14 +102,12 @@ impl Noise {
     }
 
     /// Which ranks replay their CPUs at a common offset.
-    #[must_use]
     pub fn alignment(&self) -> Alignment {
         self.alignment
     }
 
     /// How many ranks a node has where nobody says so: one for each CPU, of the node that has the fewest; 1 where ranks are
     /// independent of each other.
-    #[must_use]
     pub fn ranks_per_node(&self) -> u64 {
         let fewest = self.nodes.iter().map(|node| node.cpus.len()).min().unwrap_or(1) as u64;
         if self.alignment == Alignment::Independent { 1 } else { fewest }
@@ -165,19 +147,16 @@ impl Noise {
     }
 
     /// The windows of noise that was coalesced: ranks start at multiples of this, so that their windows end together.
-    #[must_use]
     pub const fn windows(&self) -> Option<Nanos> {
         self.windows
     }
 
     /// The noise of each node.
-    #[must_use]
     pub fn nodes(&self) -> &[NodeNoise] {
         &self.nodes
     }
 
     /// Whether the CPUs of a node were recorded together.
-    #[must_use]
     pub fn together(&self) -> bool {
         self.together
     }
@@ -188,7 +167,6 @@ impl Noise {
     }
 
     /// The share of time in detours over all traces, each weighted by its length.
-    #[must_use]
     pub fn noise_ratio(&self) -> f64 {
         let (noise, length) = self.traces().fold((0_i128, 0_i128), |(noise, length), trace| {
             (noise + i128::from(trace.noise().get()), length + i128::from(trace.length().get()))

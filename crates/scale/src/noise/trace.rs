@@ -210,9 +210,6 @@ impl NoiseTrace {
     }
 
     /// A circle without detours.
-    ///
-    /// # Errors
-    /// [`TraceError::Length`].
     pub fn silent(length: Nanos) -> Result<Self, TraceError> {
         Self::new(length, [])
     }
@@ -259,31 +256,26 @@ impl NoiseTrace {
     }
 
     /// The length of the circle.
-    #[must_use]
     pub fn length(&self) -> Nanos {
         Nanos::new(self.length)
     }
 
     /// How many detours, touching ones counted as one.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.starts.len()
     }
 
     /// Whether there are no detours.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.starts.is_empty()
     }
 
     /// The time that the detours take in one lap.
-    #[must_use]
     pub fn noise(&self) -> Nanos {
         Nanos::new(self.noise)
     }
 
     /// The share of time that they take, between 0 and 1.
-    #[must_use]
     pub fn noise_ratio(&self) -> f64 {
         self.noise as f64 / self.length as f64
     }
@@ -400,7 +392,6 @@ impl NoiseTrace {
     /// which W(t), the time outside of detours, has grown by it. No work takes no time, even within a detour.
     ///
     /// Nothing where the time does not fit.
-    #[must_use]
     pub fn finish(&self, position: Nanos, work: Nanos) -> Option<Nanos> {
         if work <= Nanos::ZERO || self.is_empty() {
             return position.checked_add(work.max(Nanos::ZERO));

@@ -113,7 +113,6 @@ pub struct RankPrediction {
 
 impl RankPrediction {
     /// The share of the job's time that it would take without noise, 0 to 1: the inverse of the slowdown.
-    #[must_use]
     pub fn efficiency(&self) -> Option<f64> {
         self.slowdown.map(|slowdown| 1.0 / slowdown.mean)
     }
@@ -235,10 +234,7 @@ impl<'a> Tables<'a> {
 }
 
 impl<'a> Prediction<'a> {
-    /// Prepares the tables.
-    ///
-    /// # Errors
-    /// [`ScaleError`] for no phases, no replicas, a grain that does not fit the collective, too few CPUs for a node.
+    /// Prepares the tables. Fails for no phases, no replicas, a grain that does not fit the collective, too few CPUs for a node.
     pub fn new(noise: &'a Noise, question: Question) -> Result<Self, ScaleError> {
         if question.phases == 0 {
             return Err(ScaleError::NoPhases);
@@ -266,9 +262,6 @@ impl<'a> Prediction<'a> {
     }
 
     /// The same with other draws of the same formula, which the replicas replay by turns: their spread then is also that of the draws.
-    ///
-    /// # Errors
-    /// As [`Prediction::new`].
     pub fn with_draws(self, draws: &'a [Noise]) -> Result<Self, ScaleError> {
         let Question { per_node, grain, .. } = self.question;
         let made = |noise: &'a Noise| -> Result<Draw<'a>, ScaleError> {
@@ -306,21 +299,17 @@ impl<'a> Prediction<'a> {
     }
 
     /// The distribution of one full unit's delay, for the ideal collective.
-    #[must_use]
     pub fn distribution(&self) -> Option<&DelayDistribution> {
         self.tables.as_ref().map(|tables| &tables.distribution)
     }
 
     /// What is asked.
-    #[must_use]
     pub const fn question(&self) -> &Question {
         &self.question
     }
 
-    /// The answer for a number of ranks. Replicas run side by side; their number of threads changes nothing.
-    ///
-    /// # Errors
-    /// [`ScaleError`] for no ranks, too many ranks, times that do not fit.
+    /// The answer for a number of ranks. Replicas run side by side; their number of threads changes nothing. Fails for no ranks, too many
+    /// ranks, times that do not fit.
     pub fn row(&self, ranks: u64) -> Result<RankPrediction, ScaleError> {
         let question = &self.question;
         let few = self.small_tables(ranks)?;
@@ -356,9 +345,7 @@ impl<'a> Prediction<'a> {
     }
 
     /// The first replica of a job of this many ranks, ready to replay a number of phases from its start: for measuring how long a phase takes.
-    ///
-    /// # Errors
-    /// [`ScaleError`] for no ranks, too many ranks, times that do not fit.
+    /// Fails for no ranks, too many ranks, times that do not fit.
     pub fn first_replica(&self, ranks: u64) -> Result<FirstReplica<'_>, ScaleError> {
         let Question { collective, network, bytes, per_node, seed, .. } = self.question;
         collective.fits(&network, ranks, bytes, per_node)?;
@@ -376,9 +363,6 @@ impl<'a> Prediction<'a> {
     }
 
     /// The slowdown of a number of ranks alone, as [`Prediction::row`] has it.
-    ///
-    /// # Errors
-    /// As there.
     pub fn slowdown(&self, ranks: u64) -> Result<Option<Estimate>, ScaleError> {
         let few = self.small_tables(ranks)?;
         let tables = few.as_ref().or(self.tables.as_ref());
@@ -391,9 +375,6 @@ impl<'a> Prediction<'a> {
     }
 
     /// What replays give, of each replica; none where ranks are too many to be replayed.
-    ///
-    /// # Errors
-    /// As there.
     pub(crate) fn slowdowns(&self, ranks: u64) -> Result<Vec<f64>, ScaleError> {
         Ok(self.replays_alone(ranks)?.slowdowns())
     }

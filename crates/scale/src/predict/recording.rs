@@ -69,7 +69,6 @@ impl Prediction<'_> {
 
     /// The ends of the interval that a recording leaves open for a number of ranks, with what replays of another number of ranks make of
     /// draws.
-    #[must_use]
     pub fn recording_ends(&self, ranks: u64, passed: ReplayFactors) -> Option<RecordingEnds> {
         let tables = self.tables.as_ref()?;
         let known = tables.known.as_ref()?;
@@ -78,9 +77,6 @@ impl Prediction<'_> {
     }
 
     /// What replays make of the draws of [`Prediction::recording_ends`].
-    ///
-    /// # Errors
-    /// As for [`Prediction::row`].
     pub fn replays_make(&self, ranks: u64) -> Result<ReplayFactors, ScaleError> {
         let few = self.small_tables(ranks)?;
         let tables = few.as_ref().or(self.tables.as_ref()).filter(|tables| self.sampled(tables).is_none());

@@ -39,13 +39,11 @@ pub struct ReplayOutcome {
 
 impl ReplayOutcome {
     /// Mean phase duration over the grain; 1 without noise.
-    #[must_use]
     pub fn slowdown(&self) -> f64 {
         self.total.get() as f64 / (self.grain.get() as f64 * self.phases as f64)
     }
 
     /// Mean phase duration in nanoseconds.
-    #[must_use]
     pub fn mean_phase_ns(&self) -> f64 {
         self.total.get() as f64 / self.phases as f64
     }
@@ -64,18 +62,12 @@ pub enum Method {
     Skyline,
 }
 
-/// Replays phases in the cheapest way.
-///
-/// # Errors
-/// [`ScaleError`] for no phases, or times that do not fit.
+/// Replays phases in the cheapest way. Fails for no phases, or times that do not fit.
 pub fn replay(table: &DelayTable<'_>, offsets: &Offsets, phases: u64) -> Result<ReplayOutcome, ScaleError> {
     replay_each(table, offsets, phases, None, |_| {})
 }
 
 /// The same, with the method given or left to choose, and with each phase's delay handed over.
-///
-/// # Errors
-/// As [`replay`].
 pub fn replay_each(
     table: &DelayTable<'_>,
     offsets: &Offsets,
@@ -99,9 +91,6 @@ pub(crate) fn sorted_offsets(table: &DelayTable<'_>, offsets: &Offsets) -> Vec<O
 }
 
 /// The same from sorted offsets.
-///
-/// # Errors
-/// As [`replay`].
 pub(crate) fn replay_indexed(
     table: &DelayTable<'_>,
     index: &[OffsetIndex],

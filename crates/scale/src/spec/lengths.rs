@@ -66,9 +66,6 @@ pub(crate) struct Files(HashMap<PathBuf, Vec<i64>>);
 
 impl LengthLaw {
     /// Parses a law.
-    ///
-    /// # Errors
-    /// What is wrong with it, as a part of a sentence.
     pub(crate) fn parse(text: &str) -> Result<Self, Why> {
         let Some((name, rest)) = text.split_once(':') else {
             return Ok(Self::Constant(duration(text)?));
@@ -128,7 +125,6 @@ impl LengthLaw {
     }
 
     /// The one length, if it is one.
-    #[must_use]
     pub fn constant(&self) -> Option<Nanos> {
         match self {
             Self::Constant(length) => Some(*length),

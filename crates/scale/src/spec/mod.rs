@@ -112,19 +112,16 @@ enum Problem {
 
 impl NoiseSpec {
     /// Detours of one length at regular times.
-    #[must_use]
     pub const fn periodic(interval: Nanos, detour: Nanos, jitter: Nanos) -> Self {
         Self::Periodic { interval, detour: LengthLaw::Constant(detour), jitter }
     }
 
     /// Detours of one length at random times, so far apart at the mean.
-    #[must_use]
     pub const fn poisson(interval: Nanos, detour: Nanos) -> Self {
         Self::Poisson { interval, detour: LengthLaw::Constant(detour) }
     }
 
     /// Whether a longer circle holds longer detours, or more of them together.
-    #[must_use]
     pub fn varies(&self) -> bool {
         match self {
             Self::Periodic { detour, .. } => detour.constant().is_none(),
@@ -136,9 +133,6 @@ impl NoiseSpec {
     }
 
     /// The noise as a circle of [`DRAWN`] detours, of a specification that names no file; see [`NoiseSpec::drawn`].
-    ///
-    /// # Errors
-    /// As there.
     pub fn trace(&self, seed: u64) -> Result<NoiseTrace, ScaleError> {
         let read = |path: &Path| Err(format!("{} is not read here", path.display()));
         self.drawn(Drawing { seed, number: 0, time: Nanos::ZERO, read: &read })
@@ -148,21 +142,15 @@ impl NoiseSpec {
     ///
     /// Of one cause that comes at regular times, with detours of one length and without jitter, it is one interval long; of several
     /// such causes their least common multiple, where that is short enough. Everything else is drawn from the seed. Random times
-    /// are uniform positions, which is the Poisson process given its count.
-    ///
-    /// # Errors
-    /// [`ScaleError::Formula`] for an empty interval, negative durations, overlapping detours of one periodic cause of one length (jitter
-    /// that lets one interval's reach the next one's), 100 % noise, causes of which one comes too seldom beside the others, and files
-    /// that cannot be read.
+    /// are uniform positions, which is the Poisson process given its count. Fails for an empty interval, negative durations, overlapping
+    /// detours of one periodic cause of one length (jitter that lets one interval's reach the next one's), 100 % noise, causes of which one
+    /// comes too seldom beside the others, and files that cannot be read.
     pub fn drawn(&self, drawing: Drawing<'_>) -> Result<NoiseTrace, ScaleError> {
         self.circle(drawing).map_err(|problem| self.refused(problem))
     }
 
     /// A circle with the detours of this one among them, which follow each other where they meet: what a recorded CPU would have
     /// lost with that cause on it as well. `number` tells the CPUs apart, as each has detours of its own.
-    ///
-    /// # Errors
-    /// As [`NoiseSpec::drawn`].
     pub fn added_to(&self, trace: &NoiseTrace, number: u64, drawing: Drawing<'_>) -> Result<NoiseTrace, ScaleError> {
         let added = || {
             let mut arrivals: Vec<(i64, i64)> =

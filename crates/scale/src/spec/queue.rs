@@ -4,10 +4,8 @@ use becalm_units::Nanos;
 
 use crate::noise::{NoiseTrace, TraceError};
 
-/// A circle of detours that come at these instants and take so long, in nanoseconds; in any order, and each instant on the circle.
-///
-/// # Errors
-/// [`TraceError`] for negative lengths, or detours that leave no time between them.
+/// A circle of detours that come at these instants and take so long, in nanoseconds; in any order, and each instant on the circle. Fails
+/// for negative lengths, or detours that leave no time between them.
 pub(crate) fn circle(length: Nanos, mut arrivals: Vec<(i64, i64)>) -> Result<NoiseTrace, TraceError> {
     if let Some((index, (start, duration))) = arrivals.iter().enumerate().find(|(_, (_, duration))| *duration < 0) {
         return Err(TraceError::Negative { index, start: Nanos::new(*start), duration: Nanos::new(*duration) });

@@ -24,9 +24,6 @@ pub struct TableSource {
 
 /// The sources in a text with a header line, separated by commas: `source`, `count` and `mean_us`, and where they are known `stddev_us`,
 /// `lowest_us` and `highest_us`. Where the table has a column `configuration`, only the rows of that one, which must then be named.
-///
-/// # Errors
-/// What is wrong, and in which line.
 pub fn sources(path: &Path, text: &str, configuration: Option<&str>) -> Result<Vec<TableSource>, Why> {
     let bad = |why: String| format!("{}: {why}", path.display());
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
@@ -88,7 +85,6 @@ pub fn sources(path: &Path, text: &str, configuration: Option<&str>) -> Result<V
 impl TableSource {
     /// Times in microseconds that have the table's lowest, highest, count, mean and standard deviation: one is the highest, and the others
     /// lie above the lowest by a power law. The moments alone do not decide the law.
-    #[must_use]
     pub fn durations(&self) -> Vec<f64> {
         if self.count <= 1 {
             return vec![self.mean; self.count];

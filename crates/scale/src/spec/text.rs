@@ -27,13 +27,11 @@ const FORM: &str = "write periodic:interval=1ms,detour=50us[,jitter=10us], poiss
 
 impl NoiseSpec {
     /// Whether a text is meant for a specification, and no path of a file: it begins with a cause and a colon.
-    #[must_use]
     pub fn is_meant(text: &str) -> bool {
         text.split_once(':').is_some_and(|(name, _)| CAUSES.iter().any(|(cause, ..)| *cause == name))
     }
 
     /// The places in a text behind a '+' at which a cause begins; a '+' elsewhere belongs to the name of a file.
-    #[must_use]
     pub fn further_causes(text: &str) -> Vec<usize> {
         text.match_indices('+').map(|(at, _)| at + 1).filter(|at| Self::is_meant(&text[*at..])).collect()
     }

@@ -70,7 +70,6 @@ pub struct Missed {
 impl Missed {
     /// Of so many ranks with phases of a grain, after CPUs were recorded for a time, all together; nothing where such an event would hit
     /// few phases.
-    #[must_use]
     pub fn for_ranks(ranks: u64, grain: Nanos, watched: Nanos) -> Option<Self> {
         Self::new(ranks as f64, grain.get() as f64, watched.get() as f64)
     }
@@ -121,7 +120,6 @@ impl RecordingBounds {
     }
 
     /// The interval alone.
-    #[must_use]
     pub const fn ends(&self) -> RecordingEnds {
         RecordingEnds { low: self.low, high: self.high, missed: self.missed }
     }
@@ -206,7 +204,6 @@ pub struct ReplayFactors {
 impl RecordingUncertainty {
     /// The delay above which there is a law, in nanoseconds; nothing where the longest delays come so often that they need none, or
     /// are too few for one.
-    #[must_use]
     pub fn threshold(&self) -> Option<Nanos> {
         self.tail.as_ref().map(|tail| Nanos::new(tail.threshold() as i64))
     }
@@ -218,7 +215,6 @@ impl RecordingUncertainty {
 
     /// What it says of so many ranks of a job that loses `added` nanoseconds a phase; with messages a phase without noise is as long as the
     /// grain here.
-    #[must_use]
     pub fn bounds(&self, ranks: u64, passed: ReplayFactors, added: f64) -> RecordingBounds {
         let mut stream = Stream::new(self.seed, Purpose::Recording, ranks);
         let drawn = self.drawn_ends(ranks, passed, &mut stream);
@@ -236,7 +232,6 @@ impl RecordingUncertainty {
     }
 
     /// The ends of the same interval alone.
-    #[must_use]
     pub fn ends(&self, ranks: u64, passed: ReplayFactors) -> RecordingEnds {
         let mut stream = Stream::new(self.seed, Purpose::Recording, ranks);
         self.recording_ends(ranks, &self.drawn_ends(ranks, passed, &mut stream))
@@ -256,7 +251,6 @@ impl RecordingUncertainty {
     }
 
     /// What order statistics expect delays of so many ranks to add up to the threshold in the recording as it is, in nanoseconds.
-    #[must_use]
     pub(crate) fn expected_below(&self, ranks: u64) -> f64 {
         let n = ranks.clamp(1, UNITS_LIMIT) as f64;
         self.blocks.all().mean_of_largest(n, self.block_limit())

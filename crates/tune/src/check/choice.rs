@@ -40,10 +40,7 @@ impl Fault for ChoiceError {
     }
 }
 
-/// Chooses the CPUs.
-///
-/// # Errors
-/// If the list of CPUs that are online cannot be read, or a CPU that was named is not among them.
+/// Chooses the CPUs. Fails if the list of CPUs that are online cannot be read, or a CPU that was named is not among them.
 pub fn choose(root: &Path, named: Option<&CpuList>) -> Result<CpuChoice, ChoiceError> {
     let sets = CpuSets::read(root)?;
     let online = sets.online;

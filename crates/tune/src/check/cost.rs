@@ -36,7 +36,6 @@ pub struct RecordedSource {
 
 impl RecordedNoise {
     /// What some sources took; `None` if none of them was seen.
-    #[must_use]
     pub fn cost_of(&self, noise: &[NoiseSource]) -> Option<FindingCost> {
         // By the names of kinds: the order in which sources of equal cost are shown.
         // In the order of the names of kinds, and then of sources.

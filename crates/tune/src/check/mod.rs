@@ -37,7 +37,6 @@ use subject::Subject;
 /// Looks at the machine whose files lie below `root`. Never fails: what cannot be read is a finding.
 ///
 /// `ticks` are the timer interrupts that were counted on the chosen CPUs, of as many of them as were measured.
-#[must_use]
 pub fn check(root: &Path, choice: CpuChoice, ticks: &[TickCount]) -> Check {
     let mut findings = Findings::new(root);
     let subject = Subject::read(root, &choice, &mut findings);

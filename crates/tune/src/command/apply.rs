@@ -39,10 +39,8 @@ pub struct ApplyArgs {
     form: FormArgs,
 }
 
-/// Plans, applies and prints what came of it.
-///
-/// # Errors
-/// If rights are missing, the request cannot be meant, something is changed already, or no journal can be written.
+/// Plans, applies and prints what came of it. Fails if rights are missing, the request cannot be meant, something is changed already, or no
+/// journal can be written.
 pub fn run(args: &ApplyArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let output = args.form.output(args.full)?;
     need_rights()?;

@@ -88,10 +88,8 @@ impl FailOn {
 /// The longest that counting may take: what it is for shows within seconds.
 const LONGEST: Nanos = Nanos::from_secs(60);
 
-/// Looks at the machine and prints what was found.
-///
-/// # Errors
-/// If a CPU that was named does not run, the recording cannot be read or is of other CPUs, or `out` cannot be written.
+/// Looks at the machine and prints what was found. Fails if a CPU that was named does not run, the recording cannot be read or is of other
+/// CPUs, or `out` cannot be written.
 pub fn run(args: &CheckArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let output = args.form.output(args.full)?;
     if args.measure < Nanos::ZERO || args.measure > LONGEST {

@@ -36,10 +36,8 @@ impl FormatArgs {
         self.format.is_some()
     }
 
-    /// Writes or prints a plan's files, for the machine below a root.
-    ///
-    /// # Errors
-    /// If the machine's topology cannot be read, another program's file is in the way, or a file cannot be written.
+    /// Writes or prints a plan's files, for the machine below a root. Fails if the machine's topology cannot be read, another program's
+    /// file is in the way, or a file cannot be written.
     pub fn write(&self, plan: &Plan, root: &Path, out: &mut dyn Write) -> fault::Result<Exit> {
         let Some(format) = self.format else { return Ok(Exit::Done) };
         let files = files(format, plan, &Topology::read(root)?);

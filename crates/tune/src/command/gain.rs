@@ -20,10 +20,8 @@ use becalm_units::fault;
 use crate::Plan;
 use crate::document::{Gain, GainJob, Gains, PredictedSlowdown, StepGain};
 
-/// What the changes of a plan gain jobs of these grains, each with these numbers of ranks.
-///
-/// # Errors
-/// If the recording cannot be read, lacks the CPUs or does not name sources; or the question makes no sense.
+/// What the changes of a plan gain jobs of these grains, each with these numbers of ranks. Fails if the recording cannot be read, lacks the
+/// CPUs or does not name sources; or the question makes no sense.
 pub fn gains(plan: &Plan, run: &Path, ranks: &[u64], grains: &[Nanos]) -> fault::Result<Gains> {
     let selection = Selection { cpus: Some(plan.cpus.clone()), ..Selection::default() };
     let source = noise::from_run(&Bundle::open(run)?, &selection, true)?;

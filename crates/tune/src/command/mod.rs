@@ -61,9 +61,6 @@ impl Task for TuneArgs {
 }
 
 /// Does what was asked.
-///
-/// # Errors
-/// Those of the command.
 fn run(args: &TuneArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     match &args.command {
         TuneCommand::Check(args) => check::run(args, out),

@@ -9,9 +9,6 @@ use crate::{Folder, JournalError, LiveMachine, RestoreOptions, Restored, TuneErr
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Restores; for as long as the patience lasts also again, while another process holds the lock or is still dying.
-///
-/// # Errors
-/// As of [`restore()`].
 pub fn restore_patiently(
     machine: &LiveMachine,
     folder: &Folder,

@@ -57,10 +57,7 @@ pub struct RestoreArgs {
     root: PathBuf,
 }
 
-/// Restores and prints what came of it.
-///
-/// # Errors
-/// If rights are missing, or the journal cannot be used.
+/// Restores and prints what came of it. Fails if rights are missing, or the journal cannot be used.
 pub fn run(args: &RestoreArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let output = args.form.output(args.full)?;
     let folder = args.journal.folder();

@@ -69,11 +69,8 @@ pub struct TuneRunArgs {
     command: Vec<String>,
 }
 
-/// Applies, runs, restores.
-///
-/// # Errors
-/// If rights are missing, the request cannot be meant, something is changed already, or the command cannot be started. By then
-/// everything is restored.
+/// Applies, runs, restores. Fails if rights are missing, the request cannot be meant, something is changed already, or the command cannot
+/// be started. By then everything is restored.
 pub fn run(args: &TuneRunArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     match args.command.first() {
         Some(program) => refuse_missing(program)?,

@@ -48,10 +48,7 @@ pub struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// Changes the settings, does something, and restores them.
-    ///
-    /// # Errors
-    /// If the settings cannot be changed or not restored, and what was done.
+    /// Changes the settings, does something, and restores them. Fails if the settings cannot be changed or not restored, and what was done.
     pub fn play(&self, words: Say, act: &mut dyn FnMut(&Relay) -> fault::Result<Exit>) -> fault::Result<Exit> {
         let signals = Relay::block().context("cannot block signals")?;
         let tuned = self.tune(words)?;
@@ -60,10 +57,8 @@ impl Stage<'_> {
         ending(ended, restored)
     }
 
-    /// Changes the settings until what is returned is restored or goes. Signals must be blocked.
-    ///
-    /// # Errors
-    /// If they cannot be changed; what was is restored by then.
+    /// Changes the settings until what is returned is restored or goes. Signals must be blocked. Fails if they cannot be changed; what was
+    /// is restored by then.
     pub fn tune(&self, words: Say) -> fault::Result<Tuned<'_>> {
         let Self { machine, folder, plan, require, .. } = *self;
         let owner = Owner::this_process(machine, true)?;
@@ -98,10 +93,8 @@ impl Stage<'_> {
         }
     }
 
-    /// A command that begins in the place of programs on the CPUs, in this class and as this user.
-    ///
-    /// # Errors
-    /// If the path of the place holds a zero.
+    /// A command that begins in the place of programs on the CPUs, in this class and as this user. Fails if the path of the place holds a
+    /// zero.
     pub fn prepare(
         &self,
         program: &str,
@@ -138,10 +131,7 @@ impl Stage<'_> {
     }
 }
 
-/// How it ended, and whether all was restored.
-///
-/// # Errors
-/// If either failed.
+/// How it ended, and whether all was restored. Fails if either failed.
 pub fn ending(ended: fault::Result<Exit>, restored: fault::Result<()>) -> fault::Result<Exit> {
     match (ended, restored) {
         // What the command ended with is said by the exit code, what was not restored by a message.
@@ -190,10 +180,7 @@ pub struct Tuned<'a> {
 }
 
 impl Tuned<'_> {
-    /// Restores, and says what could not be.
-    ///
-    /// # Errors
-    /// If not all could be restored.
+    /// Restores, and says what could not be. Fails if not all could be restored.
     pub fn restore(mut self) -> fault::Result<()> {
         let restored =
             self.put_back().context("the settings are not restored; the process that watches tries again")?;

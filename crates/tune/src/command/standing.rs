@@ -30,7 +30,6 @@ pub struct Standing {
 
 impl Standing {
     /// Reads it from a journal with its owner.
-    #[must_use]
     pub fn new(machine: &LiveMachine, owner: &Owner, state: &State) -> Self {
         if matches!(owner.is_of_this_boot(machine), Ok(false)) {
             let sentence = "the journal is of an earlier boot: its settings are gone, and there is nothing to restore";

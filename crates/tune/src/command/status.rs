@@ -33,10 +33,7 @@ pub struct StatusArgs {
     root: PathBuf,
 }
 
-/// Reads the journal and prints it.
-///
-/// # Errors
-/// If the journal cannot be read, or `out` cannot be written.
+/// Reads the journal and prints it. Fails if the journal cannot be read, or `out` cannot be written.
 pub fn run(args: &StatusArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let folder = args.journal.folder();
     let mut report = TuneDoneReport {

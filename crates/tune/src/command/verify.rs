@@ -56,10 +56,8 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// To be recorded for so long on each side in all, into a folder or into one that goes away.
-    ///
-    /// # Errors
-    /// If the folder cannot be made, or holds such recordings already.
+    /// To be recorded for so long on each side in all, into a folder or into one that goes away. Fails if the folder cannot be made, or
+    /// holds such recordings already.
     pub fn new(cpus: &CpuList, duration: Nanos, keep: Option<&Path>) -> fault::Result<Self> {
         let temporary = match keep {
             Some(_) => None,
@@ -78,18 +76,12 @@ impl Proof {
         Ok(Self { cpus: cpus.clone(), duration, before, inside, _folder: temporary })
     }
 
-    /// Records the CPUs as they are, in a turn below [`TURNS`].
-    ///
-    /// # Errors
-    /// If the recording fails.
+    /// Records the CPUs as they are, in a turn below [`TURNS`]. Fails if the recording fails.
     pub fn before(&self, turn: usize) -> fault::Result<()> {
         self.record(&self.before[turn], ProgramStart::default(), Policy::Other, None)
     }
 
-    /// Records them from a place on the tuned CPUs, in a turn below [`TURNS`].
-    ///
-    /// # Errors
-    /// If the recording fails.
+    /// Records them from a place on the tuned CPUs, in a turn below [`TURNS`]. Fails if the recording fails.
     pub fn inside(&self, turn: usize, group: Option<&Path>, policy: Policy, relay: &Relay) -> fault::Result<()> {
         self.record(&self.inside[turn], ProgramStart { group, ..ProgramStart::default() }, policy, Some(relay))
     }
@@ -106,10 +98,8 @@ impl Proof {
     }
 
     /// Prints what changed: on `out`, or on standard error where standard output is a command's. Another process reads the
-    /// recordings, which needs none of the rights that this one keeps to restore what it changed.
-    ///
-    /// # Errors
-    /// If a recording cannot be read, they have nothing in common, or `out` cannot be written.
+    /// recordings, which needs none of the rights that this one keeps to restore what it changed. Fails if a recording cannot be read, they
+    /// have nothing in common, or `out` cannot be written.
     pub fn print(&self, is_result: bool, out: &mut dyn Write) -> fault::Result<()> {
         let mut command = child::becalm()?;
         looks::pass_on(&mut command);

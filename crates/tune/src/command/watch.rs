@@ -38,10 +38,7 @@ pub struct WatchArgs {
     boot_id: String,
 }
 
-/// Waits, and restores what is left to be restored.
-///
-/// # Errors
-/// If the journal cannot be used.
+/// Waits, and restores what is left to be restored. Fails if the journal cannot be used.
 pub fn run(args: &WatchArgs) -> fault::Result<Exit> {
     let mut word = Vec::new();
     // Whatever ends the pipe is its end.

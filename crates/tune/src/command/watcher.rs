@@ -25,10 +25,7 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Starts it for what this owner will change.
-    ///
-    /// # Errors
-    /// If it cannot be started.
+    /// Starts it for what this owner will change. Fails if it cannot be started.
     pub fn start(folder: &Folder, owner: &Owner) -> fault::Result<Self> {
         let mut command = child::becalm()?;
         command.args(["tune", "watch", "--journal"]).arg(folder.path());

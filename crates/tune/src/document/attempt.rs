@@ -21,7 +21,6 @@ pub struct Attempt {
 
 impl Attempt {
     /// An attempt whose outcome needs no reason. White space around the values is dropped.
-    #[must_use]
     pub fn new(change: Change, before: &str, after: &str, outcome: Outcome) -> Self {
         Self { before: before.trim().to_owned(), after: after.trim().to_owned(), change, outcome, why: None }
     }

@@ -26,7 +26,6 @@ pub struct BootParameter {
 
 impl BootParameter {
     /// The parameter as it stands on the command line.
-    #[must_use]
     pub fn text(&self) -> String {
         self.value.as_ref().map_or_else(|| self.name.clone(), |value| format!("{}={value}", self.name))
     }

@@ -16,13 +16,11 @@ pub struct Check {
 
 impl Check {
     /// How many findings have a severity.
-    #[must_use]
     pub fn count(&self, severity: Severity) -> usize {
         self.findings.iter().filter(|finding| finding.severity == severity).count()
     }
 
     /// The gravest severity that was found; `None` where nothing was found.
-    #[must_use]
     pub fn worst(&self) -> Option<Severity> {
         self.findings.iter().map(|finding| finding.severity).max()
     }
@@ -83,7 +81,6 @@ pub struct TickCount {
 
 impl TickCount {
     /// How many interrupts came in a second, on average; 0 where no time was observed.
-    #[must_use]
     pub fn rate_hz(&self) -> f64 {
         if self.during > Nanos::ZERO { self.interrupts as f64 / (self.during.get() as f64 / 1e9) } else { 0.0 }
     }

@@ -104,7 +104,6 @@ impl Knob {
 
     /// The value itself in a text that was read: of a choice only the chosen word. It is also what brings that value back when it is
     /// written.
-    #[must_use]
     pub fn value<'a>(&self, text: &'a str) -> &'a str {
         match self {
             Self::File { meaning: Meaning::Choice, .. } => chosen(text),

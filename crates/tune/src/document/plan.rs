@@ -30,7 +30,6 @@ pub struct Plan {
 
 impl Plan {
     /// The boot parameters as one text to add to the kernel's command line; empty if nothing is to be added.
-    #[must_use]
     pub fn command_line(&self) -> String {
         self.boot.iter().map(BootParameter::text).collect::<Vec<_>>().join(" ")
     }

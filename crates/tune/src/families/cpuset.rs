@@ -64,7 +64,6 @@ pub enum CpusetPlace {
 
 impl CpusetPlace {
     /// After a plan was applied: in its group, if it made one.
-    #[must_use]
     pub fn find(machine: &dyn Machine) -> Self {
         let (folder, place) = match hierarchy(machine) {
             None => return Self::Cpus,

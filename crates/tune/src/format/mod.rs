@@ -48,7 +48,6 @@ fn unknown(text: &str) -> UnknownName {
 /// The files that make a plan's changes at every boot.
 ///
 /// `topology` says how the machine's CPUs share cores, which Slurm counts by.
-#[must_use]
 pub fn files(format: Format, plan: &Plan, topology: &Topology) -> Vec<ConfigFile> {
     match format {
         Format::Tuned => tuned::files(plan),

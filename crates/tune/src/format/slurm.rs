@@ -30,10 +30,8 @@ pub struct NoTopology(#[from] FileError);
 becalm_units::fault::faultless!(NoTopology);
 
 impl Topology {
-    /// Reads the topology of the CPUs that are online.
-    ///
-    /// # Errors
-    /// If the files exist and cannot be understood. A CPU without topology is a core of its own.
+    /// Reads the topology of the CPUs that are online. Fails if the files exist and cannot be understood. A CPU without topology is a core
+    /// of its own.
     pub fn read(root: &Path) -> Result<Self, NoTopology> {
         let online = CpuSets::read(root)?.online;
         let mut cores: Vec<(u64, CpuList)> = Vec::new();

@@ -48,13 +48,11 @@ impl Folder {
     }
 
     /// The path of the folder.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Where the journal is while something is changed.
-    #[must_use]
     pub fn journal(&self) -> PathBuf {
         self.path.join("journal.jsonl")
     }
@@ -65,15 +63,12 @@ impl Folder {
     }
 
     /// Where the last journal is when all is restored.
-    #[must_use]
     pub fn last(&self) -> PathBuf {
         self.path.join("restored.jsonl")
     }
 
-    /// What the journal says, as far as its lines are whole; `None` if there is none.
-    ///
-    /// # Errors
-    /// If it cannot be read, or not even its first line can be understood.
+    /// What the journal says, as far as its lines are whole; `None` if there is none. Fails if it cannot be read, or not even its first
+    /// line can be understood.
     pub fn read(&self) -> Result<Option<State>, JournalError> {
         let Some(found) = self.found()? else { return Ok(None) };
         Ok(found.parse()?.map(|parsed| parsed.state))
@@ -130,10 +125,8 @@ impl Folder {
     }
 
     /// Begins a journal, or gives the one that says that something is changed already. One of which everything is restored,
-    /// or of an earlier boot of the machine, is kept under another name.
-    ///
-    /// # Errors
-    /// If another process is at work, a journal that is there cannot be understood, or none can be written.
+    /// or of an earlier boot of the machine, is kept under another name. Fails if another process is at work, a journal that is there
+    /// cannot be understood, or none can be written.
     pub(crate) fn begin(&self, owner: &Owner, plan: &Plan) -> Result<Begun, JournalError> {
         let found = Self::new(private::make_folder(&self.path).map_err(|error| self.unusable(error))?);
         let lock = found.lock()?;
@@ -159,10 +152,8 @@ impl Folder {
     }
 
     /// Opens the journal to go on with it; `None` if there is none. What somebody left who was killed before the journal had its
-    /// name is removed: until then nothing was changed.
-    ///
-    /// # Errors
-    /// If another process is at work, or the journal cannot be read, understood or opened for writing.
+    /// name is removed: until then nothing was changed. Fails if another process is at work, or the journal cannot be read, understood or
+    /// opened for writing.
     pub(crate) fn resume(&self) -> Result<Option<Journal>, JournalError> {
         let has_any = |found: &Self| found.journal().exists() || found.draft().exists();
         // Without a journal nothing need be locked, and no folder made.
@@ -253,7 +244,6 @@ impl Journal {
     }
 
     /// What it says until now.
-    #[must_use]
     pub const fn state(&self) -> &State {
         &self.state
     }

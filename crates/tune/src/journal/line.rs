@@ -7,7 +7,6 @@
 use twox_hash::XxHash64;
 
 /// A record, which is a JSON object, as a line of a journal, without the line's end.
-#[must_use]
 pub fn sealed(number: usize, record: &str) -> String {
     let rest = record.strip_prefix('{').unwrap_or(record);
     let sum = XxHash64::oneshot(number as u64, rest.as_bytes());
@@ -15,9 +14,6 @@ pub fn sealed(number: usize, record: &str) -> String {
 }
 
 /// The number of a line, and its record.
-///
-/// # Errors
-/// Why it is not what becalm wrote.
 pub(super) fn opened(line: &[u8]) -> Result<(usize, String), &'static str> {
     let parts = || {
         let text = std::str::from_utf8(line).ok()?;

@@ -27,10 +27,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// The calling process.
-    ///
-    /// # Errors
-    /// If the kernel does not tell.
+    /// The calling process. Fails if the kernel does not tell.
     pub fn this_process(machine: &dyn Machine, runs_command: bool) -> Result<Self, JournalError> {
         let pid = std::process::id().cast_signed();
         let identity = |error: &dyn fmt::Display| JournalError::Identity(error.to_string());
@@ -41,7 +38,6 @@ impl Owner {
     }
 
     /// Whether the process is still there.
-    #[must_use]
     pub fn is_alive(&self, machine: &dyn Machine) -> bool {
         let now = TaskStat::read(std::path::Path::new("/"), self.pid).ok().flatten();
         let same = now.is_some_and(|now| now.start_ticks == self.start_ticks && !matches!(now.state, 'Z' | 'X'));
@@ -49,10 +45,8 @@ impl Owner {
         same && self.is_of_this_boot(machine).unwrap_or(true)
     }
 
-    /// Whether the machine was not booted since.
-    ///
-    /// # Errors
-    /// If the kernel does not tell which boot this is, as where a container hides that, or did not tell which that was.
+    /// Whether the machine was not booted since. Fails if the kernel does not tell which boot this is, as where a container hides that, or
+    /// did not tell which that was.
     pub fn is_of_this_boot(&self, machine: &dyn Machine) -> Result<bool, JournalError> {
         if !is_boot_id(&self.boot_id) {
             let why = format!("the journal does not say of which boot it is, but '{}'", self.boot_id);

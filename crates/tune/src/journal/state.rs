@@ -28,7 +28,6 @@ pub struct JournalStep {
 
 impl JournalStep {
     /// Whether something may have been changed that is not restored.
-    #[must_use]
     pub const fn is_open(&self) -> bool {
         self.original.is_some() && self.refused.is_none() && !self.restored
     }
@@ -153,10 +152,8 @@ impl Lines {
 }
 
 impl State {
-    /// From the bytes of a journal. Nothing if not even the first line is whole, so that nothing had been changed.
-    ///
-    /// # Errors
-    /// That the first line is damaged, or, as line 0, the version that is not known.
+    /// From the bytes of a journal. Nothing if not even the first line is whole, so that nothing had been changed. Fails if the first line
+    /// is damaged, or, as line 0, the version that is not known.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Option<ParsedJournal>, Damage> {
         let Lines { read, len, is_ended } = Lines::read(bytes);
         let last = read.keys().next_back().copied().unwrap_or(0);
@@ -207,9 +204,6 @@ impl State {
     }
 
     /// Takes in another line.
-    ///
-    /// # Errors
-    /// Why it makes no sense behind the others.
     pub(crate) fn note(&mut self, record: Record) -> Result<(), String> {
         match record {
             Record::Begin { .. } => return Err("it begins another journal".to_owned()),
@@ -240,7 +234,6 @@ impl State {
     }
 
     /// Whether nothing is changed any more, for certain.
-    #[must_use]
     pub fn is_spent(&self) -> bool {
         self.is_restored() && self.damage.is_empty()
     }
@@ -257,13 +250,11 @@ impl State {
     }
 
     /// Every change that is in force, in the order in which they were made.
-    #[must_use]
     pub fn in_force(&self) -> Vec<Attempt> {
         self.steps.iter().filter_map(JournalStep::in_force).collect()
     }
 
     /// The CPUs that are quiet by one plan or another.
-    #[must_use]
     pub fn quiet(&self) -> CpuList {
         self.plans.iter().flat_map(|plan| plan.cpus.iter()).collect()
     }

@@ -104,7 +104,6 @@ pub struct Judged {
 }
 
 /// Judges repetitions. There must be one at least.
-#[must_use]
 pub fn judge(runs: &[Repetition]) -> Judged {
     let times: Vec<i64> = runs.iter().map(|run| run.time_ns).collect();
     let all =

@@ -19,7 +19,6 @@ use becalm_model::audit::{Ability, Audit, FirstStep};
 use becalm_model::node::Rung;
 
 /// Looks at the machine whose files lie below `root`. Never fails: what cannot be read is an answer.
-#[must_use]
 pub fn look(root: &Path) -> Audit {
     let identity = Identity::read(root);
     let mut answers = vec![machine::counter(root)];

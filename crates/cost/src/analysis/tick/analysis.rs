@@ -52,13 +52,11 @@ pub struct FittedPoint {
 impl FittedPoint {
     /// The share of the CPU that is lost by the observation: 1 - tickless / observed. A little below 0 where the work was faster
     /// than the estimate without ticks.
-    #[must_use]
     pub fn overhead_ratio(&self) -> Option<f64> {
         self.tickless_ns.map(|tickless| 1.0 - tickless / self.observed_ns)
     }
 
     /// By how much the observation exceeds the prediction, as a share of the prediction.
-    #[must_use]
     pub fn residual_ratio(&self) -> Option<f64> {
         self.predicted_ns.map(|predicted| self.observed_ns / predicted - 1.0)
     }
@@ -66,7 +64,6 @@ impl FittedPoint {
 
 impl Analysis {
     /// Analyzes the measurements of one processor.
-    #[must_use]
     pub fn new(processor: &Processor) -> Self {
         let direct = processor.direct;
         let pairs: Vec<RatePair> = processor.series.iter().flat_map(|series| RatePair::all(series, direct)).collect();
@@ -89,25 +86,21 @@ impl Analysis {
     }
 
     /// Trap, handler and indirect cost together.
-    #[must_use]
     pub fn sum_percent(&self) -> f64 {
         self.trap_percent + self.handler_percent + self.indirect_percent
     }
 
     /// The same with the trimmed mean of the indirect costs.
-    #[must_use]
     pub fn sum_trimmed_percent(&self) -> f64 {
         self.trap_percent + self.handler_percent + self.indirect_trimmed_percent
     }
 
     /// The costs of an interrupt with each handler: first with the one that ran while the work was timed.
-    #[must_use]
     pub fn modes(&self) -> Vec<HandlerMode> {
         HandlerMode::all(self)
     }
 
     /// The rates of the measurements, in interrupts a second, each the mean over the numbers of processes.
-    #[must_use]
     pub fn rates_hz(&self) -> Vec<f64> {
         let series: Vec<&[FittedPoint]> = self.comparisons.chunk_by(|a, b| a.processes == b.processes).collect();
         let rates = series.iter().map(|points| points.len()).min().unwrap_or(0);
@@ -116,14 +109,12 @@ impl Analysis {
     }
 
     /// The share of a CPU that interrupts at this rate take: overhead(hz) = hz (P_trap + P_handler + P_indirect).
-    #[must_use]
     pub fn overhead_ratio(&self, rate_hz: f64) -> f64 {
         rate_hz * self.sum_percent() / 100.0 / 1_000.0
     }
 
     /// The median over the pairs of the indirect cost's share of the extra time, without the pairs that show no extra
     /// time.
-    #[must_use]
     pub fn indirect_share_median(&self) -> Option<f64> {
         let mut shares: Vec<f64> = self.pairs.iter().filter_map(RatePair::indirect_share).collect();
         median_mid(&mut shares)
@@ -131,7 +122,6 @@ impl Analysis {
 
     /// The largest distance of a measurement from the model, as a share of what the model predicts; `None` where it
     /// predicts nothing for one of them.
-    #[must_use]
     pub fn residual_max_ratio(&self) -> Option<f64> {
         self.comparisons.iter().try_fold(0.0_f64, |max, row| Some(max.max(row.residual_ratio()?.abs())))
     }
@@ -139,7 +129,6 @@ impl Analysis {
     /// The share of the variance of the times, within each number of processes, that the model explains (R2). Below
     /// zero where it explains less than the mean does. Nothing where the times do not vary, or the model predicts
     /// nothing for one of them.
-    #[must_use]
     pub fn r2_ratio(&self) -> Option<f64> {
         let (mut unexplained, mut variance) = (0.0, 0.0);
         for rows in self.comparisons.chunk_by(|a, b| a.processes == b.processes) {

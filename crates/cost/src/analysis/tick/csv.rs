@@ -136,10 +136,8 @@ fn lines(file: TableFile<'_>) -> Result<Vec<CsvRow>, TableError> {
 
 /// Takes the measurements of every processor of a table of times, with its direct costs from another; processors stand in
 /// the order of the first. The column of the time of the handler that ran meanwhile may be named; else it is that without a name
-/// or that of `pit`, the programmable interval timer, on which the percentages of Tsafrir 2007 rest. All others are other handlers.
-///
-/// # Errors
-/// If a table does not say what it should, with the line and the column.
+/// or that of `pit`, the programmable interval timer, on which the percentages of Tsafrir 2007 rest. All others are other handlers. Fails
+/// if a table does not say what it should, with the line and the column.
 pub fn read_tables(
     times: TableFile<'_>,
     direct: TableFile<'_>,

@@ -20,7 +20,6 @@ impl FittedLine {
     ///
     /// Each series is scaled to the throughput that its own line has without interrupts, so that all share the slope c;
     /// c is then the least-squares slope over all of them.
-    #[must_use]
     pub fn through(processor: &Processor) -> Self {
         let (mut covariance, mut spread, mut variance) = (0.0, 0.0, 0.0);
         for series in &processor.series {

@@ -81,10 +81,7 @@ impl Fault for CampaignError {
 }
 
 impl CampaignAnalysis {
-    /// Analyzes the complete rounds of a campaign.
-    ///
-    /// # Errors
-    /// If no round is complete, or the interrupt rates did not rise as asked for.
+    /// Analyzes the complete rounds of a campaign. Fails if no round is complete, or the interrupt rates did not rise as asked for.
     pub fn new(campaign: &Campaign) -> Result<Self, CampaignError> {
         let plan = &campaign.plan;
         let cells = plan.cells();
@@ -115,7 +112,6 @@ impl CampaignAnalysis {
     }
 
     /// The largest distance of the recorded handler's share from the model's, as a share of the model's.
-    #[must_use]
     pub fn handler_residual_max_ratio(&self) -> Option<f64> {
         let residual = |row: &HandlerRow| (row.recorded_ratio / row.model_ratio - 1.0).abs();
         self.handlers.iter().filter(|row| row.model_ratio > 0.0).map(residual).reduce(f64::max)

@@ -29,7 +29,6 @@ pub use processor::{Direct, MEASURED, OtherHandler, Processor, RatePoint, RateSe
 pub use rounds::{Rounds, RoundsInterval};
 
 /// Percent of a CPU that 1,000 interrupts a second take when one costs this many nanoseconds.
-#[must_use]
 pub fn percent_per_1000(cost_ns: f64) -> f64 {
     cost_ns * 1_000.0 / 1e9 * 100.0
 }

@@ -49,19 +49,16 @@ impl HandlerMode {
     }
 
     /// Trap, handler and indirect cost together.
-    #[must_use]
     pub fn sum_percent(&self) -> f64 {
         self.trap_percent + self.handler_percent + self.indirect_percent
     }
 
     /// The same with the trimmed mean of the indirect costs.
-    #[must_use]
     pub fn sum_trimmed_percent(&self) -> f64 {
         self.trap_percent + self.handler_percent + self.indirect_trimmed_percent
     }
 
     /// The shares of its parts at a rate, in interrupts per second.
-    #[must_use]
     pub fn contribution(&self, rate_hz: f64) -> Contribution {
         let ratio = |percent: f64| rate_hz * percent / 100.0 / 1_000.0;
         Contribution {
@@ -76,7 +73,6 @@ impl HandlerMode {
 
 impl Contribution {
     /// The share that all parts take together.
-    #[must_use]
     pub fn total_ratio(&self) -> f64 {
         self.trap_ratio + self.handler_ratio + self.indirect_ratio
     }

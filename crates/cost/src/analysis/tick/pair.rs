@@ -24,7 +24,6 @@ pub struct RatePair {
 
 impl RatePair {
     /// The pair of two points, the second of which has the higher rate.
-    #[must_use]
     pub fn new(processes: u32, low: RatePoint, high: RatePoint, direct: Direct) -> Self {
         let extra_interrupts = (high.rate_hz - low.rate_hz) * high.work_ns / 1e9;
         Self {
@@ -48,25 +47,21 @@ impl RatePair {
     }
 
     /// The time that trap and handler do not explain, in nanoseconds.
-    #[must_use]
     pub fn indirect_ns(&self) -> f64 {
         self.extra_ns - self.direct_ns
     }
 
     /// The indirect cost as a share of the extra time; `None` where the higher rate was measured no slower.
-    #[must_use]
     pub fn indirect_share(&self) -> Option<f64> {
         (self.extra_ns > 0.0).then(|| self.indirect_ns() / self.extra_ns)
     }
 
     /// The indirect cost in percent of a CPU per 1,000 interrupts a second.
-    #[must_use]
     pub fn indirect_percent(&self) -> f64 {
         percent_per_1000(self.indirect_ns() / self.extra_interrupts)
     }
 
     /// The whole cost in percent of a CPU per 1,000 interrupts a second.
-    #[must_use]
     pub fn sum_percent(&self) -> f64 {
         percent_per_1000(self.extra_ns / self.extra_interrupts)
     }

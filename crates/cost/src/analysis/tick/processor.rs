@@ -20,7 +20,6 @@ pub const MEASURED: &str = "measured";
 
 impl Processor {
     /// Measurements with one handler.
-    #[must_use]
     pub fn new(name: &str, direct: Direct, series: Vec<RateSeries>) -> Self {
         Self { name: name.to_owned(), direct, handler: MEASURED.to_owned(), other_handlers: Vec::new(), series }
     }
@@ -95,10 +94,8 @@ pub enum SeriesError {
 }
 
 impl RateSeries {
-    /// The points of this many processes, in rising order of rates.
-    ///
-    /// # Errors
-    /// If there are fewer than two points, the rates do not rise, or a time is not above zero.
+    /// The points of this many processes, in rising order of rates. Fails if there are fewer than two points, the rates do not rise, or a
+    /// time is not above zero.
     pub fn new(processes: u32, points: Vec<RatePoint>) -> Result<Self, SeriesError> {
         if points.len() < 2 {
             return Err(SeriesError::TooFew(points.len()));
@@ -118,13 +115,11 @@ impl RateSeries {
     }
 
     /// Number of processes that shared the CPU.
-    #[must_use]
     pub fn processes(&self) -> u32 {
         self.processes
     }
 
     /// At least two, in rising order of rates.
-    #[must_use]
     pub fn points(&self) -> &[RatePoint] {
         &self.points
     }

@@ -32,13 +32,8 @@ pub struct Rounds {
 }
 
 impl Rounds {
-    /// The analysis of rounds with the same series in the same order. The direct cost is common to all.
-    ///
-    /// # Errors
-    /// If there is no round, or the medians over the rounds are no measurement.
-    ///
-    /// # Panics
-    /// If the rounds do not have the same numbers of processes and of rates.
+    /// The analysis of rounds with the same series in the same order. The direct cost is common to all. Fails if there is no round, or the
+    /// medians over the rounds are no measurement. Panics if the rounds do not have the same numbers of processes and of rates.
     pub fn new(name: &str, direct: Direct, rounds: &[Vec<RateSeries>]) -> Result<Self, SeriesError> {
         let analyze = |series: Vec<RateSeries>| Analysis::new(&Processor::new(name, direct, series));
         let Some(first) = rounds.first() else { return Err(SeriesError::TooFew(0)) };

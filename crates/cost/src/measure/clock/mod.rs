@@ -56,10 +56,8 @@ struct ClockSteps {
 /// A way to read the time, with the samples of its readings by the way itself and by a raw system call.
 type Way = (ClockWayDoc, Vec<Vec<i64>>, Option<Vec<Vec<i64>>>);
 
-/// Measures every way to read the time: their document, and the samples. Takes about half a second.
-///
-/// # Errors
-/// If the CPU cannot be used, or no counter runs.
+/// Measures every way to read the time: their document, and the samples. Takes about half a second. Fails if the CPU cannot be used, or no
+/// counter runs.
 pub fn clocks(site: &Site, progress: &mut CostProgress<'_>) -> Result<(ClockCosts, CostSamples), CostError> {
     let (instrument, ReadWays { ways, not_counted, successive }) = run_at(site, ClockReadings(progress))?;
     let mut costs = ClockCosts { instrument: Some(instrument), not_counted, clocks: Vec::new(), successive };

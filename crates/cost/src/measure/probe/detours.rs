@@ -31,10 +31,8 @@ const MEMORY_BYTES: std::ops::RangeInclusive<usize> = 64 << 20..=512 << 20;
 /// The bytes of a cache line, as the chase lays its loads out.
 const LINE_BYTES: usize = LINE * size_of::<u64>();
 
-/// Measures the catalogue: its document, and the samples. Takes about a second.
-///
-/// # Errors
-/// If the CPU cannot be used, or no counter runs. What single detours lack is said in their rows.
+/// Measures the catalogue: its document, and the samples. Takes about a second. Fails if the CPU cannot be used, or no counter runs. What
+/// single detours lack is said in their rows.
 pub fn detours(site: &Site, progress: &mut CostProgress<'_>) -> Result<(ProbeCosts, CostSamples), CostError> {
     probes_at(site, DetourProbes(progress))
 }

@@ -84,10 +84,8 @@ pub(super) type Elsewhere<'scope, T> = Waiting<ScopedJoinHandle<'scope, Option<T
 
 /// Starts a second thread on another CPU, in the default class, which it does not inherit, and sleeps until it is there.
 ///
-/// It must sleep, as the other begins on the same CPU and, in a real-time class, comes to run only then.
-///
-/// # Errors
-/// If the other cannot be had or placed, or does not come to run.
+/// It must sleep, as the other begins on the same CPU and, in a real-time class, comes to run only then. Fails if the other cannot be had
+/// or placed, or does not come to run.
 pub(super) fn elsewhere<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     name: &str,

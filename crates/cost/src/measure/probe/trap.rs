@@ -20,10 +20,8 @@ const HUGE_PAGES: usize = 16;
 /// vDSO calls in a sample.
 const CALLS: u32 = 16;
 
-/// Measures every trap: their document, and the samples. Takes about half a second.
-///
-/// # Errors
-/// If the CPU cannot be used, or no counter runs. What single traps lack is said in their rows.
+/// Measures every trap: their document, and the samples. Takes about half a second. Fails if the CPU cannot be used, or no counter runs.
+/// What single traps lack is said in their rows.
 pub fn traps(site: &Site, progress: &mut CostProgress<'_>) -> Result<(ProbeCosts, CostSamples), CostError> {
     probes_at(site, TrapProbes(progress))
 }

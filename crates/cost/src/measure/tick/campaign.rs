@@ -39,9 +39,6 @@ pub enum CampaignEnd {
 
 /// Begins a campaign: looks whether everything is possible, which of the plan's events the processor counts, and finds how
 /// many sorts a cell takes.
-///
-/// # Errors
-/// Whatever makes the plan impossible, with what is missing.
 pub fn begin(root: &Path, mut plan: CampaignPlan) -> Result<Campaign, TickError> {
     machine::select_cpus(root, Some(&[plan.cpu].into_iter().collect()))?;
     let limits = limits(root, &plan)?;
@@ -114,10 +111,7 @@ fn put_back(root: &Path, begun_with_hz: u32) -> Result<Option<String>, TickError
 }
 
 /// Measures the cells that are missing, round by round, and has each stored as soon as it is finished. A signal ends it
-/// between two cells.
-///
-/// # Errors
-/// If a cell cannot be measured or stored; those before it are.
+/// between two cells. Fails if a cell cannot be measured or stored; those before it are.
 pub fn go_on(
     campaign: &mut Campaign,
     root: &Path,

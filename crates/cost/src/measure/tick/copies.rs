@@ -42,10 +42,8 @@ pub struct SortJob<'a> {
 }
 
 /// Does the work, in new processes or threads, and times it from the first copy's start to the last one's end. The window of the
-/// interrupts is a little longer. Times below the clock's step count as one nanosecond.
-///
-/// # Errors
-/// If a thread cannot be had or placed, or the interrupts cannot be counted.
+/// interrupts is a little longer. Times below the clock's step count as one nanosecond. Fails if a thread cannot be had or placed, or the
+/// interrupts cannot be counted.
 pub fn time_work(job: SortJob<'_>) -> Result<TimedDoc, TickError> {
     if job.processes { in_processes(job) } else { in_threads(job) }
 }

@@ -13,7 +13,6 @@ use crate::documents::CountedDoc;
 
 /// Those of these events, by their names, that can be counted on this machine in one of the spaces, and a line for each
 /// reason why others cannot.
-#[must_use]
 pub fn counted(names: &[String]) -> (Vec<String>, Vec<String>) {
     let (events, not_counted) = countable(&known(names));
     (events.into_iter().map(|event| event.name().to_owned()).collect(), not_counted)
@@ -25,10 +24,8 @@ pub(in crate::measure) fn known(names: &[String]) -> Vec<PerfEvent> {
 }
 
 /// Does the work in one new thread and counts these events from its start to its end. Returns the time between the two
-/// readings of the count of interrupts as well.
-///
-/// # Errors
-/// If the thread cannot be had or placed, or the interrupts or the events cannot be counted.
+/// readings of the count of interrupts as well. Fails if the thread cannot be had or placed, or the interrupts or the events cannot be
+/// counted.
 pub(in crate::measure) fn count(job: SortJob<'_>, names: &[String]) -> Result<(CountedDoc, Nanos), TickError> {
     let run = || -> Result<(CountedDoc, Nanos), TickError> {
         let mut work = job.warm_up()?;

@@ -5,7 +5,6 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// These in the random order of a seed and a round (Fisher and Yates).
-#[must_use]
 pub fn shuffled<T>(mut all: Vec<T>, seed: u64, round: u32) -> Vec<T> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     // Rounds are 2^128 numbers apart.

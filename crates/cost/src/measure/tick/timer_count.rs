@@ -8,10 +8,7 @@ use becalm_units::CpuId;
 use super::TickError;
 
 /// The timer interrupts that a CPU has taken since boot: `LOC` on x86, elsewhere the interrupts of the devices whose name
-/// contains `timer`, as `arch_timer`.
-///
-/// # Errors
-/// If the counts cannot be read, or have none of the CPU.
+/// contains `timer`, as `arch_timer`. Fails if the counts cannot be read, or have none of the CPU.
 pub fn timer_interrupts(root: &Path, cpu: CpuId) -> Result<u64, TickError> {
     let interrupts = Interrupts::read(root)?;
     if let Some(count) = interrupts.count("LOC", cpu) {

@@ -21,10 +21,8 @@ use crate::documents::TicksDoc;
 const BUFFER_KB: u32 = 16 << 10;
 
 /// Records a CPU's timer interrupts while something runs, which should take some seconds at most. The trace instance is
-/// made for it and removed after it, since its events cost time even while nothing is recorded.
-///
-/// # Errors
-/// If the kernel's trace cannot be had or read, and what `during` answers.
+/// made for it and removed after it, since its events cost time even while nothing is recorded. Fails if the kernel's trace cannot be had
+/// or read, and what `during` answers.
 pub fn record_timer<T>(
     root: &Path,
     cpu: CpuId,

@@ -13,10 +13,7 @@ const BATCH: u64 = 500;
 /// Batches. Those that an interrupt hits are fewer than half, and do not touch the median.
 const BATCHES: usize = 401;
 
-/// The mean time of a system call that does nothing, on a CPU.
-///
-/// # Errors
-/// If no thread can run there.
+/// The mean time of a system call that does nothing, on a CPU. Fails if no thread can run there.
 pub fn trap(cpu: CpuId) -> Result<CellResult, SchedError> {
     Thread { name: "becalm/trap".to_owned(), cpu, policy: None }.run(|| {
         let mut batches: Vec<u64> = (0..BATCHES).map(|_| batch()).collect();

@@ -39,16 +39,12 @@ pub struct TickReport {
 
 impl TickReport {
     /// The report of measurements without rounds.
-    #[must_use]
     pub fn from_tables(analyses: Vec<Analysis>) -> Self {
         let row = |analysis| TickRow { analysis, indirect: None, sum: None };
         Self { rows: analyses.into_iter().map(row).collect(), live: None }
     }
 
-    /// The report of a campaign.
-    ///
-    /// # Errors
-    /// If no round is complete, or its rounds give no cost.
+    /// The report of a campaign. Fails if no round is complete, or its rounds give no cost.
     pub fn from_campaign(campaign: Campaign) -> Result<Self, CampaignError> {
         let live = CampaignAnalysis::new(&campaign)?;
         let rounds = &live.rounds;

@@ -21,10 +21,7 @@ pub enum Destination<'a> {
 }
 
 impl<'a> Destination<'a> {
-    /// What the user named.
-    ///
-    /// # Errors
-    /// If what is no text would go to a terminal.
+    /// What the user named. Fails if what is no text would go to a terminal.
     pub fn new(path: &Path, is_text: bool, out: &'a mut dyn Write) -> Result<Self, UsageError> {
         if path.as_os_str() == "-" {
             if !is_text && io::stdout().is_terminal() {
@@ -43,9 +40,6 @@ impl<'a> Destination<'a> {
     }
 
     /// Has one file written.
-    ///
-    /// # Errors
-    /// What `write` returns, and if the file cannot be made or completed.
     pub fn write(self, write: impl FnOnce(&mut dyn Write) -> fault::Result<()>) -> fault::Result<()> {
         match self {
             Self::Stdout(out) => {

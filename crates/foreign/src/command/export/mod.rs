@@ -121,10 +121,8 @@ impl Task for ExportArgs {
     }
 }
 
-/// Reads the run and writes the file.
-///
-/// # Errors
-/// If the run cannot be read, the format cannot hold what is selected, or the file cannot be written.
+/// Reads the run and writes the file. Fails if the run cannot be read, the format cannot hold what is selected, or the file cannot be
+/// written.
 fn run(args: &ExportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     if args.table.is_some() && args.to != ExportFormat::Csv {
         return Err(UsageError::new("--table requires --to csv").into());

@@ -32,10 +32,7 @@ impl Source {
     }
 }
 
-/// Opens the run in the form that it has.
-///
-/// # Errors
-/// If it cannot be read, or does not hold what is selected.
+/// Opens the run in the form that it has. Fails if it cannot be read, or does not hold what is selected.
 pub fn open(args: &ExportArgs) -> fault::Result<Source> {
     match run::open(&args.path) {
         Ok(bundle) => {

@@ -6,10 +6,7 @@ use becalm_units::fault::UsageError;
 use becalm_units::{CpuId, CpuList, counted};
 
 /// The CPU of each part of what is imported, of which some say it themselves. Those that do not get the lowest numbers that are
-/// free, in order.
-///
-/// # Errors
-/// If the chosen ones are not as many as the parts, or two parts are of one CPU.
+/// free, in order. Fails if the chosen ones are not as many as the parts, or two parts are of one CPU.
 pub fn assigned(chosen: Option<&CpuList>, said: &[Option<CpuId>]) -> Result<Vec<CpuId>, UsageError> {
     if let Some(chosen) = chosen {
         if chosen.len() != said.len() {

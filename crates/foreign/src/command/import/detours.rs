@@ -16,10 +16,8 @@ use crate::read::{self, DetourList, Format};
 /// How many detours a segment of the run has.
 const SEGMENT: usize = 1 << 20;
 
-/// Reads the files, a CPU each, and writes the run.
-///
-/// # Errors
-/// If a file is not in the format, or its detours last longer than what was measured, and if the run cannot be written.
+/// Reads the files, a CPU each, and writes the run. Fails if a file is not in the format, or its detours last longer than what was
+/// measured, and if the run cannot be written.
 pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> fault::Result<Exit> {
     let size: u64 = files.iter().map(InputFile::size).sum();
     // Reading and storing, which take about as long.

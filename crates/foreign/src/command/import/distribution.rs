@@ -17,10 +17,8 @@ use crate::read::{self, Format};
 /// No larger files are read, in bytes: JSON takes up to twenty times its size of memory.
 const LARGEST: u64 = 64 << 20;
 
-/// Reads the files and writes the distribution of the node.
-///
-/// # Errors
-/// If a file is not in the format or too large, two hold series of the same name, and if the bundle cannot be written.
+/// Reads the files and writes the distribution of the node. Fails if a file is not in the format or too large, two hold series of the same
+/// name, and if the bundle cannot be written.
 pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> fault::Result<Exit> {
     args.refuse_length(format, "a distribution")?;
     let size = files::size(files, LARGEST, "histograms and statistics")?;

@@ -35,10 +35,7 @@ impl InputFile {
     }
 }
 
-/// Reads all of the files.
-///
-/// # Errors
-/// If one cannot be read, is no regular file, or all together are too large.
+/// Reads all of the files. Fails if one cannot be read, is no regular file, or all together are too large.
 pub fn read(paths: &[PathBuf]) -> fault::Result<Vec<InputFile>> {
     let mut left = LARGEST;
     let read = |path: &PathBuf| {
@@ -50,10 +47,8 @@ pub fn read(paths: &[PathBuf]) -> fault::Result<Vec<InputFile>> {
     paths.iter().map(read).collect()
 }
 
-/// The size of all files together, in bytes.
-///
-/// # Errors
-/// If it is more than `most`, because files of this kind take a large multiple of their size of memory.
+/// The size of all files together, in bytes. Fails if it is more than `most`, because files of this kind take a large multiple of their
+/// size of memory.
 pub fn size(files: &[InputFile], most: u64, kind: &str) -> fault::Result<u64> {
     let size = files.iter().map(InputFile::size).sum();
     fault::ensure!(
@@ -65,10 +60,8 @@ pub fn size(files: &[InputFile], most: u64, kind: &str) -> fault::Result<u64> {
     Ok(size)
 }
 
-/// The format that was chosen, or else the one in which all of the files are, which is then told.
-///
-/// # Errors
-/// If a file is in none that is known, or two are in different ones.
+/// The format that was chosen, or else the one in which all of the files are, which is then told. Fails if a file is in none that is known,
+/// or two are in different ones.
 pub fn format(files: &[InputFile], chosen: Option<Format>) -> fault::Result<Format> {
     if let Some(format) = chosen {
         return Ok(format);

@@ -100,10 +100,8 @@ impl Task for ImportArgs {
     }
 }
 
-/// Reads the files and writes the run.
-///
-/// # Errors
-/// If a file cannot be read or is not in the format, what it says contradicts the options, or the run cannot be written.
+/// Reads the files and writes the run. Fails if a file cannot be read or is not in the format, what it says contradicts the options, or the
+/// run cannot be written.
 fn run(args: &ImportArgs) -> fault::Result<Exit> {
     let files = files::read(&args.files)?;
     let chosen = args.from.and_then(|chosen| chosen.0);

@@ -21,10 +21,8 @@ const SEGMENT: usize = 1 << 20;
 /// No larger files are read, in bytes: samples of one digit take up to 25 times their size of memory.
 const LARGEST: u64 = 256 << 20;
 
-/// Reads the files, of which each holds the samples of one loop or of several, and writes the run.
-///
-/// # Errors
-/// If a file is not in the format, too large or holds no sample, its loops do not do the same, and if the run cannot be written.
+/// Reads the files, of which each holds the samples of one loop or of several, and writes the run. Fails if a file is not in the format,
+/// too large or holds no sample, its loops do not do the same, and if the run cannot be written.
 pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> fault::Result<Exit> {
     args.refuse_length(format, "samples")?;
     let size = files::size(files, LARGEST, "samples")?;

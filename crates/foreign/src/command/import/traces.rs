@@ -11,10 +11,7 @@ use crate::document;
 use crate::read::Format;
 use crate::trace::{TraceRequest, find};
 
-/// Reads the trace and writes the run.
-///
-/// # Errors
-/// If the file is no whole trace, what is asked for is not in it, or the run cannot be written.
+/// Reads the trace and writes the run. Fails if the file is no whole trace, what is asked for is not in it, or the run cannot be written.
 pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> fault::Result<Exit> {
     let [file] = files else {
         return Err(

@@ -180,7 +180,6 @@ impl Drawing {
 }
 
 /// As an SVG, which opens anywhere; without cells an empty frame.
-#[must_use]
 pub fn validate_figure(report: &ValidationDoc) -> String {
     let (low, high) = ends(report).unwrap_or((1.0, 2.0));
     let whole = SIDE + 2.0 * ROOM;

@@ -39,7 +39,6 @@ pub struct SweptNoise {
 
 impl SweptNoise {
     /// What a sweep shows of a noise of which a node has so many ranks.
-    #[must_use]
     pub fn new(asked: String, name: String, noise: &Noise, ranks_per_node: u64, warnings: Vec<Warning>) -> Self {
         Self {
             asked,

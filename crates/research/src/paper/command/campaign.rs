@@ -46,10 +46,7 @@ pub struct Campaign {
 }
 
 impl Campaign {
-    /// A new folder, or that of a campaign.
-    ///
-    /// # Errors
-    /// If the folder holds something else, or cannot be written.
+    /// A new folder, or that of a campaign. Fails if the folder holds something else, or cannot be written.
     pub fn open(folder: PathBuf, quick: bool, launch: Launch) -> fault::Result<Self> {
         let is_ours = folder.join("steps").is_dir();
         if !is_ours && fs::read_dir(&folder).is_ok_and(|mut entries| entries.next().is_some()) {
@@ -122,10 +119,8 @@ impl Campaign {
         ));
     }
 
-    /// Runs a step, unless its document is there already; what was run in words, and how it ended.
-    ///
-    /// # Errors
-    /// If the folder cannot be written, or a program that is there cannot be run.
+    /// Runs a step, unless its document is there already; what was run in words, and how it ended. Fails if the folder cannot be written,
+    /// or a program that is there cannot be run.
     pub fn step(&mut self, step: &Step, signals: &Relay) -> fault::Result<(Option<String>, StepEnd)> {
         let Some((arguments, _)) = step.run(self.quick) else { return Ok((None, StepEnd::LeftOut)) };
         let command = match self.command(step, arguments) {

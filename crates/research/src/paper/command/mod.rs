@@ -86,10 +86,7 @@ impl Task for PaperArgs {
     }
 }
 
-/// Runs the campaign, and prints what came of it.
-///
-/// # Errors
-/// If the paper has no such table or figure, the folder cannot be written, or `out`.
+/// Runs the campaign, and prints what came of it. Fails if the paper has no such table or figure, the folder cannot be written, or `out`.
 fn run(args: &PaperArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let paper = catalogue::paper(&args.paper).context("no such paper")?;
     let items = chosen(args, &paper)?;

@@ -46,10 +46,7 @@ impl fmt::Display for StepCommand {
 }
 
 impl Launch {
-    /// That of this machine, with this launcher.
-    ///
-    /// # Errors
-    /// If the launcher has no words, or this becalm or the machine's CPUs are not found.
+    /// That of this machine, with this launcher. Fails if the launcher has no words, or this becalm or the machine's CPUs are not found.
     pub fn here(launcher: &str) -> fault::Result<Self> {
         let launcher: Vec<String> = launcher.split_whitespace().map(str::to_owned).collect();
         if launcher.is_empty() {
@@ -136,10 +133,7 @@ impl Launch {
         })
     }
 
-    /// The process of a command, not started yet.
-    ///
-    /// # Errors
-    /// If it has no words.
+    /// The process of a command, not started yet. Fails if it has no words.
     pub fn process(&self, command: &StepCommand) -> fault::Result<Command> {
         // Programs are the first word, and what `becalm tune run` starts.
         let before = std::iter::once("--").chain(command.words.iter().map(String::as_str));

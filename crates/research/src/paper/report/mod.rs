@@ -180,7 +180,6 @@ impl PaperReport {
     }
 
     /// What does not fit between becalm and its catalogue of papers, in words; each is an error of becalm, and none of the machine.
-    #[must_use]
     pub fn errors(&self) -> Vec<String> {
         let mut errors = Vec::new();
         for item in &self.items {

@@ -132,10 +132,7 @@ fn configurations() -> impl TypedValueParser<Value = Configuration> {
     PossibleValuesParser::new(values).try_map(|name| name.parse())
 }
 
-/// Records what is to be recorded, and shows what it comes to.
-///
-/// # Errors
-/// If nothing can be recorded or read, or the output cannot be written.
+/// Records what is to be recorded, and shows what it comes to. Fails if nothing can be recorded or read, or the output cannot be written.
 pub fn run(args: &StudyArgs, out: &mut dyn Write) -> Result<Exit> {
     let question = question(args)?;
     // Whether it can be written is found out before anything is measured.

@@ -21,10 +21,7 @@ pub enum RecordingEnd {
 }
 
 /// Runs a program that records, and waits for its end. A signal is passed on to it, so that the recording ends in order and isolation is
-/// undone.
-///
-/// # Errors
-/// If the program cannot be started or waited for. That it fails is no error.
+/// undone. Fails if the program cannot be started or waited for. That it fails is no error.
 pub fn record(mut command: Command, signals: &Relay) -> Result<RecordingEnd> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     begin_in(&mut command, ProgramStart::default(), Some(signals))?;

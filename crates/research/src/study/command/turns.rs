@@ -24,10 +24,8 @@ use crate::study::document::{ConfigurationDoc, ConfigurationOutcome, SCHEMA, Stu
 use crate::study::file;
 use crate::study::record_command::{RecordCommand, arguments, run_name};
 
-/// Makes the folder and records the configurations in it, turn after turn.
-///
-/// # Errors
-/// If the CPUs are not online, the folder cannot be made, or no recording can be started.
+/// Makes the folder and records the configurations in it, turn after turn. Fails if the CPUs are not online, the folder cannot be made, or
+/// no recording can be started.
 pub fn record_all(args: &StudyArgs) -> Result<(PathBuf, StudyDoc, Exit)> {
     let root = Path::new("/");
     let signals = Relay::block().context("cannot block signals")?;
@@ -71,10 +69,8 @@ pub fn record_all(args: &StudyArgs) -> Result<(PathBuf, StudyDoc, Exit)> {
     Ok((folder, doc, exit))
 }
 
-/// Goes on with a study that was stopped or killed: records what its document does not name yet.
-///
-/// # Errors
-/// If there is no study, it is one of another machine, kernel or becalm, or no recording can be started.
+/// Goes on with a study that was stopped or killed: records what its document does not name yet. Fails if there is no study, it is one of
+/// another machine, kernel or becalm, or no recording can be started.
 pub fn resume(folder: &Path) -> Result<(PathBuf, StudyDoc, Exit)> {
     let root = Path::new("/");
     let signals = Relay::block().context("cannot block signals")?;

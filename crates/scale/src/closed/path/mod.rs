@@ -19,9 +19,6 @@ use crate::noise::{Noise, NoiseTrace};
 use crate::predict::{CriticalPaths, Prediction};
 
 /// The replicas of a prediction with messages at one number of ranks, with their books and so many of the dearest detours.
-///
-/// # Errors
-/// As [`Prediction::row`].
 pub(crate) fn books_along_the_path(
     prediction: &Prediction<'_>,
     noise: &Noise,

@@ -30,10 +30,8 @@ const EVENT: &str = "timer/hrtimer_expire_entry";
 /// The trace buffer of each CPU, in bytes. It holds some ten thousand interrupts.
 const TRACE_BYTES: usize = 4 << 20;
 
-/// Counts for some time, on all CPUs at once. The process must have one thread, because a guard process is forked.
-///
-/// # Errors
-/// If no CPU lets a thread run on it, or the kernel's counts cannot be read.
+/// Counts for some time, on all CPUs at once. The process must have one thread, because a guard process is forked. Fails if no CPU lets a
+/// thread run on it, or the kernel's counts cannot be read.
 pub fn count(cpus: &CpuList, time: Nanos) -> fault::Result<Vec<TickCount>> {
     let time = Duration::from_nanos(time.get().unsigned_abs());
     let measured: Vec<CpuId> = cpus.iter().take(AT_ONCE).collect();

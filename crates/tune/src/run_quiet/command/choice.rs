@@ -14,10 +14,7 @@ use becalm_units::{CpuId, CpuList, Nanos};
 const LOOK: Duration = Duration::from_millis(500);
 
 /// The CPU, among those that this process may use, that was busy for the least time; of equals that with the fewest interrupts, and then the
-/// last one, as the first one has most of what is bound to none.
-///
-/// # Errors
-/// If the kernel does not tell what its CPUs do.
+/// last one, as the first one has most of what is bound to none. Fails if the kernel does not tell what its CPUs do.
 pub fn quietest(root: &Path) -> Result<CpuList> {
     let allowed = allowed_cpus().context("cannot tell which CPUs may be used")?;
     let look = || -> Result<(Stat, Interrupts)> { Ok((Stat::read(root)?, Interrupts::read(root)?)) };

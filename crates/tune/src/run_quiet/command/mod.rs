@@ -97,10 +97,7 @@ impl Task for RunQuietArgs {
     }
 }
 
-/// Runs the benchmark, and reports.
-///
-/// # Errors
-/// If the command is missing or cannot be started, or not all could be restored.
+/// Runs the benchmark, and reports. Fails if the command is missing or cannot be started, or not all could be restored.
 fn run(args: &RunQuietArgs, out: &mut dyn Write) -> Result<Exit> {
     let Some(program) = args.command.first() else {
         return Err(UsageError::new("a command is missing: becalm run-quiet -- COMMAND").into());

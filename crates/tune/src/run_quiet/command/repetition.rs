@@ -23,10 +23,8 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Without a descriptor for the end of a process, as on kernels before 5.3, it is looked at so often.
 const OFTEN: Duration = Duration::from_millis(1);
 
-/// Runs the command once. Gives the number of a signal that ended it from outside as well: whoever sends one wants no further run.
-///
-/// # Errors
-/// If it cannot be started or waited for, or the trace cannot be read.
+/// Runs the command once. Gives the number of a signal that ended it from outside as well: whoever sends one wants no further run. Fails if
+/// it cannot be started or waited for, or the trace cannot be read.
 pub fn run(
     mut command: Command,
     program: &str,

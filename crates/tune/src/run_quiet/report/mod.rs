@@ -124,7 +124,6 @@ impl RunQuietReport<'_> {
     }
 
     /// As the JSON that hyperfine exports: one result with all repetitions. Times are in seconds.
-    #[must_use]
     pub fn hyperfine(&self) -> String {
         let seconds = |ns: f64| ns / 1e9;
         let all = &self.judged.all;
