@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::{env, fs};
 
-/// How hard is tried, from 0 to 10: beyond this the time doubles for 1 % less.
+/// The compression level, from 0 to 10: beyond this the time doubles for 1 % less.
 const LEVEL: u8 = 8;
 
 fn main() {

@@ -1,4 +1,4 @@
-//! The document of an imported recording: files of other programs hold hardly anything about the machine.
+//! The document of an imported recording: files of other programs contain almost nothing about the machine.
 
 use becalm_model::node::{ClockDoc, CpuDoc, Ended, MachineDoc, NodeDoc, Rung, SCHEMA, SettingsDoc, Warning};
 use becalm_model::warning;

@@ -1,7 +1,7 @@
 //! Files of other programs, from format to command: [`command`] has `becalm import` and `becalm export`.
 //!
-//! Import: [`mod@read`] turns bytes into values, a file per format. [`trace`] finds detours in the kernel events of a trace.
-//! Export: [`rows`] gives the rows of a recording one after the other. [`mod@write`] turns them into bytes, a file per format.
+//! Import: [`mod@read`] turns bytes into values, with one file per format. [`trace`] finds detours in the kernel events of a trace. Export:
+//! [`rows`] gives the rows of a recording one by one. [`mod@write`] turns them into bytes, with one file per format.
 
 #![forbid(unsafe_code)]
 

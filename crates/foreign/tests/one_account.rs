@@ -1,4 +1,4 @@
-//! Exported rows account for a recording as reports do: as the rule says, added up plainly.
+//! Exported rows account for a recording as reports do: by the rule, added up naively.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The documents that traces of real programs become.
+//! The documents made from traces of real programs.
 
 use becalm_foreign::document;
 use becalm_foreign::read::{Format, Source};

@@ -1,9 +1,9 @@
-//! The output of a becalm that another one runs.
+//! The output of a becalm process started by another one.
 
 use std::io::{self, Read};
 use std::thread::{self, JoinHandle};
 
-/// Reads all that a child prints, while it is waited for elsewhere: it would wait for its reader forever.
+/// Reads a child's output in a thread, while the caller waits for the child: without a reader, the child would block forever.
 pub fn reader(from: Option<impl Read + Send + 'static>) -> Option<JoinHandle<io::Result<String>>> {
     let mut from = from?;
     Some(thread::spawn(move || {
@@ -13,7 +13,7 @@ pub fn reader(from: Option<impl Read + Send + 'static>) -> Option<JoinHandle<io:
     }))
 }
 
-/// All that was read; nothing without a reader. Fails if it cannot be read.
+/// The complete output; empty without a reader. Fails if it cannot be read.
 pub fn text(reader: Option<JoinHandle<io::Result<String>>>) -> io::Result<String> {
     match reader.map(JoinHandle::join) {
         Some(Ok(read)) => read,

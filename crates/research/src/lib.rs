@@ -1,5 +1,5 @@
-//! Published figures and what reproduces them, from data files to commands: papers, platforms, studies of configurations, and sweeps
-//! of injected noise.
+//! Published figures and their reproduction, from data files to commands: papers, platforms, studies of configurations, and sweeps of
+//! injected noise.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The documents of research, for their JSON schemas.
+//! The documents of this crate, for their JSON schemas.
 
 use crate::{paper, platforms, study, sweep};
 

@@ -18,7 +18,7 @@ fn check(name: &str, report: &StudyReport<'_>) {
     insta::assert_snapshot!(format!("{name}_json"), without_points(&becalm_report::json(report)));
 }
 
-/// A document as it is, but of the hundreds of points  against time only the first one of each list.
+/// A document with only the first point of each list of hundreds.
 fn without_points(json: &str) -> String {
     let (mut kept, mut lines) = (String::new(), json.split_inclusive('\n'));
     while let Some(line) = lines.next() {
@@ -51,7 +51,7 @@ fn open(doc: &StudyDoc, folder: &Path) -> Vec<Vec<Bundle>> {
     doc.configurations.iter().map(|configuration| configuration.runs().iter().map(one).collect()).collect()
 }
 
-/// Checks the report of a study that was written so.
+/// Checks the report of a study written by `write`.
 fn check_study(name: &str, write: fn(&Path)) {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().join("study");
@@ -76,7 +76,7 @@ fn configurations_that_were_recorded_skipped_and_not_reached() {
     check_study("study", becalm_fixtures::write_study);
 }
 
-/// Each grain has the rows and curves that it has alone, and answers are about the first.
+/// Each grain has the rows and curves that it has alone, and the answer is about the first.
 #[test]
 fn a_study_of_several_grains_is_one_of_each() {
     let folder = tempfile::tempdir().unwrap();
@@ -135,7 +135,7 @@ fn is_harmless(report: &StudyReport<'_>) {
     }
 }
 
-/// Checks the report of a study in which names and documents are made by somebody who wants to steer the reader's terminal.
+/// Checks the report of a study with names and documents by an attacker who wants to control the reader's terminal.
 fn hostile(name: &str) {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().join("study");
@@ -145,7 +145,7 @@ fn hostile(name: &str) {
     let open = |run: &String| Bundle::open(&folder.join(run)).unwrap();
     let mut bundles: Vec<Vec<Bundle>> =
         doc.configurations.iter().map(|configuration| configuration.runs().iter().map(open).collect()).collect();
-    // A configuration whose sources have such names.
+    // A configuration with such names of sources.
     for at in &mut bundles[1] {
         let path = folder.join(format!("named-{}", at.path().file_name().unwrap().display()));
         becalm_fixtures::write_named(&path, name);

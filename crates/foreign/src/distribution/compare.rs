@@ -1,4 +1,4 @@
-//! Distributions that were imported, beside each other or beside a recording.
+//! Compares imported distributions with each other or with a recording.
 
 use std::path::{Path, PathBuf};
 
@@ -11,8 +11,8 @@ use becalm_units::fault::{self, UsageError, Wording};
 
 use super::{Side, SideBySideReport, side_by_side, times_of};
 
-/// Shows distributions, or distributions and recordings, beside each other: of each the selected node and CPUs, in lengths from `least` on.
-/// Fails if a run cannot be read or is there twice, they are of different lengths, or the answer cannot be shown.
+/// Shows distributions, or distributions and recordings, next to each other: the selected node and CPUs of each, in lengths from `least`
+/// on. Fails if a run cannot be read or is given twice, their quantities differ, or the answer cannot be shown.
 pub fn compare(
     sides: [&[PathBuf]; 2],
     selections: [&Selection; 2],
@@ -37,7 +37,7 @@ pub fn compare(
     asker.show(&SideBySideReport { sides: &sides })
 }
 
-/// Refuses a run that is given twice: the scatter of one that stands for two is none.
+/// Refuses a run that is given twice, because it would scatter too little.
 fn refuse_repeated(paths: &[PathBuf]) -> fault::Result<()> {
     for (number, path) in paths.iter().enumerate() {
         let same = |other: &&PathBuf| match (path.canonicalize(), other.canonicalize()) {

@@ -1,9 +1,9 @@
-//! How lengths were distributed that another program measured, also `runs/node=HOST.json`: what is left where a program printed a histogram
-//! or statistics and no single events.
+//! The distribution of lengths that another program measured, also as `runs/node=HOST.json`: for programs that print a histogram or
+//! statistics and no single events.
 //!
-//! It is no recording in summary form ([`digest`](becalm_model::digest)): there every figure is a share of a known time, buckets are fine, and
-//! each value is time that a loop lost. Here the file of the other program decides what is known; whatever it does not say is left out, and
-//! [`Quantity`] says what the lengths are of. Lengths of different quantities are never held against each other.
+//! It is no recording in summary form ([`digest`](becalm_model::digest)), where every figure is a share of a known time, buckets are fine,
+//! and each value is time that a loop lost. Here the file of the other program decides what is known. Anything else is left out, and
+//! [`Quantity`] names what the lengths measure. Lengths of different quantities are never compared.
 
 use becalm_bundle::{Contents, Stored};
 use becalm_model::Document;
@@ -16,10 +16,10 @@ use crate::document::UNNAMED;
 /// The version of the schema that this program writes and reads.
 pub const SCHEMA: &str = Contents::Distribution.schema();
 
-/// No document has more series.
+/// The most series of a document.
 pub const SERIES: usize = 1 << 14;
 
-/// Nor more buckets, in all of its series together.
+/// The most buckets of a document, all series together.
 pub const BUCKETS: usize = 1 << 20;
 
 /// What lengths are of.
@@ -46,7 +46,7 @@ fn unknown(text: &str) -> UnknownName {
 }
 
 impl Quantity {
-    /// In words, to stand behind "the lengths are of".
+    /// In words, to follow "the lengths are of".
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -216,7 +216,7 @@ pub struct NamedCount {
 }
 
 impl DistributionDoc {
-    /// The lengths that a file of this tool holds, of a node without a name and so far without series.
+    /// The document of a file of this tool, without node name and series.
     pub fn new(tool: &str, quantity: Quantity) -> Self {
         Self {
             schema: SCHEMA.to_owned(),
@@ -264,7 +264,7 @@ impl Stored for DistributionDoc {
 }
 
 impl Series {
-    /// How many lengths its histogram and what is beyond it hold.
+    /// The number of lengths in its histogram and beyond.
     pub fn in_histogram(&self) -> u64 {
         let buckets = self.buckets.iter().fold(0, |sum: u64, bucket| sum.saturating_add(bucket.count));
         buckets.saturating_add(self.above.map_or(0, |above| above.count))

@@ -1,14 +1,13 @@
-//! What can be said of a distribution that another program measured: of each series the figures that its file holds or that follow from it,
-//! and no others.
+//! The figures of an imported distribution: those that its file has for each series, or that follow from these.
 
 use super::{DistributionDoc, Edges, Quantity, Series};
 
-/// A length that is known to lie between two; they are equal where it is known exactly.
+/// Bounds of a length; equal if it is known exactly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Within {
-    /// It is not shorter, in nanoseconds.
+    /// The lower bound, in nanoseconds.
     pub low_ns: i64,
-    /// Nor longer.
+    /// The upper bound, in nanoseconds.
     pub high_ns: i64,
 }
 
@@ -25,9 +24,9 @@ impl Within {
 pub struct SeriesFigures {
     /// The series as it was imported.
     pub series: Series,
-    /// How many lengths came in a second; `None` where it is not known for how long they were counted.
+    /// Lengths per second; `None` if the time of counting is unknown.
     pub rate_hz: Option<f64>,
-    /// Which part of the time was taken; `None` of what is no stolen time, or where the sum or the time is not known.
+    /// The share of time that was taken; `None` if the lengths are no stolen time, or the sum or the time is unknown.
     pub noise_ratio: Option<f64>,
     /// The median.
     pub median: Option<Within>,
@@ -35,12 +34,12 @@ pub struct SeriesFigures {
     pub p99: Option<Within>,
     /// The 99.9th percentile.
     pub p999: Option<Within>,
-    /// Of steps of a loop: how many were longer than those of the bucket that has most.
+    /// For steps of a loop: the number of those longer than the fullest bucket.
     pub disturbed: Option<u64>,
 }
 
 impl SeriesFigures {
-    /// What stands for a level in one number: the middle of what it lies within, though not beyond the shortest and the longest.
+    /// One number for a level: the middle of its bounds, limited to the shortest and the longest length.
     pub fn estimate_ns(&self, level: Within) -> f64 {
         let (min, max) = (self.series.min_ns.unwrap_or(0), self.series.max_ns.unwrap_or(i64::MAX));
         level.middle_ns().min(max as f64).max(min as f64)
@@ -66,14 +65,14 @@ impl SeriesFigures {
     }
 }
 
-/// The length that such a part of all lengths does not exceed: as the program computed it, else from the histogram.
+/// The length that this share of all lengths does not exceed: from the program, else from the histogram.
 pub fn level(series: &Series, at_ratio: f64) -> Option<Within> {
     let said = series.quantiles.iter().find(|level| (level.at_ratio - at_ratio).abs() < 1e-9);
     if let Some(level) = said {
         return Some(Within { low_ns: level.ns, high_ns: level.ns });
     }
     let all = series.in_histogram();
-    // Without buckets nothing is known of where lengths lie.
+    // Without buckets, the distribution of lengths is unknown.
     if series.buckets.is_empty() || all == 0 {
         return None;
     }
@@ -87,11 +86,11 @@ pub fn level(series: &Series, at_ratio: f64) -> Option<Within> {
             return Some(Within { low_ns, high_ns: bucket.below_ns.min(longest.max(low_ns)) });
         }
     }
-    // Of what is beyond the buckets it is not known where it lies.
+    // The distribution beyond the buckets is unknown.
     None
 }
 
-/// What no length of a series is below, and what none is above, as far as its shortest and longest say.
+/// Bounds of all lengths of a series, from its shortest and longest.
 fn bounds(series: &Series) -> [i64; 2] {
     let (min, max) = (series.min_ns.unwrap_or(0), series.max_ns.unwrap_or(i64::MAX));
     match series.edges {

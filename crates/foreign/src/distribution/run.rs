@@ -1,18 +1,18 @@
-//! What one run has of the lengths that are compared: how often they came, how much time they took, and how long they were. Each figure lies
-//! between two values by what its file says, however many lengths there were: a bucket has a width, the loop's own time may be in a length, and
-//! a time may be known in whole seconds.
+//! The compared figures of one run: how often lengths came, how much time they took, and how long they were. Its file gives bounds for each
+//! figure, however many lengths there were: a bucket has a width, a length may include the loop's own time, and a time may be known in
+//! whole seconds.
 
 use becalm_analyze::compare::FLOOR;
 
 use super::{Bucket, Quantity, Series};
 
-/// By how much the time may be off that a program was to measure, or that it tells in whole seconds.
+/// The largest error of a time that was requested, or that is printed in whole seconds.
 const ASKED_WITHIN_NS: i64 = 1_000_000_000;
 
-/// Fewer lengths above a quantile do not bound it.
+/// The fewest lengths above a quantile that bound it.
 const BEYOND_MIN: f64 = 5.0;
 
-/// A figure, between which values it lies by definition, and its variance by chance where the run says it.
+/// A figure with its bounds, and its variance by chance if the run shows it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Known {
     pub low: f64,
@@ -21,42 +21,42 @@ pub(super) struct Known {
     pub variance: Option<f64>,
 }
 
-/// A run of a side, and from which length on it is looked at.
+/// A run of a side, restricted to lengths from `cut_ns` on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RunLengths<'a> {
     pub series: &'a Series,
-    /// Lengths from this on count, in nanoseconds.
+    /// The shortest length that counts, in nanoseconds.
     pub cut_ns: i64,
-    /// A length of its file is longer than what was taken by this at most.
+    /// The slack of its file: the largest excess of a length over the time that was taken.
     pub own_slack_ns: i64,
-    /// That of the other side, where this one answers for the difference of both, as its buckets are finer; else `None`.
+    /// The other side's slack if this side has the finer buckets, and so accounts for the difference of both; else `None`.
     pub other_slack_ns: Option<i64>,
-    /// How many times as far as by chance alone numbers scatter, at least 1.
+    /// The design effect: the variance of counts relative to that of independent detours, at least 1.
     pub effect: f64,
 }
 
-/// By how much lengths of a series may be longer than the time that was taken.
+/// The slack of a series: the largest excess of a length over the time that was taken.
 pub(super) fn slack_ns(series: &Series, quantity: Quantity, loop_subtracted: Option<bool>) -> i64 {
     if quantity == Quantity::Steps {
-        // Versions of oslat differ by a bucket in how they round.
+        // Versions of oslat differ by a bucket in their rounding.
         let widest = series.buckets.iter().map(|bucket| bucket.below_ns - bucket.from_ns).min().unwrap_or(0);
         return commonest(series).map_or(0, |most| most.below_ns.saturating_add(widest));
     }
     if loop_subtracted == Some(true) {
         return 0;
     }
-    // A loop's step is below its threshold, and of a histogram whose shortest lengths are none of it within a bucket.
+    // The loop's step is below its threshold, and within a bucket if the histogram has no bare steps.
     let narrow = series.buckets.iter().map(|bucket| bucket.below_ns - bucket.from_ns).min();
     series.loop_ns.or_else(|| [series.threshold_ns, narrow].into_iter().flatten().min()).unwrap_or(0)
 }
 
-/// The bucket that has most.
+/// The fullest bucket.
 pub(super) fn commonest(series: &Series) -> Option<&Bucket> {
     series.buckets.iter().max_by_key(|bucket| bucket.count)
 }
 
 impl RunLengths<'_> {
-    /// The buckets that may have such lengths, or those that have no others.
+    /// The buckets that may contain such lengths, or if `surely` those that contain no others.
     fn buckets(&self, surely: bool) -> impl Iterator<Item = &Bucket> {
         let up = self.other_slack_ns.map_or(0, |_| self.own_slack_ns);
         let down = self.other_slack_ns.unwrap_or(0);
@@ -68,12 +68,12 @@ impl RunLengths<'_> {
         )
     }
 
-    /// Whether all lengths of the file are such.
+    /// True if all lengths of the file count.
     fn is_whole(&self) -> bool {
         [self.series.threshold_ns, self.series.min_ns].iter().flatten().any(|ns| *ns >= self.cut_ns)
     }
 
-    /// How many there are: at least, about and at most.
+    /// The number of lengths: at least, about and at most.
     fn count(&self) -> Option<[f64; 3]> {
         if self.series.buckets.is_empty() {
             let count = self.series.count.filter(|_| self.is_whole())? as f64;
@@ -91,26 +91,26 @@ impl RunLengths<'_> {
         ])
     }
 
-    /// About how many there are; `None` where the file does not say how many are so long.
+    /// About how many lengths count; `None` if the file does not show that.
     pub fn about(&self) -> Option<f64> {
         self.count().map(|[_, count, _]| count)
     }
 
-    /// For how long they were counted, in seconds: at least, about and at most.
+    /// The time of counting, in seconds: at least, about and at most.
     fn seconds(&self) -> Option<[f64; 3]> {
         let known = self.series.observed_ns.map(|ns| [ns; 3]);
         let asked = || self.series.asked_ns.map(|ns| [ns - ASKED_WITHIN_NS, ns, ns.saturating_add(ASKED_WITHIN_NS)]);
         known.or_else(asked).filter(|[least, ..]| *least > 0).map(|times| times.map(|ns| ns as f64 / 1e9))
     }
 
-    /// How many came in a second.
+    /// Lengths per second.
     pub fn rate(&self) -> Option<Known> {
         let ([fewest, count, most], [shortest, seconds, longest]) = (self.count()?, self.seconds()?);
         let variance = Some(self.effect * count.max(1.0) / (seconds * seconds));
         Some(Known { low: fewest / longest, value: count / seconds, high: most / shortest, variance })
     }
 
-    /// Which part of the time they took.
+    /// The share of time that they took.
     pub fn noise_ratio(&self) -> Option<Known> {
         let [shortest, seconds, longest] = self.seconds()?;
         if self.series.above.is_some_and(|above| above.count > 0) || self.series.buckets.is_empty() {
@@ -131,7 +131,7 @@ impl RunLengths<'_> {
         Some(Known { low: low / 1e9 / longest, value: sum / seconds, high: high / 1e9 / shortest, variance })
     }
 
-    /// The length that such a part of them does not exceed, in nanoseconds.
+    /// The length that this share of them does not exceed, in nanoseconds.
     pub fn level(&self, at_ratio: f64) -> Option<Known> {
         let [_, count, _] = self.count()?;
         let number = count / self.effect;
@@ -144,7 +144,7 @@ impl RunLengths<'_> {
             let value = said.ns as f64;
             return Some(Known { low: value - self.own_slack_ns as f64, value, high: value, variance: None });
         }
-        // Of lengths of which more are short a quantile is shorter.
+        // With more short lengths a quantile is shorter.
         let (many, few) = (self.buckets(false).collect::<Vec<_>>(), self.buckets(true).collect::<Vec<_>>());
         let beyond = self.series.above.map_or(0, |above| above.count);
         let low = place(&many, beyond, at_ratio)?.from_ns.max(self.cut_ns) - self.own_slack_ns;
@@ -157,7 +157,7 @@ impl RunLengths<'_> {
         Some(Known { low: low as f64, value, high: high as f64, variance })
     }
 
-    /// Which part of the lengths is surely, and which may be, shorter than this, where a difference below [`FLOOR`] does not matter.
+    /// The shares of lengths that are surely and perhaps shorter than this. Differences below [`FLOOR`] do not matter.
     pub fn share_below(&self, ns: i64) -> Option<(f64, f64)> {
         let all = self.about()?;
         if all <= 0.0 || self.series.buckets.is_empty() {
@@ -167,7 +167,7 @@ impl RunLengths<'_> {
         let far = ns.saturating_add((ns as f64 * FLOOR) as i64);
         let (mut surely, mut perhaps) = (0, 0);
         for bucket in self.series.buckets.iter().filter(at_least) {
-            // What was taken is shorter than the length by the slack at most.
+            // The time that was taken is shorter than the length by the slack at most.
             surely += if bucket.below_ns <= ns { bucket.count } else { 0 };
             perhaps += if bucket.from_ns - self.own_slack_ns < far { bucket.count } else { 0 };
         }
@@ -175,7 +175,7 @@ impl RunLengths<'_> {
     }
 }
 
-/// The bucket that has the length which such a part does not exceed; `None` where it lies beyond all of them.
+/// The bucket with the length that this share does not exceed; `None` if it is beyond all of them.
 fn place<'a>(buckets: &[&'a Bucket], beyond: u64, at_ratio: f64) -> Option<&'a Bucket> {
     let all = buckets.iter().map(|bucket| bucket.count).sum::<u64>() + beyond;
     let wanted = ((all as f64 * at_ratio).ceil() as u64).clamp(1, all.max(1));

@@ -1,9 +1,8 @@
-//! Distributions beside each other, or beside recordings of becalm's own: the same figures of both, with the same threshold applied.
+//! Distributions next to each other, or next to recordings of becalm: the same figures of both, with the same threshold applied.
 //!
-//! Where both measured the same, time that was taken from a loop, it is also said whether they differ (`verdict`): of one run a side
-//! where one of the two is a recording, whose times tell how detours scatter, else of several a side. A histogram of all steps of a loop is
-//! of stolen time from its commonest step on, and so is compared with it above that. Lengths of other quantities are not put beside
-//! each other at all.
+//! If both measured time taken from a loop, `verdict` tests whether they differ: with one run per side if one of them is a recording, whose
+//! times show how detours scatter, else with several per side. A histogram of all steps of a loop shows stolen time above its commonest
+//! step, and so is compared with stolen time from there on. Lengths of different quantities are never put next to each other.
 
 use becalm_model::digest::{CpuDigest, DigestDoc, LENGTH_BITS};
 use becalm_model::node::CpuDoc;
@@ -18,9 +17,9 @@ use super::{Bucket, DistributionDoc, Quantity, Series, SeriesFigures};
 /// A run of one of the two sides.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Side {
-    /// What stands for it in messages.
+    /// Its name in messages.
     pub name: String,
-    /// What its lengths are of.
+    /// The quantity of its lengths.
     pub quantity: Quantity,
     /// Whether the shortest step of the loop was subtracted from each.
     pub loop_subtracted: Option<bool>,
@@ -28,22 +27,22 @@ pub struct Side {
     pub series: Vec<Series>,
 }
 
-/// Two series that stand beside each other.
+/// Two series next to each other.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Pair {
-    /// What they are called.
+    /// Their name.
     pub name: String,
-    /// Lengths below this were left out of both, in nanoseconds.
+    /// The shortest length that both include, in nanoseconds.
     pub cut_ns: i64,
-    /// Those of the first side, one a run.
+    /// Those of the first side, one per run.
     pub a: Vec<SeriesFigures>,
     /// Those of the second.
     pub b: Vec<SeriesFigures>,
-    /// What they say of each other, or why they do not.
+    /// The tests, or why there are none.
     pub tested: Result<Vec<Tested>, Untested>,
-    /// From which length on that is of, in nanoseconds: from an edge of the coarser buckets on.
+    /// The shortest length that is tested, in nanoseconds: from an edge of the coarser buckets on.
     pub tested_from_ns: i64,
-    /// By how much lengths of each side may be longer than what was taken, in nanoseconds.
+    /// The slack of each side: the largest excess of a length over the time that was taken, in nanoseconds.
     pub slack_ns: [i64; 2],
 }
 
@@ -52,9 +51,9 @@ pub struct Pair {
 pub struct SideBySide {
     /// The names of the runs of both.
     pub names: [Vec<String>; 2],
-    /// What the lengths of both are of.
+    /// The quantity of the lengths of both.
     pub quantity: Quantity,
-    /// Whether one side counted all steps of its loop, of which those that something interrupted are compared.
+    /// True if a side counted all steps of its loop; only its interrupted steps are compared.
     pub steps: [bool; 2],
     /// Whether the loop's own time was subtracted on either side.
     pub loop_subtracted: [Option<bool>; 2],
@@ -64,22 +63,22 @@ pub struct SideBySide {
     pub single: Vec<String>,
 }
 
-/// Why two sides cannot stand beside each other.
+/// Why two sides cannot be compared.
 #[derive(Debug, thiserror::Error)]
 pub enum SidesError {
-    /// They are of different things.
+    /// Their quantities differ.
     #[error("{a} holds {}, and {b} holds {}; they are not the same, and are not compared", qa.words(), qb.words())]
     Quantities {
         /// The first side.
         a: String,
-        /// What its lengths are of.
+        /// The quantity of its lengths.
         qa: Quantity,
         /// The second side.
         b: String,
-        /// What its lengths are of.
+        /// The quantity of its lengths.
         qb: Quantity,
     },
-    /// No series of the one belongs to one of the other.
+    /// No series of one belongs to a series of the other.
     #[error("{a} and {b} have no CPU and no series in common")]
     Nothing {
         /// The first side.
@@ -96,13 +95,13 @@ impl Fault for SidesError {
 }
 
 impl Side {
-    /// Of an imported distribution.
+    /// A side from a distribution.
     pub fn from_distribution(name: &str, doc: DistributionDoc) -> Self {
         let DistributionDoc { quantity, loop_subtracted, series, .. } = doc;
         Self { name: name.to_owned(), quantity, loop_subtracted, series }
     }
 
-    /// Of a recording of becalm's own, in summary form.
+    /// A side from a recording of becalm in summary form.
     pub fn from_digest(name: &str, digest: &DigestDoc) -> Self {
         let series = digest.run.cpus.iter().zip(&digest.cpus).map(|(cpu, counts)| recorded(cpu, counts)).collect();
         Self { name: name.to_owned(), quantity: Quantity::Stolen, loop_subtracted: Some(true), series }
@@ -134,12 +133,12 @@ fn recorded(cpu: &CpuDoc, counts: &CpuDigest) -> Series {
     }
 }
 
-/// How the detours of a recording scatter: asked by side, number of the run, CPU and shortest length in nanoseconds. `None` of what is no full
-/// recording.
+/// The times of a recording's detours, requested by side, index of the run, CPU and shortest length in nanoseconds. `None` unless it is a
+/// full recording.
 pub type AskTimes<'a, E> = &'a mut dyn FnMut(usize, usize, CpuId, i64) -> Result<Option<TimeCells>, E>;
 
-/// Puts the runs of two sides beside each other, in lengths from `least_ns` on; of each at least one. Fails if they are of different
-/// quantities, or have nothing in common; and what the times of a recording fail with.
+/// Puts the runs of two sides next to each other, at least one each, in lengths from `least_ns` on. Fails if their quantities differ, or
+/// they have nothing in common; and with the errors of `times`.
 pub fn side_by_side<E: From<SidesError>>(
     a: &[Side],
     b: &[Side],
@@ -195,7 +194,7 @@ fn different(a: &Side, b: &Side) -> SidesError {
     SidesError::Quantities { a: a.name.clone(), qa: a.quantity, b: b.name.clone(), qb: b.quantity }
 }
 
-/// What lengths of both are of: all steps of a loop hold those of which time was stolen.
+/// The quantity of both: all steps of a loop include those that lost time.
 fn common_quantity(a: &Side, b: &Side) -> Result<Quantity, SidesError> {
     match (a.quantity, b.quantity) {
         (one, other) if one == other => Ok(one),
@@ -204,13 +203,13 @@ fn common_quantity(a: &Side, b: &Side) -> Result<Quantity, SidesError> {
     }
 }
 
-/// Whether two series are of the same CPU and the same thing of it.
+/// True if two series are of the same CPU and the same thing.
 fn belongs(one: &Series, other: &Series) -> bool {
     one.name == other.name || one.cpu.is_some() && one.cpu == other.cpu && [one, other].into_iter().all(is_of_cpu)
 }
 
-/// Whether a series is all there is of a CPU, and not one of several. How late a thread woke is one thing, whether it is called by its
-/// number, as by cyclictest, or by its CPU, as by timerlat, which has the timer's handler on that CPU besides.
+/// True if a series is the only one of its CPU. The wake-up latency of a thread is one thing, whether it is named by its number as by
+/// cyclictest, or by its CPU as by timerlat, which also has the timer's handler on that CPU.
 fn is_of_cpu(series: &Series) -> bool {
     let name = &series.name;
     name.starts_with("thread ") || !name.trim_start_matches("CPU ").trim_end_matches(" thread").contains(' ')
@@ -229,9 +228,9 @@ fn pair<E>(
     };
     let slack = longest(&|side, series| slack_ns(series, sides[side][0].quantity, sides[side][0].loop_subtracted));
     let floor = longest(&|side, series| {
-        // Above the commonest step and what it may be off by, nothing is a step without an interruption.
+        // Above the commonest step and its slack, every step was interrupted.
         let steps = commonest(series).filter(|_| is_stolen(side)).map_or(0, |most| most.below_ns + slack[side]);
-        // Where a file does not say its threshold, that lies within the shortest bucket at most: what is shorter was perhaps not counted.
+        // An unknown threshold is at most the end of the first bucket: shorter lengths were perhaps not counted.
         let unsaid = series.buckets.first().filter(|_| sides[side][0].quantity == Quantity::Stolen);
         let threshold = series.threshold_ns.or(unsaid.map(|first| first.below_ns));
         steps.max(threshold.unwrap_or(0))
@@ -252,7 +251,7 @@ fn pair<E>(
             None => too_short = true,
         }
     }
-    // The side with the finer buckets answers for what the loops of both add.
+    // The side with the finer buckets accounts for the slack of both loops.
     let width = |series: &[Series]| {
         let at_cut = series.iter().flat_map(|series| &series.buckets).find(|bucket| bucket.below_ns > tested_from_ns);
         at_cut.map_or(i64::MAX, |bucket| bucket.below_ns - bucket.from_ns)
@@ -278,18 +277,17 @@ fn pair<E>(
     Ok(Pair { name, cut_ns, a: figures(&runs[0]), b: figures(&runs[1]), tested, tested_from_ns, slack_ns: slack })
 }
 
-/// From where on no bucket of a series holds shorter lengths as well, of those that are wider than a hundredth.
+/// The shortest length, from `from_ns` on, that is not inside a bucket wider than a hundredth of its start.
 fn whole_bucket(series: &Series, from_ns: i64) -> i64 {
     let holds = |bucket: &&Bucket| bucket.from_ns < from_ns && bucket.below_ns > from_ns;
     let wide = |bucket: &&Bucket| (bucket.below_ns - bucket.from_ns).saturating_mul(100) > bucket.from_ns;
     series.buckets.iter().filter(holds).find(wide).map_or(from_ns, |bucket| bucket.below_ns)
 }
 
-/// What is left of a series where lengths below this are left out: of one with a histogram what its buckets hold, of one without hardly
-/// anything.
+/// A series without lengths below this: with a histogram, what its buckets still show; without one, almost nothing.
 fn cut(series: &Series, cut_ns: i64) -> Series {
     let below = |ns: i64| ns < cut_ns;
-    // Where nothing is known to be below, nothing is taken away.
+    // Nothing is known to be below, so nothing is left out.
     if series.threshold_ns.is_some_and(|ns| !below(ns)) || series.min_ns.is_some_and(|ns| !below(ns)) || cut_ns == 0 {
         return series.clone();
     }
@@ -323,7 +321,7 @@ fn cut(series: &Series, cut_ns: i64) -> Series {
 mod tests {
     use super::*;
 
-    /// Of one run a side, without times.
+    /// One run per side, without times.
     fn two(a: Side, b: Side) -> Result<SideBySide, SidesError> {
         side_by_side(&[a], &[b], 0, &mut |_, _, _, _| Ok(None))
     }
@@ -357,7 +355,7 @@ mod tests {
         let pair = both.unwrap().pairs.remove(0);
         assert_eq!((pair.cut_ns, pair.a[0].series.count, pair.b[0].series.count), (5_000, Some(8), Some(6)));
         assert_eq!(pair.a[0].series.total_ns, Some(7 * 5_005 + 9_010));
-        // Of statistics alone nothing but the longest is left.
+        // Of statistics alone, only the longest is left.
         let table = Series { count: Some(70), max_ns: Some(9_000), ..series("CPU 1", Some(1), Some(160), &[]) };
         let high = Series { threshold_ns: Some(5_000), ..fine };
         let pair = two(side("a", Quantity::Stolen, vec![table]), side("b", Quantity::Stolen, vec![high]));
@@ -380,7 +378,7 @@ mod tests {
             Some((1, 2))
         );
         assert_eq!(met(&[("thread 0", Some(3)), ("z", None)], &[("CPU 3", Some(3)), ("y", None)]), Some((1, 2)));
-        // timerlat beside cyclictest: its thread, and not its handler.
+        // timerlat next to cyclictest: its thread, and not its handler.
         let timerlat = [("CPU 3 irq", Some(3)), ("CPU 3 thread", Some(3))];
         assert_eq!(met(&timerlat, &[("thread 0", Some(3)), ("thread 1", Some(4))]), Some((1, 2)));
         assert_eq!(met(&[("thread 0", Some(3)), ("z", None)], &timerlat), Some((1, 2)));

@@ -1,12 +1,12 @@
-//! When the longer detours of a recording came: how many in each of 256 equal stretches of its time.
+//! The times of the longer detours of a recording: their number in each of 256 equal parts of its time.
 
 use becalm_analyze::summary::{Selection, SummaryError};
 use becalm_bundle::Bundle;
 use becalm_stats::TimeCells;
 use becalm_units::CpuId;
 
-/// Counts the detours of a CPU that are not shorter than `least_ns`, by the stretch in which they began; `None` where the CPU was not
-/// recorded. Fails if the node is not in the bundle, or cannot be read.
+/// Counts the detours of a CPU that are not shorter than `least_ns`, by the part of the time that they started in; `None` if the CPU was
+/// not recorded. Fails if the node is not in the bundle, or cannot be read.
 pub fn times_of(bundle: &Bundle, node: &str, cpu: CpuId, least_ns: i64) -> Result<Option<TimeCells>, SummaryError> {
     let selection = Selection { node: Some(node.to_owned()), ..Selection::default() };
     let doc = selection.documents(bundle)?.swap_remove(0);

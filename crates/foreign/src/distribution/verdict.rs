@@ -1,24 +1,24 @@
-//! What two sides' lengths say of each other: a difference, or that there is none beyond so much.
+//! Tests the lengths of two sides: they differ, or there is no difference beyond a bound.
 //!
-//! A figure is uncertain in two ways. Its file says it between two values only ([`Known`]): whatever lies between them is possible. And
-//! by chance it would be another one at another time. How much chance there is depends on how detours come: those of a tick scatter less than
-//! independent ones, those of a daemon far more. The times tell, which a distribution does not have, so that one of two things must be there:
+//! A figure is uncertain in two ways. Its file only gives bounds ([`Known`]), and every value between these is possible. And by chance it
+//! would differ at another time. The amount of chance depends on how detours come: those of a tick scatter less than independent ones,
+//! those of a daemon far more. Times show that, and a distribution has none, so a test needs one of two things:
 //!
-//! - **A recording on one of the sides.** Its detours from the compared length on are counted in 256 cells of time, and their blocks say how
-//!   many times as far such numbers scatter as independent ones would (the design effect of L. Kish, *Survey Sampling*, 1965; at least 1).
-//!   It is taken to hold for the other side, which measured the same.
-//! - **Several runs a side,** whose scatter holds whatever makes runs differ (`compare::between`).
+//! - **A recording on one of the sides.** Its detours from the compared length on are counted in 256 cells of time. Blocks of cells give
+//!   the variance of such counts relative to independent ones (the design effect of L. Kish, *Survey Sampling*, 1965; at least 1). It is
+//!   taken to hold for the other side, which measured the same.
+//! - **Several runs per side,** whose scatter includes everything that makes runs differ (`compare::between`).
 //!
-//! The interval of B / A is made for the two ends of what the files leave open, and reaches over both (the outer interval of a partially
-//! identified parameter: C. F. Manski, *Partial Identification of Probability Distributions*, 2003). A difference is shown where it lies
-//! beyond 1 and [`FLOOR`], with allowance for the number of rows (Holm). Otherwise its farther end is what is said: no
-//! difference larger than that is possible with these data, in 95 of 100 cases.
+//! The interval of B / A is computed for both ends of what the files leave open, and covers both (the outer interval of a partially
+//! identified parameter: C. F. Manski, *Partial Identification of Probability Distributions*, 2003). A difference is shown if it is beyond
+//! 1 and [`FLOOR`], adjusted for the number of rows (Holm). Otherwise the farther end is reported: no larger difference is possible with
+//! these data, in 95 of 100 cases.
 //!
-//! The lengths of two runs as a whole are compared by the largest distance of their cumulative shares beyond what a bucket's width, a loop's
-//! step and [`FLOOR`] of a length leave open: at each edge of a bucket stands the share that is surely shorter on one side
-//! against that which may be so on the other.
-//! The share of each side is known within sqrt(ln(4 / level) / 2n) (P. Massart, *The tight constant in the Dvoretzky-Kiefer-Wolfowitz
-//! inequality*, Annals of Probability 18, 1990, at half the level), n divided by the design effect.
+//! The lengths of two runs as a whole are compared by the largest distance of their cumulative shares beyond what a bucket's width, a
+//! loop's step and [`FLOOR`] of a length leave open: at each edge of a bucket, the share that is surely shorter on one side is compared
+//! with the share that may be shorter on the other. The share of each side is known within sqrt(ln(4 / level) / 2n) (P. Massart, *The tight
+//! constant in the Dvoretzky-Kiefer-Wolfowitz inequality*, Annals of Probability 18, 1990, at half the level), n divided by the design
+//! effect.
 
 use becalm_analyze::compare::contrast::{self, RunFigure};
 use becalm_analyze::compare::series::RatioOfSums;
@@ -27,18 +27,18 @@ use becalm_stats::{CONFIDENCE, TimeCells, student_quantile, student_tail};
 
 use super::run::{Known, RunLengths};
 
-/// Fewer lengths on a side say nothing.
+/// The fewest lengths per side that are tested.
 const LENGTHS_MIN: f64 = 10.0;
 
-/// Where more than this is possible, nothing is said of a difference.
+/// If a larger difference is possible, the verdict is "not enough data".
 const BOUND_MAX: f64 = 1.0;
 
-/// A figure of both sides that is held against each other.
+/// A tested figure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TestedFigure {
-    /// How many lengths came in a second.
+    /// Lengths per second.
     Rate,
-    /// Which part of the time they took.
+    /// The share of time that they took.
     NoiseRatio,
     /// The median length.
     Median,
@@ -48,23 +48,23 @@ pub enum TestedFigure {
     Shares,
 }
 
-/// What is shown of a figure.
+/// The verdict on a figure.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Shown {
-    /// That of B is higher.
+    /// B is higher.
     Higher,
-    /// That of B is lower.
+    /// B is lower.
     Lower,
     /// The lengths are not distributed alike.
     Differs,
-    /// No difference larger than this part is possible with these data, in 95 of 100 cases.
+    /// No difference larger than this share is possible with these data, in 95 of 100 cases.
     NoneBeyond(f64),
     /// Even a difference by a factor of two is possible.
     TooLittle,
 }
 
 impl Shown {
-    /// As documents have it.
+    /// The name in documents.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -77,22 +77,22 @@ impl Shown {
     }
 }
 
-/// A row of what was tested.
+/// A tested figure with its result.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Tested {
-    /// Of what.
+    /// The figure.
     pub figure: TestedFigure,
-    /// What is typical of the runs of A, in Hz, as a ratio or in nanoseconds; of shares the distance that was found, which A has not.
+    /// The typical value of the runs of A, in Hz, a ratio or nanoseconds; `None` for shares.
     pub a: Option<f64>,
-    /// Of those of B.
+    /// The typical value of the runs of B; for shares the distance that was found.
     pub b: Option<f64>,
-    /// The lower end of the 95 % interval of B / A; of shares that of their distance.
+    /// The lower end of the 95 % interval of B / A; for shares of their distance.
     pub low: f64,
-    /// Its upper end; `None` where a bound of A is 0.
+    /// Its upper end; `None` if a bound of A is 0.
     pub high: Option<f64>,
     /// The p-value of no difference, adjusted for the rows of the pair.
     pub p_adjusted: f64,
-    /// What is shown.
+    /// The verdict.
     pub shown: Shown,
 }
 
@@ -101,25 +101,25 @@ pub struct Tested {
 pub enum Untested {
     /// There is one distribution on each side, and no times.
     NoTimes,
-    /// A side has hardly any such lengths.
+    /// A side has too few lengths.
     FewLengths,
-    /// The recording is too short to say how its detours scatter.
+    /// The recording is too short to show how its detours scatter.
     ShortRecording,
-    /// Neither side says what a figure would need.
+    /// A figure lacks the data that it needs.
     NoFigure,
 }
 
 /// How detours of a recording scatter.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Clustering {
-    /// How many times as far as independent ones.
+    /// The design effect: the variance of their counts relative to independent ones.
     effect: f64,
-    /// On how many degrees of freedom that rests.
+    /// The degrees of freedom of that estimate.
     freedom: f64,
 }
 
 impl Clustering {
-    /// Of the numbers of detours in the cells of a recording that was observed for so long; `None` where it is too short or drifts.
+    /// Computes it from the numbers of detours in the cells of a recording, observed for this time; `None` if it is too short or drifts.
     pub fn from_cells(counts: &TimeCells, observed_ns: i64) -> Option<Self> {
         let count: i64 = counts.noise().iter().sum();
         if count == 0 || observed_ns <= 0 {
@@ -130,7 +130,7 @@ impl Clustering {
         Some(Self { effect: effect.max(1.0), freedom: (scatter.draws as f64 - 1.0).max(1.0) })
     }
 
-    /// The one that scatters farther.
+    /// The one with the larger effect.
     #[must_use]
     pub fn worse(self, other: Self) -> Self {
         if other.effect > self.effect { other } else { self }
@@ -162,7 +162,7 @@ pub(super) fn test(sides: &[Vec<RunLengths<'_>>; 2], clustering: Option<Clusteri
     let freedom = clustering.map_or(1.0, |found| found.freedom);
     let mut rows: Vec<Row> =
         figures.iter().filter_map(|(figure, test)| row(*figure, &sides, *test, several, freedom)).collect();
-    // How the shares of several runs scatter between these is not known.
+    // How shares scatter between several runs is unknown.
     rows.extend(clustering.filter(|_| !several).and_then(|_| shares(&sides)));
     if rows.is_empty() {
         return Err(Untested::NoFigure);
@@ -223,14 +223,14 @@ fn row(
     let p_value = match (low.ratio > 1.0, high.ratio < 1.0) {
         (true, _) => low.p_value,
         (_, true) => high.p_value,
-        // What the files leave open holds 1.
+        // The range that the files leave open includes 1.
         _ => 1.0,
     };
     let [value_a, value_b] = contrast::typical(&[at(&a, |run| run.value), at(&b, |run| run.value)]);
     Some(Row { figure, a: value_a, b: value_b, low: low.low, high: high.high, p_value })
 }
 
-/// Gives runs whose file does not say how a figure scatters the scatter of the other side's.
+/// Gives runs whose file does not show the scatter of a figure the largest known one.
 fn lend(mut a: Vec<Known>, mut b: Vec<Known>) -> Option<(Vec<Known>, Vec<Known>)> {
     let widest = a
         .iter()
@@ -249,7 +249,7 @@ struct Ratio {
     p_value: f64,
 }
 
-/// By how the runs of a side differ from each other.
+/// By the differences between the runs of a side.
 fn several_ratio(sides: &[Vec<RunFigure>; 2]) -> Option<Ratio> {
     let found = contrast::contrast(&sides[0], &sides[1]).ok()?;
     let [a, b] = contrast::typical(sides).map(|typical| typical.unwrap_or(0.0));
@@ -257,8 +257,7 @@ fn several_ratio(sides: &[Vec<RunFigure>; 2]) -> Option<Ratio> {
     Some(Ratio { ratio, low: found.ratio_low.unwrap_or(0.0), high: found.ratio_high, p_value: found.p_value })
 }
 
-/// By how one run a side scatters within itself: to the first order the variance of a logarithm is that of the figure in proportion to
-/// its square.
+/// By the scatter within one run per side: to the first order, the variance of a logarithm is that of the figure divided by its square.
 fn two_ratio([a, b]: &[Vec<RunFigure>; 2], freedom: f64) -> Option<Ratio> {
     let (a, b) = (a.first()?, b.first()?);
     if a.value <= 0.0 || b.value <= 0.0 {

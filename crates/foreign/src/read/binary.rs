@@ -1,25 +1,25 @@
-//! Numbers and texts of a binary file, read one after another, with the place of each for errors.
+//! Reads numbers and texts of a binary file one by one, with the place of each for errors.
 
 use super::ReadError;
 
-/// Reads a part of a file from its begin on. All numbers are little-endian.
+/// Reads a part of a file from its start. All numbers are little-endian.
 #[derive(Clone, Debug)]
 pub(super) struct Binary<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Where in the file the part begins.
+    /// The offset of the part in the file.
     base: usize,
-    /// Whether the part was compressed in the file, so that only its begin is a place there.
+    /// Whether the part was compressed in the file, so only its start is a place there.
     unpacked: bool,
 }
 
 impl<'a> Binary<'a> {
-    /// A part that begins at this byte of the file.
+    /// A part that starts at this byte of the file.
     pub const fn new(bytes: &'a [u8], base: usize) -> Self {
         Self { bytes, at: 0, base, unpacked: false }
     }
 
-    /// What was compressed in the file from this byte on.
+    /// Data that was compressed in the file from this byte on.
     pub const fn unpacked(bytes: &'a [u8], base: usize) -> Self {
         Self { bytes, at: 0, base, unpacked: true }
     }
@@ -33,7 +33,7 @@ impl<'a> Binary<'a> {
         Ok(Self::new(rest, offset))
     }
 
-    /// An error of what comes next.
+    /// An error at the next byte.
     pub fn error(&self, why: impl std::fmt::Display) -> ReadError {
         if self.unpacked {
             let at = self.at;
@@ -42,17 +42,17 @@ impl<'a> Binary<'a> {
         ReadError::byte(self.base + self.at, why.to_string())
     }
 
-    /// Where in the file it is read next.
+    /// The offset of the next byte in the file.
     pub const fn place(&self) -> usize {
         if self.unpacked { self.base } else { self.base + self.at }
     }
 
-    /// How many bytes are left.
+    /// The number of bytes left.
     pub const fn left(&self) -> usize {
         self.bytes.len() - self.at
     }
 
-    /// So many bytes, which are `what`. Fails if fewer are left.
+    /// Takes this many bytes, which are `what`. Fails if fewer are left.
     pub fn take(&mut self, length: u64, what: &str) -> Result<&'a [u8], ReadError> {
         let found = usize::try_from(length).ok().and_then(|length| self.bytes[self.at..].get(..length));
         let found = found.ok_or_else(|| {
@@ -65,39 +65,39 @@ impl<'a> Binary<'a> {
         Ok(found)
     }
 
-    /// So many bytes, or as many as are left.
+    /// This many bytes, or all that are left.
     pub fn up_to(&self, length: usize) -> &'a [u8] {
         &self.bytes[self.at..][..length.min(self.left())]
     }
 
-    /// A number of `N` bytes.
+    /// Takes `N` bytes.
     fn array<const N: usize>(&mut self, what: &str) -> Result<[u8; N], ReadError> {
         let mut array = [0; N];
         array.copy_from_slice(self.take(N as u64, what)?);
         Ok(array)
     }
 
-    /// A byte.
+    /// Takes a byte.
     pub fn u8(&mut self, what: &str) -> Result<u8, ReadError> {
         self.array::<1>(what).map(|[byte]| byte)
     }
 
-    /// A number of two bytes.
+    /// Takes a number of two bytes.
     pub fn u16(&mut self, what: &str) -> Result<u16, ReadError> {
         self.array(what).map(u16::from_le_bytes)
     }
 
-    /// A number of four bytes.
+    /// Takes a number of four bytes.
     pub fn u32(&mut self, what: &str) -> Result<u32, ReadError> {
         self.array(what).map(u32::from_le_bytes)
     }
 
-    /// A number of eight bytes.
+    /// Takes a number of eight bytes.
     pub fn u64(&mut self, what: &str) -> Result<u64, ReadError> {
         self.array(what).map(u64::from_le_bytes)
     }
 
-    /// A text up to the zero that ends it. Fails if no zero follows, or it is no text.
+    /// Takes a text and the zero that ends it. Fails if no zero follows, or it is no text.
     pub fn text(&mut self, what: &str) -> Result<&'a str, ReadError> {
         let rest = &self.bytes[self.at..];
         let Some(length) = rest.iter().position(|byte| *byte == 0) else {
@@ -108,7 +108,7 @@ impl<'a> Binary<'a> {
         Ok(text)
     }
 
-    /// So many bytes, which are a text. Fails if fewer are left, or they are no text.
+    /// Takes this many bytes as a text. Fails if fewer are left, or they are no text.
     pub fn text_of(&mut self, length: u64, what: &str) -> Result<&'a str, ReadError> {
         let place = self.clone();
         std::str::from_utf8(self.take(length, what)?).map_err(|_| place.error(format!("{what} is no text")))

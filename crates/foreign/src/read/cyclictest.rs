@@ -1,8 +1,8 @@
-//! cyclictest's text: the histogram of `-h`, `-H` and `--histfile`, with its closing remarks; or the lines of statistics that it prints
+//! cyclictest's text: the histogram of `-h`, `-H` and `--histfile` with its closing comments, or the lines of statistics that it prints
 //! without one.
 //!
-//! A column is a thread, and not a CPU. `-H` has one more column, the sum of all, which is left out. Values at or above the histogram's size are
-//! only counted. The file does not say whether values are microseconds or, with `-N`, nanoseconds.
+//! A column is a thread, not a CPU. The extra column of `-H`, the sum of all, is left out. Values at or above the histogram's size are only
+//! counted. The file does not show whether values are microseconds or, with `-N`, nanoseconds.
 
 use super::distribution::{Rows, count, integer, overflow, some_series, times};
 use super::lines::{End, Lines, Progress, is_row, text};
@@ -10,16 +10,16 @@ use super::time::TimeUnit;
 use super::{ReadError, Source};
 use crate::distribution::{DistributionDoc, Quantity, SERIES, Series};
 
-/// In the comment that a report starts with, which may follow the command on its line.
+/// The comment that starts a report, which may follow the command on its line.
 const SETTING: &str = "# /dev/cpu_dma_latency";
 
-/// The remark that stands in front of a histogram.
+/// The comment before a histogram.
 pub(super) const HISTOGRAM: &str = "# Histogram";
 
-/// In what closing comments begin that no other program writes.
+/// Prefixes of closing comments that no other program writes.
 pub(super) const CLOSING: [&str; 3] = ["# Min Latencies:", "# Avg Latencies:", "# Max Latencies:"];
 
-/// What has a value for each thread.
+/// Closing comments, with a value for each thread.
 #[derive(Default)]
 struct Remarks<'a> {
     total: Vec<&'a str>,
@@ -30,7 +30,7 @@ struct Remarks<'a> {
 }
 
 impl Remarks<'_> {
-    /// What is not known because the closing comments are not all there.
+    /// The unknown facts if closing comments are missing.
     fn missing(&self) -> Option<String> {
         let remarks = [("Min", &self.min), ("Avg", &self.avg), ("Max", &self.max), ("Overflows", &self.overflows)];
         let missing: Vec<&str> =
@@ -45,8 +45,8 @@ impl Remarks<'_> {
     }
 }
 
-/// Reads a histogram or statistics, whose values are in this unit. Fails if a row has not as many counts as the one in
-/// front of it, is out of order, or the closing remarks do not fit; and if there is neither.
+/// Reads a histogram or statistics with values in this unit. Fails if a row differs from the one before in its number of counts, is out of
+/// order, or contradicts the closing comments; and if there is neither.
 pub fn read(source: Source<'_>, unit: TimeUnit, progress: Progress<'_>) -> Result<DistributionDoc, ReadError> {
     let unit_ns = unit.nanoseconds();
     let mut lines = Lines::new(text(source.bytes)?, progress);
@@ -54,7 +54,7 @@ pub fn read(source: Source<'_>, unit: TimeUnit, progress: Progress<'_>) -> Resul
     let (mut columns, mut end_ns, mut remarks) = (Vec::<Rows>::new(), 0, Remarks::default());
     let mut threads = Vec::<ThreadLine>::new();
     while let Some(line) = lines.next() {
-        // The lines of a terminal come again and again, with what steers its cursor in front.
+        // A terminal gets the lines repeatedly, after codes that move its cursor.
         let line =
             line.rsplit_once('\u{1b}').and_then(|(_, codes)| codes.split_once('A')).map_or(line, |(_, rest)| rest);
         let has_rows = !columns.is_empty();
@@ -94,7 +94,7 @@ pub fn read(source: Source<'_>, unit: TimeUnit, progress: Progress<'_>) -> Resul
         } else if is_row(line) {
             end_ns = row(line, unit_ns, &mut columns).map_err(|why| lines.error(why))?;
         } else if !(columns.is_empty() && threads.is_empty() || line.starts_with("policy:")) {
-            // In front of the values stand its settings.
+            // Settings precede the values.
             lines.leave_out()?;
         }
     }
@@ -109,7 +109,7 @@ pub fn read(source: Source<'_>, unit: TimeUnit, progress: Progress<'_>) -> Resul
     some_series(found, "cyclictest")
 }
 
-/// Takes a row of the histogram; gives where its bucket ends.
+/// Takes a row of the histogram; returns the end of its bucket.
 fn row(line: &str, unit_ns: i64, columns: &mut Vec<Rows>) -> Result<i64, String> {
     // Scripts that draw such histograms put commas between the columns.
     let mut words = line.split(|sign: char| sign == ',' || sign.is_whitespace()).filter(|word| !word.is_empty());
@@ -129,14 +129,14 @@ fn row(line: &str, unit_ns: i64, columns: &mut Vec<Rows>) -> Result<i64, String>
     Ok(below)
 }
 
-/// The threads of a histogram, with what the remarks say of each.
+/// The threads of a histogram, with their values from the closing comments.
 fn histogram_series(
     mut columns: Vec<Rows>,
     end_ns: i64,
     unit_ns: i64,
     remarks: &Remarks<'_>,
 ) -> Result<Vec<Series>, String> {
-    // Minima and means are of threads alone, also where the last column is the sum of all.
+    // Minima and means are of threads alone, even if the last column is the sum of all.
     let threads = if remarks.min.is_empty() { columns.len() } else { remarks.min.len() };
     if threads > columns.len() || columns.len() - threads > 1 {
         return Err(format!("its remarks are of {threads} threads, and its rows have {} counts", columns.len()));
@@ -164,7 +164,7 @@ fn histogram_series(
             above: overflow,
             ..Series::default()
         };
-        // The total is of the histogram, to which the overflows come.
+        // The total is of the histogram; overflows are added to it.
         let counted = row.in_histogram();
         let overflowed = overflow.map_or(0, |beyond| beyond.count);
         if let Some(total) = total.filter(|total| *total != counted && total.saturating_add(overflowed) != counted) {
@@ -178,13 +178,13 @@ fn histogram_series(
 
 /// A line of statistics. cyclictest prints one per thread again and again on a terminal; the last one counts.
 struct ThreadLine {
-    /// The number that the kernel gave it; 0 before it started.
+    /// The thread's ID in the kernel; 0 before it started.
     tid: u64,
     series: Series,
 }
 
 impl ThreadLine {
-    /// Whether it is of the same run as the line in front: the same thread of the kernel, with as many cycles or more.
+    /// True if it continues the run of the line before: the same kernel thread, with at least as many cycles.
     fn continues(&self, last: &Self) -> bool {
         (last.tid == 0 || last.tid == self.tid) && last.series.count <= self.series.count
     }

@@ -3,43 +3,42 @@
 use becalm_model::node::Warning;
 use becalm_units::{CpuId, Nanos};
 
-/// The detours of one CPU, as a file tells of them.
+/// The detours of one CPU in a file.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct DetourList {
-    /// The CPU, if the file or its name says it.
+    /// The CPU, if the file or its name has it.
     pub cpu: Option<CpuId>,
-    /// How long was measured, if the file says it; it may be rounded, and then end before the last detour does.
+    /// The length of the measurement, if the file has it; it may be rounded, and then end before the last detour does.
     pub length: Option<Nanos>,
-    /// Steps of at least this length were kept, if the file says it.
+    /// The length from which steps were kept, if the file has it.
     pub threshold: Option<Nanos>,
-    /// The shortest step, which was subtracted from each; `None` if the file does not say it, or subtracts nothing.
+    /// The shortest step, which was subtracted from each; `None` if the file does not have it, or nothing was subtracted.
     pub t_min: Option<Nanos>,
-    /// When each began, since the begin of the measurement, and how long it was: in order of time, without overlap.
+    /// Start since the start of the measurement, and length of each: in order of time, without overlap.
     pub detours: Vec<(Nanos, Nanos)>,
-    /// What must be known of the file.
+    /// Warnings about the file.
     pub warnings: Vec<Warning>,
 }
 
 impl DetourList {
-    /// When the last one ends.
+    /// The end of the last one.
     pub fn end(&self) -> Nanos {
         self.detours.last().map_or(Nanos::ZERO, |(start, duration)| *start + *duration)
     }
 }
 
-/// Detours while they are read, in picoseconds. They are rounded to nanoseconds by their begin and their end, so that what does
-/// not overlap in the file does not after rounding.
+/// Collects detours in picoseconds. Their starts and ends are rounded to nanoseconds, so detours that do not overlap in the file do not
+/// overlap after rounding.
 #[derive(Default)]
 pub(super) struct InOrder {
-    /// When the last one ended, in picoseconds.
+    /// The end of the last one, in picoseconds.
     last_end: i128,
-    /// Those that came.
+    /// Those taken so far.
     pub detours: Vec<(Nanos, Nanos)>,
 }
 
 impl InOrder {
-    /// Takes the next one. Fails if it begins before the end of the one in front of it, or ends later than times can
-    /// hold.
+    /// Takes the next one. Fails if it starts before the end of the one before, or ends later than times can be.
     pub fn push(&mut self, start: i128, duration: i128) -> Result<(), String> {
         if start < self.last_end {
             let (start, end) = (start as f64 / 1e3, self.last_end as f64 / 1e3);

@@ -9,7 +9,7 @@ use super::lines::{End, Lines, Progress, is_row, text};
 use super::{ReadError, Source};
 use crate::distribution::{Above, Bucket, DistributionDoc, SERIES, Series};
 
-/// An integer of 0 or more that fits into 64 bits with its sign.
+/// A nonnegative integer that fits into 63 bits.
 pub(super) fn integer(word: &str, what: &str) -> Result<i64, String> {
     let digits = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
     match word.parse() {
@@ -19,7 +19,7 @@ pub(super) fn integer(word: &str, what: &str) -> Result<i64, String> {
     }
 }
 
-/// No count is larger: what comes every nanosecond comes so often in three days.
+/// The largest count: something that comes every nanosecond comes this often in three days.
 pub(super) const MOST: u64 = 1 << 48;
 
 /// The same as a count.
@@ -35,16 +35,16 @@ pub(super) fn cpu(word: &str) -> Result<CpuId, String> {
     number.map(CpuId::new).ok_or_else(|| format!("'{}' is no CPU", short(word)))
 }
 
-/// The series of a CPU, so far without figures.
+/// An empty series of a CPU.
 pub(super) fn cpu_series(word: &str) -> Result<Series, String> {
     let cpu = cpu(word)?;
     Ok(Series { name: format!("CPU {cpu}"), cpu: Some(cpu), ..Series::default() })
 }
 
-/// No decimal number is larger, so that it fits as a time in each unit.
+/// The largest decimal number: it fits as a time in each unit.
 pub(super) const LARGEST: f64 = 9e15;
 
-/// A decimal number of 0 or more.
+/// A nonnegative decimal number.
 pub(super) fn decimal(word: &str, what: &str) -> Result<f64, String> {
     let plain = word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     match word.parse::<f64>() {
@@ -53,7 +53,7 @@ pub(super) fn decimal(word: &str, what: &str) -> Result<f64, String> {
     }
 }
 
-/// A word as an error quotes it: its first characters.
+/// The first characters of a word, for errors.
 pub(super) fn short(word: &str) -> String {
     let mut short: String = word.chars().take(40).collect();
     if short.len() < word.len() {
@@ -62,7 +62,7 @@ pub(super) fn short(word: &str) -> String {
     short
 }
 
-/// So many times a unit, in nanoseconds.
+/// This many units, in nanoseconds.
 pub(super) fn times(number: i64, unit_ns: i64, what: &str) -> Result<i64, String> {
     number.checked_mul(unit_ns).ok_or_else(|| format!("the {what} is longer than times can be"))
 }
@@ -72,13 +72,13 @@ pub(super) fn columns(found: usize, expected: impl Display) -> String {
     format!("it has {} and not {expected}", counted(found as u64, "column", "columns"))
 }
 
-/// The error for a line that has not a value for each core or column.
+/// The error for a line that lacks a value for each core or column.
 pub(super) fn misfit(found: usize, expected: usize, what: &str) -> String {
     let expected = counted(expected as u64, what, &format!("{what}s"));
     format!("it has {} for {expected}", counted(found as u64, "value", "values"))
 }
 
-/// Reads a table of one tool: its title line, then a row of numbers for each CPU, which `take` gets.
+/// Reads a table of one tool: its title line, then a row of numbers for each CPU, which is passed to `take`.
 pub(super) fn table(
     source: Source<'_>,
     progress: Progress<'_>,
@@ -115,7 +115,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Takes a row; those with a count of 0 are only held against the order.
+    /// Takes a row. Rows with a count of 0 are only checked for their order.
     pub fn push(&mut self, from_ns: i64, below_ns: i64, count: u64) -> Result<(), String> {
         if from_ns < self.end || below_ns <= from_ns {
             return Err("its bucket does not follow the one in front of it".to_owned());
@@ -131,10 +131,10 @@ impl Rows {
     }
 }
 
-/// With so many rows, their common divisor counts as the width without a warning.
+/// From this many rows on, their common divisor counts as the width without a warning.
 pub(super) const SURE_ROWS: usize = 3;
 
-/// The greatest common divisor: how wide buckets are at most whose edges are so far apart, as empty ones may be left out.
+/// The greatest common divisor: the largest possible width of buckets with such distances, because empty buckets may be left out.
 pub(super) const fn greatest_common(mut a: i64, mut b: i64) -> i64 {
     while b != 0 {
         (a, b) = (b, a % b);

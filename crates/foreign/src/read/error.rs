@@ -4,14 +4,14 @@ use std::fmt;
 
 use becalm_units::fault::{Fault, Wording};
 
-/// What is wrong with a file, and where.
+/// An error in a file, with its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadError {
-    /// Where that is.
+    /// The place.
     pub place: Place,
-    /// What is wrong there.
+    /// The reason.
     pub why: String,
-    /// What helps, if that is a parameter.
+    /// The fix, if a parameter helps.
     pub fix: Option<Wording>,
 }
 
@@ -33,12 +33,12 @@ pub enum Place {
 }
 
 impl ReadError {
-    /// Of the file as a whole.
+    /// An error of the file as a whole.
     pub fn new(why: impl Into<String>) -> Self {
         Self { place: Place::All, why: why.into(), fix: None }
     }
 
-    /// Of a line, counted from 1.
+    /// An error of a line, counted from 1.
     pub fn line(line: usize, why: impl Into<String>) -> Self {
         Self { place: Place::Line(line), ..Self::new(why) }
     }
@@ -50,13 +50,13 @@ impl ReadError {
         )
     }
 
-    /// The same with parameters that help, as the template of a [`Wording`].
+    /// The same with a parameter that helps, as the template of a [`Wording`].
     #[must_use]
     pub fn with_fix(self, template: &'static str) -> Self {
         Self { fix: Some(Wording::new(template)), ..self }
     }
 
-    /// Of a byte, counted from 0.
+    /// An error at a byte, counted from 0.
     pub fn byte(offset: usize, why: impl Into<String>) -> Self {
         Self { place: Place::Byte(offset), ..Self::new(why) }
     }

@@ -2,7 +2,7 @@
 
 use becalm_units::UnknownName;
 
-/// A format that can be read. The order is that of the book's page.
+/// A format that can be read, in the order of the book's page.
 #[derive(
     Clone,
     Copy,
@@ -17,7 +17,7 @@ use becalm_units::UnknownName;
 )]
 #[strum(serialize_all = "kebab-case", parse_err_ty = UnknownName, parse_err_fn = unknown)]
 pub enum Format {
-    /// Detours as selfish benchmarks print them, among them netgauge's.
+    /// Detours as selfish benchmarks print them, for example netgauge's.
     Selfish,
     /// The noise file of LogGOPSim.
     Loggopsim,
@@ -27,7 +27,7 @@ pub enum Format {
     Netgauge,
     /// Windows of ftq.
     Ftq,
-    /// Windows of ftq whose times are in ticks: two files, their pairs, and the MPI variant's CSV.
+    /// Windows of ftq with times in ticks: two files, their pairs, and the MPI variant's CSV.
     FtqTicks,
     /// Samples of LLNL's FWQ.
     Fwq,
@@ -35,7 +35,7 @@ pub enum Format {
     Hiccups,
     /// The table of osjitter.
     Osjitter,
-    /// What sysjitter prints.
+    /// sysjitter's output.
     Sysjitter,
     /// cyclictest's histogram, statistics and JSON.
     Cyclictest,
@@ -43,21 +43,21 @@ pub enum Format {
     Oslat,
     /// The tables and histograms of rtla.
     Rtla,
-    /// Logs of HdrHistogram, among them jHiccup's.
+    /// Logs of HdrHistogram, for example jHiccup's.
     Hdr,
-    /// What `trace-cmd record` writes.
+    /// The files of `trace-cmd record`.
     TraceDat,
-    /// What `perf record` writes of kernel events.
+    /// The kernel events in files of `perf record`.
     PerfData,
-    /// What `perf script` prints of them.
+    /// The same printed by `perf script`.
     PerfScript,
-    /// What the kernel prints of them, and `trace-cmd report`.
+    /// The same printed by the kernel or `trace-cmd report`.
     Ftrace,
-    /// What the kernel's tracers osnoise and timerlat print, and `rtla -t` stores.
+    /// The text of the kernel's tracers osnoise and timerlat, which `rtla -t` stores.
     Osnoise,
 }
 
-/// What the files of a format become.
+/// The form that files of a format become.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     /// A run of detours.
@@ -66,12 +66,12 @@ pub enum Form {
     Samples,
     /// A distribution.
     Distribution,
-    /// A run of detours, which are found in events of the kernel.
+    /// A run of detours, found in kernel events.
     Trace,
 }
 
 impl Format {
-    /// What its files become.
+    /// The form that its files become.
     pub const fn form(self) -> Form {
         match self {
             Self::Selfish | Self::Loggopsim | Self::SysjitterRaw => Form::Detours,

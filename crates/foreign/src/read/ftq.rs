@@ -1,8 +1,9 @@
-//! ftq: `<prefix>_<thread>.dat`, remarks and a line for each window with its begin, in nanoseconds since the first one, and its count of work.
+//! ftq: `<prefix>_<thread>.dat`, comments and a line for each window with its start, in nanoseconds since the first one, and its count of
+//! work.
 //!
-//! A late window makes the next one shorter, since their ends lie on a grid. How long a window was is the time until the next one begins; of
-//! the last one that is not known, and it is left out. The remarks hold the name of the host and what the kernel says of its processor, which
-//! are not kept.
+//! A late window makes the next one shorter, because their ends are on a grid. A window lasts until the start of the next one; the last one
+//! is left out, because its length is unknown. The comments contain the host name and the kernel's description of the processor, which are
+//! not kept.
 
 use becalm_model::node::Fixed;
 use becalm_units::{CpuId, Nanos};
@@ -12,16 +13,14 @@ use super::lines::{End, Lines, Progress, is_row, text};
 use super::samples::{SampleList, SampleRow};
 use super::{ReadError, Source};
 
-/// In what the comments begin that say how much work all windows of all threads did, and how much they would have done if each had done as
-/// much as the best one.
+/// Prefixes of the comments with the work of all windows of all threads, and the work if each window had done as much as the best one.
 const TOTAL: &str = "# Total count is ";
 const POSSIBLE: &str = "# Max possible work is ";
 
-/// With what the first remark begins.
+/// The prefix of the first comment.
 pub(super) const FIRST: &str = "# Frequency ";
 
-/// Reads the windows of a thread. Fails if a line is not a begin and a count, or a window begins before the one in
-/// front of it.
+/// Reads the windows of a thread. Fails if a line is not a start and a count, or a window starts before its predecessor.
 pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<SampleList, ReadError> {
     let mut lines = Lines::new(text(source.bytes)?, progress);
     let (mut cpu, mut grain, mut total, mut possible, mut windows) = (None, None, None, None, Vec::<(i64, u64)>::new());
@@ -39,7 +38,7 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<SampleList, Re
             } else if let Some((_, core)) =
                 remark.trim().strip_prefix("thread ").and_then(|rest| rest.split_once(", core "))
             {
-                // -1 where it was bound to none.
+                // -1 if it was not bound.
                 cpu = core.trim().parse().ok().map(CpuId::new);
             }
             continue;
@@ -58,7 +57,7 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<SampleList, Re
         }
         windows.push((begin, count(work, "count").map_err(|why| lines.error(why))?));
     }
-    // Of several threads, no file says how many windows it has.
+    // With several threads, no file has its number of windows.
     let done = windows.iter().fold(0_u64, |sum, (_, work)| sum.saturating_add(*work));
     let best = windows.iter().map(|(_, work)| *work).max().unwrap_or(0);
     let is_whole = total == Some(done) && possible == Some(best.saturating_mul(windows.len() as u64));
@@ -81,7 +80,7 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<SampleList, Re
     })
 }
 
-/// How long a window should take, by how many there are in a second.
+/// The intended length of a window, from the number per second.
 pub(super) fn grain(hz: &str) -> Option<Nanos> {
     let hz: Option<f64> = hz.trim().parse().ok().filter(|hz: &f64| (1e-3..=1e9).contains(hz));
     hz.map(|hz| Nanos::new((1e9 / hz).round() as i64))

@@ -1,10 +1,11 @@
-//! The layouts of ftq whose times are in ticks of a counter: two files a number a line (`PREFIX_times.dat` and `PREFIX_counts.dat`) of the
-//! OpenMP variant and of the family of LLNL's FTQ, their pairs in one file (`-s`), and the CSV of the MPI variant with a count for each rank.
+//! ftq layouts with times in ticks of a counter: two files with a number per line (`PREFIX_times.dat` and `PREFIX_counts.dat`) of the
+//! OpenMP variant and of the family of LLNL's FTQ, their pairs in one file (`-s`), and the CSV of the MPI variant with a count for each
+//! rank.
 //!
-//! A time is the begin of a window, whose length is that until the next one begins; of the last one it is not known, and it is left out.
-//! How fast the counter was only the MPI variant says. The threads of the OpenMP variant stand one after another in one file, each with later and
-//! later times, so that a step back begins the next thread. In the files of LLNL's family those of the first thread are right alone: the others
-//! hold each other's data.
+//! A time is the start of a window, which lasts until the start of the next one; the last one is left out, because its length is unknown.
+//! Only the MPI variant has the rate of the counter. The OpenMP variant puts its threads one after another in one file, each with rising
+//! times, so a step back starts the next thread. In the files of LLNL's family only those of the first thread are right: the others contain
+//! each other's data.
 
 use becalm_model::node::{Fixed, Warning};
 use becalm_units::Nanos;
@@ -15,32 +16,32 @@ use super::lines::{End, Lines, Progress, text};
 use super::samples::{SampleList, SampleRow};
 use super::{ReadError, Source};
 
-/// How the names of the two files end.
+/// The suffixes of the two files.
 const TIMES: &str = "_times.dat";
 const COUNTS: &str = "_counts.dat";
 
-/// With what the line of the counter's rate begins, and what the MPI variant says in between.
+/// The prefixes of the line with the counter's rate, and of other lines of the MPI variant.
 const RATE: &str = "# Ticks per ns: ";
 const REMARK: &str = "Rank ";
 
-/// No more threads stand in a file, nor ranks in a row.
+/// The most threads in a file, or ranks in a row.
 const MOST_LISTS: usize = 1 << 12;
 
-/// So many numbers of a file of times must rise for them to be begins, and not FWQ's lengths.
+/// This many numbers of a file of times must rise for them to be starts, not lengths as of FWQ.
 const RISING: usize = 8;
 
-/// What a file holds, by its name.
+/// The contents of a file, by its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Part<'a> {
-    /// The times of such a prefix.
+    /// The times of this prefix.
     Times(&'a str),
-    /// The counts of such a prefix.
+    /// The counts of this prefix.
     Counts(&'a str),
     /// Both.
     Both,
 }
 
-/// What a file of this name holds.
+/// The contents of a file with this name.
 pub fn part(name: &str) -> Part<'_> {
     if let Some(prefix) = name.strip_suffix(TIMES) {
         Part::Times(prefix)
@@ -51,7 +52,7 @@ pub fn part(name: &str) -> Part<'_> {
     }
 }
 
-/// Whether a file looks so.
+/// True if a file looks like one of these.
 pub(super) fn looks_so(text: &str, name: &str) -> bool {
     let mut rows = text.lines().map(str::trim).filter(|line| !line.is_empty() && !is_remark(line));
     let is_number = |word: &str| word.parse::<i64>().is_ok();
@@ -75,9 +76,8 @@ fn is_remark(line: &str) -> bool {
     line.starts_with('#') || line.starts_with(REMARK)
 }
 
-/// Reads a file that holds both, of a counter with so many ticks a second unless the file says it: a list for each
-/// thread or rank. Fails if it is one of two files, a line is not as the others are, and if nobody says how fast the
-/// counter was.
+/// Reads a file that contains both: a list for each thread or rank. `rate_hz` is the rate of the counter, unless the file has it. Fails if
+/// it is one of two files, a line differs from the others in form, and if the rate is unknown.
 pub fn read(source: Source<'_>, rate_hz: Option<f64>, progress: Progress<'_>) -> Result<Vec<SampleList>, ReadError> {
     if let Part::Times(prefix) | Part::Counts(prefix) = part(source.name) {
         return Err(ReadError::new(format!(
@@ -120,7 +120,7 @@ pub fn read(source: Source<'_>, rate_hz: Option<f64>, progress: Progress<'_>) ->
     Ok(lists)
 }
 
-/// A count of the MPI variant, which gathers eight bytes of a count that has four: the upper half is of whatever lay behind it.
+/// A count of the MPI variant, which gathers eight bytes of a four-byte count: the upper half is arbitrary memory.
 fn half_of(word: &str) -> Result<u64, String> {
     let number: i64 = word.parse().map_err(|_| format!("the count, '{}', is no whole number", short(word)))?;
     Ok(number as u64 & u64::from(u32::MAX))
@@ -141,12 +141,12 @@ pub fn column(source: Source<'_>, progress: Progress<'_>) -> Result<SampleColumn
 pub struct SampleColumn {
     /// In the order of the file.
     pub numbers: Vec<i64>,
-    /// What must be known of the file.
+    /// Warnings about the file.
     pub warnings: Vec<Warning>,
 }
 
-/// Puts the numbers of two files together, which have this prefix: a list for each thread. Fails if they are not as
-/// many, a count is below zero, they are those of a further thread, and if nobody says how fast the counter was.
+/// Combines the numbers of two files with this prefix: a list for each thread. Fails if their lengths differ, a count is negative, they are
+/// those of a further thread, and if the rate of the counter is unknown.
 pub fn joined(prefix: &str, times: &[i64], counts: &[i64], rate_hz: Option<f64>) -> Result<Vec<SampleList>, ReadError> {
     let thread = prefix.rsplit_once('_').and_then(|(_, number)| number.parse::<u32>().ok());
     if let Some(thread) = thread.filter(|thread| *thread > 0) {
@@ -166,7 +166,7 @@ pub fn joined(prefix: &str, times: &[i64], counts: &[i64], rate_hz: Option<f64>)
     threads(times, &counts, rate_hz, None)
 }
 
-/// The windows of each thread, of which one ends where times go back.
+/// The windows of each thread: a thread ends when times go back.
 fn threads(
     times: &[i64],
     counts: &[u64],

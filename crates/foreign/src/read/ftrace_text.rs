@@ -1,13 +1,14 @@
-//! What the kernel's trace is as text: `trace` and `trace_pipe` of tracefs, and what `trace-cmd report` prints. A line an event.
+//! The kernel's trace as text: `trace` and `trace_pipe` of tracefs, and the output of `trace-cmd report`. Each line is an event.
 //!
 //! ```text
 //!      kworker/3:1-417     (    417) [003] d...2.. 512.004411: sched_switch: prev_comm=app prev_pid=90 prev_prio=120 ...
 //!  thread         -tid     (tgid)    [cpu] flags   seconds:    event: fields
 //! ```
 //!
-//! From `kernel/trace/trace_output.c` and the events' `TP_printk`. The group of the thread is there with the option `record-tgid`; flags have four to
-//! eight characters, by the kernel, and `trace-cmd report` may have none. Names may hold blanks and any sign, so a line is read from its
-//! `[cpu] flags seconds:` on to both sides. The event's system is not printed. What the fields say is read in [`super::kernel_text`].
+//! From `kernel/trace/trace_output.c` and the events' `TP_printk`. The thread group is printed with the option `record-tgid`. Flags have
+//! four to eight characters, depending on the kernel, and `trace-cmd report` may print none. Names may contain blanks and any sign, so a
+//! line is read from its `[cpu] flags seconds:` in both directions. The event's system is not printed. [`super::kernel_text`] reads the
+//! fields.
 
 use becalm_units::Nanos;
 
@@ -15,26 +16,26 @@ use super::kernel_text::{KernelText, Line, ParsedLine, is_digits, is_name, secon
 use super::lines::Progress;
 use super::{ReadError, Source};
 
-/// With what the first line of the kernel's own text begins.
+/// The prefix of the first line of the kernel's own text.
 pub(super) const TRACER: &str = "# tracer: ";
 
-/// Begins to read a text. Fails if it is no text.
+/// Starts to read a text. Fails if it is no text.
 pub fn read<'a, 'p>(source: Source<'a>, progress: Progress<'p>) -> Result<KernelText<'a, 'p>, ReadError> {
     KernelText::new(source, line, progress)
 }
 
-/// What every event's line begins with.
+/// The common start of every event's line.
 pub(super) struct Head<'a> {
     pub name: &'a str,
     pub thread: Option<i32>,
     pub cpu: &'a str,
     pub time: Nanos,
     pub decimals: usize,
-    /// What follows the time.
+    /// The text after the time.
     pub rest: &'a str,
 }
 
-/// Takes a line apart.
+/// Splits a line.
 pub(super) fn head(line: &str) -> Option<Head<'_>> {
     let mut from = 0;
     loop {
@@ -52,15 +53,15 @@ pub(super) fn head(line: &str) -> Option<Head<'_>> {
     }
 }
 
-/// A thread without the number of its group, `(   1200)` or `(-----)`.
+/// A thread without its group number, `(   1200)` or `(-----)`.
 fn without_group(thread: &str) -> &str {
     let group = thread.strip_suffix(')').and_then(|before| before.rsplit_once('('));
     let is_group = |group: &str| is_digits(group.trim()) || !group.is_empty() && group.bytes().all(|sign| sign == b'-');
     group.filter(|(_, group)| is_group(group)).map_or(thread, |(thread, _)| thread.trim_end())
 }
 
-/// The CPU of which events were lost, and how many, if it is said: the kernel's `CPU:1 [LOST 82 EVENTS]`, or trace-cmd's
-/// `CPU:1 [82 EVENTS DROPPED]`; both also without a number.
+/// The CPU that lost events, and how many if known. The kernel prints `CPU:1 [LOST 82 EVENTS]`, trace-cmd `CPU:1 [82 EVENTS DROPPED]`; both
+/// also without a number.
 pub(super) fn gap(line: &str) -> Option<(&str, Option<u64>)> {
     let (cpu, rest) = line.strip_prefix("CPU:")?.split_once(" [")?;
     let words: Vec<&str> = rest.strip_suffix(']')?.split_whitespace().collect();
@@ -78,7 +79,7 @@ fn line(line: &str) -> ParsedLine<'_> {
     let Some(Head { name, thread, cpu, time, decimals, rest }) = head(line) else { return ParsedLine::Other };
     let Some((event, fields)) = rest.split_once(':') else { return ParsedLine::Other };
     let Some(system) = system(event, fields) else { return ParsedLine::Other };
-    // A thread whose name the kernel had forgotten.
+    // A thread with a name that the kernel had forgotten.
     let name = if name == "<...>" { "" } else { name };
     ParsedLine::Event(Line { name, thread, cpu, time, decimals, period: 1, system, event, fields })
 }
@@ -99,18 +100,18 @@ fn system(event: &str, fields: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a text is the kernel's trace: it has its title, or lines of events as it prints them.
+/// True if a text is the kernel's trace: it has its title, or lines of events as it prints them.
 pub(super) fn looks_so(text: &str) -> bool {
     text.lines().next().is_some_and(|line| line.starts_with(TRACER)) && !text.lines().any(is_of_latency)
         || text.lines().any(|text| matches!(line(text.trim()), ParsedLine::Event(_))) && have_names(text)
 }
 
-/// Whether a line is the title of a trace in the kernel's latency format, whose events have no `[cpu] seconds:`.
+/// True if a line is the title of a trace in the kernel's latency format, which has no `[cpu] seconds:`.
 pub(super) fn is_of_latency(line: &str) -> bool {
     line.starts_with("# ") && line.contains(" latency trace v")
 }
 
-/// Whether what stands in front of events are threads.
+/// True if the words before events are threads.
 pub(super) fn have_names(text: &str) -> bool {
     text.lines().filter_map(|line| head(line.trim())).all(|head| is_name(head.name))
 }

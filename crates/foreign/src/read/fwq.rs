@@ -1,9 +1,9 @@
-//! FWQ of the Sequoia benchmarks, as LLNL keeps it: `<prefix>_<thread>_times.dat` of the serial program and of threads, an integer a line in
-//! ticks of the processor's counter; and the one file of `fwq-th` and `fwq-mpi`, in which a line for each worker says how fast its counter was
-//! and another one on which CPUs it ran.
+//! FWQ of the Sequoia benchmarks, as kept by LLNL: `<prefix>_<thread>_times.dat` of the serial program and of threads, with an integer per
+//! line in ticks of the processor's counter; and the single file of `fwq-th` and `fwq-mpi`, which has a line with the counter's rate for
+//! each worker, and one with the CPUs that it ran on.
 //!
-//! The serial files do not say how fast the counter was; the caller must. When a sample began is in none of them. FTQ of the same family has
-//! two files a thread, which are read elsewhere ([`super::ftq_ticks`]).
+//! The serial files lack the rate of the counter, so the caller must supply it. None of them has the starts of samples. FTQ of the same
+//! family has two files per thread, which [`super::ftq_ticks`] reads.
 
 use becalm_model::node::{Fixed, Warning};
 use becalm_units::{CpuId, Nanos};
@@ -13,23 +13,22 @@ use super::lines::{End, Lines, Progress, is_row, text};
 use super::samples::{SampleList, end_to_end};
 use super::{ReadError, Source};
 
-/// With what the line of a worker's speed begins, and that with which its samples begin.
+/// The prefixes of the line with a worker's speed, and of the line before its samples.
 pub(super) const SPEED: &str = "Speed: ";
 const KINDS: [&str; 2] = ["Thread ", "Process "];
 
-/// A worker while its samples come.
+/// A worker while its samples are read.
 struct Worker<'a> {
-    /// As the file calls it: `Thread 0`.
+    /// Its name in the file: `Thread 0`.
     name: &'a str,
-    /// Ticks in a nanosecond.
+    /// Ticks per nanosecond.
     ghz: Option<f64>,
     cpu: Option<CpuId>,
     ticks: Vec<i64>,
 }
 
-/// Reads a file whose counter has so many ticks a second, unless the file says it: the samples of each worker. Fails if
-/// nobody says how fast the counter was, a line is none of a worker and no whole number, and if the file is one of
-/// FTQ's.
+/// Reads the samples of each worker. `rate_hz` is the rate of the counter, unless the file has it. Fails if the rate is unknown, a line is
+/// neither of a worker nor a whole number, and if the file is one of FTQ's.
 pub fn read(source: Source<'_>, rate_hz: Option<f64>, progress: Progress<'_>) -> Result<Vec<SampleList>, ReadError> {
     if source.name.ends_with("_counts.dat") {
         return Err(ReadError::new("it holds counts of FTQ: import it with the file of its times, as ftq-ticks"));
@@ -47,7 +46,7 @@ pub fn read(source: Source<'_>, rate_hz: Option<f64>, progress: Progress<'_>) ->
             }
             workers.push(Worker { name, ghz: speeds.get(workers.len()).copied(), cpu, ticks: Vec::new() });
         } else if !is_row(line) {
-            // What the program says of itself.
+            // The program's own messages.
             lines.leave_out()?;
         } else {
             if workers.is_empty() {
@@ -74,7 +73,7 @@ fn gigahertz(speed: &str) -> Result<f64, String> {
     number.filter(|ghz| (1e-3..=1e3).contains(ghz)).ok_or_else(|| "its speed is no number of GHz".to_owned())
 }
 
-/// The CPU of `0 running on CPUs 4`; `None` of several.
+/// The CPU of `0 running on CPUs 4`; `None` if there are several.
 fn worker_cpu(rest: &str) -> Result<Option<CpuId>, String> {
     let (_, cpus) = rest.split_once(" running on CPUs ").ok_or("it does not say on which CPUs the worker ran")?;
     Ok(cpus.trim().parse().ok().map(CpuId::new))

@@ -1,11 +1,11 @@
-//! Logs of HdrHistogram, versions 0 to 2, among them those of jHiccup: a line for each interval, with its begin, its length, a scaled maximum,
-//! and the histogram, compressed and in base64; optionally with a tag in front. The intervals of a tag are added up.
+//! Logs of HdrHistogram, versions 0 to 2, also jHiccup's: a line for each interval with its start, its length, a scaled maximum, and the
+//! histogram, compressed and in base64; optionally with a tag in front. The intervals of a tag are added up.
 //!
-//! The log does not say what unit its values have, nor what they are of; of jHiccup it is known. jHiccup puts in values for what a thread slept
-//! through, so that its counts are no counts of events. The maximum is scaled by what the writer chose and therefore not read.
+//! The log has neither the unit of its values nor their meaning; jHiccup's are known. jHiccup adds values for the time that a thread slept
+//! through, so its counts are no counts of events. The maximum is not read, because the writer chooses its scale.
 //!
-//! Histograms of decimal fractions (`DoubleHistogram`) are integers and a ratio, which is a power of two and moves with the values that came: the
-//! same place is of another value from interval to interval, so that these are added up by value.
+//! Histograms of decimal fractions (`DoubleHistogram`) are integers and a ratio, a power of two that moves with the values: the same place
+//! has another value from interval to interval, so these are added up by value.
 //!
 //! The decoder is becalm's own: that of the crate `hdrhistogram` unpacks without a limit, and needs a parser and a second decompressor.
 
@@ -22,57 +22,57 @@ use super::time::{TimeUnit, nanos};
 use super::{ReadError, Source};
 use crate::distribution::{BUCKETS, Bucket, DistributionDoc, Quantity, SERIES, Series};
 
-/// In what the first remarks of a log begin.
+/// Prefixes of the first comments of a log.
 pub(super) const FIRST: [&str; 3] = ["#[Histogram log format version", "#[Logged with jHiccup", "#[StartTime:"];
 
-/// No histogram of a line is unpacked to more, in bytes: that of the whole range with five digits, in the words of version 1.
+/// The largest unpacked histogram of a line, in bytes: the whole range with five digits, in the words of version 1.
 const UNPACKED: usize = 64 << 20;
 
-/// Nor are those of all lines together, in bytes: a line of few bytes may unpack to a thousand times as much.
+/// The largest size of all unpacked lines together, in bytes: a short line may unpack to a thousand times as much.
 const UNPACKED_OF_ALL: usize = 1 << 30;
 
-/// How values become places in an array: the binary logarithm of half of the values of a bucket of buckets, and of the unit.
+/// The mapping of values to places in the array: binary logarithms of half the number of values in a bucket, and of the unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Shape {
     half: u32,
     unit: u32,
 }
 
-/// What all intervals of a tag have in common.
+/// The common resolution of all intervals of a tag.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Resolution {
     /// Whole numbers, counted by their place.
     Whole(Shape),
-    /// Decimal fractions with so many values in half a bucket, counted by the bits of the shortest value of each place, which are in
-    /// the order of the values.
+    /// Decimal fractions with this many values in half a bucket, counted by the bits of the shortest value of each place, which are in the
+    /// order of the values.
     Fractions { half: u32 },
 }
 
 #[derive(Clone, PartialEq, Debug)]
 struct Histogram {
     shape: Shape,
-    /// By what values are multiplied, where they are decimal fractions.
+    /// The factor of the values, if they are decimal fractions.
     ratio: Option<f64>,
     /// The count of each place that has any.
     counts: Vec<(u64, u64)>,
 }
 
-/// How often a value came, and how wide its place is, where that does not follow from the place.
+/// The count of a value, and the width of its place if that does not follow from the place.
 #[derive(Clone, Copy, Default, Debug)]
 struct Count {
     count: u64,
     width: f64,
 }
 
-/// What the intervals of a tag come to.
+/// The sum of the intervals of a tag.
 struct Sum {
     resolution: Resolution,
     counts: BTreeMap<u64, Count>,
     observed_ns: i64,
 }
 
-/// Reads a log, whose values have this unit. Fails if a line is not in the format or its histogram is damaged, or of
-/// another resolution than those before of its tag; and if they come to more than is kept.
+/// Reads a log with values in this unit. Fails if a line is not in the format, or its histogram is damaged or differs in resolution from
+/// those before it of its tag; and if the sum is larger than the limits.
 pub fn read(source: Source<'_>, unit: TimeUnit, progress: Progress<'_>) -> Result<DistributionDoc, ReadError> {
     let mut lines = Lines::new(text(source.bytes)?, progress);
     let mut found = DistributionDoc::new("HdrHistogram", Quantity::Unknown);
@@ -107,7 +107,7 @@ fn remark(line: &str, found: &mut DistributionDoc) {
     }
 }
 
-/// Memory that a log has taken so far.
+/// Memory that a log may still take.
 struct LogUsage {
     buckets: usize,
     /// Bytes that may still be unpacked.
@@ -165,7 +165,7 @@ impl Histogram {
         }
     }
 
-    /// By what a place is counted, and how wide it is where that does not follow from it.
+    /// The key of a place, and its width if that does not follow from the place.
     fn key(&self, place: u64) -> Result<(u64, f64), String> {
         let Some(ratio) = self.ratio else { return Ok((place, 0.0)) };
         let (from, width) = self.shape.span(place).ok_or("a place is beyond all values")?;
@@ -173,7 +173,7 @@ impl Histogram {
     }
 }
 
-/// Integers of the binary form, whose first byte is the highest.
+/// Big-endian integers of the binary form.
 struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {
@@ -205,20 +205,21 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// With what a histogram of decimal fractions begins, plain and where the one of whole numbers within is compressed.
+/// The first number of a histogram of decimal fractions, plain and with a compressed histogram of whole numbers inside.
 const FRACTIONS: [u64; 2] = [0x0c72_124e, 0x0c72_124f];
 
 /// The versions of the form, by the last four bits of the first number.
 const PLAIN: [u64; 3] = [0x1c84_9308, 0x1c84_9301, 0x1c84_9303];
 const PACKED: [u64; 3] = [0x1c84_9309, 0x1c84_9302, 0x1c84_9304];
 
-/// A histogram: its shape, and the count of each place that has any. So many bytes may be unpacked, from which those of this one are taken.
+/// A histogram: its shape, and the count of each place that has any. `left` is the number of bytes that may still be unpacked, and is
+/// reduced.
 fn unpacked(bytes: &[u8], left: &mut usize) -> Result<Histogram, String> {
     let mut bytes = Bytes(bytes);
     let mut cookie = bytes.number(4)?;
     let is_of_fractions = FRACTIONS.contains(&cookie);
     if is_of_fractions {
-        // Digits, and the ratio of the highest to the lowest value: the histogram within says both itself.
+        // Digits, and the ratio of the highest to the lowest value: the inner histogram has both itself.
         bytes.take(12)?;
         cookie = bytes.number(4)?;
     }
@@ -236,11 +237,11 @@ fn unpacked(bytes: &[u8], left: &mut usize) -> Result<Histogram, String> {
     let version = version.ok_or_else(|| format!("its histogram begins with {cookie:#010x}, which no version does"))?;
     let payload = if version == 0 { None } else { Some(bytes.number(4)? as usize) };
     if version > 0 {
-        // By how much a histogram of decimal fractions is shifted.
+        // The shift of a histogram of decimal fractions.
         bytes.number(4)?;
     }
     let (digits, lowest) = (bytes.number(4)?, bytes.number(8)?);
-    // The highest value; and the total, or a ratio, which version 0 has not.
+    // The highest value; then the total, or a ratio, which version 0 lacks.
     bytes.take(8)?;
     let ratio = f64::from_bits(bytes.number(8)?);
     let ratio = match (is_of_fractions, version) {
@@ -277,7 +278,7 @@ fn shape(digits: u64, lowest: u64) -> Result<Shape, String> {
 }
 
 impl Shape {
-    /// The shortest value of a place and how wide it is; `None` beyond all values.
+    /// The shortest value of a place and its width; `None` beyond all values.
     fn span(self, place: u64) -> Option<(i64, i64)> {
         let half = 1_u64 << self.half;
         let (bucket, within) = match (place >> self.half).checked_sub(1) {
@@ -290,7 +291,7 @@ impl Shape {
     }
 }
 
-/// Counts of version 2: a negative one stands for so many places without any.
+/// Counts of version 2: a negative one is this many empty places.
 fn counts_of_variable_size(mut bytes: Bytes<'_>, shape: Shape) -> Result<Vec<(u64, u64)>, String> {
     let (mut place, mut counts) = (0_u64, Vec::new());
     while !bytes.0.is_empty() {
@@ -308,7 +309,7 @@ fn counts_of_variable_size(mut bytes: Bytes<'_>, shape: Shape) -> Result<Vec<(u6
     Ok(counts)
 }
 
-/// Counts of the versions before: a word for each place.
+/// Counts of earlier versions: a word for each place.
 fn counts_of_words(mut bytes: Bytes<'_>, size: usize, shape: Shape) -> Result<Vec<(u64, u64)>, String> {
     if ![2, 4, 8].contains(&size) {
         return Err(format!("its histogram has words of {size} bytes, which none has"));
@@ -355,7 +356,7 @@ fn whole_buckets(shape: Shape, counts: &BTreeMap<u64, Count>, unit_ns: i64) -> R
     Ok(buckets)
 }
 
-/// Places of decimal fractions in whole nanoseconds; those that cannot be told apart then are one.
+/// Places of decimal fractions in whole nanoseconds; those that become equal are merged.
 fn fraction_buckets(counts: &BTreeMap<u64, Count>, unit_ns: i64) -> Result<Vec<Bucket>, ReadError> {
     let mut buckets: Vec<Bucket> = Vec::with_capacity(counts.len());
     for (bits, Count { count, width }) in counts {

@@ -1,19 +1,18 @@
 //! hiccups: a title line and a line for each CPU, `cpu threshold_ns hiccups pct99_ns pct999_ns max_ns`.
 //!
-//! A hiccup is a step of a loop that took longer than the threshold, which is eight times the smallest step of the clock unless it was given;
-//! the loop's own time is in each. The quantiles are values of the sorted list and not between two. The run's length is not printed, and so
-//! nothing can be said of rates or shares; nor is a sum or a mean.
+//! A hiccup is a step of a loop that took longer than the threshold, which is eight times the smallest step of the clock unless it was
+//! given; each includes the loop's own time. The quantiles are values of the sorted list, never between two. The output lacks the run's
+//! length, and so rates and shares; it also has no sum and no mean.
 
 use super::distribution::{count, cpu_series, integer, some_series, table};
 use super::lines::Progress;
 use super::{ReadError, Source};
 use crate::distribution::{DistributionDoc, Level, Quantity, Series};
 
-/// The title line, blanks aside.
+/// The title line, split at blanks.
 pub(super) const TITLE: [&str; 6] = ["cpu", "threshold_ns", "hiccups", "pct99_ns", "pct999_ns", "max_ns"];
 
-/// Reads what hiccups prints; columns may have been aligned. Fails if the title line is missing, or a line after it is
-/// not six numbers.
+/// Reads the output of hiccups; columns may have been aligned. Fails if the title line is missing, or a line after it is not six numbers.
 pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<DistributionDoc, ReadError> {
     let mut found = DistributionDoc::new("hiccups", Quantity::Stolen);
     found.loop_subtracted = Some(false);

@@ -1,5 +1,5 @@
-//! What files of trace-cmd and of perf say of the kernel that wrote their events: how its records look, and what its functions,
-//! strings and threads are called. Both programs write it alike.
+//! The kernel's own formats in files of trace-cmd and perf: the layout of its records, and the names of its functions, strings and threads.
+//! Both programs write them alike.
 
 use super::ReadError;
 use super::binary::Binary;
@@ -7,23 +7,23 @@ use super::binary::Binary;
 /// More formats than any kernel has events.
 const MOST_FORMATS: u32 = 1 << 16;
 
-/// The descriptions of a kernel's events, as texts of its own.
+/// The kernel's descriptions of its events, as text.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct KernelFormats {
-    /// How a page of its trace is laid out, as `events/header_page` has it.
+    /// The layout of a page of its trace, as in `events/header_page`.
     pub header_page: String,
-    /// The system and the text of each `format` file.
+    /// System and text of each `format` file.
     pub events: Vec<(String, String)>,
-    /// The names of its functions, as `/proc/kallsyms` has them; empty where the file holds none.
+    /// The names of its functions, as in `/proc/kallsyms`; empty if the file has none.
     pub symbols: String,
-    /// Its strings by address, as `printk_formats` has them.
+    /// Its strings by address, as in `printk_formats`.
     pub strings: String,
-    /// The names of threads, as `saved_cmdlines` has them: a number and a name a line.
+    /// The names of threads, as in `saved_cmdlines`: a number and a name per line.
     pub threads: String,
 }
 
 impl KernelFormats {
-    /// The layout of a page, and what comes with it.
+    /// Reads the layout of a page, and the data after it.
     pub(super) fn read_header(&mut self, from: &mut Binary<'_>) -> Result<(), ReadError> {
         for name in ["header_page", "header_event"] {
             let place = from.clone();
@@ -39,7 +39,7 @@ impl KernelFormats {
         Ok(())
     }
 
-    /// The formats of the tracer's own events, of which none is of use here.
+    /// Skips the formats of the tracer's own events, which are not used.
     pub(super) fn skip_own(from: &mut Binary<'_>) -> Result<(), ReadError> {
         let count = from.u32("the number of the tracer's formats")?;
         for _ in 0..count {
@@ -49,7 +49,7 @@ impl KernelFormats {
         Ok(())
     }
 
-    /// The formats of events, system by system.
+    /// Reads the formats of events, system by system.
     pub(super) fn read_events(&mut self, from: &mut Binary<'_>) -> Result<(), ReadError> {
         let systems = from.u32("the number of systems")?;
         for _ in 0..systems {
@@ -67,7 +67,7 @@ impl KernelFormats {
         Ok(())
     }
 
-    /// The names of functions.
+    /// Reads the names of functions.
     pub(super) fn read_symbols(&mut self, from: &mut Binary<'_>) -> Result<(), ReadError> {
         let length = from.u32("the length of the symbols")?;
         from.text_of(length.into(), "the table of symbols")?.clone_into(&mut self.symbols);

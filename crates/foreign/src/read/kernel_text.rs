@@ -1,8 +1,8 @@
-//! Kernel events that come as text, with names instead of addresses: a line an event.
+//! Kernel events from text, with names instead of addresses. Each line is an event.
 //!
-//! Two programs print such lines, each with a module of its own that finds what a line begins with: perf ([`super::perf_script`]), and the kernel
-//! itself ([`super::ftrace_text`]). The fields behind the name of an event are the same. Old kernels and perf write some of them otherwise:
-//! `handler=`, `softirq=`, and `app:90 [120] S ==> kworker/3:1:417 [120]` for a switch. Call chains, comments and other events are passed over.
+//! Two programs print such lines, each with a module that finds the start of a line: perf ([`super::perf_script`]), and the kernel itself
+//! ([`super::ftrace_text`]). The fields after the name of an event are the same. Old kernels and perf write some of them otherwise:
+//! `handler=`, `softirq=`, and `app:90 [120] S ==> kworker/3:1:417 [120]` for a switch. Call chains, comments and other events are skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,14 +15,14 @@ use super::lines::{End, Lines, Progress, text};
 use super::perf_data::EVERY_EVENT;
 use super::{ReadError, Source};
 
-/// One kernel event that was read from a line.
+/// A kernel event from a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TextEvent<'a> {
-    /// Where it happened.
+    /// The CPU.
     pub cpu: CpuId,
-    /// When, by the clock of the recording.
+    /// The time, by the clock of the recording.
     pub time: Nanos,
-    /// The thread that had the CPU; `None` where the program that printed it did not know.
+    /// The thread on the CPU; `None` if the printing program did not know it.
     pub thread: Option<i32>,
     /// The name of that thread.
     pub name: &'a str,
@@ -30,10 +30,10 @@ pub struct TextEvent<'a> {
     pub what: TextHappening<'a>,
 }
 
-/// What happened, as far as it tells who had a CPU.
+/// Events that show what had a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TextHappening<'a> {
-    /// The handler of a device interrupt began.
+    /// The handler of a device interrupt started.
     IrqEntry {
         /// Its number.
         irq: i32,
@@ -45,11 +45,11 @@ pub enum TextHappening<'a> {
         /// Its number.
         irq: i32,
     },
-    /// An interrupt that is known by its name alone began: a local vector, an inter-processor interrupt.
+    /// An interrupt that is known only by its name started: a local vector, an inter-processor interrupt.
     VectorEntry {
         /// Its name: `local_timer`.
         name: &'a str,
-        /// The vector's number, or the reason: what the detail of its source says.
+        /// The vector's number, or the reason: the detail of its source.
         detail: VectorDetail<'a>,
     },
     /// Such an interrupt ended.
@@ -59,7 +59,7 @@ pub enum TextHappening<'a> {
         /// As at the entry.
         detail: VectorDetail<'a>,
     },
-    /// A softirq began.
+    /// A softirq started.
     SoftirqEntry {
         /// Its number.
         vec: u32,
@@ -76,16 +76,16 @@ pub enum TextHappening<'a> {
         /// How long it ran.
         delta: Nanos,
     },
-    /// The CPU went from one thread to another.
+    /// The CPU switched from one thread to another.
     Switch {
-        /// Who ran: number and name.
+        /// Number and name of the thread that ran.
         prev: (i32, &'a str),
-        /// Whether it could have gone on.
+        /// Whether it was still runnable.
         prev_runnable: bool,
-        /// Who runs: number and name.
+        /// Number and name of the thread that runs now.
         next: (i32, &'a str),
     },
-    /// A work item began.
+    /// A work item started.
     WorkStart {
         /// The address of its structure.
         work: u64,
@@ -96,7 +96,7 @@ pub enum TextHappening<'a> {
     WorkEnd {
         /// The address of its structure.
         work: u64,
-        /// The name of its function, which old kernels do not tell.
+        /// The name of its function, which old kernels do not print.
         function: Option<&'a str>,
     },
     /// A function of an interrupt or a softirq started.
@@ -118,33 +118,33 @@ pub enum TextHappening<'a> {
     },
     /// Events were lost before this one.
     Lost {
-        /// How many, if it is said.
+        /// The number of lost events, if the line has it.
         count: Option<u64>,
     },
 }
 
-/// What is known of an interrupt beside its name.
+/// Facts about an interrupt other than its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum VectorDetail<'a> {
     /// The number of its vector.
     Number(i32),
-    /// Why it was sent, or nothing.
+    /// The reason why it was sent; may be empty.
     Reason(&'a str),
 }
 
-/// A line of an event, as a dialect takes it apart.
+/// A line of an event, as a dialect splits it.
 #[derive(Clone, Copy)]
 pub(super) struct Line<'a> {
-    /// The name of the thread that had the CPU, and its number where it is known.
+    /// Name of the thread that had the CPU, and its number if known.
     pub name: &'a str,
     pub thread: Option<i32>,
     pub cpu: &'a str,
     pub time: Nanos,
-    /// How many decimals the time had.
+    /// The number of decimals of the time.
     pub decimals: usize,
-    /// For how many events it stands.
+    /// The number of events that it counts for.
     pub period: u64,
-    /// The event's system, its name, and what follows.
+    /// The event's system, its name, and the rest.
     pub system: &'a str,
     pub event: &'a str,
     pub fields: &'a str,
@@ -152,12 +152,12 @@ pub(super) struct Line<'a> {
 
 pub(super) enum ParsedLine<'a> {
     Event(Line<'a>),
-    /// The next event of this CPU comes after a gap, in which so many were lost, if it is said.
+    /// The next event of this CPU follows a gap, with this many lost events if known.
     Gap {
         cpu: &'a str,
         count: Option<u64>,
     },
-    /// The event counted so many losses before it.
+    /// The event counted this many losses before it.
     Lost {
         line: Line<'a>,
         count: Option<u64>,
@@ -169,16 +169,16 @@ pub(super) enum ParsedLine<'a> {
 /// The events of a text, line by line. After an error it ends.
 pub struct KernelText<'a, 'p> {
     lines: Lines<'a, 'p>,
-    /// Whether a trace has begun: with its title, or an event.
+    /// True if a trace has started: with its title, or an event.
     begun: bool,
     dialect: fn(&'a str) -> ParsedLine<'a>,
-    /// The most decimals that a time had.
+    /// The most decimals of a time so far.
     decimals: usize,
-    /// Which events were seen, by system and name.
+    /// The events seen, by system and name.
     seen: BTreeSet<(&'a str, &'a str)>,
     /// Gaps before the next event of a CPU.
     gaps: BTreeMap<CpuId, Option<u64>>,
-    /// An event that comes behind such a gap.
+    /// An event that follows such a gap.
     waiting: Option<TextEvent<'a>>,
     ended: bool,
 }
@@ -201,22 +201,22 @@ impl<'a, 'p> KernelText<'a, 'p> {
         })
     }
 
-    /// Whether all times had microseconds at most, so far.
+    /// True if no time so far was finer than microseconds.
     pub const fn is_coarse(&self) -> bool {
         self.decimals < 9
     }
 
-    /// Which events came so far, as pairs of system and event.
+    /// The events seen so far, as pairs of system and event.
     pub fn seen(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.seen.iter().copied()
     }
 
-    /// What must be known of the text, after all of it.
+    /// Warnings about the text, once all of it was read.
     pub fn warnings(&self) -> Vec<Warning> {
         self.lines.warnings(End::Unmarked)
     }
 
-    /// What a line tells; `None` of one that tells nothing of who has the CPU.
+    /// The event of a line; `None` if it does not show what has the CPU.
     fn read(&mut self, line: &'a str) -> Result<Option<TextEvent<'a>>, String> {
         let (line, what) = match (self.dialect)(line) {
             ParsedLine::Other => return Ok(None),
@@ -245,8 +245,8 @@ impl<'a, 'p> KernelText<'a, 'p> {
     }
 }
 
-/// Whether a thread may be called so. The kernel keeps 15 bytes of a name; perf takes longer ones from /proc, which are of kworkers and have no
-/// blank. A longer one has something else in front, such as a log's time stamp.
+/// True if a thread may have this name. The kernel keeps 15 bytes of a name. perf takes longer ones from /proc, which are of kworkers and
+/// have no blank. Any other longer one has something in front, such as a log's time stamp.
 pub(super) fn is_name(name: &str) -> bool {
     const LONGEST: usize = 15;
     name.len() <= LONGEST || !name.contains(char::is_whitespace)
@@ -292,7 +292,7 @@ impl<'a> Iterator for KernelText<'a, '_> {
     }
 }
 
-/// What an event tells; `None` of one that tells nothing of who has the CPU.
+/// The event; `None` if it does not show what has the CPU.
 fn happening<'a>(system: &str, event: &'a str, fields: &'a str) -> Result<Option<TextHappening<'a>>, &'static str> {
     Ok(Some(match (system, event) {
         ("irq", "irq_handler_entry") => TextHappening::IrqEntry {
@@ -384,7 +384,7 @@ fn number<T: std::str::FromStr>(fields: &str, keys: &[&str]) -> Option<T> {
     text_after(fields, keys)?.split_whitespace().next()?.parse().ok()
 }
 
-/// A switch, in both ways in which it is printed. A thread may be called by the arrow, too.
+/// A switch, in both forms. A thread name may contain the arrow, too.
 fn switch(fields: &str) -> Option<TextHappening<'_>> {
     const ARROW: &str = " ==> ";
     fields.rmatch_indices(ARROW).find_map(|(at, _)| switch_between(&fields[..at], &fields[at + ARROW.len()..]))
@@ -417,12 +417,12 @@ fn short_thread(text: &str) -> Option<(i32, &str)> {
     Some((pid.parse().ok()?, name))
 }
 
-/// Whether a word is a number without a sign.
+/// True if a word is a number without a sign.
 pub(super) fn is_digits(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A time in seconds with 6 or 9 decimals, and how many it has.
+/// A time in seconds with 6 or 9 decimals, and the number of decimals.
 pub(super) fn seconds(text: &str) -> Option<(Nanos, usize)> {
     let (whole, fraction) = text.split_once('.')?;
     if !is_digits(whole) || !is_digits(fraction) || !matches!(fraction.len(), 6 | 9) {

@@ -1,4 +1,4 @@
-//! The lines of a text with their numbers, for errors and for who watches how far the reading is; and what must be known of how a text ended.
+//! The lines of a text with their numbers for errors, progress while they are read, and warnings about how the text ended.
 
 use becalm_model::node::Warning;
 use becalm_model::warning;
@@ -6,24 +6,24 @@ use becalm_model::warning;
 use super::ReadError;
 use super::recognize::format_from_line;
 
-/// After so many bytes progress is told.
+/// Bytes between two reports of progress.
 const STEP: usize = 1 << 16;
 
-/// Is told of every 64 KiB that were read, and of what is left at the end.
+/// Gets the number of bytes read, every 64 KiB and at the end.
 pub type Progress<'a> = &'a mut dyn FnMut(u64);
 
-/// The lines of a text without white space around them; empty ones are left out.
+/// The lines of a text without surrounding white space; empty ones are left out.
 pub(super) struct Lines<'a, 'p> {
     rest: &'a str,
     line: usize,
-    /// The line that was given last.
+    /// The last line that was returned.
     content: &'a str,
-    /// Bytes that were read and not told yet.
+    /// Bytes that were read and not reported yet.
     untold: usize,
     progress: Progress<'p>,
-    /// Whether the last line has a line end, as that of every program has.
+    /// Whether the last line has a line end, as every program writes.
     is_terminated: bool,
-    /// Lines that were left out because they are none of the format's.
+    /// Lines that were left out because the format has none like them.
     left_out: Option<SkippedLines>,
 }
 
@@ -34,13 +34,13 @@ struct SkippedLines {
     first: usize,
 }
 
-/// How it shows that all of a file is there.
+/// How the end of a file shows that it is complete.
 pub(super) enum End {
-    /// By what its program writes last.
+    /// By the last output of its program.
     Marked,
-    /// That is missing: this is not known.
+    /// That output is missing, so this is unknown.
     Missing(String),
-    /// By nothing.
+    /// Not at all.
     Unmarked,
 }
 
@@ -50,17 +50,17 @@ impl<'a, 'p> Lines<'a, 'p> {
         Self { rest: text, line: 0, content: "", untold: 0, progress, is_terminated, left_out: None }
     }
 
-    /// An error of the line that was given last, or of the end after it.
+    /// An error of the last line that was returned, or of the end after it.
     pub fn error(&self, why: impl Into<String>) -> ReadError {
         ReadError::line(self.line.max(1), why)
     }
 
-    /// Refuses the line that was given last, with which a second report starts. One of the two would be dropped, or both mixed.
+    /// Refuses the last line that was returned, because it starts a second report. One of the two would be dropped, or both mixed.
     pub fn second_report(&self) -> ReadError {
         ReadError::second_report(self.line)
     }
 
-    /// Leaves out the line that was given last. Fails if a report of another program starts with it.
+    /// Leaves out the last line that was returned. Fails if it starts a report of another program.
     pub fn leave_out(&mut self) -> Result<(), ReadError> {
         if format_from_line(self.content).is_some() {
             return Err(self.second_report());
@@ -69,7 +69,7 @@ impl<'a, 'p> Lines<'a, 'p> {
         Ok(())
     }
 
-    /// What must be known of the lines, after all of them.
+    /// Warnings about the lines, once all of them were read.
     pub fn warnings(&self, end: End) -> Vec<Warning> {
         let end = match end {
             End::Missing(what) => Some(warning::imported_cut(&what)),
@@ -111,7 +111,7 @@ pub(super) fn text(bytes: &[u8]) -> Result<&str, ReadError> {
     std::str::from_utf8(bytes).map_err(|error| ReadError::byte(error.valid_up_to(), "it is no text in UTF-8"))
 }
 
-/// Whether a line begins as a row of a table does: with a number.
+/// True if a line starts with a number, like a row of a table.
 pub(super) fn is_row(line: &str) -> bool {
     line.starts_with(|sign: char| sign.is_ascii_digit())
 }

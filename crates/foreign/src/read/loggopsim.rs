@@ -1,5 +1,5 @@
-//! The noise file of LogGOPSim: `start<TAB>duration` in nanoseconds, in order of time. Its reader skips the first event and never charges the
-//! last, whose start is how long the trace is.
+//! The noise file of LogGOPSim: `start<TAB>duration` in nanoseconds, in order of time. Its reader skips the first event and never charges
+//! the last, whose start is the length of the trace.
 
 use becalm_units::Nanos;
 
@@ -9,9 +9,9 @@ use super::selfish::two_times;
 use super::time::TimeUnit;
 use super::{ReadError, Source};
 
-/// Reads a noise file as LogGOPSim does: without the first event, and up to the last. Of netgauge's files, which it takes as well, the footer
-/// would be one more event for it; here remarks are none. Fails for a line without two numbers, times that do not fit
-/// or overlap, and fewer than two events.
+/// Reads a noise file as LogGOPSim does: without the first event, and up to the last. LogGOPSim also takes netgauge's files, and counts
+/// their footer as one more event; here comments are none. Fails for a line without two numbers, times that do not fit or overlap, and
+/// fewer than two events.
 pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<DetourList, ReadError> {
     let mut lines = Lines::new(text(source.bytes)?, progress);
     let mut detours = InOrder::default();
@@ -29,7 +29,7 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<DetourList, Re
     let Some(length) = length.and_then(|ns| i64::try_from(ns).ok()).map(Nanos::new) else {
         return Err(ReadError::new("it has not the two events with which a trace begins and ends"));
     };
-    // As becalm writes it, the event that only says how long the trace is lasts for no time, and no line end follows.
+    // In becalm's own files, the event at the end of the trace has no duration, and no line end follows.
     let is_marked = last.is_some_and(|[_, duration]| duration == 0) && !source.bytes.ends_with(b"\n");
     let warnings = if is_marked { Vec::new() } else { lines.warnings(End::Unmarked) };
     let list = DetourList { length: Some(length), detours: detours.detours, warnings, ..DetourList::default() };
@@ -39,8 +39,8 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<DetourList, Re
     Ok(list)
 }
 
-/// Whether a text is as becalm's own export: with an event of no duration at its begin and its end, no line break behind that, and between
-/// them events that last and do not overlap.
+/// True if a text looks like becalm's own export: with an event of no duration at its start and its end, no line break after that, and
+/// between them events with durations that do not overlap.
 pub(super) fn looks_so(source: Source<'_>) -> bool {
     source.bytes.starts_with(b"0\t0\n")
         && source.bytes.ends_with(b"\t0")

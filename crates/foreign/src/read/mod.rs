@@ -1,22 +1,21 @@
-//! What other programs measured, read from their files: a file a format.
+//! Reads the measurements of other programs from their files, with one file per format.
 //!
-//! What is read is one of the forms in which becalm keeps what it measured itself, or the one that is for imports alone:
+//! The result is one of the forms that becalm uses for its own measurements, or one for imports alone:
 //!
-//! - Lists of detours, each with its begin, are detours: [`DetourList`], a list a CPU.
-//! - Samples of fixed work or of fixed time are samples of work: [`SampleList`], a list a loop. Where a file does not say when they began,
-//!   they are laid end to end, and the list says so.
-//! - Histograms and statistics, which have no single events, are distributions: [`DistributionDoc`]. The summary form of a recording cannot
-//!   hold them: its figures are shares of a known time, its buckets are fine, and its lengths are always of time that a loop lost.
+//! - Lists of detours with their starts become detours: [`DetourList`], one per CPU.
+//! - Samples of fixed work or of fixed time become samples of work: [`SampleList`], one per loop. If a file lacks their starts, they are
+//!   laid end to end, and the list says so.
+//! - Histograms and statistics, which have no single events, become distributions: [`DistributionDoc`]. The summary form of a recording
+//!   cannot hold them: its figures are shares of a known time, its buckets are fine, and its lengths are always time that a loop lost.
+//! - Kernel traces are none of these: attribution finds the detours in them. [`trace_dat`] gives the pages that the kernel wrote,
+//!   [`perf_data`] its records.
 //!
-//! - Traces of a kernel's events are neither: what becomes of them is found out by whoever attributes them. [`trace_dat`] gives the
-//!   pages that the kernel wrote, [`perf_data`] its records.
+//! Facts that a file lacks are `None`, and stay unknown: no start, share or length of a run is made up. The limits of the instrument (its
+//! threshold, the shortest step of its loop) are kept with the data. Wake-up latencies are no stolen time, so a distribution names the
+//! quantity of its lengths.
 //!
-//! What a file does not say is `None`, and stays unknown: no begin, share or length of a run is made up. What the instrument could not see (its
-//! threshold, the shortest step of its loop) is kept beside the data. Wake-up latencies are no time that was taken from anybody: a distribution
-//! says what its lengths are of.
-//!
-//! All of a file is in memory, and beside it what is read of it: of a detour, whose line has four bytes at least, 16 bytes; of a sample, whose
-//! line has two, 32 bytes; of a bucket 24 bytes; and as much again while a list grows.
+//! Memory holds the whole file, and with it the result: 16 bytes per detour, whose line has at least four bytes; 32 bytes per sample, whose
+//! line has two; 24 bytes per bucket; and as much again while a list grows.
 
 mod binary;
 mod cyclictest;
@@ -65,26 +64,25 @@ pub use time::TimeUnit;
 
 use crate::distribution::DistributionDoc;
 
-/// A file that is read, or a part of one that holds all of it.
+/// A file, or a part of one that contains all of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
-    /// Its name, without the folders: some formats say in it which CPU was measured.
+    /// Its file name: some formats put the measured CPU in it.
     pub name: &'a str,
-    /// What it holds.
+    /// Its contents.
     pub bytes: &'a [u8],
 }
 
 /// Facts that the user supplies about files that do not contain them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FileFacts {
-    /// The unit of numbers that have none; `None` for what is usual in the format.
+    /// The unit of numbers that have none; `None` for the format's usual one.
     pub unit: Option<TimeUnit>,
-    /// How often the counter ticks in a second by which times are told.
+    /// Ticks per second of the counter that times are in.
     pub rate_hz: Option<f64>,
 }
 
-/// Reads a list of detours. Fails if the file is not in the format, with the place. Panics for a format of another
-/// form.
+/// Reads a list of detours. Fails if the file is not in the format, with the place. Panics for a format of another form.
 pub fn detours(
     format: Format,
     source: Source<'_>,
@@ -99,8 +97,7 @@ pub fn detours(
     }
 }
 
-/// Reads samples of work: a list a loop. Fails if the file is not in the format, with the place. Panics for a format of
-/// another form.
+/// Reads samples of work, a list per loop. Fails if the file is not in the format, with the place. Panics for a format of another form.
 pub fn samples(
     format: Format,
     source: Source<'_>,
@@ -116,8 +113,7 @@ pub fn samples(
     }
 }
 
-/// Reads a histogram or statistics. Fails if the file is not in the format, with the place. Panics for a format of
-/// another form.
+/// Reads a histogram or statistics. Fails if the file is not in the format, with the place. Panics for a format of another form.
 pub fn distribution(
     format: Format,
     source: Source<'_>,

@@ -1,11 +1,11 @@
-//! What a file is that cannot be read, as far as that can be told, and how becalm can be given what it holds all the same.
+//! Describes files that cannot be read, as far as possible, and how becalm can still get their data.
 
 use becalm_units::fault::Wording;
 
 use super::recognize::{LOOKED_AT, is_number};
 use super::{Format, Source, ftrace_text, perf_script, recognize};
 
-/// How compressed files begin, by what they were compressed with, and what unpacks them.
+/// First bytes of compressed files, the compression, and the program that unpacks it.
 const COMPRESSED: [(&[u8], &str, &str); 6] = [
     (b"\x1f\x8b", "gzip", "gunzip"),
     (b"\x28\xb5\x2f\xfd", "zstd", "unzstd"),
@@ -15,7 +15,7 @@ const COMPRESSED: [(&[u8], &str, &str); 6] = [
     (b"PK\x03\x04", "zip", "unzip"),
 ];
 
-/// How other binary files begin, and what is to be said of each.
+/// First bytes of other binary files, and their descriptions.
 const BINARY: [(&[u8], &str); 5] = [
     (
         b"2ELIFREP",
@@ -35,7 +35,7 @@ const BINARY: [(&[u8], &str); 5] = [
 
 type IsOfProgram = fn(&str) -> bool;
 
-/// Lines that one program alone prints: what such a line has, and what is to be said of the file.
+/// Lines that only one program prints: a test for such a line, and the description of the file.
 const LINES: [(IsOfProgram, &str); 10] = [
     (
         |line| line.contains("Timer Latency") || line.starts_with("CPU COUNT"),
@@ -85,7 +85,7 @@ const LINES: [(IsOfProgram, &str); 10] = [
     ),
 ];
 
-/// What a file is that is in no format that is read, as what follows its name in a sentence; `None` if that cannot be told.
+/// Describes a file in no known format, to follow its name in a sentence; `None` if it is not recognized.
 pub fn near_miss(source: Source<'_>) -> Option<Wording> {
     let head = &source.bytes[..source.bytes.len().min(LOOKED_AT)];
     if head.is_empty() {
@@ -139,13 +139,13 @@ pub fn near_miss(source: Source<'_>) -> Option<Wording> {
 
 /// Describes a prefix, such as a log's time stamp, in front of each line of a known format.
 fn describe_prefix(text: &str, name: &str) -> Option<String> {
-    /// More words stand in front of no line of a log.
+    /// The most words before a line of a log.
     const MOST: usize = 6;
     (1..=MOST).find_map(|words| {
         let rests: Vec<&str> = text.lines().map(|line| without_words(line, words)).collect();
         let rest = rests.join("\n");
         let format = recognize(Source { name, bytes: rest.as_bytes() })?;
-        // In front of a trace's lines, a word more or less is recognized as well.
+        // A trace's lines are recognized even with a word more or less before them.
         let rests = || rests.iter().filter(|rest| !rest.is_empty());
         let more =
             (0..MOST - words).take_while(|more| rests().all(|rest| is_of_log(without_words(rest, *more)))).count();
@@ -158,18 +158,18 @@ fn describe_prefix(text: &str, name: &str) -> Option<String> {
     })
 }
 
-/// Whether the first word ends as logs end what they put in front, and no thread's name does.
+/// True if the first word ends like a log's prefix, and unlike any thread's name.
 fn is_of_log(line: &str) -> bool {
     line.split_whitespace().next().is_some_and(|word| word.ends_with([':', '|']))
 }
 
-/// A line without so many words in front.
+/// A line without this many first words.
 fn without_words(line: &str, words: usize) -> &str {
     const BLANKS: [char; 2] = [' ', '\t'];
     (0..words).fold(line, |rest, _| rest.split_once(BLANKS).map_or("", |(_, rest)| rest.trim_start_matches(BLANKS)))
 }
 
-/// Describes plain columns of numbers, which do not say what they are.
+/// Describes plain columns of numbers without titles.
 fn describe_numbers(text: &str) -> Option<Wording> {
     let numbers = |line: &str| {
         let words = line.split(|sign: char| sign == ',' || sign.is_whitespace()).filter(|word| !word.is_empty());

@@ -1,8 +1,8 @@
-//! netgauge's noise pattern with the methods fwq and ftq: remarks, and a line for each sample with its number and, of fixed work, how many
-//! microseconds it took, or, of fixed time, how many iterations of its work were done. (The method selfish is [`selfish`](super::selfish).)
+//! netgauge's noise pattern with the methods fwq and ftq: comments, and a line for each sample with its number and its value. That is its
+//! time in microseconds for fixed work, or its number of iterations for fixed time. ([`selfish`](super::selfish) reads the method selfish.)
 //!
-//! Of fixed work the microseconds are whole ones, cut off, of a counter whose ticks in a microsecond are rounded up: what is shorter vanishes.
-//! Of fixed time a window ends with the first iteration after its time; by how much that was longer is not told.
+//! For fixed work, times are truncated to whole microseconds of a counter with its ticks per microsecond rounded up: shorter times vanish.
+//! For fixed time, a window ends with the first iteration after its time; the excess is not printed.
 
 use becalm_model::node::Fixed;
 use becalm_units::Nanos;
@@ -12,15 +12,14 @@ use super::lines::{End, Lines, Progress, is_row, text};
 use super::samples::{SampleList, end_to_end};
 use super::{ReadError, Source};
 
-/// The remarks in which the two methods begin their samples.
+/// The comments before the samples of the two methods.
 pub(super) const METHODS: [(&str, Fixed); 2] =
     [("# Fixed Work Quantum Benchmark", Fixed::Work), ("# Fixed Time Quantum Benchmark", Fixed::Time)];
 
-/// In what the first comment of a report begins, of whatever method.
+/// The prefix of the first comment of a report, whatever the method.
 pub(super) const FIRST: &str = "# Benchmark Method:";
 
-/// Reads the samples of a file. Fails if neither of the methods is named, or a line is not a sample's number and its
-/// value.
+/// Reads the samples of a file. Fails if neither of the methods is named, or a line is not a sample's number and its value.
 pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<SampleList, ReadError> {
     let mut lines = Lines::new(text(source.bytes)?, progress);
     let (mut fixed, mut grain, mut announced, mut values) = (None, None, None, Vec::<u64>::new());

@@ -1,7 +1,7 @@
 //! osjitter: a title line of 18 names and a line for each CPU.
 //!
-//! The smallest step of the loop, `loop_ns`, is subtracted from each interruption. `rt_s` is how long was to be measured; how long it was is
-//! not printed. Where `#intr` is more than `#delta`, the store was full `ovfl_ns` after the start: quantiles are then of the time before alone.
+//! The smallest step of the loop, `loop_ns`, is subtracted from each interruption. `rt_s` is the requested time; the actual one is not
+//! printed. If `#intr` is more than `#delta`, the store was full `ovfl_ns` after the start, and quantiles are of the time before alone.
 
 use becalm_model::warning;
 use becalm_units::Nanos;
@@ -11,7 +11,7 @@ use super::lines::Progress;
 use super::{ReadError, Source};
 use crate::distribution::{DistributionDoc, Level, NamedCount, Quantity, Series};
 
-/// The title line, blanks aside.
+/// The title line, split at blanks.
 pub(super) const TITLE: [&str; 18] = [
     "CPU",
     "TSC_khz",
@@ -33,7 +33,7 @@ pub(super) const TITLE: [&str; 18] = [
     "mad_ns",
 ];
 
-/// Reads what osjitter prints. Fails if the title line is missing, or a line after it is not 18 numbers.
+/// Reads the output of osjitter. Fails if the title line is missing, or a line after it is not 18 numbers.
 pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<DistributionDoc, ReadError> {
     let mut found = DistributionDoc::new("osjitter", Quantity::Stolen);
     found.loop_subtracted = Some(true);
@@ -48,7 +48,7 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<DistributionDo
     some_series(found, "osjitter")
 }
 
-/// A CPU, and when its store was full, if it was.
+/// A CPU, and the time when its store was full, if it was.
 fn row(words: &[&str]) -> Result<(Series, Option<Nanos>), String> {
     let number = |at: usize| integer(words[at], TITLE[at]);
     let series = cpu_series(words[0])?;

@@ -1,8 +1,8 @@
 //! oslat's text: a line for each figure, with a value for each core.
 //!
-//! Every pass of its loop is counted, so that the first buckets hold millions in which nothing happened. Buckets are named by their upper
-//! edges; the last one holds all that is longer. How wide they are (`-W`) only the edges tell; with a width that is no multiple of 1 us, all times
-//! have three decimals. The average has an error for all threads but the first, so that it is left out of several.
+//! Every pass of its loop is counted, so the first buckets contain millions without an interruption. Buckets are named by their upper
+//! edges; the last one has everything longer. Only the edges show the width (`-W`). If it is no multiple of 1 us, all times have three
+//! decimals. The average is wrong for all threads but the first, so it is left out if there are several.
 
 use becalm_model::node::Warning;
 use becalm_model::warning;
@@ -16,21 +16,21 @@ use super::time::{TimeUnit, nanos};
 use super::{ReadError, Source};
 use crate::distribution::{DistributionDoc, Edges, Quantity, Series};
 
-/// With what the lines begin that name the cores.
+/// The prefix of the lines that name the cores.
 pub(super) const CORES: &str = "Core:";
 
-/// What stands for the last bucket, which holds all that is longer; and what follows the buckets.
+/// Markers of the last bucket, which has everything longer, and of the lines after the buckets.
 const REST: &str = "the last bucket (including overflows)";
 const LAST: [&str; 5] = [REST, "Minimum", "Average", "Maximum", "Duration"];
 
-/// A core while its lines come.
+/// A core while its lines are read.
 #[derive(Default)]
 struct Core {
     series: Series,
     counts: Vec<u64>,
 }
 
-/// Reads what oslat prints. Fails if a line has not a value for each core, buckets do not rise, or there are no cores.
+/// Reads the output of oslat. Fails if a line lacks a value for each core, buckets do not rise, or there are no cores.
 pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<DistributionDoc, ReadError> {
     let mut lines = Lines::new(text(source.bytes)?, progress);
     let mut found = DistributionDoc::new("oslat", Quantity::Steps);
@@ -46,7 +46,7 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<DistributionDo
             start = bias.strip_suffix(" (us)").and_then(|bias| micros(bias, "bias").ok());
         }
         let Some((label, values)) = line.split_once(":\t") else {
-            // In front of the cores stand its settings.
+            // Settings precede the cores.
             if !cores.is_empty() {
                 lines.leave_out()?;
             }
@@ -124,8 +124,8 @@ fn take(core: &mut Core, label: &str, value: &str, several: bool) -> Result<(), 
     Ok(())
 }
 
-/// How wide buckets are whose upper edges are these, as far as these show it, with a warning if they are too few; `start` is where the first
-/// bucket of all starts, if that is known. Some edges may be missing: those of buckets without any count.
+/// The width of buckets with these upper edges, as far as they show it, with a warning if they are too few; `start` is the start of the
+/// first bucket, if known. Edges of empty buckets may be missing.
 pub(super) fn width(edges: &[i64], start: Option<i64>, unit_ns: i64) -> (i64, Option<Warning>) {
     let all: Vec<i64> = start.into_iter().chain(edges.iter().copied()).collect();
     let common = all.windows(2).fold(0, |common, pair| greatest_common(common, (pair[1] - pair[0]).abs()));

@@ -1,14 +1,14 @@
-//! What the kernel's tracers osnoise and timerlat print: the file `trace` of tracefs, and what `rtla -t` stores of it. A line an event.
+//! The text of the kernel's tracers osnoise and timerlat: the file `trace` of tracefs, which `rtla -t` stores. Each line is an event.
 //!
 //! ```text
 //!     ksoftirqd/1-29    [001] d...3..    13.568047: thread_noise: ksoftirqd/1:29 start 13.568034816 duration 11471 ns
 //!          thread-tid   [cpu] flags      seconds:   event: fields
 //! ```
 //!
-//! From `kernel/trace/trace_osnoise.c` and the events' `TP_printk`. The stamp of a line is the end of what it tells of, in microseconds and by
-//! the clock of the trace, which need not be that of `start`: only `start` is used. A duration is *net*, without what interrupted
-//! it; only of a gap in the tracer's own loop (`sample_threshold`) it is all of the time. Lines of one CPU stand in the order of their ends. Names of
-//! threads and interrupts may hold blanks and colons, so that fields are read from the right. Other events and call chains are passed over.
+//! From `kernel/trace/trace_osnoise.c` and the events' `TP_printk`. The stamp of a line is the end of its event, in microseconds and by the
+//! clock of the trace, which need not be that of `start`: only `start` is used. A duration is *net*, without interruptions; only for a gap
+//! in the tracer's own loop (`sample_threshold`) it is the whole time. Lines of one CPU are in the order of their ends. Names of threads
+//! and interrupts may contain blanks and colons, so fields are read from the right. Other events and call chains are skipped.
 
 use becalm_model::node::Warning;
 use becalm_units::{CpuId, Nanos};
@@ -20,15 +20,15 @@ use super::{ReadError, Source};
 
 const TRACERS: [&str; 2] = ["osnoise", "timerlat"];
 
-/// What the kernel writes where its own figures contradict each other.
+/// The kernel's comment if its own figures contradict each other.
 const TAINTED: &str = "# osnoise is tainted!";
 
-/// What a line tells of.
+/// The event of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OsnoiseEvent<'a> {
-    /// Where it happened.
+    /// The CPU.
     pub cpu: CpuId,
-    /// The thread that had the CPU when it was written; `None` of lost events.
+    /// The thread on the CPU when the line was written; `None` for lost events.
     pub thread: Option<i32>,
     /// What happened.
     pub what: OsnoiseHappening<'a>,
@@ -39,34 +39,34 @@ pub struct OsnoiseEvent<'a> {
 pub enum OsnoiseHappening<'a> {
     /// Something had the CPU, and has ended.
     Noise {
-        /// What it was.
+        /// The noise maker.
         who: NoiseMaker<'a>,
-        /// When it began.
+        /// Its start.
         start: Nanos,
-        /// How long it had the CPU, without what interrupted it.
+        /// Its time on the CPU, without interruptions.
         net: Nanos,
     },
     /// The tracer's loop was away from the CPU.
     Gap {
-        /// When it last read the clock before.
+        /// The last reading of the clock before it.
         start: Nanos,
-        /// Until it read the clock again.
+        /// The time until the clock was read again.
         duration: Nanos,
-        /// How many things the kernel counted in it.
+        /// The number of interruptions that the kernel counted in it.
         interference: u64,
     },
     /// A period of the tracer's loop has ended.
     Period(Period),
-    /// timerlat measured a latency, which is no time that was taken.
+    /// timerlat measured a latency, which is no stolen time.
     Latency,
     /// Lines were lost before the next one of this CPU.
     Lost {
-        /// How many, if it is said.
+        /// The number of lost lines, if known.
         count: Option<u64>,
     },
 }
 
-/// Who had a CPU.
+/// A noise maker on a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NoiseMaker<'a> {
     /// Handlers of non-maskable interrupts.
@@ -92,7 +92,7 @@ pub enum NoiseMaker<'a> {
     },
 }
 
-/// What the tracer counted in a period, by itself.
+/// The tracer's own counts of a period.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Period {
     /// How long its loop ran.
@@ -101,7 +101,7 @@ pub struct Period {
     pub noise: Nanos,
     /// The longest of them, in whole microseconds.
     pub longest: Nanos,
-    /// Gaps in which nothing of the kernel came.
+    /// Gaps without any kernel event.
     pub hardware: u64,
     /// Non-maskable interrupts.
     pub nmis: u64,
@@ -116,18 +116,18 @@ pub struct Period {
 /// The events of a text, line by line. After an error it ends.
 pub struct Osnoise<'a, 'p> {
     lines: Lines<'a, 'p>,
-    /// Whether a trace has begun: with its title, or an event.
+    /// True if a trace has started: with its title, or an event.
     begun: bool,
     is_tainted: bool,
     ended: bool,
 }
 
-/// Begins to read a text. Fails if it is no text.
+/// Starts to read a text. Fails if it is no text.
 pub fn read<'a, 'p>(source: Source<'a>, progress: Progress<'p>) -> Result<Osnoise<'a, 'p>, ReadError> {
     Ok(Osnoise { lines: Lines::new(text(source.bytes)?, progress), begun: false, is_tainted: false, ended: false })
 }
 
-/// Whether a text begins as these tracers' do, or has an event of theirs.
+/// True if a text starts as these tracers' do, or has an event of theirs.
 pub(super) fn looks_so(text: &str) -> bool {
     let has_title = |line: &str| line.strip_prefix(TRACER).is_some_and(|name| TRACERS.contains(&name.trim()));
     if text.lines().next().is_some_and(has_title) {
@@ -141,12 +141,12 @@ pub(super) fn looks_so(text: &str) -> bool {
 }
 
 impl Osnoise<'_, '_> {
-    /// What must be known of the text, after all of it.
+    /// Warnings about the text, once all of it was read.
     pub fn warnings(&self) -> Vec<Warning> {
         self.lines.warnings(End::Unmarked)
     }
 
-    /// Whether the kernel says that its own figures contradict each other, as far as was read.
+    /// True if the kernel reported contradictory figures in the part that was read.
     pub const fn is_tainted(&self) -> bool {
         self.is_tainted
     }
@@ -183,7 +183,7 @@ impl<'a> Iterator for Osnoise<'a, '_> {
     }
 }
 
-/// What a line tells of; `None` of one that tells of nothing here.
+/// The event of a line; `None` if it has none of these.
 fn event(line: &str) -> Result<Option<OsnoiseEvent<'_>>, String> {
     if let Some(event) = lost(line)? {
         return Ok(Some(event));
@@ -237,7 +237,7 @@ fn happening(rest: &str) -> Result<Option<OsnoiseHappening<'_>>, String> {
     Ok(Some(OsnoiseHappening::Noise { who, start, net }))
 }
 
-/// A stretch of time: `start 13.568034816 duration 11471 ns`.
+/// A time span: `start 13.568034816 duration 11471 ns`.
 struct Span<'a> {
     start: Nanos,
     duration: Nanos,
@@ -263,7 +263,7 @@ fn span<'a>(fields: &'a str, event: &str) -> Result<Span<'a>, String> {
     Ok(Span { start, duration: Nanos::new(duration), rest })
 }
 
-/// The tracers' own lines, which have no name of an event: nine figures of a period, or a latency.
+/// The tracers' own lines, without an event name: nine figures of a period, or a latency.
 fn period_or_latency(rest: &str) -> Result<Option<OsnoiseHappening<'_>>, String> {
     if rest.starts_with('#') && rest.contains("timer_latency") {
         return Ok(Some(OsnoiseHappening::Latency));
@@ -281,8 +281,8 @@ fn period_or_latency(rest: &str) -> Result<Option<OsnoiseHappening<'_>>, String>
     period.map(Some).ok_or_else(|| "the line of a period has a figure that cannot be".to_owned())
 }
 
-/// `runtime=1000000 noise=39 max_sample=33 hw_count=0 irq_count=12 nmi_count=1 softirq_count=24 thread_count=6`: newer kernels have interrupts
-/// before the non-maskable ones, which the line of a period has not.
+/// `runtime=1000000 noise=39 max_sample=33 hw_count=0 irq_count=12 nmi_count=1 softirq_count=24 thread_count=6`: newer kernels print
+/// interrupts before non-maskable ones, unlike the line of a period.
 fn sample(fields: &str) -> Option<OsnoiseHappening<'_>> {
     let figure = |key: &str| {
         let value = fields.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
@@ -293,7 +293,7 @@ fn sample(fields: &str) -> Option<OsnoiseHappening<'_>> {
     period(keys.map(figure))
 }
 
-/// Figures of which the first three are microseconds.
+/// Figures; the first three are microseconds.
 fn period<'a>(figures: [Option<u64>; 8]) -> Option<OsnoiseHappening<'a>> {
     let [runtime, noise, longest, hardware, nmis, irqs, softirqs, threads] = figures;
     let micros = |us: Option<u64>| {

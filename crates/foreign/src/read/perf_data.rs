@@ -1,9 +1,9 @@
-//! `perf.data`: what `perf record` writes of the kernel's tracepoints.
+//! `perf.data`: the kernel's tracepoints in files of `perf record`.
 //!
-//! A head says where three parts lie: what was recorded (attributes, each with the numbers by which its samples name it), the data, and
-//! features behind the data, of which one holds the formats of the events as `trace.dat` has them. The data are records: a sample holds what its
-//! attribute says, in a fixed order, and among it the event as the kernel wrote it. From `tools/perf/Documentation/perf.data-file-format.txt`
-//! and `include/uapi/linux/perf_event.h`.
+//! A head has the places of three parts: the attributes that were recorded, each with the numbers that its samples have; the data; and
+//! features after the data, one of them with the formats of the events as in `trace.dat`. The data are records. A sample has the fields of
+//! its attribute, in a fixed order, and among them the event as the kernel wrote it. From
+//! `tools/perf/Documentation/perf.data-file-format.txt` and `include/uapi/linux/perf_event.h`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,20 +13,20 @@ use super::binary::Binary;
 use super::kernel_formats::KernelFormats;
 use super::{Progress, ReadError, Source};
 
-/// With what a file begins.
+/// The first bytes of a file.
 pub(super) const MAGIC: &[u8] = b"PERFILE2";
 
-/// How else the data can be had.
+/// Another way to get the data.
 const WAY_OUT: &str = "'perf script --ns' prints it, which is read as perf-script";
 
-/// How perf leaves no event out.
+/// How to make perf record every event.
 pub(super) const EVERY_EVENT: &str = "record every event, with 'perf record -a -c 1'";
 
-/// More attributes than anybody records, and more numbers of samples.
+/// More attributes, and more numbers of samples, than any recording has.
 const MOST_ATTRIBUTES: u64 = 1 << 16;
 const MOST_IDS: usize = 1 << 22;
 
-/// How many bytes two numbers have that say where something lies.
+/// The size of an offset and a length, in bytes.
 const SPAN: u64 = 16;
 
 mod feature {
@@ -50,7 +50,7 @@ mod record {
     pub const COMPRESSED_ALIGNED: u32 = 83;
 }
 
-/// What samples hold, by the bits of their attribute.
+/// Fields of samples, by the bits of their attribute.
 mod bit {
     pub const IP: u64 = 1;
     pub const TID: u64 = 1 << 1;
@@ -66,16 +66,16 @@ mod bit {
     pub const IDENTIFIER: u64 = 1 << 16;
 }
 
-/// Among the flags of an attribute: records that are no samples end with who, when and where.
+/// Flag of an attribute: records that are no samples end with thread, time and CPU.
 const ALL_HAVE_IDS: u64 = 1 << 18;
 
-/// Among these flags: the period is a frequency, for which perf chooses which events become samples.
+/// Flag of an attribute: the period is a frequency, and perf chooses which events become samples.
 const IS_FREQUENCY: u64 = 1 << 10;
 
 /// The type of an attribute that is a tracepoint.
 const TRACEPOINT: u32 = 2;
 
-/// What a kind of samples holds.
+/// The fields of a kind of samples.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Layout {
     sample: u64,
@@ -83,10 +83,10 @@ struct Layout {
     all_have_ids: bool,
 }
 
-/// A file, whose records are read from its bytes.
+/// A file. Its records are read from its bytes.
 #[derive(Clone, Debug)]
 pub struct PerfData<'a> {
-    /// What it says of the kernel.
+    /// The kernel's own formats.
     pub formats: KernelFormats,
     /// The release of the kernel.
     pub release: Option<String>,
@@ -97,40 +97,40 @@ pub struct PerfData<'a> {
     pub recorded: BTreeSet<u64>,
     /// The name of the host.
     pub host: Option<String>,
-    /// How samples are laid out, by the number that they name.
+    /// Layouts of samples, by the number that they have.
     layouts: BTreeMap<u64, Layout>,
-    /// How those are that name none.
+    /// The layout of samples without a number.
     common: Layout,
 }
 
-/// What a record tells.
+/// A record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PerfRecord<'a> {
     /// An event, as the kernel wrote it.
     Event {
-        /// On which CPU.
+        /// The CPU.
         cpu: CpuId,
-        /// When, in nanoseconds of perf's clock.
+        /// The time, in nanoseconds of perf's clock.
         time: u64,
         /// Its bytes.
         bytes: &'a [u8],
-        /// Where they lie in the file.
+        /// Their offset in the file.
         place: usize,
     },
     /// Records were lost before this instant.
     Lost {
-        /// On which CPU.
+        /// The CPU.
         cpu: CpuId,
-        /// When that was found.
+        /// The time when the loss was noticed.
         time: u64,
-        /// How many.
+        /// The number of lost records.
         count: u64,
     },
-    /// A thread came from the kernel's own thread of threads, or from a program.
+    /// A thread was created, by kthreadd or by a program.
     Thread {
         /// Its number.
         tid: i32,
-        /// Whether it is the kernel's.
+        /// True if it is the kernel's.
         is_kernel: bool,
     },
     /// A thread has this name.
@@ -145,9 +145,8 @@ pub enum PerfRecord<'a> {
 /// Takes a record.
 pub type TakeRecord<'t, 'a> = dyn FnMut(PerfRecord<'a>) -> Result<(), ReadError> + 't;
 
-/// Reads all but the records. Fails if it is no such file, is compressed, was written to a pipe or by a machine with
-/// the high byte first; if it holds no tracepoint or does not tell when and where its samples were; and if it is cut
-/// short or damaged, with the place of that.
+/// Reads everything except the records. Fails if it is no such file, is compressed, was written to a pipe or by a big-endian machine; if it
+/// has no tracepoint, or its samples lack time or CPU; and if it is cut short or damaged, with the place.
 pub fn read(source: Source<'_>) -> Result<PerfData<'_>, ReadError> {
     let file = source.bytes;
     let mut from = Binary::new(file, 0);
@@ -205,7 +204,7 @@ pub fn read(source: Source<'_>) -> Result<PerfData<'_>, ReadError> {
     Ok(found)
 }
 
-/// The part of a file whose place and size come next.
+/// The part of a file at the offset and length that come next.
 fn part<'a>(file: &'a [u8], from: &mut Binary<'_>, what: &str) -> Result<Binary<'a>, ReadError> {
     let (offset, size) = (from.u64("the place of a part")?, from.u64("the size of a part")?);
     let mut part = Binary::from_file(file, offset, what)?;
@@ -213,18 +212,18 @@ fn part<'a>(file: &'a [u8], from: &mut Binary<'_>, what: &str) -> Result<Binary<
     Ok(Binary::new(part.take(size, what)?, place))
 }
 
-/// A text with its length in front.
+/// A text after its length.
 fn string(from: &mut Binary<'_>) -> Result<String, ReadError> {
     let length = from.u32("the length of a text")?;
     let bytes = from.take(length.into(), "a text")?;
     Ok(String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned())
 }
 
-/// What the attributes of a file say.
+/// The contents of a file's attributes.
 struct Attributes {
-    /// How samples are laid out, by the number that they name.
+    /// Layouts of samples, by the number that they have.
     layouts: BTreeMap<u64, Layout>,
-    /// How samples are laid out that name none.
+    /// The layout of samples without a number.
     common: Layout,
     recorded: BTreeSet<u64>,
 }
@@ -244,7 +243,7 @@ fn attributes(file: &[u8], mut from: Binary<'_>, entry: u64, place: &Binary<'_>)
         let [config, period, sample, read, flags] = [(); 5].map(|()| fields.u64("an attribute"));
         let (config, period, flags) = (config?, period?, flags?);
         let layout = Layout { sample: sample?, read: read?, all_have_ids: flags & ALL_HAVE_IDS != 0 };
-        // The periods of the samples do not tell it: those of sched_stat_runtime are times, also where none is left out.
+        // The periods of samples do not show it: those of sched_stat_runtime are times, even if nothing is left out.
         let sampled = if flags & IS_FREQUENCY != 0 { Some("-F") } else { (period != 1).then_some("-c") };
         if let Some(option) = sampled.filter(|_| kind == TRACEPOINT) {
             return Err(place.error(format!(
@@ -266,7 +265,7 @@ fn attributes(file: &[u8], mut from: Binary<'_>, entry: u64, place: &Binary<'_>)
         }
     }
     let common = *all.first().ok_or_else(|| place.error("it holds no attribute"))?;
-    // Which one a sample is of is at the same place only where this bit is set.
+    // Only if this bit is set, the number of a sample's attribute is at the same place in all.
     if all.iter().any(|other| other.sample != common.sample && (other.sample & common.sample & bit::IDENTIFIER == 0)) {
         return Err(place.error(format!("its samples are of several kinds that cannot be told apart; {WAY_OUT}")));
     }
@@ -293,8 +292,8 @@ fn read_formats(from: &mut Binary<'_>, formats: &mut KernelFormats) -> Result<()
 }
 
 impl<'a> PerfData<'a> {
-    /// Gives the records one by one, in the order of the file: those of a CPU are in order of time up to what perf puts
-    /// in order itself. Fails if a record is damaged or compressed; and those of `take`.
+    /// Gives the records one by one, in the order of the file: those of a CPU are in order of time as far as perf sorts them. Fails if a
+    /// record is damaged or compressed, and with the errors of `take`.
     pub fn each(&self, told: Progress<'_>, take: &mut TakeRecord<'_, 'a>) -> Result<(), ReadError> {
         let mut from = self.records.clone();
         while from.left() > 0 {
@@ -356,7 +355,7 @@ impl<'a> PerfData<'a> {
         take(PerfRecord::Event { cpu, time, bytes, place })
     }
 
-    /// Records were lost, as one says that has so many bytes in front of their number.
+    /// Handles a record of lost records, with `before` bytes before their number.
     fn lost(&self, mut from: Binary<'a>, before: u64, take: &mut TakeRecord<'_, 'a>) -> Result<(), ReadError> {
         let Layout { sample, all_have_ids, .. } = self.common;
         from.take(before, "a mark of lost records")?;
@@ -372,7 +371,7 @@ impl<'a> PerfData<'a> {
     }
 }
 
-/// The CPU, and four bytes that are kept free.
+/// The CPU, and four reserved bytes.
 fn cpu(from: &mut Binary<'_>) -> Result<CpuId, ReadError> {
     let place = from.clone();
     let cpu = from.u32("the CPU of a sample")?;
@@ -383,7 +382,7 @@ fn cpu(from: &mut Binary<'_>) -> Result<CpuId, ReadError> {
     Ok(CpuId::new(cpu))
 }
 
-/// Which threads were recorded: -1 alone if it was all of the CPUs.
+/// Refuses a recording of single threads: -1 alone stands for all of the CPUs.
 fn refuse_threads(mut from: Binary<'_>) -> Result<(), ReadError> {
     const ALL: u64 = u64::MAX;
     let place = from.clone();
@@ -393,7 +392,7 @@ fn refuse_threads(mut from: Binary<'_>) -> Result<(), ReadError> {
     Err(place.error("it holds the events of single threads, so it does not tell when others had a CPU: record all threads, with 'perf record -a'"))
 }
 
-/// The values of counters, as the bits of their format say.
+/// Skips the values of counters, according to the bits of their format.
 fn skip_counters(from: &mut Binary<'_>, format: u64) -> Result<(), ReadError> {
     const GROUP: u64 = 1 << 3;
     let is_set = |bit: u32| format >> bit & 1;
@@ -403,8 +402,8 @@ fn skip_counters(from: &mut Binary<'_>, format: u64) -> Result<(), ReadError> {
     from.take(words.saturating_mul(8), "the values of counters").map(|_| ())
 }
 
-/// A thread was started: those that were there before are told in the same way, with their parent. All threads of the kernel are children of
-/// kthreadd, whose number is 2 outside of PID namespaces, and no program is.
+/// A thread was created; existing threads are listed in the same way, with their parent. All kernel threads, and no programs, are children
+/// of kthreadd, which has number 2 outside of PID namespaces.
 fn fork<'a>(mut from: Binary<'a>, take: &mut TakeRecord<'_, 'a>) -> Result<(), ReadError> {
     const KTHREADD: u32 = 2;
     let pid = from.u32("the process of a thread")?;

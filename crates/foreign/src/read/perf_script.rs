@@ -1,23 +1,23 @@
-//! What `perf script` prints of kernel events: a line an event.
+//! The output of `perf script` for kernel events. Each line is an event.
 //!
 //! ```text
 //!      kworker/3:1   417 [003]   512.004411: sched:sched_switch: prev_comm=app prev_pid=90 prev_prio=120 ...
 //!  thread          tid   [cpu]   seconds:    system:event: fields
 //! ```
 //!
-//! From `tools/perf/builtin-script.c` and the events' `TP_printk`. Names may hold blanks, so a line is read from its `[cpu] seconds:` on to both
-//! sides. What the fields say is read in [`super::kernel_text`].
+//! From `tools/perf/builtin-script.c` and the events' `TP_printk`. Names may contain blanks, so a line is read from its `[cpu] seconds:` in
+//! both directions. [`super::kernel_text`] reads the fields.
 
 use super::kernel_text::{KernelText, Line, ParsedLine, is_digits, seconds};
 use super::lines::Progress;
 use super::{ReadError, Source};
 
-/// Begins to read a text. Fails if it is no text.
+/// Starts to read a text. Fails if it is no text.
 pub fn read<'a, 'p>(source: Source<'a>, progress: Progress<'p>) -> Result<KernelText<'a, 'p>, ReadError> {
     KernelText::new(source, line, progress)
 }
 
-/// Finds `[cpu] seconds:` and reads what stands in front of it backwards.
+/// Finds `[cpu] seconds:` and reads the text before it backwards.
 fn line(line: &str) -> ParsedLine<'_> {
     let mut from = 0;
     while let Some(at) = line[from..].find('[') {
@@ -42,7 +42,7 @@ fn line(line: &str) -> ParsedLine<'_> {
     ParsedLine::Other
 }
 
-/// A thread's name and its number, which is `pid/tid` where both are printed, and -1 where perf does not know it.
+/// A thread's name and its number, which is `pid/tid` if both are printed, and -1 if perf does not know it.
 fn thread(text: &str) -> (&str, Option<i32>) {
     let (name, number) = text.rsplit_once(char::is_whitespace).unwrap_or(("", text));
     let number = number.rsplit('/').next().unwrap_or(number);
@@ -51,7 +51,7 @@ fn thread(text: &str) -> (&str, Option<i32>) {
 
 const LOST: &str = "PERF_RECORD_LOST";
 
-/// The period of an event, which perf prints if it is told to; its system, its name, and its fields.
+/// The period of an event, which perf prints on request; its system, its name, and its fields.
 fn split_event(rest: &str) -> Option<(u64, [&str; 3])> {
     let mut rest = rest.trim_start();
     let mut period = 1;
@@ -69,7 +69,7 @@ fn split_event(rest: &str) -> Option<(u64, [&str; 3])> {
     Some((period, [system, event, fields]))
 }
 
-/// Whether a text is of events whose lines lack the CPU: `perf script` prints it only of recordings that have it.
+/// True if the lines of events lack the CPU: `perf script` prints it only for recordings that have it.
 pub(super) fn lacks_cpus(text: &str) -> bool {
     text.lines().any(|line| {
         let Some((before, rest)) = line.split_once(": ") else { return false };
@@ -80,7 +80,7 @@ pub(super) fn lacks_cpus(text: &str) -> bool {
     })
 }
 
-/// Whether a text is of events whose lines lack the time.
+/// True if the lines of events lack the time.
 pub(super) fn lacks_times(text: &str) -> bool {
     text.lines().any(|line| {
         let Some((before, rest)) = line.split_once('[') else { return false };

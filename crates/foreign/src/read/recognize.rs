@@ -1,4 +1,4 @@
-//! Which format a file is in, by what it holds.
+//! Recognizes the format of a file by its contents.
 
 use super::{
     Format, Source, cyclictest, ftq, ftq_ticks, ftrace_text, fwq, hdr, hiccups, loggopsim, netgauge, osjitter, oslat,
@@ -7,10 +7,10 @@ use super::{
 use crate::read::ftq_ticks::Part;
 use crate::read::kernel_text::is_name;
 
-/// So many bytes of a file are looked at.
+/// The number of bytes of a file that are looked at.
 pub(super) const LOOKED_AT: usize = 64 << 10;
 
-/// The format of a file, if it looks like one that is known. A file that looks like it may yet be damaged.
+/// The format of a file, if it looks like a known one. The file may still be damaged.
 pub fn recognize(source: Source<'_>) -> Option<Format> {
     if source.bytes.starts_with(trace_dat::MAGIC) {
         return Some(Format::TraceDat);
@@ -43,7 +43,7 @@ pub fn recognize(source: Source<'_>) -> Option<Format> {
     format_from_numbers(text, source.name)
 }
 
-/// The begin of a text.
+/// The start of a text.
 fn head(source: Source<'_>) -> Option<&str> {
     let head = &source.bytes[..source.bytes.len().min(LOOKED_AT)];
     match std::str::from_utf8(head) {
@@ -54,7 +54,7 @@ fn head(source: Source<'_>) -> Option<&str> {
     }
 }
 
-/// By what a format is told from others where no title names it, in words behind "because".
+/// The evidence for a format if no title names it, in words to follow "because".
 pub fn guessed_by(format: Format, source: Source<'_>) -> Option<&'static str> {
     match format {
         Format::Selfish if selfish::detour_marker(head(source)?) == Some(selfish::DetourMarker::Words) => {
@@ -68,7 +68,7 @@ pub fn guessed_by(format: Format, source: Source<'_>) -> Option<&'static str> {
     }
 }
 
-/// The only format with such a line.
+/// The only format with this line.
 pub(super) fn format_from_line(line: &str) -> Option<Format> {
     let words = || line.split_whitespace();
     let begins = |names: &[&str]| names.iter().any(|name| line.starts_with(name));
@@ -106,8 +106,8 @@ pub(super) fn format_from_line(line: &str) -> Option<Format> {
     }
 }
 
-/// The format of plain columns of numbers, of which many programs print some: two are detours if a title says so, one is fixed work if the
-/// name of the file does.
+/// The format of plain columns of numbers, which many programs print: two are detours if a title says so, one is fixed work if the name of
+/// the file does.
 fn format_from_numbers(text: &str, name: &str) -> Option<Format> {
     let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'))?;
     let numbers = first.split_whitespace().take_while(|word| is_number(word)).count();
@@ -118,7 +118,7 @@ fn format_from_numbers(text: &str, name: &str) -> Option<Format> {
     }
 }
 
-/// Whether one of the first lines is an event as perf prints it.
+/// True if one of the first lines is an event as perf prints it.
 fn has_kernel_events(text: &str) -> bool {
     let head = Source { name: "", bytes: text.as_bytes() };
     // The last line may be cut.
@@ -128,7 +128,7 @@ fn has_kernel_events(text: &str) -> bool {
     })
 }
 
-/// Whether a word is a decimal number without a sign.
+/// True if a word is a decimal number without a sign.
 pub(super) fn is_number(word: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let (whole, fraction) = word.split_once('.').unwrap_or((word, "0"));

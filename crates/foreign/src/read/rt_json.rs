@@ -1,9 +1,9 @@
 //! The JSON that rt-tests write with `--json=FILE`: of cyclictest and of oslat.
 //!
 //! Two keys end in a colon, in the tools themselves. cyclictest's values are microseconds unless `resolution_in_ns` is 1; its histogram may
-//! hold fewer than all cycles, since what is beyond it is not told. oslat's buckets are named by their upper edges in microseconds, the last
-//! one holds all that is longer, and its average has an error for all threads but the first, so that it is left out. How wide buckets are only its
-//! command line says; with a width that is no multiple of 1 us, edges have three decimals, and its shortest and longest are nanoseconds.
+//! lack cycles, because those beyond it are not printed. oslat's buckets are named by their upper edges in microseconds, and the last one
+//! has everything longer. Its average is wrong for all threads but the first, so it is left out. Only the command line has the width of
+//! buckets. If that is no multiple of 1 us, edges have three decimals, and the shortest and longest are nanoseconds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,20 +43,20 @@ struct JsonThread {
     min: Option<f64>,
     max: Option<f64>,
     avg: Option<f64>,
-    /// Of cyclictest.
+    /// For cyclictest.
     cycles: Option<u64>,
-    /// Of oslat: how long was measured, in seconds.
+    /// For oslat: the length of the measurement, in seconds.
     duration: Option<f64>,
     #[serde(default)]
     histogram: BTreeMap<String, u64>,
 }
 
-/// Whether a file is JSON rather than text.
+/// True if a file is JSON and not text.
 pub(super) fn is_json(source: Source<'_>) -> bool {
     source.bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{')
 }
 
-/// Whose document it is, if it is one of these tools'.
+/// The tool that wrote the document, if it is one of these.
 pub(super) fn whose(head: &str) -> Option<Format> {
     let head = head.trim_start();
     if !head.starts_with('{') || !head.contains("\"rt_test_version") {
@@ -74,10 +74,10 @@ pub(super) fn whose(head: &str) -> Option<Format> {
     }
 }
 
-/// Reads the document of cyclictest or of oslat. Fails if it is no such JSON, or its numbers are no histogram.
+/// Reads a document of cyclictest or oslat. Fails if it is no such JSON, or its numbers are no histogram.
 pub fn read(source: Source<'_>, format: Format) -> Result<DistributionDoc, ReadError> {
     let text = text(source.bytes)?;
-    // What the average of nothing is printed as, which is no JSON.
+    // The printed average of nothing, which is no JSON.
     let repaired = text.contains("nan").then(|| text.replace(": -nan", ": null").replace(": nan", ": null"));
     let text = repaired.as_deref().unwrap_or(text);
     let document: Document = serde_json::from_str(text).map_err(|error| {
@@ -118,12 +118,12 @@ pub fn read(source: Source<'_>, format: Format) -> Result<DistributionDoc, ReadE
         };
         found.series.push(series.map_err(|why| ReadError::new(format!("thread '{}': {why}", short(&name))))?);
     }
-    // By number, which the order of names is not.
+    // By number, which differs from the order of names.
     found.series.sort_by_key(|series| (series.name.len(), series.name.clone()));
     some_series(found, tool)
 }
 
-/// The buckets of a histogram by what stands for each.
+/// The buckets of a histogram, by their keys.
 fn numbered(
     histogram: &BTreeMap<String, u64>,
     number_of: impl Fn(&str) -> Option<i64>,
@@ -144,7 +144,7 @@ fn time(value: Option<f64>, unit_ns: i64) -> Result<Option<i64>, String> {
 }
 
 fn cpu(thread: &JsonThread) -> Result<Option<CpuId>, String> {
-    // -1 of a thread that is bound to no CPU.
+    // -1 if a thread is bound to no CPU.
     let Some(cpu) = thread.cpu.filter(|cpu| *cpu >= 0) else { return Ok(None) };
     let known = u32::try_from(cpu).ok().filter(|cpu| *cpu < CpuId::LIMIT);
     known.map(|cpu| Some(CpuId::new(cpu))).ok_or_else(|| format!("there is no CPU {cpu}"))
@@ -167,7 +167,7 @@ fn cyclictest(name: &str, thread: &JsonThread, unit_ns: i64) -> Result<Series, S
             Some(cpu) => format!("thread {name} on CPU {cpu}"),
             None => format!("thread {name}"),
         },
-        // Threads that are bound to no CPU say that of the last one, or none.
+        // Threads that are bound to no CPU have that of the last one, or none.
         cpu: cpu(thread)?,
         count: Some(cycles),
         min_ns: time(thread.min, unit_ns)?.filter(|_| some),
@@ -186,15 +186,15 @@ fn cyclictest(name: &str, thread: &JsonThread, unit_ns: i64) -> Result<Series, S
 
 #[derive(Clone, Copy, Default)]
 struct OslatForm {
-    /// How wide buckets are.
+    /// The width of buckets.
     width_ns: i64,
     /// The unit of the shortest and the longest.
     unit_ns: i64,
 }
 
 impl OslatForm {
-    /// Takes the bucket width of the command line if the edges of the buckets fit it, or else the width that the edges show, with a warning if
-    /// there are too few of them.
+    /// Takes the bucket width of the command line if the edges of the buckets fit it, or else the width that the edges show, with a warning
+    /// if there are too few of them.
     fn from_threads(
         threads: &BTreeMap<String, JsonThread>,
         command: Option<&str>,
@@ -223,9 +223,9 @@ fn edge(key: &str) -> Option<i64> {
     nanos(key, TimeUnit::Us).ok().map(Nanos::get)
 }
 
-/// How wide buckets were to be by the command line of oslat, in nanoseconds: a microsecond unless it says so; `None` of no number.
+/// The bucket width that oslat's command line requests, in nanoseconds: 1 us by default; `None` if it is no number.
 fn asked_width(command: &str) -> Option<i64> {
-    /// Options of one letter that have no value, so that others may follow in the same word.
+    /// Options of one letter without a value, so others may follow in the same word.
     const FLAGS: [char; 5] = ['B', 'q', 's', 'v', 'z'];
     /// The shortest form that getopt takes for --bucket-width.
     const SHORTEST: usize = "bucket-w".len();
@@ -252,7 +252,7 @@ fn oslat(name: &str, thread: &JsonThread, threads: usize, form: OslatForm) -> Re
     let max = time(thread.max, form.unit_ns)?;
     for (edge, count) in edges {
         let from = (edge - form.width_ns).max(0);
-        // The edge is the upper one. The last one that can be holds all that is longer as well, and the longest tells whether it is there.
+        // The edge is the upper one. The last possible bucket also has everything longer, and the longest shows whether it is there.
         if Some(edge) == last && max.is_some_and(|max| max > edge) {
             beyond = overflow(from, count);
         } else {

@@ -1,10 +1,10 @@
-//! What rtla prints: the table of `osnoise top -q` and `hwnoise`, and the histograms of `osnoise hist` and `timerlat hist`.
+//! The output of rtla: the table of `osnoise top -q` and `hwnoise`, and the histograms of `osnoise hist` and `timerlat hist`.
 //!
-//! A histogram's index is the lower edge of a bucket. Rows without any count are left out and the size of buckets is not told: it divides all
-//! indexes, and is taken to be their greatest common divisor, so that each bucket holds what it says. A column is a CPU, and of timerlat one of its handler, of
-//! its thread or of a thread in user space. timerlat's values are wake-up latencies. osnoise's durations come back from a histogram in the
-//! kernel, so that its shortest, mean and longest are lower edges of buckets. The duration at its head is the tool's own, in whole seconds, and no
-//! time for which anything was counted.
+//! A histogram's index is the lower edge of a bucket. Empty rows are left out and the bucket size is not printed: it divides all indexes,
+//! and is taken to be their greatest common divisor, so each bucket contains its values. A column is a CPU; timerlat has one for its
+//! handler, its thread, or a thread in user space. timerlat's values are wake-up latencies. osnoise's durations come from a histogram in
+//! the kernel, so their shortest, mean and longest are lower edges of buckets. The duration in the header is the tool's own, in whole
+//! seconds, and not the time of counting.
 
 use becalm_model::warning;
 
@@ -38,7 +38,7 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<DistributionDo
     }
 }
 
-/// A line without what steers terminals.
+/// A line without terminal control sequences.
 pub(super) fn plain(line: &str) -> String {
     let mut plain = String::with_capacity(line.len());
     let mut rest = line;
@@ -52,11 +52,11 @@ pub(super) fn plain(line: &str) -> String {
     plain + rest
 }
 
-/// Reads the table. Without `-q`, rtla clears the terminal and prints it again and again: of those the last one counts.
+/// Reads the table. Without `-q`, rtla clears the terminal and prints it repeatedly: the last one counts.
 fn table(mut lines: Lines<'_, '_>) -> Result<DistributionDoc, ReadError> {
     let mut found = DistributionDoc::new("rtla osnoise top", Quantity::Stolen);
     found.loop_subtracted = Some(false);
-    // Whether each table until now was printed on a cleared terminal, and what the one before said.
+    // Whether each table so far was printed on a cleared terminal, and the values of the one before.
     let (mut titled, mut clears, mut is_redrawn, mut before) = (false, false, true, Vec::<Series>::new());
     while let Some(line) = lines.next() {
         clears |= line.contains(CLEAR);
@@ -90,7 +90,7 @@ fn table(mut lines: Lines<'_, '_>) -> Result<DistributionDoc, ReadError> {
 
 fn table_row(line: &str) -> Result<Series, String> {
     const COUNTS: [&str; 5] = ["HW", "NMI", "IRQ", "Softirq", "Thread"];
-    // The number of periods may stand at the sign, or after a blank.
+    // The number of periods may directly follow the sign, or a blank.
     let line = line.replacen('#', " ", 1);
     let words: Vec<&str> = line.split_whitespace().collect();
     if words.len() != 9 && words.len() != 12 {
@@ -112,7 +112,7 @@ fn table_row(line: &str) -> Result<Series, String> {
     })
 }
 
-/// A column of a histogram while its rows come.
+/// A column of a histogram while its rows are read.
 #[derive(Default)]
 struct ThreadColumn {
     series: Series,
@@ -121,7 +121,7 @@ struct ThreadColumn {
 }
 
 impl ThreadColumn {
-    /// Whether its shortest and its longest lie within its first and its last bucket with any, if these are so many units wide.
+    /// True if its shortest and longest are inside its first and last nonempty bucket, if buckets have this width in units.
     fn has_extremes_within(&self, width: i64, unit_ns: i64) -> bool {
         let mut some = self.rows.iter().filter(|(_, count)| *count > 0).map(|(index, _)| *index);
         let Some(first) = some.next() else { return true };
@@ -149,7 +149,7 @@ fn histogram(mut lines: Lines<'_, '_>) -> Result<DistributionDoc, ReadError> {
                 found.quantity = Quantity::Wakeup;
             }
         } else if is_whole {
-            // Behind the figures stands what rtla says of its end.
+            // rtla's closing messages follow the figures.
         } else if let Some(unit) = line.strip_prefix("# Time unit is ") {
             unit_ns = if unit.starts_with("nanoseconds") { 1 } else { 1_000 };
         } else if let Some(text) = line.strip_prefix("# Duration:") {
@@ -171,7 +171,7 @@ fn histogram(mut lines: Lines<'_, '_>) -> Result<DistributionDoc, ReadError> {
     let end = if is_whole { End::Marked } else { End::Missing("the figures below its rows are missing".to_owned()) };
     found.warnings.extend(lines.warnings(end));
     if columns.is_empty() {
-        // It has a column for each CPU on which anything came.
+        // It has a column for each CPU with any event.
         found.series.push(Series { name: "all CPUs".to_owned(), asked_ns: asked, count: Some(0), ..Series::default() });
     }
     let width = width(&columns, unit_ns);
@@ -220,10 +220,10 @@ fn column(title: &str) -> Result<ThreadColumn, String> {
     Ok(ThreadColumn { series: Series { name, cpu: Some(cpu), ..Series::default() }, ..ThreadColumn::default() })
 }
 
-/// The figures that stand below the rows, the last one last.
+/// The figures below the rows, the last one last.
 const FIGURES: [&str; 5] = ["over:", "count:", "min:", "avg:", "max:"];
 
-/// Takes a row of counts, or of a figure that stands below them; any other line is a sentence. Where nothing was seen, there are no columns.
+/// Takes a row of counts, or of a figure below them; any other line is a sentence. Without any event, there are no columns.
 fn row(line: &str, unit_ns: i64, columns: &mut [ThreadColumn]) -> Result<(), String> {
     let mut words = line.split_whitespace();
     let label = words.next().unwrap_or_default();
@@ -237,7 +237,7 @@ fn row(line: &str, unit_ns: i64, columns: &mut [ThreadColumn]) -> Result<(), Str
         return Err(misfit(values.len(), columns.len(), "column"));
     }
     for (column, value) in columns.iter_mut().zip(values) {
-        // With what a minimum begins, and stays where nothing was seen.
+        // The initial value of a minimum, which stays without any event.
         let is_none = value == "-" || value.parse() == Ok(u64::MAX);
         let time = || if is_none { Ok(None) } else { times(integer(value, label)?, unit_ns, label).map(Some) };
         match label {
@@ -260,11 +260,11 @@ fn row(line: &str, unit_ns: i64, columns: &mut [ThreadColumn]) -> Result<(), Str
     Ok(())
 }
 
-/// How wide buckets are at most, in units: what all indexes are multiples of; `None` if the rows do not show that.
+/// The largest possible width of buckets, in units: the common divisor of all indexes; `None` if the rows do not show it.
 fn width(columns: &[ThreadColumn], unit_ns: i64) -> Option<i64> {
     let first = columns.first()?;
     let common = first.rows.iter().fold(0, |common, (index, _)| greatest_common(common, *index));
-    // No bucket is narrower than a unit; and wider ones hold the shortest and the longest of their column, if all rows are there.
+    // No bucket is narrower than a unit. Wider ones contain the shortest and the longest of their column, if all rows are there.
     (common == 1 || common > 0 && columns.iter().all(|column| column.has_extremes_within(common, unit_ns)))
         .then_some(common)
 }

@@ -5,47 +5,46 @@ use becalm_units::{CpuId, Nanos};
 
 use super::ReadError;
 
-/// The samples of one loop, as a file tells of them.
+/// The samples of one loop in a file.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SampleList {
-    /// The CPU, if the file or its name says it.
+    /// The CPU, if the file or its name has it.
     pub cpu: Option<CpuId>,
-    /// What the loop did: the name of the program whose loop it is.
+    /// The loop's body: the name of its program.
     pub body: &'static str,
-    /// What one iteration of it is, in words.
+    /// One iteration, in words.
     pub iteration: &'static str,
-    /// Whether the work or the time stayed the same from sample to sample.
+    /// Whether work or time is the same for all samples.
     pub fixed: Fixed,
-    /// How long a sample should take, if the file says it.
+    /// The intended length of a sample, if the file has it.
     pub grain: Option<Nanos>,
-    /// Whether the file says when samples began. Otherwise they are laid end to end: the time between two of them is not known.
+    /// Whether the file has the starts of samples. Otherwise they are laid end to end, because the time between them is unknown.
     pub has_starts: bool,
     /// The samples, in order of time.
     pub samples: Vec<SampleRow>,
-    /// What must be known of the file.
+    /// Warnings about the file.
     pub warnings: Vec<Warning>,
 }
 
 /// A sample.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SampleRow {
-    /// When it began, since the first one did.
+    /// Its start, since that of the first one.
     pub start: Nanos,
-    /// How long it took.
+    /// Its length.
     pub duration: Nanos,
-    /// Iterations that were done in it; 0 of fixed work, of which files do not say it.
+    /// The number of its iterations; 0 for fixed work, because files do not have it.
     pub work: u64,
 }
 
 impl SampleList {
-    /// When the last one ends.
+    /// The end of the last one.
     pub fn end(&self) -> Nanos {
         self.samples.last().map_or(Nanos::ZERO, |sample| sample.start + sample.duration)
     }
 }
 
-/// Samples whose begins are not known, laid end to end. Fails at the first line that is none, and if they last longer
-/// than times can be.
+/// Samples with unknown starts, laid end to end. Fails at the first invalid line, and if they last longer than times can be.
 pub(super) fn end_to_end(
     samples: impl ExactSizeIterator<Item = Result<(Nanos, u64), ReadError>>,
 ) -> Result<Vec<SampleRow>, ReadError> {

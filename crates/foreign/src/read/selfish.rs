@@ -1,9 +1,9 @@
-//! Detours as selfish benchmarks print them: a line for each with its offset and its duration, two numbers between blanks.
-//! Lines that begin with `#` are remarks; further columns are left alone, and lines of words are left out.
+//! Detours as selfish benchmarks print them: a line for each with its offset and its duration, two numbers between blanks. Lines that start
+//! with `#` are comments; further columns are ignored, and lines of words are left out.
 //!
-//! netgauge's noise pattern (`-x noise`, method selfish) writes such files: remarks, then `time<TAB>duration` in nanoseconds with
-//! two decimals, the duration being the step minus the shortest one, as everywhere here; and remarks again, one of which says how
-//! long was measured. Its times count from the first detour.
+//! netgauge's noise pattern (`-x noise`, method selfish) writes such files: comments, then `time<TAB>duration` in nanoseconds with two
+//! decimals, the duration being the step minus the shortest one, as everywhere here; then comments again, one of them with the length of
+//! the measurement. Its times count from the first detour.
 
 use becalm_units::Nanos;
 
@@ -16,7 +16,7 @@ use super::{ReadError, Source, netgauge};
 /// The comment with which netgauge starts its list.
 pub(super) const NETGAUGE: &str = "# Selfish Benchmark";
 
-/// Words of a title that name the two columns, and those that make one of anything else of it, such as extents of a file.
+/// Words of a title that name the two columns, and words that show that it is about something else, such as extents of a file.
 const STARTS: [&str; 4] = ["offset", "start", "begin", "time"];
 const LENGTHS: [&str; 2] = ["duration", "length"];
 const OTHERS: [&str; 9] = ["byte", "bytes", "sector", "sectors", "block", "blocks", "page", "pages", "offset"];
@@ -25,9 +25,9 @@ const UNITS: [&str; 6] = ["ns", "us", "µs", "ms", "s", "sec"];
 /// Evidence in a text that its numbers are detours.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum DetourMarker {
-    /// By netgauge's comment.
+    /// netgauge's comment.
     Netgauge,
-    /// By a comment that says so in words, and by numbers that can be detours.
+    /// A comment that says so in words, and numbers that can be detours.
     Words,
 }
 
@@ -40,7 +40,7 @@ pub(super) fn detour_marker(text: &str) -> Option<DetourMarker> {
     (comments().any(is_title) && can_be_detours(text)).then_some(DetourMarker::Words)
 }
 
-/// Whether a comment speaks of detours, or names the columns of a list of them: `# offset duration`, `# start_ns duration_ns cpu`.
+/// True if a comment mentions detours, or names the columns of a list of them: `# offset duration`, `# start_ns duration_ns cpu`.
 fn is_title(comment: &str) -> bool {
     let comment = comment.to_lowercase();
     let mut words = comment
@@ -58,17 +58,17 @@ fn is_title(comment: &str) -> bool {
     first.is_some() && second.is_some_and(|word| LENGTHS.contains(&word)) && !words.any(|word| OTHERS.contains(&word))
 }
 
-/// Whether a loop can have run between any two: each starts after the end of the one in front, and not with it, as parts of a file do.
+/// True if a loop can have run between any two: each starts after the end of the one before, and not at it, as parts of a file do.
 fn can_be_detours(text: &str) -> bool {
-    // The last line of a file's begin may be cut.
+    // The last line may be cut.
     let whole = if text.len() + 4 > LOOKED_AT { text.rsplit_once('\n').map_or("", |(whole, _)| whole) } else { text };
     let rows = whole.lines().map(str::trim).filter(|line| is_row(line));
     let times: Option<Vec<_>> = rows.map(|line| two_times(line, TimeUnit::Ns).ok()).collect();
     times.is_some_and(|times| times.windows(2).all(|pair| pair[0][0] + pair[0][1] < pair[1][0]))
 }
 
-/// Reads a file whose numbers are in this unit. Fails for a line without two numbers, times that are negative or do not
-/// fit, and a detour that begins before the end of the one in front of it.
+/// Reads a file with numbers in this unit. Fails for a line without two numbers, times that are negative or do not fit, and a detour that
+/// starts before the end of the one before.
 pub fn read(source: Source<'_>, unit: TimeUnit, progress: Progress<'_>) -> Result<DetourList, ReadError> {
     let mut lines = Lines::new(text(source.bytes)?, progress);
     let (mut list, mut detours, mut t_min) = (DetourList::default(), InOrder::default(), None);
@@ -111,8 +111,8 @@ pub(super) fn two_times(line: &str, unit: TimeUnit) -> Result<[i128; 2], String>
     Ok([time("offset")?, time("duration")?])
 }
 
-/// Takes what a remark of netgauge says. How long was measured is rounded to 10 ms there, and so may end a little before the last
-/// detour. The threshold, in percent of the shortest step, stands behind that, which is in picoseconds here.
+/// Takes a comment of netgauge. Its length of the measurement is rounded to 10 ms, and so may end a little before the last detour. The
+/// threshold, in percent of the shortest step, follows that step, which is kept in picoseconds.
 fn remark(line: &str, list: &mut DetourList, t_min: &mut Option<i128>) {
     let Some((name, value)) = line.trim_start_matches('#').rsplit_once(": ") else { return };
     let value = value.trim();

@@ -1,8 +1,7 @@
-//! sysjitter: what it prints, a line for each figure with a value for each core; and the files of `--raw`, one a core, with every
-//! interruption.
+//! sysjitter's output, a line for each figure with a value for each core; and the files of `--raw`, one per core, with every interruption.
 //!
-//! The loop's own time is in each interruption. In raw files the time stamp is the END of an interruption, counted from the begin of its core:
-//! cores begin together, and the files have no common origin beyond that. Files of `--sort` lack a column and are put into order of time.
+//! Each interruption includes the loop's own time. In raw files the time stamp is the END of an interruption, counted from the start of its
+//! core: cores start together, and the files have no other common origin. Files of `--sort` lack a column and are sorted by time again.
 
 use becalm_units::counted;
 
@@ -13,11 +12,10 @@ use super::time::{TimeUnit, nanos};
 use super::{ReadError, Source};
 use crate::distribution::{DistributionDoc, Level, Quantity, Series};
 
-/// With what the first line begins that is printed.
+/// The prefix of the first line.
 pub(super) const FIRST: &str = "core_i:";
 
-/// Reads what sysjitter prints. Fails if a line has not a value for each core, or the lines of cores and counts are
-/// missing.
+/// Reads sysjitter's output. Fails if a line lacks a value for each core, or the lines of cores and counts are missing.
 pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<DistributionDoc, ReadError> {
     let mut lines = Lines::new(text(source.bytes)?, progress);
     let mut found = DistributionDoc::new("sysjitter", Quantity::Stolen);
@@ -54,7 +52,7 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<DistributionDo
     some_series(found, "sysjitter")
 }
 
-/// The names of all lines, in order, and which one is the last without `--verbose`.
+/// The names of all lines, in order, and the last one without `--verbose`.
 const NAMES: [&str; 20] = [
     "core_i",
     "threshold(ns)",
@@ -79,7 +77,7 @@ const NAMES: [&str; 20] = [
 ];
 const LAST: &str = "int_total(%)";
 
-/// Takes a value of a core; names that say nothing more are left alone.
+/// Takes a value of a core; redundant names are ignored.
 fn take(series: &mut Series, name: &str, value: &str) -> Result<(), String> {
     let level = |at_ratio: f64| integer(value, name).map(|ns| Level { at_ratio, ns });
     match name {
@@ -101,12 +99,11 @@ fn take(series: &mut Series, name: &str, value: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// With what raw files begin.
+/// The first bytes of raw files.
 pub(super) const RAW_FIRST: &str = "# cpu_mhz:";
 
-/// Reads a raw file, of the core whose number is the ending of its name. Fails if a line is no remark and not three or
-/// four numbers, an interruption ends before it began or begins before the one in front of it ended, or there are not
-/// as many as the file says.
+/// Reads a raw file of the core in the suffix of its name. Fails if a line is neither a comment nor three or four numbers, an interruption
+/// ends before it started or starts before the end of the one before, or their number differs from that in the file.
 pub fn read_raw(source: Source<'_>, progress: Progress<'_>) -> Result<DetourList, ReadError> {
     let cpu = source.name.rsplit_once('.').and_then(|(_, ending)| cpu(ending).ok());
     let mut list = DetourList { cpu, ..DetourList::default() };

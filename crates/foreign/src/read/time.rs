@@ -1,8 +1,8 @@
-//! Decimal numbers that stand for times.
+//! Decimal numbers of time units.
 
 use becalm_units::{Nanos, UnknownName};
 
-/// Units of numbers that are written without one.
+/// Units for numbers without one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case", parse_err_ty = UnknownName, parse_err_fn = unknown)]
 pub enum TimeUnit {
@@ -21,12 +21,12 @@ fn unknown(text: &str) -> UnknownName {
 }
 
 impl TimeUnit {
-    /// How many nanoseconds it has.
+    /// The unit in nanoseconds.
     pub(super) const fn nanoseconds(self) -> i64 {
         (self.picoseconds() / 1_000) as i64
     }
 
-    /// How many picoseconds it has.
+    /// The unit in picoseconds.
     pub(super) const fn picoseconds(self) -> u64 {
         match self {
             Self::Ns => 1_000,
@@ -37,7 +37,7 @@ impl TimeUnit {
     }
 }
 
-/// A decimal number of a unit, in picoseconds; what is finer is cut off.
+/// A decimal number of a unit, in picoseconds; finer digits are cut off.
 pub(super) fn picoseconds(number: &str, unit: TimeUnit) -> Result<i128, &'static str> {
     let scale = unit.picoseconds();
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
@@ -45,7 +45,7 @@ pub(super) fn picoseconds(number: &str, unit: TimeUnit) -> Result<i128, &'static
     if !digits(whole) || !digits(fraction) {
         return Err("is no decimal number of 0 or more");
     }
-    // More units than 64 bits hold are more nanoseconds than a time holds.
+    // A number of units beyond 64 bits is beyond any time.
     let whole: u64 = whole.parse().map_err(|_| "does not fit")?;
     let (mut finer, mut place) = (0, scale);
     for digit in fraction.bytes() {

@@ -1,4 +1,4 @@
-//! Detours with the activities that they are split over.
+//! Detours with their activities.
 
 use std::collections::BTreeMap;
 
@@ -8,41 +8,40 @@ use becalm_model::node::{NodeDoc, Rung};
 use becalm_model::{Activity, Detour, Labels};
 use becalm_units::{CpuId, Nanos};
 
-/// So many names are kept before they are forgotten: those of the details of a long run have no end.
+/// The number of names kept before they are forgotten: a long run has no end of details.
 const NAMES: usize = 1 << 16;
 
-/// A detour, as it is shown to whoever asked for all of them.
+/// A detour, as it is given to callers that want all of them.
 #[derive(Clone, Copy, Debug)]
 pub struct AttributedDetour<'a> {
-    /// The detour as it was stored, with the time that becalm itself took.
+    /// The detour as it was stored, including becalm's own time.
     pub detour: Detour,
-    /// Its number on its CPU, from 0 in order of time over the whole run.
+    /// Its number on its CPU, in order of time over the whole run, from 0.
     pub number: u64,
-    /// Its activities in order of their start; none where the kernel was not seen.
+    /// Its activities in order of their start; none if the kernel was not traced.
     pub activities: &'a [Activity],
-    /// Their names. Handles are good for this detour only.
+    /// Their names. Handles are valid for this detour only.
     pub labels: &'a Labels,
 }
 
 impl AttributedDetour<'_> {
-    /// The time that becalm's own threads took of it, with all of which they are the root: it is no noise of the machine.
+    /// The time of becalm's own threads in it, with everything charged to them: it is no noise of the machine.
     pub fn own_time(&self) -> Nanos {
         let owned = |activity: &&Activity| is_becalms(activity.kind, self.labels.text(activity.detail));
         let own = self.activities.iter().filter(owned);
         own.fold(Nanos::ZERO, |sum, activity| sum.saturating_add(activity.self_time))
     }
 
-    /// The time that is left without becalm's own; `None` if all of it was becalm's, because then it does not count.
+    /// The time without becalm's own; `None` if all of it was becalm's, because then it does not count.
     pub fn noise(&self) -> Option<Nanos> {
         noise(self.detour.duration.get(), self.own_time().get()).map(Nanos::new)
     }
 }
 
-/// Shows the detours of the document's CPUs in the order in which they are stored: segment after segment, in each CPU after CPU, and of
-/// a CPU in order of time. Gives how many activities belong to no detour: they are left out, and so are those of a CPU whose rows stand
-/// in another order among the CPUs than its detours.
+/// Gives the detours of the document's CPUs in stored order: by segment, then by CPU, then by time. Returns the number of activities that
+/// belong to no detour. These are left out, and so are those of a CPU whose rows are in another order among the CPUs than its detours.
 ///
-/// In memory are 65,536 rows of each table, what one detour holds, and 65,536 names or those of one detour.
+/// In memory are 65,536 rows of each table, one detour's activities, and 65,536 names or those of one detour.
 pub fn attributed_detours<E: From<BundleError>>(
     bundle: &Bundle,
     doc: &NodeDoc,
@@ -91,7 +90,7 @@ fn detour(batch: &DetourBatch, row: usize) -> Option<Detour> {
     })
 }
 
-/// The segment, the CPU and the number of a detour.
+/// Segment, CPU and number of a detour.
 type Place = (u32, i32, u64);
 
 /// The activities of a node, detour by detour.
@@ -100,10 +99,10 @@ struct Activities {
     batch: Option<ActivityBatch>,
     /// The next row of the batch.
     row: usize,
-    /// The CPUs of the segment whose rows lie behind: within a segment each CPU stands once.
+    /// The CPUs of the segment whose rows have been passed: each CPU comes once per segment.
     passed: Vec<i32>,
     segment: u32,
-    /// How many rows belong to no detour.
+    /// The number of rows that belong to no detour.
     strays: u64,
     rows: Vec<Activity>,
     labels: Labels,
@@ -115,7 +114,7 @@ impl Activities {
         Self { batches, batch: None, row: 0, passed, segment: 0, strays: 0, rows, labels: Labels::new() }
     }
 
-    /// Where the next row belongs; nothing at the end.
+    /// The place of the next row; `None` at the end.
     fn next_place(&mut self) -> Result<Option<Place>, BundleError> {
         loop {
             if let Some(batch) = &self.batch
@@ -132,7 +131,7 @@ impl Activities {
         }
     }
 
-    /// Leaves out rows that stand before the detour: of an earlier segment, of a CPU without detours, of a number that is passed.
+    /// Leaves out rows before the detour: those of an earlier segment, of a CPU without detours, or with a lower number.
     fn pass_to(&mut self, place: Place) -> Result<(), BundleError> {
         let (segment, cpu, number) = place;
         if self.segment != segment {
@@ -141,7 +140,7 @@ impl Activities {
         }
         while let Some(next) = self.next_place()? {
             let is_before = next.0 < segment || (next.0 == segment && next.1 == cpu && next.2 < number);
-            // Another CPU's rows: they are still to come, unless its detours were shown already.
+            // Rows of another CPU are still to come, unless its detours were shown already.
             let is_over = next.0 == segment && next.1 != cpu && self.passed.contains(&next.1);
             if !is_before && !is_over {
                 break;
@@ -155,7 +154,7 @@ impl Activities {
         Ok(())
     }
 
-    /// Goes on behind the rows of the detour.
+    /// Moves past the rows of the detour.
     fn skip(&mut self, place: Place) -> Result<(), BundleError> {
         while self.next_place()? == Some(place) {
             self.row += 1;
@@ -163,7 +162,7 @@ impl Activities {
         Ok(())
     }
 
-    /// How many rows there were and are that belong to no detour, as no further one comes.
+    /// The number of rows that belong to no detour, once no further detour comes.
     fn left_over(mut self) -> Result<u64, BundleError> {
         while self.next_place()?.is_some() {
             self.row += 1;
@@ -172,7 +171,7 @@ impl Activities {
         Ok(self.strays)
     }
 
-    /// The rows of the detour, which are then behind.
+    /// Takes the rows of the detour and moves past them.
     fn take(&mut self, place: Place) -> Result<(&[Activity], &Labels), BundleError> {
         self.rows.clear();
         if self.labels.len() > NAMES {

@@ -1,4 +1,4 @@
-//! The rows of a stored run one after the other, in memory that does not grow with the run: for whoever passes them on.
+//! The rows of a stored run, one by one, in memory that does not grow with the run.
 
 mod detours;
 mod stacks;
@@ -60,7 +60,7 @@ mod tests {
                         let sum: i64 = parts.iter().map(|part| part.1).sum();
                         assert_eq!(sum, *duration, "{name}: CPU {cpu} at {start}");
                     }
-                    // Of some CPUs, the same of these.
+                    // The same for some CPUs.
                     let one = NodeDoc { cpus: doc.cpus[..1].to_vec(), ..doc.clone() };
                     let cpu = one.cpus[0].cpu.get();
                     all.into_iter().filter(|detour| detour.0 == cpu).zip(shown(&bundle, &one).0).for_each(|(a, b)| {
@@ -72,7 +72,7 @@ mod tests {
         });
     }
 
-    /// Two segments, in which CPUs 0 and 1 have detours each.
+    /// Two segments with detours on CPUs 0 and 1 each.
     #[test]
     fn segments_are_joined() {
         fixtures(|folder| {
@@ -121,14 +121,14 @@ mod tests {
         });
     }
 
-    /// What no becalm writes: activities of another recording, which has more detours on one CPU and on a further one.
+    /// becalm never writes this: activities of another recording, which has more detours on one CPU, and another CPU.
     #[test]
     fn activities_without_a_detour_are_counted_and_left_out() {
         fixtures(|folder| {
             let table = |run: &str, table: &str| folder.join(format!("{run}.becalm/{table}/node=node1/0000.parquet"));
             let all = shown(&Bundle::open(&folder.join("twins")).unwrap(), &twins(folder)).0;
             let doc = twins(folder);
-            // It goes on, so that there may be more rows than its document counts.
+            // No end, so there may be more rows than the document counts.
             let one = NodeDoc { cpus: doc.cpus[..1].to_vec(), node: "node1".to_owned(), ended: None, ..doc.clone() };
             let few: Vec<Detour> = all.iter().filter(|shown| shown.0 == 0).take(10).map(plain).collect();
             let mut writer = BundleWriter::create(&folder.join("few.becalm"), &one).unwrap();
@@ -143,7 +143,7 @@ mod tests {
         });
     }
 
-    /// What becalm itself took is no noise, and neither is what it is the root of; detours that touch are one in a trace.
+    /// becalm's own time and everything charged to it is no noise; detours that touch are one in a trace.
     #[test]
     fn own_time_is_left_out_and_touching_detours_are_one() {
         fixtures(|folder| {
@@ -254,7 +254,7 @@ mod tests {
         });
     }
 
-    /// The noise that predictions start from is made another way.
+    /// Predictions compute their noise in another way.
     #[test]
     fn traces_are_those_of_predictions() {
         fixtures(|folder| {

@@ -1,4 +1,4 @@
-//! What the sources of each CPU took, as stacks: the root, and what belongs to it.
+//! The time of the sources of each CPU as stacks: the root, and the part that belongs to it.
 
 use std::collections::HashMap;
 
@@ -10,28 +10,28 @@ use becalm_model::digest::CpuDigest;
 use becalm_model::node::{NodeDoc, Rung};
 use becalm_units::CpuId;
 
-/// What one part of a source took on a CPU. Over all stacks of a root the times add up to its whole.
+/// The time that one part of a source took on a CPU. All stacks of a root add up to its total.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Stack {
     /// The node that lost the time.
     pub node: String,
     /// The CPU that lost it.
     pub cpu: CpuId,
-    /// The kind and the name of the source that goes with all of it; `None` of time in detours of which nothing is booked.
+    /// Kind and name of the source that is charged; `None` for detours or parts of them without activities.
     pub root: Option<(Kind, String)>,
-    /// The kind and the name of what took it, where that is not the root itself.
+    /// Kind and name of the part, unless it is the root itself.
     pub part: Option<(Kind, String)>,
-    /// How many activities these were; of time that is not booked, how many detours.
+    /// The number of activities; without activities, of detours.
     pub count: u64,
     /// Their own time, in nanoseconds.
     pub ns: i64,
 }
 
-/// The frame of a root of which nothing is known.
+/// The frame of time without a root.
 const NOT_BOOKED: &str = "not attributed";
 
 impl Stack {
-    /// Its frames from the outermost on: the node if `with_node`, the CPU, kind and name of the root, the part.
+    /// Its frames, outermost first: the node if `with_node`, the CPU, kind and name of the root, the part.
     pub fn frames(&self, with_node: bool) -> Vec<String> {
         let mut frames = Vec::with_capacity(5);
         if with_node {
@@ -47,7 +47,7 @@ impl Stack {
     }
 }
 
-/// What the sources took on the CPUs of a recording, without becalm's own time, in the order of CPUs and names.
+/// The time of the sources on the CPUs of a recording, without becalm's own, in the order of CPUs and names.
 ///
 /// In memory are 65,536 rows, an entry for each part of a source of each CPU, and one for each detour with time of becalm.
 pub fn stacks(bundle: &Bundle, doc: &NodeDoc) -> Result<Vec<Stack>, SummaryError> {
@@ -71,7 +71,7 @@ pub fn stacks(bundle: &Bundle, doc: &NodeDoc) -> Result<Vec<Stack>, SummaryError
     Ok(sums.finish())
 }
 
-/// The same of a recording in summary form, which knows only the wholes.
+/// The same for a recording in summary form, which only has totals.
 pub fn stacks_of_digest(node: &str, cpu: &CpuDigest) -> Vec<Stack> {
     let of_sources = cpu.sources.iter().filter(|source| source.whole_ns > 0).map(|source| Stack {
         node: node.to_owned(),
@@ -95,9 +95,9 @@ struct Sums {
     node: String,
     cpus: Vec<CpuId>,
     names: SourceIds,
-    /// Count and time by the CPU's place, root and source.
+    /// Count and time by the CPU's position, root and source.
     sums: HashMap<(usize, SourceId, SourceId), (u64, i64)>,
-    /// By CPU: the number of detours, and their noise that no activity accounts for.
+    /// By CPU: the number of detours, and the noise that no activity accounts for.
     left: Vec<(u64, i64)>,
     /// By CPU.
     accounts: Vec<CpuAccount>,

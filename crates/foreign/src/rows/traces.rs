@@ -1,4 +1,4 @@
-//! The noise of each CPU as a trace: detours that neither overlap nor touch, within the time in which all CPUs of the node were watched.
+//! The noise of each CPU as a trace: detours that neither overlap nor touch, within the time that all CPUs of the node were measured.
 
 use becalm_analyze::noise::Window;
 use becalm_bundle::{Bundle, BundleError};
@@ -19,9 +19,9 @@ pub struct Overlap {
     pub cpu: CpuId,
     /// The number of the second one.
     pub number: u64,
-    /// When that begins, since the trace does.
+    /// The start of the second one, since the start of the trace.
     pub start: Nanos,
-    /// When the first one ends.
+    /// The end of the first one.
     pub end: Nanos,
 }
 
@@ -30,15 +30,15 @@ becalm_units::fault::faultless!(Overlap);
 /// The time that a node's traces cover.
 #[derive(Clone, Debug)]
 pub struct TraceTime {
-    /// How long each of them is.
+    /// The length of each trace.
     pub length: Nanos,
-    /// What limits it: a recording that did not end, CPUs that were not watched for as long as others.
+    /// Limits of that time: a recording that did not end, CPUs that were measured for a shorter time than others.
     pub warnings: Vec<Warning>,
     begin: Nanos,
 }
 
 impl TraceTime {
-    /// The time in which all CPUs of the document were watched. Of a run that did not end, its detours are read for that.
+    /// The time that all CPUs of the document were measured. For a run that did not end, the detours are read to find it.
     pub fn for_node(bundle: &Bundle, doc: &NodeDoc) -> Result<Self, BundleError> {
         let mut last = None;
         if doc.ended.is_none() {
@@ -54,20 +54,20 @@ impl TraceTime {
     }
 }
 
-/// Gives the noise of the document's CPUs, without becalm's own time: for each detour the place of its CPU in the document, its start since the
-/// trace begins, and its duration. Of a CPU they come in order of time; those that touch are one.
+/// Gives the noise of the document's CPUs, without becalm's own time: for each detour the position of its CPU in the document, its start
+/// since the start of the trace, and its duration. Those of a CPU come in order of time; those that touch are one.
 pub fn traces<E: From<BundleError> + From<Overlap>>(
     bundle: &Bundle,
     doc: &NodeDoc,
     time: &TraceTime,
     give: &mut dyn FnMut(usize, Nanos, Nanos) -> Result<(), E>,
 ) -> Result<(), E> {
-    // The start and the end of the detour of each CPU that may go on.
+    // Start and end of the detour of each CPU that may go on.
     let mut open: Vec<Option<(Nanos, Nanos)>> = vec![None; doc.cpus.len()];
     attributed_detours::<E>(bundle, doc, &mut |shown| {
         let cpu = shown.detour.cpu;
         let Ok(place) = doc.cpus.binary_search_by_key(&cpu, |listed| listed.cpu) else { return Ok(()) };
-        // What is outside of the time is cut off.
+        // Everything outside of the trace is cut off.
         let since =
             |instant: Nanos| instant.checked_sub(time.begin).unwrap_or(Nanos::ZERO).clamp(Nanos::ZERO, time.length);
         let (start, end) = (since(shown.detour.start), since(shown.detour.start + shown.noise().unwrap_or_default()));

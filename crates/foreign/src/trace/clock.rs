@@ -1,35 +1,35 @@
-//! From the time stamps of a trace to nanoseconds.
+//! Converts the time stamps of a trace to nanoseconds.
 
 use becalm_units::Nanos;
 
 use crate::read::ReadError;
 
-/// Later than this, no stamp of a run is: 73 years, so that sums of two still fit.
+/// The latest stamp of a run, 73 years: sums of two still fit.
 const LATEST: i128 = 1 << 61;
 
-/// How the stamps of a trace count.
+/// The unit of a trace's stamps.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum StampClock {
     /// Nanoseconds.
     Nanos,
-    /// Ticks, which become nanoseconds by `ticks * mult >> shift`.
+    /// Ticks, converted by `ticks * mult >> shift`.
     Scaled {
         /// The factor.
         mult: u32,
-        /// By how many bits the product is shifted to the right.
+        /// The shift to the right, in bits.
         shift: u32,
     },
-    /// Ticks, of which so many make a second.
+    /// Ticks, with this many per second.
     Rate(f64),
 }
 
 impl StampClock {
-    /// The nanoseconds of a stamp, since whatever the clock counts from.
+    /// The nanoseconds of a stamp, since the clock's own zero.
     pub fn nanos(self, stamp: u64) -> i128 {
         match self {
             Self::Nanos => stamp.into(),
             Self::Scaled { mult, shift } => (i128::from(stamp) * i128::from(mult)) >> shift,
-            // In two parts, as a double does not hold all digits of a stamp.
+            // In two parts, because a double does not hold all digits of a stamp.
             Self::Rate(hz) => {
                 let second = hz.round().max(1.0) as u64;
                 let (seconds, ticks) = (stamp / second, stamp % second);
@@ -38,7 +38,7 @@ impl StampClock {
         }
     }
 
-    /// How many ticks make a second.
+    /// Ticks per second.
     pub fn hz(self) -> f64 {
         match self {
             Self::Nanos => 1e9,
@@ -48,25 +48,25 @@ impl StampClock {
     }
 }
 
-/// Places the stamps of a CPU on the run's axis, each later than the one before: of equal ones the order of the file is kept, at the cost
-/// of a nanosecond each.
+/// Places the stamps of a CPU on the run's axis, each later than the one before: equal ones keep the order of the file, one nanosecond
+/// apart.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Axis {
     origin: i128,
     last: i128,
-    /// The latest stamp as it came.
+    /// The latest stamp as it was read.
     newest: i128,
-    /// How often a stamp lay before the one in front of it.
+    /// The number of stamps earlier than the one before.
     pub backwards: u64,
 }
 
 impl Axis {
-    /// Times count from this instant of the clock on.
+    /// Counts times from this instant of the clock.
     pub const fn new(origin: i128) -> Self {
         Self { origin, last: -1, newest: i128::MIN, backwards: 0 }
     }
 
-    /// The instant of a stamp. Fails if it is more than a man's life after the first.
+    /// The instant of a stamp. Fails if it is more than 73 years after the first.
     pub fn place(&mut self, nanos: i128, offset: usize) -> Result<Nanos, ReadError> {
         let mut at = nanos - self.origin;
         self.backwards += u64::from(nanos < self.newest);
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn ticks_become_the_time_that_they_take() {
-        // 2.5 GHz: 0.4 ns a tick.
+        // 2.5 GHz: 0.4 ns per tick.
         let (shift, mult) = (31, 858_993_459);
         for (clock, most) in [(StampClock::Scaled { mult, shift }, 1_000), (StampClock::Rate(2.5e9), 0)] {
             let hours = 100 * 3_600 * 2_500_000_000_u64;

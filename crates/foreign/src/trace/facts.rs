@@ -1,4 +1,4 @@
-//! Opens a trace in each of its formats, with the facts that its file holds about the recording.
+//! Opens a trace in each of its formats, with the facts about the recording in its file.
 
 use becalm_linux::ftrace::{CARRIED, EventPath, MissingEvent, discover_among};
 use becalm_measure::Names;
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::read::{Format, Progress, Source, ftrace_text, osnoise, perf_data, perf_script, trace_dat};
 
-/// A trace, and the facts that its file holds about the recording.
+/// A trace, and the facts about the recording in its file.
 pub(super) struct OpenTrace<'a> {
     pub events: Box<dyn KernelTrace + 'a>,
     pub facts: TraceFacts,
@@ -21,11 +21,11 @@ pub(super) struct OpenTrace<'a> {
 /// Facts about a recording.
 #[derive(Default)]
 pub(super) struct TraceFacts {
-    /// The events that becalm decodes: the recorded ones if the file lists them, else those that came.
+    /// The events that becalm decodes: the recorded ones if the file lists them, else those that it contains.
     pub paths: Vec<EventPath>,
     /// True if the file lists the recorded ones.
     pub lists_recorded: bool,
-    /// Events of other kinds, as far as they were counted.
+    /// Events of other kinds, if they were counted.
     pub others: u64,
     pub host: Option<String>,
     architecture: Option<String>,
@@ -35,25 +35,25 @@ pub(super) struct TraceFacts {
     /// The start by the wall clock.
     pub began: Option<jiff::Timestamp>,
     pub warnings: Vec<Warning>,
-    /// Events that the kernel counted as lost.
+    /// Events that the kernel counted as dropped.
     pub counted_lost: u64,
     /// The tracer's loop on each CPU, in a trace of the kernel's noise tracers.
     pub loops: Option<Vec<TracerLoop>>,
 }
 
 impl TraceFacts {
-    /// The loops of the tracer if one has a gap; those of timerlat have none.
+    /// The loops of the tracer if one has a gap; timerlat's have none.
     pub fn loops_with_gaps(&self) -> Option<&[TracerLoop]> {
         self.loops.as_deref().filter(|loops| loops.iter().any(|tracer| !tracer.steps.is_empty()))
     }
 
-    /// Returns true if the trace tells which thread ran.
+    /// True if the trace shows which thread ran.
     pub fn has_switches(&self) -> bool {
         let is_switch = |event: &EventPath| event.system == "sched" && event.name == "sched_switch";
         self.loops.is_some() || self.paths.iter().any(is_switch)
     }
 
-    /// The machine's architecture. Where the file does not name it, its kernel's events show it.
+    /// The machine's architecture. If the file does not name it, its kernel events show it.
     pub fn architecture(&self) -> String {
         let is_arm = || self.paths.iter().any(|event| event.system == "ipi" && event.name == "ipi_entry");
         self.architecture.clone().unwrap_or_else(|| if is_arm() { "aarch64" } else { "x86_64" }.to_owned())
@@ -70,13 +70,12 @@ impl TraceFacts {
     }
 }
 
-/// Tells events that only show the purpose of interrupts or softirqs. These are in the detours without them.
+/// True for events that only show the purpose of interrupts or softirqs. Detours contain these without them.
 pub(super) fn is_carried(missing: &MissingEvent) -> bool {
     CARRIED.iter().any(|wanted| wanted.unseen == missing.unseen)
 }
 
-/// Opens the trace that a file holds. Fails if the file is damaged or its clock unknown, and if a thread is wanted of a
-/// tracer's trace.
+/// Opens the trace of a file. Fails if the file is damaged or its clock unknown, and if a thread is requested from a tracer's trace.
 pub(super) fn open<'a>(
     format: Format,
     source: Source<'a>,
@@ -128,7 +127,7 @@ fn open_trace_dat<'a>(source: Source<'a>, rate_hz: Option<f64>, names: &mut Name
         warnings.push(no_symbols("record as root, so that trace-cmd can read /proc/kallsyms"));
     }
     let file = trace.file();
-    // Linux, the host's name, the release, the architecture.
+    // Linux, host name, release, architecture.
     let uname: Vec<&str> = file.uname.as_deref().unwrap_or_default().split_whitespace().collect();
     let word = |place: usize| uname.get(place).map(|text| (*text).to_owned());
     let wall = file.to_wall_clock.map(|offset| trace.origin() + i128::from(offset));
@@ -184,7 +183,7 @@ fn open_perf_data<'a>(source: Source<'a>, names: &mut Names, told: Progress<'_>)
     Ok(OpenTrace { facts, events: Box::new(trace) })
 }
 
-/// Opens a text of perf, or of the kernel itself.
+/// Opens a text of perf or of the kernel.
 fn open_text<'a>(
     format: Format,
     source: Source<'a>,

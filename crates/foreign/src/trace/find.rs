@@ -1,4 +1,4 @@
-//! From the file of a trace to the document and the detours of a recording.
+//! Turns the file of a trace into the document and the detours of a recording.
 
 use becalm_measure::Names;
 use becalm_model::node::{CpuDoc, Ended, NodeDoc, Rung, TracingDoc, Warning};
@@ -32,8 +32,7 @@ pub struct FoundDetours<'a> {
     times: ThreadTimes,
 }
 
-/// Reads a trace and plans the search for its detours. Fails if the file is no whole trace, or does not hold what was
-/// asked for.
+/// Reads a trace and plans the search for its detours. Fails if the file is no complete trace or lacks something that was requested.
 pub fn find<'a>(
     format: Format,
     source: Source<'a>,
@@ -63,7 +62,7 @@ impl FoundDetours<'_> {
         self.trace.facts.host.as_deref()
     }
 
-    /// Stores the detours. `node` is the document as far as the caller knows it, and is returned complete.
+    /// Stores the detours. `node` has the fields that the caller knows, and is returned complete.
     pub fn store<S: Store>(mut self, mut node: NodeDoc, into: &mut S) -> Result<NodeDoc, TraceError>
     where
         TraceError: From<S::Error>,
@@ -107,7 +106,7 @@ impl FoundDetours<'_> {
         });
     }
 
-    /// The gaps and the faults of the trace.
+    /// Gaps and faults of the trace.
     fn warnings(&self, cpus: &[CpuDoc], found: &TraceFindings) -> Vec<Warning> {
         let OpenTrace { events, facts } = &self.trace;
         let mut warnings = self.thread_warnings(cpus, found.thread);
@@ -118,7 +117,7 @@ impl FoundDetours<'_> {
             warnings.push(warning::not_in_trace(&kinds, facts.lists_recorded));
         }
         warnings.extend(lost_events(cpus, found, facts.counted_lost));
-        // One or two are what was under way when the trace began.
+        // One or two were under way when the trace started.
         warnings.extend(cpus.iter().filter(|cpu| cpu.unmatched_events > 2).map(warning::unmatched_events));
         if events.backwards() > 0 {
             warnings.push(warning::stamps_backwards(events.backwards()));
@@ -147,19 +146,19 @@ impl FoundDetours<'_> {
         warnings
     }
 
-    /// Warns if the tracer's loop ran for a part of the time only.
+    /// Warns if the tracer's loop ran for only a part of the time.
     fn tracer_paused(&self, found: &TraceFindings) -> Option<Warning> {
         let DetourSearch::Gaps { cpus, loops } = &self.search else { return None };
         let sum = |times: &mut dyn Iterator<Item = Nanos>| times.fold(Nanos::ZERO, Nanos::saturating_add);
         let spans = sum(&mut found.spans.iter().map(|(_, span)| span.length()));
         let runtime = sum(&mut cpus.iter().map(|index| loops[*index].runtime));
-        // The last period of each CPU has not ended, so that a little is always missing.
+        // The last period of each CPU has not ended, so a little is always missing.
         let is_short = runtime > Nanos::ZERO && runtime < Nanos::new(spans.get() / 5 * 4);
         is_short.then(|| warning::tracer_paused(runtime, spans))
     }
 }
 
-/// The tracer does not say its threshold: no gap is shorter than the shortest.
+/// The tracer does not report its threshold; the shortest gap bounds it.
 fn enter_thresholds(docs: &mut [CpuDoc], cpus: &[CpuId], loops: &[TracerLoop]) {
     for doc in docs {
         let tracer = cpus.iter().zip(loops).find(|(cpu, _)| **cpu == doc.cpu).map(|(_, tracer)| tracer);
@@ -168,7 +167,7 @@ fn enter_thresholds(docs: &mut [CpuDoc], cpus: &[CpuId], loops: &[TracerLoop]) {
     }
 }
 
-/// The events that are not in the trace, and the noise that they would have shown.
+/// The events that are not in the trace, with the noise that they would have shown.
 fn missing(facts: &TraceFacts) -> Vec<String> {
     let mut found = facts.missing();
     // Several events show the same purpose of interrupts.
@@ -187,7 +186,7 @@ fn missing_kinds(facts: &TraceFacts) -> Vec<String> {
     kinds
 }
 
-/// The kind of noise that stays unseen, without the kind that a recording of a loop would book it as.
+/// The kind of noise that stays unseen, without the kind that a recording of a loop would charge it to.
 fn kind(unseen: &str) -> &str {
     unseen.split(':').next().unwrap_or(unseen)
 }
@@ -198,7 +197,7 @@ fn lost_events(cpus: &[CpuDoc], found: &TraceFindings, counted_lost: u64) -> Opt
     if gaps == 0 {
         return (counted_lost > 0).then(|| warning::lost_untold_in_trace(counted_lost));
     }
-    // A file may hold any figures.
+    // A file may contain any number.
     let lost = spans().map(|span| span.lost).fold(0, u64::saturating_add);
     let gap_time = spans().map(|span| span.gap_time).fold(Nanos::ZERO, Nanos::saturating_add);
     Some(warning::lost_in_trace(lost, gaps, gap_time, cpus.iter().map(|cpu| cpu.incomplete).sum()))

@@ -1,4 +1,4 @@
-//! The gaps of a loop that ran in the kernel's own tracer, split over what the tracer says of each.
+//! The gaps of a loop in the kernel's own tracer, split into the tracer's events in each.
 
 use becalm_attribute::{Attributor, Interruptions, Tally};
 use becalm_measure::Names;
@@ -7,7 +7,7 @@ use becalm_units::{CpuId, Nanos};
 
 use super::TracerLoop;
 
-/// After so many events the gaps that are complete are attributed.
+/// Complete gaps are attributed after this many events.
 const PORTION: usize = 1 << 13;
 
 /// Follows the loop of one CPU.
@@ -15,9 +15,9 @@ const PORTION: usize = 1 << 13;
 pub(super) struct Gaps {
     attributor: Attributor,
     steps: std::vec::IntoIter<Step>,
-    /// Events that were not given to attribution yet.
+    /// Events not yet given to attribution.
     events: Vec<Event>,
-    /// From the begin of the first gap to the end of the last one.
+    /// From the start of the first gap to the end of the last one.
     pub looked: Option<Step>,
 }
 
@@ -26,7 +26,7 @@ impl Gaps {
         let as_loop = LoopThread { cpu, pid: tracer.thread, t_min: Nanos::ZERO, realtime: false };
         let ends = tracer.steps.first().zip(tracer.steps.last());
         Self {
-            // Whether there is a hypervisor the trace does not tell.
+            // The trace does not show whether there is a hypervisor.
             attributor: Attributor::new(as_loop, Platform::Metal, &mut names.labels),
             steps: tracer.steps.clone().into_iter(),
             events: Vec::new(),
@@ -49,7 +49,7 @@ impl Gaps {
         self.attributor.finish(&mut names.labels)
     }
 
-    /// Attributes so many gaps, of which all events have come.
+    /// Attributes this many gaps; all of their events must have come.
     fn attribute(&mut self, count: usize, names: &mut Names, found: &mut Interruptions) {
         let Names { tasks, labels, .. } = names;
         let steps: Vec<Step> = self.steps.by_ref().take(count).collect();

@@ -1,4 +1,4 @@
-//! A trace that is held as a whole: one that came as a text, or whose events were not in order.
+//! A trace held in memory: one that was text, or whose events were not in order.
 
 use becalm_measure::Names;
 use becalm_model::Event;
@@ -14,7 +14,7 @@ pub struct HeldTrace {
 }
 
 impl HeldTrace {
-    /// Of these CPUs, in rising order, each with events of which none is earlier than the one before.
+    /// A trace of these CPUs, in rising order, each with its events in order of time.
     pub const fn new(cpus: Vec<(CpuId, Vec<Event>)>, backwards: u64) -> Self {
         Self { cpus, backwards }
     }

@@ -1,13 +1,12 @@
-//! Traces of the kernel that another program recorded become detours: no loop of becalm measured them, so that what is a detour
-//! follows from what is in the trace.
+//! Turns kernel traces that another program recorded into detours. No loop of becalm measured them, so the trace decides what a detour is:
 //!
-//! - Of a CPU: its *interruptions*, in which interrupts, softirqs and kernel threads had it, as [`Presence`] finds them.
-//! - Of a thread: the times in which it was on its CPU or could have been, and something else had the CPU, as `ThreadDetours` finds
-//!   them. Their books close as those of a loop do, by the same [`Attributor`].
-//! - Of the loop of the kernel's own tracer osnoise, whose gaps are in its trace: these gaps, split as those of becalm's own loop are.
+//! - For a CPU: its *interruptions* by interrupts, softirqs and kernel threads, as [`Presence`] finds them.
+//! - For a thread: the times when it was on its CPU or runnable, and something else had the CPU, as `ThreadDetours` finds them. Their
+//!   accounting is exact like that of a loop, by the same [`Attributor`].
+//! - For the loop of the kernel's own tracer osnoise, whose gaps are in its trace: these gaps, split like those of becalm's own loop.
 //!
-//! But for the last, what the events do not tell is in neither: the way into an interrupt and out of it, what a hypervisor or the firmware takes, and what a
-//! thread waits for between being woken and running.
+//! Except for the last, detours lack everything that no event shows: interrupt entry and exit, the time of a hypervisor or the firmware,
+//! and the time that a thread waits between being woken and running.
 //!
 //! [`Attributor`]: becalm_attribute::Attributor
 //! [`Presence`]: becalm_attribute::Presence
@@ -55,32 +54,32 @@ pub use thread::Whereabouts;
 use thread::{ThreadDetours, ThreadTime};
 use whole::Wholeness;
 
-/// A trace that is read CPU by CPU, as often as it takes.
+/// A trace that is read CPU by CPU, repeatedly if need be.
 pub trait KernelTrace {
-    /// The CPUs that it holds events of, in rising order.
+    /// The CPUs with events, in rising order.
     fn cpus(&self) -> Vec<CpuId>;
 
-    /// Gives the events of a CPU, by its number among those of [`Self::cpus`], each later than the one before. Fails if
-    /// the trace is damaged; and those of `take`.
+    /// Gives the events of a CPU, by its index in [`Self::cpus`], each later than the one before. Fails if the trace is damaged, and with
+    /// the errors of `take`.
     fn each(&mut self, index: usize, names: &mut Names, take: &mut Take<'_>) -> Result<(), TraceError>;
 
-    /// How often a time stamp lay before the one in front of it, as far as was read.
+    /// The number of time stamps read so far that are earlier than the one before.
     fn backwards(&self) -> u64;
 }
 
 /// Takes an event.
 pub type Take<'a> = dyn FnMut(&Event, &mut Names) -> Result<(), TraceError> + 'a;
 
-/// A trace cannot become a run.
+/// Why a trace cannot become a run.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// It is damaged.
+    /// The trace is damaged.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// The run cannot be stored.
     #[error(transparent)]
     Bundle(#[from] BundleError),
-    /// It cannot be searched for a thread.
+    /// The trace has no switches, so it cannot be searched for a thread.
     #[error("the trace does not tell which thread ran: record it with sched:sched_switch")]
     NoSwitches,
 }

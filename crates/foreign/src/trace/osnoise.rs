@@ -1,10 +1,10 @@
-//! What the kernel's tracers osnoise and timerlat tell, put in the order in which it happened: the events that they do not write, and the gaps
-//! of the tracer's own loop.
+//! Puts the lines of the kernel's tracers osnoise and timerlat in order of time: the events that they do not write, and the gaps of the
+//! tracer's own loop.
 //!
-//! A line tells of something that has ended: when it began, and how long it had the CPU without what interrupted it. Non-maskable
-//! interrupts interrupt all else, interrupts interrupt softirqs and threads, softirqs threads; lines stand in the order of ends. So what began
-//! behind the begin of a later line of something that it interrupts lay within it, and made its end later by its own time.
-//! timerlat counts the time of a thread from within the interrupt of its timer: that interrupt is taken to lie in the thread as well.
+//! A line reports something that has ended: its start, and its time on the CPU without interruptions. Non-maskable interrupts interrupt
+//! everything, interrupts interrupt softirqs and threads, softirqs interrupt threads; lines are in the order of ends. So anything that
+//! started after the start given in a later line, and may interrupt it, was inside it and delayed its end by its own time. timerlat counts
+//! the time of a thread from within the interrupt of its timer: that interrupt is taken as part of the thread, too.
 
 use std::collections::BTreeMap;
 
@@ -25,26 +25,26 @@ pub struct NoiseNamer {
     first: Option<Nanos>,
 }
 
-/// What the tracer counted by itself in the periods of which the text holds all, and what the text holds of them.
+/// The tracer's own counts for periods that are completely in the text, and the counts found in the text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TracerFigures {
     pub periods: u64,
-    /// What the tracer counted; the longest gap is that of all.
+    /// The tracer's counts; the longest gap is that of all periods.
     pub counted: Period,
-    /// What the text holds.
+    /// The counts found in the text.
     pub found: Period,
 }
 
-/// What becomes of a text.
+/// The trace made from a text.
 #[derive(Debug)]
 pub struct NoiseTrace {
-    /// The events, on an axis that begins with the first of them or with the first gap.
+    /// The events, on an axis that starts with the first of them or with the first gap.
     pub trace: HeldTrace,
-    /// When that was by the clock of the tracer.
+    /// The start of that axis by the clock of the tracer.
     pub origin: Nanos,
-    /// The loop of each CPU of the trace; none of them has a step where no tracer's loop ran, as with timerlat.
+    /// The loop of each CPU of the trace. No loop has a step if no tracer's loop ran, as with timerlat.
     pub loops: Vec<TracerLoop>,
-    /// What the tracer counted by itself.
+    /// The tracer's own counts.
     pub figures: TracerFigures,
 }
 
@@ -53,17 +53,17 @@ pub struct TracerLoop {
     pub thread: Pid,
     /// Its gaps, in order of time, without overlap.
     pub steps: Vec<Step>,
-    /// How long it says that it ran, in all periods that have ended, also in one of which the text holds a part.
+    /// The run time that it reports for all periods that have ended, also for one that is only partly in the text.
     pub runtime: Nanos,
 }
 
-/// When lines were lost, until a line tells of a time.
+/// The start of a loss, until a later line has a time.
 const UNKNOWN: Nanos = Nanos::MAX;
 
-/// What interrupts what: the later the more.
+/// Each level interrupts the ones before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Level {
-    /// Lines were lost; nothing reaches over that.
+    /// Lines were lost; no span extends over that.
     Lost,
     Thread,
     Softirq,
@@ -71,14 +71,14 @@ enum Level {
     Nmi,
 }
 
-/// What had the CPU without a break, but for what interrupted it.
+/// An uninterrupted stay on the CPU, apart from interruptions by higher levels.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     level: Level,
     start: Nanos,
     end: Nanos,
     net: Nanos,
-    /// How many of the spans right in front of it lie within it.
+    /// The number of spans directly before it that are inside it.
     inner: usize,
     who: Who,
 }
@@ -92,7 +92,7 @@ enum Who {
     Lost { count: Option<u64> },
 }
 
-/// Lines read of one CPU.
+/// The lines read of one CPU.
 #[derive(Debug, Default)]
 struct NoiseCpu {
     tracer: Option<Pid>,
@@ -100,12 +100,12 @@ struct NoiseCpu {
     spans: Vec<Span>,
     gaps: Vec<Step>,
     runtime: Nanos,
-    /// What the text holds of the present period, if it holds all of it.
+    /// The counts of the present period, if the text has all of it.
     period: Option<Period>,
 }
 
 impl NoiseNamer {
-    /// Takes the next line. Fails if what it tells of ends later than times can be.
+    /// Takes the next line. Fails if it ends later than times can be.
     pub fn take(&mut self, event: &OsnoiseEvent<'_>, names: &mut Names) -> Result<(), ReadError> {
         let cpu = self.cpus.entry(event.cpu).or_default();
         let began = match event.what {
@@ -137,7 +137,7 @@ impl NoiseNamer {
         Ok(())
     }
 
-    /// The trace. Fails if there is nothing in it that tells who had a CPU, or the times lie too far apart.
+    /// The trace. Fails if no line shows what had a CPU, or the times are too far apart.
     pub fn finish(self) -> Result<NoiseTrace, ReadError> {
         let origin = self.first.ok_or_else(|| {
             ReadError::new(
@@ -152,7 +152,7 @@ impl NoiseNamer {
             let mut last = origin;
             let mut events = events(&read.spans, thread);
             for event in &mut events {
-                // The clock is read anew for each end and each begin: they may be a few nanoseconds out of order.
+                // The kernel reads the clock separately for each start and end, so they may be a few nanoseconds out of order.
                 last = last.max(event.time);
                 event.time = axis.place(last.get().into(), 0)?;
             }
@@ -166,7 +166,7 @@ impl NoiseNamer {
 }
 
 impl TracerFigures {
-    /// Of what the tracer counted more than the text holds: what it is, how many were counted, and how many of them are in the text.
+    /// Kinds with a higher count by the tracer than in the text: name, number counted, number in the text.
     pub fn lacking(&self) -> Vec<(&'static str, u64, u64)> {
         let Self { counted, found, .. } = self;
         let all = [
@@ -179,7 +179,7 @@ impl TracerFigures {
         all.into_iter().filter(|(_, counted, found)| counted > found).collect()
     }
 
-    /// A period has ended of which the text holds all.
+    /// Adds a period that is completely in the text.
     fn add(&mut self, counted: &Period, found: &Period) {
         self.periods += 1;
         for (sum, period) in [(&mut self.counted, counted), (&mut self.found, found)] {
@@ -206,7 +206,7 @@ impl NoiseCpu {
         }
     }
 
-    /// Something has ended; returns when it began.
+    /// Adds a span that has ended; returns its start.
     fn span(&mut self, level: Level, who: Who, start: Nanos, net: Nanos) -> Result<Nanos, ReadError> {
         let too_late = || ReadError::new("what it tells of ends later than times can be");
         let (mut start, mut end) = (start, start.checked_add(net).ok_or_else(too_late)?);
@@ -218,19 +218,19 @@ impl NoiseCpu {
             inner += 1;
             end = end.checked_add(within.net).ok_or_else(too_late)?;
         }
-        // What began before it and ended within it: its begin was told too late.
+        // A span inside it started earlier: the reported start is too late.
         let earliest = self.spans[self.spans.len() - inner..].iter().map(|within| within.start).min();
         start = earliest.map_or(start, |earliest| earliest.min(start));
         self.spans.push(Span { level, start, end, net, inner, who });
         Ok(start)
     }
 
-    /// The tracer's loop was away; returns when that, or the loss in front of it, began.
+    /// Adds a gap of the tracer's loop; returns the start of it or of the loss before it.
     fn gap(&mut self, start: Nanos, duration: Nanos, interference: u64) -> Nanos {
-        // Both are below a quarter of what times can hold.
+        // Both are below a quarter of the largest time.
         let (end, mut began) = (start + duration, start);
         if let Some(lost) = self.spans.last_mut().filter(|span| span.level == Level::Lost && span.start == UNKNOWN) {
-            // Whatever came in the first gap behind the mark is among what was lost.
+            // Events in the first gap after the mark are among the lost ones.
             let instant = Nanos::new(1);
             lost.start = if interference == 0 { start - instant } else { (end - instant).max(start) };
             began = began.min(lost.start);
@@ -245,7 +245,7 @@ impl NoiseCpu {
     }
 }
 
-/// How the tables call what had the CPU; `None` of the idle thread.
+/// Level and table entry of a noise maker; `None` for the idle thread.
 fn named(who: NoiseMaker<'_>, names: &mut Names) -> Option<(Level, Who)> {
     Some(match who {
         NoiseMaker::Nmi => (Level::Nmi, Who::Nmi(names.labels.intern("nmi"))),
@@ -266,7 +266,7 @@ fn named(who: NoiseMaker<'_>, names: &mut Names) -> Option<(Level, Who)> {
     })
 }
 
-/// Gaps as steps since the origin, in order; and how many were left out since they overlap the one before.
+/// Gaps as steps since the origin, in order, and the number left out because they overlap the one before.
 fn steps(mut gaps: Vec<Step>, origin: Nanos) -> (Vec<Step>, u64) {
     gaps.sort_by_key(|gap| gap.start);
     let (mut steps, mut until) = (Vec::with_capacity(gaps.len()), Nanos::ZERO);
@@ -282,16 +282,16 @@ fn steps(mut gaps: Vec<Step>, origin: Nanos) -> (Vec<Step>, u64) {
     (steps, left_out as u64)
 }
 
-/// The events that tell of the spans, with the times of the text. Below all of them runs this thread.
+/// The events of the spans, with the times of the text. The thread `base` runs below all of them.
 fn events(spans: &[Span], base: Pid) -> Vec<Event> {
-    // Backwards, so that each span comes before those within it.
+    // Backwards, so each span comes before those inside it.
     let mut events: Vec<Event> = Vec::with_capacity(2 * spans.len());
-    // Those that are open, each with how many spans within it are still to come.
+    // Open spans, each with the number of inner spans still to come.
     let mut open: Vec<(&Span, usize)> = Vec::new();
     for span in spans.iter().rev() {
         let below = thread_of(&open, base);
         if let Who::Lost { count } = span.who {
-            // Up to whatever follows; what was lost behind the last line, nobody misses.
+            // Up to the next event; a loss after the last line does not matter.
             let time = events.last().map_or(UNKNOWN, |event| event.time).min(span.start);
             if time < UNKNOWN {
                 events.push(Event { time, thread: Pid::IDLE, what: Happening::Lost { count } });
@@ -316,7 +316,7 @@ fn thread_of(open: &[(&Span, usize)], base: Pid) -> Pid {
     open.iter().rev().find_map(thread).unwrap_or(base)
 }
 
-/// The event that ends a span, and the one that begins it; a thread is switched in and out above `base`.
+/// The event that ends a span. A thread is switched in and out above `base`.
 fn end(span: &Span, below: Pid, base: Pid) -> Option<Event> {
     let (thread, what) = match span.who {
         Who::Nmi(source) => (below, Happening::Nmi { source, delta: span.net }),
@@ -333,7 +333,7 @@ fn begin(span: &Span, below: Pid, base: Pid) -> Option<Event> {
         Who::Irq { source, detail } => (below, Happening::IrqEntry { source, detail }),
         Who::Softirq(source) => (below, Happening::SoftirqEntry { source }),
         Who::Thread(pid) => (base, Happening::Switch { prev: base, prev_runnable: true, next: pid }),
-        // Its end says how long it was.
+        // Only its end is an event; it contains the length.
         Who::Nmi(_) | Who::Lost { .. } => return None,
     };
     Some(Event { time: span.start, thread, what })

@@ -14,7 +14,7 @@ use super::{KernelTrace, StampClock, Take, TraceError};
 use crate::read::trace_dat::TraceDat;
 use crate::read::{KernelFormats, ReadError};
 
-/// A decoder of a kernel's events, and what it was taught.
+/// A decoder of a kernel's events, taught by a file.
 #[derive(Debug)]
 pub(super) struct Taught {
     pub decoder: Decoder,
@@ -26,7 +26,7 @@ pub(super) struct Taught {
 }
 
 impl Taught {
-    /// By what a file says of the kernel. Fails if a description is not one, or has a field less than is needed.
+    /// Teaches a decoder the formats of a file. Fails if a description is invalid or lacks a required field.
     pub fn new(formats: &KernelFormats, names: &mut Names) -> Result<Self, ReadError> {
         let refused = |error: &dyn std::fmt::Display| {
             ReadError::new(format!("what it says of its events cannot be used: {error}"))
@@ -53,7 +53,7 @@ impl Taught {
         Ok(Self { decoder, translator, known, has_symbols })
     }
 
-    /// Those of the known events that have such numbers.
+    /// The known events whose numbers satisfy `has`.
     pub fn events(&self, has: impl Fn(u16) -> bool) -> Vec<EventPath> {
         self.known.iter().filter(|(_, id)| has(*id)).map(|(event, _)| event.clone()).collect()
     }
@@ -64,7 +64,7 @@ impl Taught {
 pub struct PagedTrace<'a> {
     file: TraceDat<'a>,
     taught: Taught,
-    /// The events that came, of those that are read, and how many records are of others.
+    /// The decoded events that occur, and the number of records of others.
     events: Vec<EventPath>,
     others: u64,
     clock: StampClock,
@@ -74,14 +74,13 @@ pub struct PagedTrace<'a> {
 }
 
 impl<'a> PagedTrace<'a> {
-    /// Of a file whose stamps count as said. Fails if what the file says of its events cannot be used, or no CPU has an
-    /// event.
+    /// A trace of a file whose stamps count as `clock` does. Fails if the file's event formats cannot be used, or no CPU has an event.
     pub fn new(mut file: TraceDat<'a>, clock: StampClock, names: &mut Names) -> Result<Self, ReadError> {
         let taught = Taught::new(&file.formats, names)?;
-        // It has served; its tables are large.
+        // No longer needed; its tables are large.
         file.formats = KernelFormats::default();
         let (mut origin, mut with_events) = (None, Vec::new());
-        // The file has the formats of events that were not enabled as well.
+        // The file also has the formats of events that were not enabled.
         let (mut came, mut others) = (BTreeSet::new(), 0);
         for pages in &file.cpus {
             let mut first = None;
@@ -105,22 +104,22 @@ impl<'a> PagedTrace<'a> {
         Ok(Self { file, taught, events, others, clock, origin, backwards: 0 })
     }
 
-    /// The events that came and that are read. Which were enabled, the file does not say.
+    /// The decoded events that occur. The file does not list the enabled ones.
     pub fn events(&self) -> &[EventPath] {
         &self.events
     }
 
-    /// How many events came that are not read.
+    /// The number of records of events that are not decoded.
     pub const fn others(&self) -> u64 {
         self.others
     }
 
-    /// Whether it names the kernel's functions.
+    /// True if the file names the kernel's functions.
     pub const fn has_symbols(&self) -> bool {
         self.taught.has_symbols
     }
 
-    /// The file, without what it said of its events.
+    /// The file, without its event formats.
     pub const fn file(&self) -> &TraceDat<'a> {
         &self.file
     }
@@ -149,7 +148,7 @@ impl KernelTrace for PagedTrace<'_> {
             events.clear();
             let mut misplaced = None;
             let decoded = decoder.page(page, &mut |raw| {
-                // A page may begin with the stamp of a discarded record, before the first event of all.
+                // A page may start with the stamp of a discarded record, before the first event of all.
                 let nanos = clock.nanos(raw.time).max(*origin);
                 match axis.place(nanos, place) {
                     Ok(time) if !matches!(raw.what, RawHappening::PageFault { .. }) => {

@@ -1,4 +1,4 @@
-//! A file of `perf record`: its samples are the kernel's own records, decoded as those of its ring buffer are.
+//! A file of `perf record`: its samples are the kernel's own records, decoded like those of its ring buffer.
 
 use std::collections::BTreeMap;
 
@@ -13,22 +13,21 @@ use super::paged::Taught;
 use crate::read::perf_data::{PerfData, PerfRecord};
 use crate::read::{Progress, ReadError};
 
-/// What becomes of a file.
+/// The trace made from a file.
 #[derive(Debug)]
 pub struct PerfTrace {
-    /// Its events, on an axis that begins with the first of them.
+    /// Its events, on an axis that starts with the first of them.
     pub trace: HeldTrace,
-    /// When that was by perf's clock, in nanoseconds.
+    /// The start of that axis by perf's clock, in nanoseconds.
     pub origin: u64,
-    /// The events that it was recorded with and that are read.
+    /// The recorded events that are decoded.
     pub events: Vec<EventPath>,
-    /// Whether it names the kernel's functions.
+    /// True if the file names the kernel's functions.
     pub has_symbols: bool,
 }
 
 impl PerfTrace {
-    /// Reads the records of a file. Fails if one is damaged, what the file says of its events cannot be used, or it
-    /// holds none.
+    /// Reads the records of a file. Fails if one is damaged, the file's event formats cannot be used, or it has no records.
     pub fn new(file: &PerfData<'_>, names: &mut Names, told: Progress<'_>) -> Result<Self, ReadError> {
         let mut taught = Taught::new(&file.formats, names)?;
         let mut cpus: BTreeMap<CpuId, Vec<RawEvent<'_>>> = BTreeMap::new();
@@ -59,7 +58,7 @@ impl PerfTrace {
             first.ok_or_else(|| ReadError::new("it holds no interrupt, softirq, switch of threads or work item"))?;
         let mut events_by_cpu = Vec::with_capacity(cpus.len());
         for (cpu, mut raw) in cpus {
-            // What each buffer held was written at once, and those of a CPU are several.
+            // perf writes each buffer at once, and a CPU has several.
             raw.sort_by_key(|event| event.time);
             let mut axis = Axis::new(origin.into());
             let place = |raw: &RawEvent<'_>| -> Result<Event, ReadError> {

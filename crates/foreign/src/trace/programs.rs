@@ -1,4 +1,4 @@
-//! How long the threads had their CPUs that were taken for programs.
+//! CPU time of the threads that were taken for programs.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,10 +6,10 @@ use becalm_measure::Names;
 use becalm_model::{Event, Happening, Kind, Pid};
 use becalm_units::{CpuId, Nanos};
 
-/// Adds up how long each thread had a CPU, between the switches that tell it.
+/// Adds up the time of each thread on a CPU, from switch to switch.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadTimes {
-    /// Who has each CPU, and since when.
+    /// The thread on each CPU, and since when.
     current: BTreeMap<CpuId, (Pid, Nanos)>,
     times: HashMap<Pid, Nanos>,
 }
@@ -25,7 +25,7 @@ impl ThreadTimes {
                     *sum = sum.saturating_add(event.time - since);
                 }
             }
-            // Who had the CPU until the next switch is not known.
+            // The thread is unknown until the next switch.
             Happening::Lost { .. } => {
                 self.current.remove(&cpu);
             }
@@ -33,7 +33,7 @@ impl ThreadTimes {
         }
     }
 
-    /// The names of the threads that were taken for programs by their names alone, and their times, the longest first.
+    /// Names of the threads that were taken for programs by their names alone, with their times, the longest first.
     pub fn programs(&self, names: &Names) -> Vec<(String, Nanos)> {
         let mut sums: BTreeMap<String, Nanos> = BTreeMap::new();
         for (pid, time) in &self.times {

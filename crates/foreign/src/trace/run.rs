@@ -1,4 +1,4 @@
-//! From a trace to a stored run.
+//! Turns a trace into a stored run.
 
 use becalm_attribute::{Interruptions, Presence, Tally};
 use becalm_measure::{Names, Unstored};
@@ -10,14 +10,14 @@ use becalm_units::{CpuId, Nanos};
 use super::gaps::Gaps;
 use super::{CpuSpan, DetourSearch, KernelTrace, ThreadDetours, ThreadTime, TraceError};
 
-/// So many detours of a CPU are stored at once.
+/// The number of detours of a CPU that are stored at once.
 const PORTION: usize = 1 << 13;
 
 #[derive(Clone, Debug, Default)]
 pub struct TraceFindings {
-    /// Of each CPU that holds events: what the trace has of it.
+    /// The span of each CPU that has events.
     pub spans: Vec<(CpuId, CpuSpan)>,
-    /// Where the time of the thread went, if one was asked for.
+    /// The time of the thread, if one was requested.
     pub thread: ThreadTime,
 }
 
@@ -42,7 +42,7 @@ impl Follower {
         }
     }
 
-    /// From when to when the loop is known to have run, if one did.
+    /// The time that the loop is known to have run, if there was one.
     fn looked(&self) -> Option<Step> {
         if let Self::Gaps(gaps) = self { gaps.looked } else { None }
     }
@@ -73,7 +73,7 @@ impl Follower {
     }
 }
 
-/// Stores what is found in a trace. `node` is the document of the run without its CPUs, which are entered; the caller completes it and
+/// Stores the detours found in a trace. `node` is the document of the run without its CPUs, which are added; the caller completes it and
 /// closes the store. Fails if the trace is damaged, or the run cannot be stored.
 pub fn store<S: Store>(
     trace: &mut dyn KernelTrace,

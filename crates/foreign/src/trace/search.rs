@@ -11,11 +11,11 @@ use super::{CpuSpan, KernelTrace, TraceError, TraceRequest, TracerLoop, Whereabo
 /// A search for detours in a trace. CPUs are numbers among those of the trace.
 #[derive(Clone, Debug)]
 pub enum DetourSearch {
-    /// Interruptions that any program would have met.
+    /// Interruptions that would have hit any program.
     Interruptions {
         /// The CPUs.
         cpus: Vec<usize>,
-        /// True if the trace tells of switches. Without them it is not known how long a kernel thread has its CPU.
+        /// True if the trace has switches. Without them, the time of a kernel thread on its CPU is unknown.
         has_switches: bool,
     },
     /// The interruptions of a thread.
@@ -24,7 +24,7 @@ pub enum DetourSearch {
         thread: Pid,
         /// The CPUs.
         cpus: Vec<usize>,
-        /// When it came to which CPU.
+        /// Its arrivals on CPUs.
         whereabouts: Whereabouts,
     },
     /// The gaps of a tracer's loop.
@@ -47,7 +47,7 @@ impl DetourSearch {
 /// A CPU of a trace, and how much the trace holds of it.
 pub(super) type CpuPart = (CpuId, CpuSpan);
 
-/// Reads all events once, before anything is stored of a trace that may be damaged.
+/// Reads all events once before anything is stored, because the trace may be damaged.
 pub(super) fn survey(
     trace: &mut dyn KernelTrace,
     names: &mut Names,
@@ -66,7 +66,7 @@ pub(super) fn survey(
     Ok(parts)
 }
 
-/// Plans the search that was asked for. Fails if the trace does not hold what it takes.
+/// Plans the requested search. Fails if the trace lacks what it needs.
 pub(super) fn plan(
     request: &TraceRequest<'_>,
     opened: &mut OpenTrace<'_>,

@@ -1,19 +1,19 @@
-//! What a trace holds of a CPU.
+//! The events and the time span that a trace has of a CPU.
 
 use becalm_model::{Event, Happening};
 use becalm_units::Nanos;
 
-/// How many events there are, and from when to when.
+/// The number of events and losses, and the time that they span.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CpuSpan {
-    /// Events, the marks of lost ones not counted.
+    /// Events, without the marks of lost ones.
     pub events: u64,
-    /// Events that were lost; of a gap that does not say how many, one.
+    /// Lost events; a gap without a number counts as one.
     pub lost: u64,
     pub gaps: u64,
-    /// The time from the last event before each gap until the first behind it.
+    /// The time from the last event before each gap to the first after it.
     pub gap_time: Nanos,
-    /// When the first event came; `None` if there was none.
+    /// The time of the first event; `None` if there was none.
     pub first: Option<Nanos>,
     pub last: Nanos,
 }
@@ -31,7 +31,7 @@ impl CpuSpan {
         self.last = event.time;
     }
 
-    /// From the first event until the last.
+    /// From the first event to the last.
     pub fn length(&self) -> Nanos {
         self.first.map_or(Nanos::ZERO, |first| self.last - first)
     }

@@ -1,4 +1,4 @@
-//! Real traces, held against what a script that shares nothing with becalm counted in them: see `tests/data/traces/count_events.py`.
+//! Real traces, compared with the counts of a script that shares nothing with becalm: see `tests/data/traces/count_events.py`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ fn document() -> NodeDoc {
     recording("imported".to_owned(), Format::TraceDat, Vec::new())
 }
 
-/// What is found in a trace, with the names of it.
+/// The detours of a trace, with its names.
 fn find(trace: &mut dyn KernelTrace, names: &mut Names, thread: Option<Pid>) -> (MemoryStore, NodeDoc, TraceFindings) {
     let all = 0..trace.cpus().len();
     let wanted = match thread {
@@ -63,7 +63,7 @@ fn books_close(kept: &MemoryStore) {
     }
 }
 
-/// Lines as the script prints them: how often each source came, and the ticks.
+/// Lines as the script prints them: the count of each source, and the ticks.
 fn counted(kept: &MemoryStore) -> Vec<String> {
     let (mut counts, mut ticks) = (BTreeMap::new(), Vec::new());
     for lane in &kept.lanes {
@@ -122,7 +122,7 @@ fn interrupts_and_softirqs_are_those_that_another_script_counts() {
     assert_eq!(counted(&kept), expected("nanoseconds", false));
 }
 
-/// What trace-cmd itself prints of a file comes to the same as the file.
+/// trace-cmd's own text of a file gives the same result as the file.
 #[test]
 fn the_text_of_trace_cmd_comes_to_the_same_as_its_file() {
     let names = &mut Names::for_file();
@@ -139,7 +139,7 @@ fn the_text_of_trace_cmd_comes_to_the_same_as_its_file() {
     assert_eq!(events(&node), events(&node_of_file));
 }
 
-/// One stretch of one machine, which its kernel printed with three sets of options.
+/// One time span of one machine, printed by its kernel with three sets of options.
 #[test]
 fn the_text_of_the_kernel_is_the_same_with_all_options() {
     let find = |name: &str| {
@@ -174,7 +174,7 @@ fn events_are_those_that_came_or_that_the_file_lists() {
     assert!(events.len() <= 11 && !events.iter().any(|event| event.system == "nmi"), "{events:?}");
 }
 
-/// Programs are told with the time that they had; those that are known as the kernel's, or by their names, are not among them.
+/// Programs are listed with their time; threads known as the kernel's, or by their names, are not among them.
 #[test]
 fn threads_that_count_as_programs_are_told_with_their_time() {
     let names = &mut Names::for_file();
@@ -258,7 +258,7 @@ fn lost_events_are_a_gap_in_which_nothing_is_known() {
         .iter()
         .map(|detour| (detour.start.get(), detour.duration.get(), detour.incomplete))
         .collect();
-    // The wait up to the gap, the tick and the switch right behind it as one; the last wait has no end.
+    // The wait up to the gap; then the tick and the switch after it as one; the last wait has no end.
     assert_eq!(told, [(0, 50 + 100, false), (950, 80, false)].map(|(start, length, _)| (start, length, start == 0)));
     assert_eq!((node.cpus[0].lost_events, found.spans[0].1.gap_time), (4, Nanos::new(750)));
     let rows = kept.lanes[0].activities.iter().filter(|row| row.detour == 1);
@@ -286,7 +286,7 @@ fn a_wait_ends_where_the_thread_goes_on_elsewhere() {
     assert_eq!(found.thread, ThreadTime { had: Nanos::new(500), waited: Nanos::new(300), moved: 1 });
 }
 
-/// What the kernel's noise tracers wrote.
+/// A trace of the kernel's noise tracers.
 fn tracers(bytes: &[u8], names: &mut Names) -> Result<NoiseTrace, ReadError> {
     let mut namer = NoiseNamer::default();
     for event in osnoise::read(Source { name: "", bytes }, &mut |_| {})? {
@@ -305,7 +305,7 @@ fn gaps(bytes: &[u8], names: &mut Names) -> (MemoryStore, TracerFigures) {
     (kept, figures)
 }
 
-/// The kernel's tracer counts its gaps, and what came in each and in all of them, by itself.
+/// The kernel's tracer itself counts its gaps, and the events in each and in all of them.
 #[test]
 fn the_gaps_of_a_tracer_are_split_as_the_tracer_counted() {
     let bytes = sample("osnoise/rtla.txt");
@@ -361,7 +361,7 @@ fn interruptions_of_a_tracer_of_wake_ups_are_found() {
 fn net_lengths_are_put_into_each_other_again() {
     let line = |thread: &str, what: &str| format!("{thread} [000] d... 9.000001: {what}\n");
     let text = [
-        // A thread of 100 ns, in which a softirq of 20 ns runs, in that an interrupt of 10 ns, and in that 5 ns without mask.
+        // A thread of 100 ns with a softirq of 20 ns in it, an interrupt of 10 ns in that, and 5 ns of an NMI in that.
         line("k-7", "nmi_noise: start 1.000000033 duration 5 ns"),
         line("k-7", "irq_noise: disk:30 start 1.000000030 duration 10 ns"),
         line("k-7", "softirq_noise: TIMER:1 start 1.000000020 duration 20 ns"),
@@ -400,7 +400,7 @@ fn what_a_tracer_lost_is_told() {
     books_close(&kept);
     assert_eq!(node.cpus.iter().map(|cpu| cpu.lost_events).collect::<Vec<_>>(), [84, 82]);
     assert!(found.spans.iter().all(|(_, span)| span.gaps == 1));
-    // Both CPUs begin with the mark, and only the first gap of CPU 0 held anything of what was lost.
+    // Both CPUs start with the mark, and only the first gap of CPU 0 contained a lost event.
     let incomplete =
         |lane: &becalm_record::MemoryLane| lane.detours.iter().map(|detour| detour.incomplete).collect::<Vec<_>>();
     let [zero, one] = [0, 1].map(|lane| incomplete(&kept.lanes[lane]));
@@ -485,7 +485,7 @@ fn a_file_of_perf_that_is_cut_or_changed_is_refused_or_sound() {
         bytes[at] = byte;
         perf_trace(&bytes, &mut Names::for_file()).unwrap_err().to_string()
     };
-    // The size of the head, the feature that says that it is compressed, and a first record that says so.
+    // The size of the head, the feature that marks compression, and a first record that is compressed.
     assert!(change(8, 16).contains("pipe"), "{}", change(8, 16));
     assert!(change(7, b'1').contains("begins with PERFILE2"));
     let data = u64::from_le_bytes(whole[40..48].try_into().unwrap()) as usize;
@@ -547,7 +547,7 @@ fn a_file_of_perf_without_all_events_is_refused() {
 #[test]
 fn cut_and_damaged_files_are_refused_with_a_place() {
     let whole = sample("trace-dat/v7-mono.dat");
-    // The last bytes are of the names of sections, which are not needed.
+    // The last bytes are the names of sections, which are not needed.
     for length in (0..whole.len() - 118).step_by(97).chain([119, 116, 100, 4, 1].map(|cut| whole.len() - cut)) {
         let names = &mut Names::for_file();
         let cut = trace_dat::read(Source { name: "", bytes: &whole[..length] });
@@ -558,7 +558,7 @@ fn cut_and_damaged_files_are_refused_with_a_place() {
         let error = read.unwrap_err().to_string();
         assert!(error.starts_with("byte "), "{length}: {error}");
     }
-    // A block less than there are: the trace of CPU 0 begins at its second page with their number.
+    // One block fewer than there are: the trace of CPU 0 starts at its second page with their number.
     let mut fewer = whole.clone();
     assert_eq!(fewer[8_192..8_196], [1, 0, 0, 0]);
     fewer[8_192] = 0;
@@ -571,7 +571,7 @@ fn cut_and_damaged_files_are_refused_with_a_place() {
     assert!(trace_dat::read(Source { name: "", bytes: &other }).unwrap_err().to_string().contains("version '9'"));
 }
 
-/// A stream of numbers that is the same each time.
+/// A reproducible stream of numbers.
 fn random(seed: &mut u64, limit: usize) -> usize {
     *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     (*seed >> 33) as usize % limit
@@ -581,7 +581,7 @@ fn random(seed: &mut u64, limit: usize) -> usize {
 fn whatever_bytes_are_changed_books_close_or_the_file_is_refused() {
     let plain = sample("trace-dat/v6-mono.dat");
     let packed = sample("trace-dat/v7-mono.dat");
-    // The pages of the plain one, where events are.
+    // The pages of the plain one that contain events.
     let pages = trace_dat::read(Source { name: "", bytes: &plain })
         .unwrap()
         .cpus

@@ -1,4 +1,4 @@
-//! Events that came as text, named as those of the kernel's own records are.
+//! Events from text, named like those of the kernel's own records.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -23,7 +23,7 @@ pub struct TextNamer {
 #[derive(Debug, Default)]
 struct TextCpu {
     events: Vec<Event>,
-    /// Who had the CPU behind the last event.
+    /// The thread on the CPU after the last event.
     current: Pid,
 }
 
@@ -36,7 +36,7 @@ impl TextNamer {
             TextHappening::Switch { prev, .. } => Pid(prev.0),
             _ => event.thread.map_or(cpu.current, Pid),
         };
-        // A colon and a number is perf's name of one that it does not know.
+        // A colon and a number is perf's name for a thread that it does not know.
         if event.thread.is_some() && thread != Pid::IDLE && !event.name.is_empty() && !event.name.starts_with(':') {
             names.see(thread, event.name.as_bytes());
         }
@@ -111,8 +111,8 @@ impl TextNamer {
         }
     }
 
-    /// The trace, on an axis that begins with the first event, and when that was by the clock of the recording. Fails
-    /// if there is no event, or the times lie too far apart.
+    /// The trace, on an axis that starts with the first event, and the start of that axis by the clock of the recording. Fails if there is
+    /// no event, or the times are too far apart.
     pub fn finish(self) -> Result<(HeldTrace, Nanos), ReadError> {
         let first = self
             .first

@@ -1,27 +1,27 @@
-//! The detours of a thread that measured nothing: from the events of its CPU it is known when it had the CPU, and what took it.
+//! The detours of a thread that measured nothing: the events of its CPU show when it had the CPU, and what took the CPU from it.
 //!
-//! A detour begins with the interrupt or softirq that stops the thread, or with the switch that takes the CPU from it although it could go
-//! on, and ends with the event that gives the CPU back. Two that follow one another on the way out of the same interrupt are one: a softirq
-//! behind its interrupt, a switch behind the tick that asked for it. While the thread sleeps there is none, and what it waits for after it was
-//! woken is not in it: no switch tells when that was. The thread's own page faults and system calls are its own time.
+//! A detour starts with the interrupt or softirq that stops the thread, or with the switch that takes the CPU from it although it is
+//! runnable. It ends with the event that gives the CPU back. Two on the exit path of the same interrupt are one: a softirq after its
+//! interrupt, a switch after the tick that requested it. A sleeping thread has no detours, and its wait after being woken is not one: no
+//! switch shows when it was woken. The thread's own page faults and system calls are its own time.
 
 use becalm_attribute::{Attributor, Interruptions, Tally};
 use becalm_measure::Names;
 use becalm_model::{Event, Happening, Label, LoopThread, Pid, Platform, Step};
 use becalm_units::{CpuId, Nanos};
 
-/// How long after the end of an interrupt its way out may take until a softirq or a switch, as in attribution.
+/// The longest time from the end of an interrupt to a softirq or a switch on its exit path, as in attribution.
 const WAY_OUT: Nanos = Nanos::new(5_000);
 
-/// When and where a thread came to a CPU, over all CPUs.
+/// The arrivals of a thread on CPUs.
 #[derive(Clone, Debug, Default)]
 pub struct Whereabouts(Vec<(Nanos, CpuId)>);
 
 impl Whereabouts {
-    /// Takes note of an event of a CPU.
+    /// Notes an event of a CPU.
     pub fn take(&mut self, thread: Pid, cpu: CpuId, event: &Event) {
         let comes = matches!(event.what, Happening::Switch { next, .. } if next == thread);
-        // A thread that has its CPU when the trace begins came before.
+        // A thread that has its CPU when the trace starts arrived before.
         let is_there = event.thread == thread && self.0.last().is_none_or(|(_, last)| *last != cpu);
         if comes || is_there && !matches!(event.what, Happening::Lost { .. }) {
             self.0.push((event.time, cpu));
@@ -36,7 +36,7 @@ impl Whereabouts {
         cpus
     }
 
-    /// When it came to another CPU than this one, in order of time.
+    /// Its arrivals on CPUs other than this one, in order of time.
     fn elsewhere(&self, cpu: CpuId) -> Vec<Nanos> {
         let mut times: Vec<Nanos> = self.0.iter().filter(|(_, other)| *other != cpu).map(|(time, _)| *time).collect();
         times.sort_unstable();
@@ -46,11 +46,11 @@ impl Whereabouts {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ThreadTime {
-    /// It was on the CPU, its interruptions included.
+    /// Its time on the CPU, including its interruptions.
     pub had: Nanos,
-    /// It could have gone on, and others had the CPU.
+    /// Its runnable time with others on the CPU.
     pub waited: Nanos,
-    /// How often it went on elsewhere after that.
+    /// The number of such waits that ended on another CPU.
     pub moved: u64,
 }
 
@@ -66,20 +66,20 @@ enum Handler {
 pub struct ThreadDetours {
     thread: Pid,
     attributor: Attributor,
-    /// When it came to other CPUs, those ahead.
+    /// Its arrivals on other CPUs that are still to come.
     elsewhere: std::iter::Peekable<std::vec::IntoIter<Nanos>>,
-    /// Who has the CPU; `None` where that is not known.
+    /// The thread on the CPU; `None` if that is unknown.
     current: Option<Pid>,
-    /// What is above the thread while it has the CPU.
+    /// The handlers above the thread while it has the CPU.
     handlers: Vec<Handler>,
-    /// When the present detour began, and its events.
+    /// The start of the present detour, and its events.
     open: Option<Nanos>,
     events: Vec<Event>,
-    /// When it ends, unless what follows belongs to it.
+    /// Its end, unless the next event belongs to it.
     ending: Option<Nanos>,
-    /// Since when the thread waits, if it does.
+    /// The start of the thread's wait, if it waits.
     waits_since: Option<Nanos>,
-    /// Since when it has the CPU, if it does.
+    /// The start of its time on the CPU, if it has it.
     has_since: Option<Nanos>,
     last: Nanos,
     time: ThreadTime,
@@ -118,7 +118,7 @@ impl ThreadDetours {
         self.last = at;
     }
 
-    /// The trace ends; what is under way ends with its last event. Returns what attribution counted, and where the time went.
+    /// Ends the trace, and everything under way with its last event. Returns attribution's counts, and the thread's time.
     pub fn end(&mut self, names: &mut Names, found: &mut Interruptions) -> (Tally, ThreadTime) {
         self.leave_for_elsewhere(self.last, names, found);
         self.stop(names, found);
@@ -129,7 +129,7 @@ impl ThreadDetours {
         self.current == Some(self.thread)
     }
 
-    /// Ends a wait that was over when the thread went on on another CPU.
+    /// Ends a wait that was over when the thread continued on another CPU.
     fn leave_for_elsewhere(&mut self, at: Nanos, names: &mut Names, found: &mut Interruptions) {
         let Some(since) = self.waits_since else { return };
         while self.elsewhere.next_if(|time| *time <= since).is_some() {}
@@ -141,7 +141,7 @@ impl ThreadDetours {
         self.time.moved += 1;
     }
 
-    /// Tells attribution that the thread goes on, for which there is no event here.
+    /// Tells attribution that the thread continues; this CPU has no event for it.
     fn come_back(&mut self, at: Nanos) {
         if let (Some(prev), false) = (self.current, self.is_there()) {
             let what = Happening::Switch { prev, prev_runnable: true, next: self.thread };
@@ -157,7 +157,7 @@ impl ThreadDetours {
         self.time.had += self.has_since.take().map_or(Nanos::ZERO, |since| at - since);
     }
 
-    /// Nothing is known any more from the last event on.
+    /// Stops at the last event: nothing is known after it.
     fn stop(&mut self, names: &mut Names, found: &mut Interruptions) {
         if let Some(end) = self.ending {
             self.finish(end, false, names, found);
@@ -171,7 +171,7 @@ impl ThreadDetours {
         self.handlers.clear();
     }
 
-    /// Events were lost before this one.
+    /// Handles events lost before this one.
     fn lose(&mut self, event: &Event, names: &mut Names, found: &mut Interruptions) {
         self.stop(names, found);
         let Names { tasks, labels, .. } = names;
@@ -179,7 +179,7 @@ impl ThreadDetours {
         self.last = event.time;
     }
 
-    /// Ends a detour that seemed to be over, or goes on with it.
+    /// Ends a detour that seemed to be over, or continues it.
     fn settle(&mut self, event: &Event, names: &mut Names, found: &mut Interruptions) {
         let Some(end) = self.ending else { return };
         let follows = match event.what {
@@ -194,13 +194,13 @@ impl ThreadDetours {
         }
     }
 
-    /// Learns who has the CPU just before an event; if that is another one than the switches said, one of them is not in the trace.
+    /// Learns which thread has the CPU just before an event. If it is not the one of the last switch, a switch is missing from the trace.
     fn meet(&mut self, present: Pid, at: Nanos, names: &mut Names, found: &mut Interruptions) {
         if self.current == Some(present) {
             return;
         }
         if present == self.thread {
-            // Attribution finds that it was one or the other until now.
+            // Attribution decides which of the two had it until now.
             self.finish(at, false, names, found);
             self.wait_until(at);
             self.has_since = Some(if self.current.is_none() { self.last.max(Nanos::ZERO) } else { at });
@@ -237,7 +237,7 @@ impl ThreadDetours {
             | Happening::FunctionEntry { .. }
             | Happening::FunctionExit { .. }
             | Happening::Waking { .. } => self.keep(event),
-            // No event tells when a fault ends: those of the thread are its own time.
+            // No event shows the end of a fault: those of the thread are its own time.
             Happening::Fault { .. } | Happening::Lost { .. } => {}
         }
     }

@@ -7,11 +7,11 @@ use becalm_units::{CpuId, CpuList};
 
 use crate::read::ReadError;
 
-/// How to record such a trace.
+/// How to record a complete trace.
 const EVERY_EVENT: &str =
     "record all threads and every event, with 'perf record -a -c 1', or 'trace-cmd record' without -P and -F";
 
-/// Counts the events that cannot follow the ones in front of them.
+/// Counts the events that cannot follow the ones before them.
 #[derive(Debug, Default)]
 pub struct Wholeness {
     cpus: BTreeMap<CpuId, CpuState>,
@@ -19,24 +19,24 @@ pub struct Wholeness {
     switches: u64,
     /// Entries and exits of interrupts.
     irqs: u64,
-    /// Entries right behind an entry of the same interrupt, which never interrupts itself.
+    /// Entries right after an entry of the same interrupt, which never interrupts itself.
     entries: u64,
-    /// Exits right behind an exit of the same interrupt.
+    /// Exits right after an exit of the same interrupt.
     exits: u64,
 }
 
 /// The state of a CPU, and its counts.
 #[derive(Debug, Default)]
 struct CpuState {
-    /// The thread to which the last switch went.
+    /// The thread of the last switch.
     running: Option<Pid>,
     /// The last interrupt, and whether that was its entry.
     irq: Option<(Label, bool)>,
-    /// Whether any switch is away from the idle task.
+    /// True if any switch leaves the idle task.
     leaves_idle: bool,
     /// Switches away from another thread although the one before went to the idle task.
     after_idle: u64,
-    /// Switches away from another thread than the one before went to, if that was not the idle task.
+    /// Switches that leave another thread than the one before went to, if that was not the idle task.
     broken: u64,
 }
 
@@ -61,14 +61,14 @@ impl Wholeness {
                 self.irqs += 1;
                 *(if is_entry { &mut self.entries } else { &mut self.exits }) += repeated;
             }
-            // Behind a gap, anything may come.
+            // Anything may follow a gap.
             Happening::Lost { .. } => (state.running, state.irq) = (None, None),
             _ => {}
         }
     }
 
-    /// The CPUs whose trace lacks every switch away from the idle task. Some kernels leave them out once the CPU was offline, until the next
-    /// boot. None where no CPU has such a switch: that is a trace of some threads.
+    /// The CPUs whose trace lacks every switch away from the idle task: some kernels omit them after the CPU was offline, until the next
+    /// boot. None if no CPU has such a switch, because then the trace is of single threads.
     pub fn without_idle(&self) -> CpuList {
         if !self.cpus.values().any(|state| state.leaves_idle) {
             return CpuList::default();
@@ -76,8 +76,8 @@ impl Wholeness {
         self.cpus.iter().filter(|(_, state)| !state.leaves_idle && state.after_idle > 0).map(|(cpu, _)| *cpu).collect()
     }
 
-    /// Refuses a trace in which so many stamps lay before one in front of them, or that lacks events. Fails if it is
-    /// not whole.
+    /// Checks the trace, given the number of stamps earlier than the one before. Fails if those are more than half of its events, or if
+    /// events are missing.
     pub fn check(&self, backwards: u64) -> Result<(), ReadError> {
         let &Self { events, switches, irqs, entries, exits, .. } = self;
         let repeated = entries + exits;
@@ -91,7 +91,7 @@ impl Wholeness {
                  --deltatime (perf script), or sort it by time"
             )
         } else if broken >= 2 && broken > switches / 4 {
-            // Whole traces have some: threads take over the number of a process that they replace, and trace-cmd hides threads.
+            // Complete traces have some: threads take the number of a process that they replace, and trace-cmd hides threads.
             format!(
                 "in {broken} of its {switches} switches another thread leaves the CPU than the one that got it before, so others are missing: \
                  {EVERY_EVENT}"

@@ -1,14 +1,14 @@
-//! Traces in the Trace Event Format of Chrome: JSON, which its own viewer, Perfetto and speedscope open.
+//! Traces in Chrome's Trace Event Format: JSON, which Chrome's viewer, Perfetto and speedscope open.
 //!
-//! Times are microseconds with the nanoseconds behind the point, from the earliest origin of the nodes on: since 1970 they would not fit into
-//! the doubles that viewers read. A node is a process, a CPU a thread of it with the number of the CPU and one more, as viewers
-//! take thread 0 for idle; a detour is a slice, and its activities are slices within it.
+//! Times are microseconds with nanoseconds as decimals, from the earliest origin of the nodes: counted from 1970 they would not fit into
+//! the doubles that viewers read. A node is a process, and a CPU a thread of it with the CPU's number plus one, because viewers take thread
+//! 0 for idle. A detour is a slice, and its activities are slices within it.
 //!
-//! A slice is a begin (`B`) and an end (`E`), and not one event with a duration (`X`): viewers add `ts` and `dur` as doubles, and the sum is
-//! often one unit in the last place beyond the next slice's begin, which they then refuse. The same instant is always the same digits here.
-//! Events of a thread are in the order of time, ends before begins at the same instant. An end repeats the name and the arguments of its
-//! begin, and no other slice has the same, since speedscope pairs events of the same instant by these. Slices without length are instants (`i`), because speedscope takes
-//! the end of such a slice for that of another one if several share an instant.
+//! A slice is a start (`B`) and an end (`E`), not one event with a duration (`X`): viewers add `ts` and `dur` as doubles, and the sum is
+//! often one unit in the last place beyond the next slice's start, which they then reject. Here the same instant always has the same
+//! digits. Events of a thread are in order of time, ends before starts at the same instant. An end repeats the name and the arguments of
+//! its start, which no other slice has, because speedscope pairs events of the same instant by these. Slices without length are instants
+//! (`i`), because speedscope takes the end of such a slice for that of another one if several share an instant.
 
 use std::io::{self, Write};
 use std::iter;
@@ -17,31 +17,31 @@ use becalm_model::{Activity, Detour, Labels, NodeDoc};
 
 use super::slices::{Slice, slices};
 
-/// A trace that is being written.
+/// A trace being written.
 #[derive(Debug)]
 pub struct ChromeTrace<W> {
     out: W,
     /// The earliest origin, in nanoseconds since 1970.
     base: i128,
     is_begun: bool,
-    /// The process, and what its times are later than the base.
+    /// The process, and the offset of its times from the base.
     node: (usize, i64),
     slices: Vec<Slice>,
 }
 
 impl<W: Write> ChromeTrace<W> {
-    /// Begins the trace of these nodes.
+    /// Starts the trace of these nodes.
     pub fn begin(mut out: W, nodes: &[NodeDoc]) -> io::Result<Self> {
         let base = nodes.iter().filter_map(|doc| doc.origin).map(|origin| origin.as_nanosecond()).min().unwrap_or(0);
         let about: Vec<_> = nodes.iter().enumerate().map(|(at, doc)| about(at + 1, doc, base)).collect();
-        // Where no node says when it began, its times count from its own begin.
+        // If no node has a start time, its times count from its own start.
         let zero = nodes.iter().any(|doc| doc.origin.is_some()).then(|| base.to_string());
         let about = serde_json::json!({ "zero_ns_since_1970": zero, "nodes": about });
         write!(out, "{{\"displayTimeUnit\":\"ns\",\"otherData\":{about},\"traceEvents\":[")?;
         Ok(Self { out, base, is_begun: false, node: (0, 0), slices: Vec::new() })
     }
 
-    /// Begins a node. Its detours come after that.
+    /// Starts a node. Its detours follow.
     pub fn node(&mut self, doc: &NodeDoc) -> io::Result<()> {
         let offset = offset(doc, self.base);
         self.node = (self.node.0 + 1, offset);
@@ -80,7 +80,7 @@ impl<W: Write> ChromeTrace<W> {
         let begin = detour.start.get();
         let whole = (begin, begin.saturating_add(detour.duration.get().max(0)));
         let times = iter::once(whole).chain(found.iter().map(|slice| (slice.begin, slice.end)));
-        // The ends of the slices that are open, the innermost last.
+        // The ends of the open slices, the innermost last.
         let mut open: Vec<(i64, &str)> = Vec::new();
         for ((begin, end), event) in times.zip(&events) {
             while let Some((end, event)) = open.pop_if(|(end, _)| *end <= begin) {
@@ -100,13 +100,13 @@ impl<W: Write> ChromeTrace<W> {
         Ok(())
     }
 
-    /// Ends the trace, and gives back what it was written into.
+    /// Ends the trace, and returns its writer.
     pub fn end(mut self) -> io::Result<W> {
         writeln!(self.out, "\n]}}")?;
         Ok(self.out)
     }
 
-    /// An event of this phase at an instant of the node, in nanoseconds, with the rest of its fields.
+    /// Writes an event of this phase at an instant of the node, in nanoseconds, with its other fields.
     fn event(&mut self, phase: &str, at: i64, fields: &str) -> io::Result<()> {
         self.separate()?;
         let ts = Micros(at.saturating_add(self.node.1));
@@ -120,12 +120,12 @@ impl<W: Write> ChromeTrace<W> {
     }
 }
 
-/// By how much the times of a node are later than the base: not at all, if it does not say when it began.
+/// The offset of a node's times from the base: 0 if its start is unknown.
 fn offset(doc: &NodeDoc, base: i128) -> i64 {
     doc.origin.map_or(0, |origin| i64::try_from(origin.as_nanosecond() - base).unwrap_or(i64::MAX))
 }
 
-/// What ties a node's times to its clocks.
+/// The data that ties a node's times to its clocks.
 fn about(pid: usize, doc: &NodeDoc, base: i128) -> serde_json::Value {
     serde_json::json!({
         "pid": pid,
@@ -158,7 +158,7 @@ pub(super) mod tests {
     use becalm_units::{CpuId, Nanos};
     use proptest::prelude::*;
 
-    /// A node with CPU 0, whose origin is so many nanoseconds after 1970.
+    /// A node with CPU 0, with its origin this many nanoseconds after 1970.
     pub fn node(name: &str, origin: i128) -> NodeDoc {
         let text = r#"{"schema": "becalm.run/1", "node": "", "program": "", "origin": "1970-01-01T00:00:00Z", "ended": null,
             "machine": {"kernel": "", "processor": "", "hypervisor": null, "architecture": "", "online": "", "isolated": "",
@@ -202,9 +202,9 @@ pub(super) mod tests {
         assert_eq!(read["otherData"]["nodes"][0]["counter_at_origin"], "77");
     }
 
-    /// What speedscope 1.25 does with the events of a thread: begins and ends are queues of their own, both sorted by the double `ts`. At the
-    /// same instant the end comes first, unless it is that of the begin. Returns each slice's begin, end and name; an end that does not fit is
-    /// an error.
+    /// What speedscope 1.25 does with the events of a thread: it queues starts and ends separately, both sorted by the double `ts`. At the
+    /// same instant the end comes first, unless it belongs to the start. Returns each slice's start, end and name; an end that does not fit
+    /// is an error.
     fn slices_of_speedscope(events: &[serde_json::Value]) -> Result<Vec<(f64, f64, String)>, String> {
         let time = |event: &serde_json::Value| event["ts"].as_f64().unwrap();
         let first = events.iter().filter(|event| event["ph"] != "M").map(time).fold(f64::MAX, f64::min);
@@ -280,7 +280,7 @@ pub(super) mod tests {
             found.sort_unstable();
             slices_ns.sort_unstable();
             prop_assert_eq!(found, slices_ns);
-            // Readers that sort, in whatever stable way, and those that do not, see the same.
+            // Readers see the same whether they sort, by any stable sort, or not.
             let threads = events.iter().filter(|event| event["ph"] != "M");
             prop_assert!(threads.is_sorted_by_key(|event| event["ts"].as_f64().unwrap()));
             let own_times = events.iter().filter(is_slice).map(|event| event["args"]["self_ns"].as_i64().unwrap_or(0));

@@ -1,4 +1,4 @@
-//! Comma-separated values, RFC 4180 but for line feeds alone: a line with the names of the columns, then a line for each row.
+//! Comma-separated values by RFC 4180, but with line feeds alone: a line with the column names, then a line for each row.
 
 use std::io::{self, Write};
 
@@ -16,20 +16,20 @@ pub enum Cell<'a> {
     Text(&'a str),
 }
 
-/// A table that is being written.
+/// A table being written.
 pub struct CsvTable<W: Write> {
     out: Writer<W>,
 }
 
 impl<W: Write> CsvTable<W> {
-    /// Begins a table with these columns.
+    /// Starts a table with these columns.
     pub fn begin(out: W, names: &[&str]) -> io::Result<Self> {
         let mut out = WriterBuilder::new().terminator(Terminator::Any(b'\n')).from_writer(out);
         out.write_record(names).map_err(io::Error::from)?;
         Ok(Self { out })
     }
 
-    /// Adds a row: its values in the order of the names. In texts, control characters are replaced.
+    /// Adds a row, its values in column order. Control characters in texts are replaced.
     pub fn row<'a>(&mut self, cells: impl IntoIterator<Item = Cell<'a>>) -> io::Result<()> {
         for cell in cells {
             let wrote = match cell {

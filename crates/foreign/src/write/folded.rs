@@ -1,4 +1,4 @@
-//! Folded stacks, which `flamegraph.pl`, inferno, speedscope and others draw: the frames joined by `;`, a blank, and nanoseconds.
+//! Folded stacks for `flamegraph.pl`, inferno, speedscope and others: the frames joined by `;`, a blank, and nanoseconds.
 
 use std::io::{self, Write};
 
@@ -16,8 +16,8 @@ pub fn write(stacks: &[Stack], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// A frame that readers take for one: without the separator and without line breaks; and without a number behind a blank at its end, which
-/// they would take for another count.
+/// A frame that readers take for one: without separators, line breaks, and a number after a blank at its end, which they would take for
+/// another count.
 fn plain(frame: &str) -> String {
     let mut plain = printable(frame.trim()).replace(';', ":");
     let number = plain.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
@@ -83,7 +83,7 @@ mod tests {
         }
     }
 
-    /// As `flamegraph.pl` splits a line: at the last number behind a blank, and once more if another number stands before that.
+    /// Splits a line as `flamegraph.pl` does: at the last number after a blank, and once more if another number precedes it.
     fn split(line: &str) -> (Vec<&str>, Vec<&str>) {
         let number = |text: &str| {
             let mut parts = text.split('.');

@@ -1,7 +1,7 @@
 //! Logs of HdrHistogram, format 1.3: a line with a histogram of lengths for each CPU, in its V2 encoding.
 //!
-//! Source: `HistogramLogWriter.java`, `AbstractHistogram.java` and `ZigZagEncoding.java` of HdrHistogram. The crate `hdrhistogram` counts; its own
-//! encoder would bring four crates along for these lines.
+//! Source: `HistogramLogWriter.java`, `AbstractHistogram.java` and `ZigZagEncoding.java` of HdrHistogram. The crate `hdrhistogram` counts;
+//! its own encoder would need four more crates.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use becalm_units::Nanos;
 use hdrhistogram::Histogram;
 use miniz_oxide::deflate::compress_to_vec_zlib;
 
-/// Of a histogram in V2 encoding, plain and compressed.
+/// Cookies of the V2 encoding, plain and compressed.
 const COOKIE: u32 = 0x1c84_9313;
 const COMPRESSED_COOKIE: u32 = 0x1c84_9314;
 
@@ -20,15 +20,15 @@ const COMPRESSED_COOKIE: u32 = 0x1c84_9314;
 pub struct Lengths(Histogram<u64>);
 
 impl Lengths {
-    /// With so many significant digits, 1 to 5. Of 3, buckets are at most 0.1 % wide, and all of an hour takes 250 KiB. Panics with more
-    /// digits, or none.
+    /// Creates a histogram with 1 to 5 significant digits. With 3, buckets are at most 0.1 % wide, and an hour takes 250 KiB. Panics with
+    /// more digits, or none.
     pub fn new(digits: u8) -> Self {
         Self(Histogram::new(digits).expect("1 to 5 digits are allowed"))
     }
 
-    /// Takes so many detours of a length in nanoseconds; a negative one counts as 0.
+    /// Adds this many detours of a length in nanoseconds; a negative one counts as 0.
     pub fn add(&mut self, ns: i64, count: u64) {
-        // One that grows takes every value.
+        // An auto-resizing histogram takes every value.
         let _ = self.0.record_n(ns.max(0) as u64, count);
     }
 
@@ -47,7 +47,7 @@ impl Lengths {
         let mut plain = Vec::with_capacity(40 + counts.len());
         plain.extend(COOKIE.to_be_bytes());
         plain.extend((counts.len() as u32).to_be_bytes());
-        // The offset by which a shifted histogram is normalized.
+        // The normalizing offset of a shifted histogram.
         plain.extend(0_u32.to_be_bytes());
         plain.extend(u32::from(self.0.sigfig()).to_be_bytes());
         plain.extend(self.0.low().to_be_bytes());
@@ -63,7 +63,7 @@ impl Lengths {
     }
 }
 
-/// So many counts of 0: a single one as it is, more of them as a negative number.
+/// Writes a run of zero counts: a single one as 0, more as a negative number.
 fn push_zeros(counts: &mut Vec<u8>, zeros: i64) {
     match zeros {
         0 => {}
@@ -72,7 +72,7 @@ fn push_zeros(counts: &mut Vec<u8>, zeros: i64) {
     }
 }
 
-/// A number, zigzag, seven bits a byte from the lowest on; a ninth byte has eight.
+/// Writes a number in zigzag encoding, seven bits per byte, the lowest first; a ninth byte has eight.
 fn push_count(counts: &mut Vec<u8>, number: i64) {
     let mut rest = becalm_units::protobuf::zigzag(number);
     for _ in 0..8 {
@@ -85,18 +85,18 @@ fn push_count(counts: &mut Vec<u8>, number: i64) {
     counts.push(rest as u8);
 }
 
-/// A log that is being written.
+/// A log being written.
 #[derive(Debug)]
 pub struct HistogramLog<W> {
     out: W,
-    /// The instant since which times are told, in milliseconds since 1970.
+    /// The instant from which times count, in milliseconds since 1970.
     base_ms: i128,
-    /// When each interval begins since then, and its line: readers expect them in order.
+    /// The start of each interval since then, and its line: readers expect them in order.
     lines: Vec<(i128, String)>,
 }
 
 impl<W: Write> HistogramLog<W> {
-    /// Begins a log whose times are told since an instant, if that is known.
+    /// Starts a log whose times count from an instant, if that is known.
     pub fn begin(mut out: W, base: Option<jiff::Timestamp>) -> io::Result<Self> {
         let base_ms = base.map_or(0, |base| base.as_nanosecond().div_euclid(1_000_000));
         writeln!(out, "#[Histogram log format version 1.3]")?;
@@ -110,7 +110,7 @@ impl<W: Write> HistogramLog<W> {
         Ok(Self { out, base_ms, lines: Vec::new() })
     }
 
-    /// Adds the histogram of a CPU whose loop began at an instant, in nanoseconds since 1970, and ran for so long.
+    /// Adds the histogram of a CPU whose loop started at an instant, in nanoseconds since 1970, and ran for this length.
     pub fn interval(&mut self, tag: &str, begin: i128, length: Nanos, lengths: &Lengths) {
         let is_delimiter = |c: char| c == ',' || c.is_whitespace() || c.is_control();
         let tag: String = tag.chars().map(|c| if is_delimiter(c) { '_' } else { c }).collect();
@@ -121,7 +121,7 @@ impl<W: Write> HistogramLog<W> {
         self.lines.push((begin, format!("Tag={tag},{},{length},{max:.3},{text}", Millis(begin))));
     }
 
-    /// Writes the intervals in the order of their begin, and gives back what the log was written into.
+    /// Writes the intervals in the order of their start, and returns the writer.
     pub fn end(mut self) -> io::Result<W> {
         self.lines.sort_by_key(|(begin, _)| *begin);
         for (_, line) in &self.lines {
@@ -131,7 +131,7 @@ impl<W: Write> HistogramLog<W> {
     }
 }
 
-/// Milliseconds, as seconds.
+/// Milliseconds, printed as seconds.
 #[derive(Clone, Copy)]
 struct Millis(i128);
 
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(decompress_to_vec_zlib(&Lengths::new(2).encoded()[8..]).unwrap().len(), 40);
     }
 
-    /// Reads the counts: by their places.
+    /// Reads the counts, with their indexes.
     fn counts(encoded: &[u8]) -> Vec<(usize, i64)> {
         let plain = decompress_to_vec_zlib(&encoded[8..]).unwrap();
         let (mut rest, mut place, mut found) = (&plain[40..], 0, Vec::new());
@@ -206,7 +206,7 @@ mod tests {
     }
 
     proptest! {
-        /// The place of a value by the definition: half of a bucket's places are those of the bucket before.
+        /// The index of a value by the definition: half of a bucket's indexes are those of the bucket before.
         #[test]
         fn counts_stand_where_the_format_has_them(values in prop::collection::vec((0_i64..1 << 50, 1_u64..1 << 40), 0..50), digits in 1_u8..=4) {
             let mut lengths = Lengths::new(digits);

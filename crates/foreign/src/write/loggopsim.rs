@@ -1,20 +1,20 @@
 //! The noise file of LogGOPSim: lines of `start<TAB>duration` in nanoseconds, in order of time.
 //!
-//! Its reader skips the first line's event, never charges the last one, and takes a trailing newline for one more. So an
-//! event of no duration stands first, one at the trace's length stands last, and no newline follows it.
+//! Its reader skips the first line's event, never charges the last one, and takes a trailing newline for one more. So the first event has
+//! no duration, the last one is at the trace's length, and no newline follows it.
 
 use std::io::{self, Write};
 
 use becalm_units::Nanos;
 
-/// A noise file that is being written.
+/// A noise file being written.
 #[derive(Debug)]
 pub struct NoiseFile<W> {
     out: W,
 }
 
 impl<W: Write> NoiseFile<W> {
-    /// Begins the file.
+    /// Starts the file.
     pub fn begin(mut out: W) -> io::Result<Self> {
         writeln!(out, "0\t0")?;
         Ok(Self { out })
@@ -25,7 +25,7 @@ impl<W: Write> NoiseFile<W> {
         writeln!(self.out, "{}\t{}", start.get(), duration.get())
     }
 
-    /// Ends the file of a trace of this length, and gives back what it was written into.
+    /// Ends the file of a trace of this length, and returns the writer.
     pub fn end(mut self, length: Nanos) -> io::Result<W> {
         write!(self.out, "{}\t0", length.get())?;
         Ok(self.out)
@@ -51,8 +51,8 @@ mod tests {
         assert_eq!(written(100, &[(0, 5), (40, 10)]), "0\t0\n0\t5\n40\t10\n100\t0");
     }
 
-    /// Reads as the simulator does: lines of at most 1,023 characters until the stream ends, each pushed whether it was understood or not,
-    /// with the numbers of the line before where it was not.
+    /// Reads like the simulator: lines of at most 1,023 characters until the stream ends. Each is pushed whether it was understood or not,
+    /// with the numbers of the line before if it was not.
     fn as_read(text: &str) -> Vec<(u64, u64)> {
         let (mut events, mut last) = (Vec::new(), (0.0_f64, 0.0_f64));
         for line in text.split('\n') {
@@ -72,8 +72,8 @@ mod tests {
         events
     }
 
-    /// What an operation meets that begins with the trace and lasts as long, as the simulator adds it up: all of each event that begins
-    /// before the operation ends, from the second one on.
+    /// The noise of an operation that spans the whole trace, as the simulator adds it up: each event in full that starts before the
+    /// operation ends, from the second one on.
     fn charged(events: &[(u64, u64)], length: u64) -> u64 {
         let (mut place, mut noise) = (0, 0);
         while length > events[place + 1].0 {

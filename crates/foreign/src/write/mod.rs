@@ -1,6 +1,6 @@
-//! What becalm recorded, as other programs read it.
+//! Writers of recordings in the formats of other programs.
 //!
-//! Writers take values one after the other and hand them on, so that a run of any length needs little memory.
+//! They pass values on one by one, so a run of any length needs little memory.
 
 pub(crate) mod chrome;
 pub(crate) mod csv;

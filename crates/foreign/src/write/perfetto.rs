@@ -1,7 +1,8 @@
-//! Traces of Perfetto: a `Trace` of `protos/perfetto/trace/trace.proto`, packet after packet.
+//! Traces of Perfetto: a `Trace` of `protos/perfetto/trace/trace.proto`, packet by packet.
 //!
-//! A node is a sequence of packets with a process track, and each CPU a track below it. Times are those of a clock of the sequence: nanoseconds
-//! since the run's origin. A snapshot of clocks at the origin ties it to the wall clock, and to the counter that the loops read.
+//! A node is a sequence of packets with a process track, and each CPU a track below it. Times are those of a clock of the sequence:
+//! nanoseconds since the run's origin. A snapshot of clocks at the origin ties it to the wall clock, and to the counter that the loops
+//! read.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -23,7 +24,7 @@ const DEFAULTS: u64 = 59;
 const TRACK_DESCRIPTOR: u64 = 60;
 const FIRST_ON_SEQUENCE: u64 = 87;
 
-/// Flags of a sequence: what was interned before is forgotten; what was interned before is needed.
+/// Flags of a sequence: interned data is cleared; interned data is needed.
 const CLEARED: u64 = 1;
 const NEEDS_STATE: u64 = 2;
 
@@ -41,23 +42,23 @@ const SLICE_END: u64 = 2;
 /// `TrackDescriptor.ChildTracksOrdering`: by the rank of each child.
 const EXPLICIT: u64 = 3;
 
-/// Tracks have numbers from here on, a node after the other with so many for its CPUs: more than a node can have.
+/// The base of track numbers. Each node has `TRACKS_A_NODE` of them, more than it can have CPUs.
 const FIRST_TRACK: u64 = 1;
 const TRACKS_A_NODE: u64 = 1 << 32;
 
 /// Names of annotations, interned as the first of their kind.
 const ANNOTATIONS: [&str; 4] = ["detour", "incomplete", "self_ns", "detail"];
 
-/// So many names are interned before they are forgotten and interned anew.
+/// The number of names that are interned before all are cleared.
 const NAMES: usize = 1 << 16;
 
-/// A trace that is being written.
+/// A trace being written.
 #[derive(Debug)]
 pub struct PerfettoTrace<W> {
     out: W,
-    /// The number of the sequence: of the node, from 1 on.
+    /// The number of the sequence: that of the node, from 1.
     sequence: u64,
-    /// Whether the names are to be interned from the begin.
+    /// True if names are to be interned from scratch.
     is_cleared: bool,
     names: HashMap<String, u64>,
     categories: HashMap<&'static str, u64>,
@@ -67,14 +68,14 @@ pub struct PerfettoTrace<W> {
 }
 
 impl<W: Write> PerfettoTrace<W> {
-    /// Begins a trace.
+    /// Starts a trace.
     pub fn begin(out: W) -> Self {
         let (names, categories) = (HashMap::new(), HashMap::new());
         let (slices, packet) = (Vec::new(), Message::default());
         Self { out, sequence: 0, is_cleared: true, names, categories, slices, packet }
     }
 
-    /// Begins a node. Its detours come after that.
+    /// Starts a node. Its detours follow.
     pub fn node(&mut self, doc: &NodeDoc) -> io::Result<()> {
         self.sequence += 1;
         self.forget();
@@ -139,7 +140,7 @@ impl<W: Write> PerfettoTrace<W> {
         })?;
         let mut found = std::mem::take(&mut self.slices);
         slices(detour, activities, &mut found);
-        // When those that have begun will end, the innermost last.
+        // The ends of the slices under way, the innermost last.
         let mut open: Vec<i64> = Vec::new();
         for slice in &found {
             self.end_slices(track, &mut open, slice.begin)?;
@@ -163,7 +164,7 @@ impl<W: Write> PerfettoTrace<W> {
         self.end_slice(track, end.get())
     }
 
-    /// Gives back what the trace was written into: it is complete after each detour.
+    /// Returns the writer: the trace is complete after each detour.
     pub fn end(self) -> W {
         self.out
     }
@@ -173,7 +174,7 @@ impl<W: Write> PerfettoTrace<W> {
         FIRST_TRACK + self.sequence * TRACKS_A_NODE
     }
 
-    /// Ends the slices that end by an instant, from the innermost on.
+    /// Ends the slices that end by an instant, innermost first.
     fn end_slices(&mut self, track: u64, open: &mut Vec<i64>, limit: i64) -> io::Result<()> {
         while let Some(end) = open.pop_if(|end| *end <= limit) {
             self.end_slice(track, end)?;
@@ -244,7 +245,7 @@ impl<W: Write> PerfettoTrace<W> {
         self.out.write_all(head.as_bytes())
     }
 
-    /// Names are interned anew from here on.
+    /// Starts to intern names from scratch.
     fn forget(&mut self) {
         self.names.clear();
         self.categories.clear();
@@ -252,7 +253,7 @@ impl<W: Write> PerfettoTrace<W> {
     }
 }
 
-/// An instant since the origin; what is before that cannot be said and is at it.
+/// An instant since the origin; the format has no earlier ones, so these become 0.
 fn stamp(time: i64) -> u64 {
     u64::try_from(time).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! Profiles of pprof: a `Profile` of `proto/profile.proto`, as a file of gzip.
+//! Profiles of pprof: a gzipped `Profile` of `proto/profile.proto`.
 
 use std::collections::HashMap;
 
@@ -7,14 +7,14 @@ use becalm_units::protobuf::Message;
 use super::gzip::gzip;
 use crate::rows::Stack;
 
-/// What is known of the whole recording.
+/// Facts about the whole recording.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct About<'a> {
     /// The earliest origin, in nanoseconds since 1970.
     pub time_ns: i64,
-    /// How long was recorded, in nanoseconds.
+    /// The recorded time, in nanoseconds.
     pub duration_ns: i64,
-    /// A remark.
+    /// A comment.
     pub comment: &'a str,
 }
 
@@ -50,7 +50,7 @@ pub fn encoded(stacks: &[Stack], about: About<'_>) -> Vec<u8> {
         });
     }
     let (cpu_key, node_key) = (strings.place("cpu"), strings.place("node"));
-    // A function and a location for each frame, with the same number, from 1 on.
+    // A function and a location for each frame, with the same number, from 1.
     let mut functions: HashMap<u64, u64> = HashMap::new();
     let mut names = Vec::new();
     for stack in stacks {
@@ -67,7 +67,7 @@ pub fn encoded(stacks: &[Stack], about: About<'_>) -> Vec<u8> {
         let mut values = Message::default();
         values.varint(stack.count);
         values.varint(stack.ns.max(0) as u64);
-        // As text, since a number that is 0 would be none.
+        // As text, because a number that is 0 would be none.
         let (cpu, node) = (strings.place(stack.cpu.to_string()), strings.place(stack.node.as_str()));
         profile.message(2, |sample| {
             sample.bytes(1, locations.as_bytes()).bytes(2, values.as_bytes());
@@ -116,7 +116,7 @@ mod tests {
         expected.extend(
             b"\x12\x16\x0a\x03\x01\x02\x03\x12\x03\x02\xac\x02\x1a\x04\x08\x05\x10\x0a\x1a\x04\x08\x06\x10\x0b",
         );
-        // Locations and functions from the leaf on: strings 7, 8 and 9.
+        // Locations and functions, leaf first: strings 7, 8 and 9.
         for (number, name) in [(1, 7), (2, 8), (3, 9)] {
             expected.extend([0x22, 6, 8, number, 0x22, 2, 8, number]);
             expected.extend([0x2a, 6, 8, number, 0x10, name, 0x18, name]);

@@ -1,10 +1,10 @@
 //! Speed profiles of SimGrid: lines of `date value`, in seconds and as a ratio of the host's speed, which holds until the next line's date.
 //!
-//! Grammar: `ProfileBuilder.cpp` of SimGrid 4.1. `PERIODICITY x` has the profile begin again x seconds after its begin, so that a simulation
-//! may last longer than what was recorded.
+//! Grammar: `ProfileBuilder.cpp` of SimGrid 4.1. `PERIODICITY x` repeats the profile every x seconds, so a simulation may last longer than
+//! the recording.
 //!
-//! Within a detour the speed is a billionth and not 0: SimGrid 3.32 lets an action that is under way go on as before when the speed of its host
-//! becomes 0, so that such a profile would take no time at all. What is done in a detour is a billionth of it then.
+//! Within a detour the speed is a billionth and not 0: if the speed becomes 0, SimGrid 3.32 lets an action that is under way go on as
+//! before, so the detour would cost no time at all. The work done in a detour is a billionth instead.
 
 use std::io::{self, Write};
 
@@ -13,7 +13,7 @@ use becalm_units::Nanos;
 /// The share of the speed that is left within a detour.
 const NEARLY_NONE: &str = "0.000000001";
 
-/// A profile that is being written: full speed, and hardly any during detours.
+/// A profile being written: full speed, and almost none during detours.
 #[derive(Debug)]
 pub struct SpeedProfile<W> {
     out: W,
@@ -21,14 +21,14 @@ pub struct SpeedProfile<W> {
 }
 
 impl<W: Write> SpeedProfile<W> {
-    /// Begins the profile of a recording of this length. `about` stands in a comment.
+    /// Starts the profile of a recording of this length, with `about` as a comment.
     pub fn begin(mut out: W, length: Nanos, about: &str) -> io::Result<Self> {
         writeln!(out, "# {}", becalm_units::printable(about))?;
         writeln!(out, "PERIODICITY {}", Seconds(length))?;
         Ok(Self { out, is_begun: false })
     }
 
-    /// Adds a detour, which must begin behind the end of the one before.
+    /// Adds a detour, which must start after the end of the one before.
     pub fn detour(&mut self, start: Nanos, duration: Nanos) -> io::Result<()> {
         if start > Nanos::ZERO {
             self.full_speed_at_first()?;
@@ -38,7 +38,7 @@ impl<W: Write> SpeedProfile<W> {
         writeln!(self.out, "{} 1", Seconds(start + duration))
     }
 
-    /// Ends it, and gives back what it was written into.
+    /// Ends it, and returns the writer.
     pub fn end(mut self) -> io::Result<W> {
         self.full_speed_at_first()?;
         Ok(self.out)
@@ -53,7 +53,7 @@ impl<W: Write> SpeedProfile<W> {
     }
 }
 
-/// A time that is not negative, in seconds with all of its digits.
+/// A nonnegative time, in seconds with all of its digits.
 struct Seconds(Nanos);
 
 impl std::fmt::Display for Seconds {
@@ -87,7 +87,7 @@ mod tests {
         assert_eq!(written(10_000_000_000, &[(0, 5)]), format!("{begin}{first}"));
     }
 
-    /// Reads a profile as its grammar says: the period, and from when on which share of the speed is there.
+    /// Reads a profile by its grammar: the period, and each share of the speed with its start.
     fn read(text: &str) -> (f64, Vec<(f64, f64)>) {
         let (mut period, mut steps) = (-1.0, Vec::<(f64, f64)>::new());
         for line in text.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty()) {

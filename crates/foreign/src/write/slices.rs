@@ -1,19 +1,19 @@
-//! The activities of a detour as slices of time that nest: what interrupts lies within what it interrupts.
+//! The activities of a detour as nested time slices: an interrupting activity is inside the interrupted one.
 
 use becalm_model::{Activity, Detour, Kind};
 
-/// The time from the begin to the end of an activity, with all that interrupted it.
+/// The time from the start to the end of an activity, including everything that interrupted it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Slice {
-    /// When it begins, in nanoseconds since the run's origin.
+    /// Its start, in nanoseconds since the run's origin.
     pub begin: i64,
-    /// When it ends.
+    /// Its end.
     pub end: i64,
-    /// Which of the detour's activities it is.
+    /// The index of the activity in the detour.
     pub activity: usize,
 }
 
-/// How urgent a kind is: what interrupts is more urgent than what it interrupts.
+/// The urgency of a kind: an interrupting kind is more urgent than the interrupted one.
 const fn urgency(kind: Kind) -> u8 {
     match kind {
         Kind::Nmi => 3,
@@ -23,12 +23,12 @@ const fn urgency(kind: Kind) -> u8 {
     }
 }
 
-/// Finds from when until when each activity of a detour lasts: in order of their begin, an outer one before an inner one. Any two of them lie
-/// apart or one within the other, and all within the detour.
+/// Finds the start and end of each activity of a detour, in order of starts, an outer one before an inner one. Any two are disjoint or
+/// nested, and all are within the detour.
 ///
-/// Replays the detour: time between two starts is taken off the innermost activity that still has self time, which ends when it has
-/// none; what then begins lies within all that have not ended, but for rests and unseen time, which end there. What would go on behind the detour's end is cut there: the loop's
-/// shortest step, which is taken off a detour, may stand in the middle of its activities.
+/// Replays the detour. Time between two starts is taken off the innermost activity that still has self time, which ends when it has none.
+/// The next activity is inside all that have not ended, except for rests and unseen time, which end there. Activities that would exceed the
+/// detour are cut at its end: the loop's shortest step, which is subtracted from a detour, may be in the middle of its activities.
 pub fn slices(detour: &Detour, activities: &[Activity], into: &mut Vec<Slice>) {
     into.clear();
     let begin = detour.start.get();
@@ -36,7 +36,7 @@ pub fn slices(detour: &Detour, activities: &[Activity], into: &mut Vec<Slice>) {
     let start = |activity: usize| activities[activity].start.get().clamp(begin, end);
     let mut order: Vec<usize> = (0..activities.len()).collect();
     order.sort_by_key(|activity| (start(*activity), urgency(activities[*activity].kind)));
-    // The slice of what has not ended, and its self time that is left.
+    // The open slices, and their remaining self time.
     let mut open: Vec<(usize, i64)> = Vec::new();
     let mut now = begin;
     for activity in order {
@@ -50,7 +50,7 @@ pub fn slices(detour: &Detour, activities: &[Activity], into: &mut Vec<Slice>) {
     pass(&mut open, &mut now, end, into);
 }
 
-/// Lets time pass until an instant: innermost slices whose time is used up end.
+/// Lets time pass until an instant: innermost slices end when their time is used up.
 fn pass(open: &mut Vec<(usize, i64)>, now: &mut i64, until: i64, slices: &mut [Slice]) {
     while let Some((slice, left)) = open.last_mut() {
         let elapsed = until - *now;
@@ -90,7 +90,7 @@ pub(super) mod tests {
 
     #[test]
     fn what_interrupts_lies_within_what_it_interrupts() {
-        // The way in until 100, a softirq from there to 950, in it an irq from 200 to 500, in that an nmi from 300 to 350; the way out.
+        // Entry until 100, a softirq from there to 950, in it an irq from 200 to 500, in that an nmi from 300 to 350; then the exit.
         let activities = [
             activity(0, 100, Kind::Edge),
             activity(100, 550, Kind::Softirq),
@@ -130,19 +130,19 @@ pub(super) mod tests {
                 for later in &into[at + 1..] {
                     prop_assert!(later.begin >= slice.end || later.end <= slice.end, "{:?} {:?}", slice, later);
                 }
-                // Without what lies within it, it is no longer than its own time.
+                // Without its inner slices, it is no longer than its own time.
                 let own = slice.end - slice.begin - covered(slice, &into[at + 1..]);
                 prop_assert!(own <= activities[slice.activity].self_time.get(), "{:?}", slice);
             }
         }
 
-        /// Of books that close and activities that follow each other or interrupt, slices have exactly the self times.
+        /// If accounting is exact and activities follow or interrupt each other, slices have exactly the self times.
         #[test]
         fn self_times_are_what_slices_have_alone(cuts in prop::collection::vec((1_i64..200, 0_usize..3), 1..20)) {
             let (mut activities, mut time): (Vec<Activity>, i64) = (Vec::new(), 0);
             let kinds = [Kind::Softirq, Kind::Irq, Kind::Nmi];
             for (length, depth) in cuts {
-                // A softirq; or one with an interrupt in its middle; or that with an nmi in its own.
+                // A softirq; or one with an interrupt in the middle; or that with an nmi in its middle.
                 let base = time;
                 for level in 0..=depth as i64 {
                     let own = if level < depth as i64 { 2 * length } else { length };
@@ -159,7 +159,7 @@ pub(super) mod tests {
         }
     }
 
-    /// How much of a slice the outermost ones within it take.
+    /// The time of a slice that its outermost inner slices take.
     fn covered(slice: &Slice, later: &[Slice]) -> i64 {
         let (mut until, mut sum) = (slice.begin, 0);
         for inner in later.iter().filter(|inner| inner.begin < slice.end) {

@@ -1,4 +1,4 @@
-//! The papers, as files that are part of the program.
+//! The papers, as files inside the program.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::reading::{Reading, at, number_at};
 use super::verdict::Published;
 
-/// The names of the papers, in the order of their years, with their files as `build.rs` packs them.
+/// The names of the papers, ordered by year, with their files as `build.rs` packs them.
 const PAPERS: [(&str, &[u8]); 4] = [
     ("beckman2007", include_bytes!(concat!(env!("OUT_DIR"), "/beckman2007.deflate"))),
     ("tsafrir2007", include_bytes!(concat!(env!("OUT_DIR"), "/tsafrir2007.deflate"))),
@@ -18,10 +18,10 @@ const PAPERS: [(&str, &[u8]); 4] = [
     ("de2009", include_bytes!(concat!(env!("OUT_DIR"), "/de2009.deflate"))),
 ];
 
-/// The largest has about 100 kB.
+/// The size limit of a paper, in bytes; the largest has about 100 kB.
 const LARGEST_PAPER: usize = 4 << 20;
 
-/// Files that steps read, below the folder `inputs` of a campaign, by their names.
+/// Files that steps read, by name, in the directory `inputs` of a campaign.
 pub const INPUTS: [(&str, &str); 6] = [
     ("de2009_sources.csv", include_str!("../../data/de2009_sources.csv")),
     ("de2009_unidentified.csv", include_str!("../../data/de2009_unidentified.csv")),
@@ -31,21 +31,21 @@ pub const INPUTS: [(&str, &str); 6] = [
     ("tsafrir2007_table3.csv", include_str!("../../data/tsafrir2007_table3.csv")),
 ];
 
-/// A paper: what it published, and the steps that find it again.
+/// A paper: its published figures, and the steps that reproduce them.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paper {
-    /// Who wrote it, its title and its year, in a line.
+    /// Authors, title and year, in one line.
     pub citation: String,
-    /// The machines that it measured on.
+    /// The machines that it measured.
     pub machine: String,
-    /// Its tables and figures, in its order; what it says in its text stands where the text does.
+    /// Its tables, figures and sections, in its order.
     pub items: Vec<Item>,
-    /// What is run, in this order.
+    /// Its steps, in the order of their runs.
     pub steps: Vec<Step>,
 }
 
-/// What an item is called in its paper.
+/// The kind of an item in its paper.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemKind {
@@ -61,34 +61,34 @@ pub enum ItemKind {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Item {
-    /// What it is.
+    /// The kind.
     pub kind: ItemKind,
     /// Its number in the paper.
     pub number: u32,
-    /// What it shows, in a few words.
+    /// Its content, in a few words.
     pub title: String,
-    /// Why nothing of it, or not all of it, is found again; empty where all is.
+    /// Why it is not reproduced, or not completely; empty if it is.
     #[serde(default)]
     pub lacking: String,
     /// The file of [`INPUTS`] with the published table; empty for most.
     #[serde(default)]
     pub table: String,
-    /// What it published.
+    /// Its published numbers.
     #[serde(default)]
     pub figures: Vec<Figure>,
-    /// The figure as the paper draws it, from here.
+    /// The figure as the paper draws it, with the results of this machine.
     #[serde(default)]
     pub charts: Vec<Chart>,
-    /// The same where the paper draws bars.
+    /// The same if the paper draws bars.
     #[serde(default)]
     pub bars: Vec<Bars>,
 }
 
-/// What a figure counts.
+/// The unit of a figure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// How many times as much.
+    /// A factor.
     Times,
     /// Percent.
     Percent,
@@ -100,51 +100,51 @@ pub enum Unit {
     Millis,
     /// Lengths of the injected detour.
     Detours,
-    /// A number of no unit.
+    /// A number without a unit.
     Number,
 }
 
-/// A number that a paper published.
+/// A published number.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
-    /// Its name on the book's page of all figures; empty where it is not there.
+    /// Its name on the book's page of all figures; empty if it is not there.
     #[serde(default)]
     #[allow(dead_code, reason = "only tests read it")]
     pub id: String,
-    /// What it is of.
+    /// The measured quantity.
     pub what: String,
-    /// What it counts.
+    /// Its unit.
     pub unit: Unit,
-    /// What the paper says, in that unit.
+    /// The published value, in that unit.
     pub published: Published,
-    /// Where in the paper it stands, and why it counts as it does.
+    /// Its place in the paper, and why it counts as it does.
     #[serde(default)]
     #[allow(dead_code, reason = "only tests read it")]
     pub place: String,
-    /// Whether it is a time of the paper's own machine, which another machine cannot find again.
+    /// Whether it is a time of the paper's own machine, which another machine cannot reproduce.
     #[serde(default)]
     pub of_machine: bool,
-    /// Where ours lies.
+    /// The place of our value.
     pub reading: Reading,
-    /// Whether another estimator than the paper's gives it. Another figure has the paper's own, and that one counts.
+    /// Whether it uses another estimator than the paper. Another figure has the paper's own, and that one counts.
     #[serde(default)]
     pub beside: bool,
-    /// What may keep a machine from showing it, where its step was run; nothing for most.
+    /// Why a machine may lack it although its step was run; usually nothing.
     #[serde(default)]
     pub limit: Option<Limit>,
-    /// What is to be known about it; empty for most.
+    /// A note about it; empty for most.
     #[serde(default)]
     pub note: String,
 }
 
-/// Why a machine may not have a figure although the step that measures it was run.
+/// Why a machine may lack a figure although the step that measures it was run.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Limit {
-    /// This, in words.
+    /// This reason.
     Is(String),
-    /// What the step's document says here.
+    /// The reason at this place of the step's document.
     Says(String),
 }
 
@@ -152,30 +152,30 @@ pub enum Limit {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Chart {
-    /// What it shows, where a figure has several; else empty.
+    /// Its subject, if a figure has several charts; else empty.
     #[serde(default)]
     pub title: String,
-    /// What lies to the right.
+    /// The horizontal axis.
     pub x: ChartAxis,
-    /// What lies upward.
+    /// The vertical axis.
     pub y: ChartAxis,
     /// The curves.
     pub curves: Vec<Curve>,
-    /// Whether the points are not joined, as they do not follow on each other.
+    /// Whether points are not joined, because they do not follow each other.
     #[serde(default)]
     pub scattered: bool,
-    /// Whether each curve lies on those before it, so that the last one is the sum of all.
+    /// Whether each curve is stacked on those before it, so the last one is the sum of all.
     #[serde(default)]
     pub stacked: bool,
     /// Whether a value holds until the next point, as in a histogram.
     #[serde(default)]
     pub steps: bool,
-    /// Whether the list is a cumulative distribution of which the survival function is drawn: the share that is as large or larger.
+    /// Whether the list is a cumulative distribution, drawn as its survival function: the share that is as large or larger.
     #[serde(default)]
     pub survival: bool,
 }
 
-/// What lies along an axis.
+/// An axis of a chart.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChartAxis {
@@ -183,9 +183,9 @@ pub struct ChartAxis {
     pub field: String,
     /// Its title.
     pub title: String,
-    /// What it counts.
+    /// Its unit.
     pub unit: AxisUnit,
-    /// Whether equal factors are equally far apart, instead of equal differences.
+    /// Whether it is logarithmic.
     #[serde(default)]
     pub log: bool,
 }
@@ -196,36 +196,36 @@ pub struct ChartAxis {
 pub struct Curve {
     /// Its name in the legend.
     pub name: String,
-    /// The step in whose document the list is.
+    /// The step with the list in its document.
     pub step: String,
-    /// Where in it, as in a [`Term`](super::reading::Term).
+    /// The place of the list, as in a [`Term`](super::reading::Term).
     #[serde(default = "rows")]
     pub list: String,
-    /// Which elements are its points: those whose fields are so.
+    /// Its points are the elements whose fields have these values.
     #[serde(default)]
     pub only: BTreeMap<String, Value>,
-    /// Whether a machine may have none of it although its step was run, as a configuration that needs root, or a model of what noise hid.
+    /// Whether a machine may lack it although its step was run, for example a configuration that needs root, or a model of hidden noise.
     #[serde(default)]
     pub may_lack: bool,
-    /// Where in the document stands what belongs behind its name, as in a [`Term`](super::reading::Term); nothing for most.
+    /// The place of a suffix of its name in the document, as in a [`Term`](super::reading::Term); `None` for most.
     #[serde(default)]
     pub named: Option<String>,
-    /// The field that is drawn to the right, where it is not that of the axis.
+    /// The horizontal field, if it is not that of the axis.
     #[serde(default)]
     pub x: Option<String>,
-    /// The field that is drawn upward, where it is not that of the axis.
+    /// The vertical field, if it is not that of the axis.
     #[serde(default)]
     pub y: Option<String>,
-    /// The field that is taken from it, if one is.
+    /// A field that is subtracted from it.
     #[serde(default)]
     pub minus: Option<String>,
-    /// The fields of the lower and the upper end of its interval, where it has one.
+    /// The fields of the lower and the upper end of its interval, if it has one.
     #[serde(default)]
     pub band: Option<[String; 2]>,
-    /// Whether its points alone are not joined.
+    /// Whether the points of only this curve are not joined.
     #[serde(default)]
     pub scattered: bool,
-    /// Whether it is drawn broken, as what a model gives is.
+    /// Whether it is dashed, like results of a model.
     #[serde(default)]
     pub dashed: bool,
 }
@@ -235,12 +235,12 @@ pub struct Curve {
 pub struct Points {
     /// From left to right.
     pub points: Vec<[f64; 2]>,
-    /// Lower and upper ends, where every point has both.
+    /// Lower and upper ends, if every point has both.
     pub band: Vec<[f64; 2]>,
 }
 
 impl Curve {
-    /// Its name, with what the document has for it.
+    /// Its name, with the suffix from the document.
     pub fn name_in(&self, document: &Value) -> String {
         let found = self.named.as_ref().and_then(|path| at(document, path)).and_then(Value::as_str);
         found.map_or_else(|| self.name.clone(), |found| format!("{} {found}", self.name))
@@ -252,7 +252,7 @@ fn rows() -> String {
 }
 
 impl Chart {
-    /// The points of a curve out of the document of its step, from left to right; none that cannot be drawn on a logarithmic axis.
+    /// The points of a curve from the document of its step, from left to right, without those that a logarithmic axis cannot show.
     pub fn points(&self, curve: &Curve, document: &Value) -> Points {
         let Some(Value::Array(list)) = at(document, &curve.list) else { return Points::default() };
         let field = |element: &Value, name: &str| number_at(element, &format!("/{name}"));
@@ -286,24 +286,24 @@ impl Chart {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bars {
-    /// What it shows, where a figure has several; else empty.
+    /// Its subject, if a figure has several; else empty.
     #[serde(default)]
     pub title: String,
-    /// The step in whose document the list is, where that is, and which of its elements have bars, as of a [`Curve`].
+    /// The step with the list in its document, as in a [`Curve`].
     pub step: String,
-    /// As of a [`Curve`].
+    /// The place of the list, as in a [`Curve`].
     #[serde(default = "rows")]
     pub list: String,
-    /// As of a [`Curve`].
+    /// The elements that have bars, as in a [`Curve`].
     #[serde(default)]
     pub only: BTreeMap<String, Value>,
     /// The field that names an element.
     pub name: String,
     /// The fields of both bars.
     pub fields: [String; 2],
-    /// What the bars are.
+    /// The titles of both bars.
     pub titles: [String; 2],
-    /// What both count.
+    /// The unit of both.
     pub unit: AxisUnit,
 }
 
@@ -319,30 +319,30 @@ impl Bars {
     }
 }
 
-/// Whether the fields of an element of a list have these values.
+/// True if the fields of an element of a list have these values.
 fn is_so(element: &Value, only: &BTreeMap<String, Value>) -> bool {
     only.iter().all(|(name, wanted)| element[name] == *wanted)
 }
 
-/// Which CPUs the ranks of a parallel job have, one each.
+/// The CPUs of the ranks of a parallel job, one each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ranks {
     /// Every CPU that is online.
     All,
-    /// Every CPU but those of the first core, which anything else may use.
+    /// Every CPU except those of the first core, which is left to other programs.
     OneLeftIdle,
     /// The same, with everything else moved off them.
     Isolated,
 }
 
-/// What `becalm tune run` makes quiet for a step. The step runs on the last CPU that does not share a core with the first one.
+/// The changes of `becalm tune run` for a step. The step runs on the last CPU that does not share a core with the first one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Quieted {
-    /// Nothing but the throttling of real-time threads, which is switched off.
+    /// Only switches off the throttling of real-time threads.
     Throttling,
-    /// All that `becalm tune run` changes.
+    /// All changes that it can make.
     All,
 }
 
@@ -350,46 +350,46 @@ pub enum Quieted {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// Its name, which is that of its document.
+    /// Its name, which is also that of its document.
     pub name: String,
     /// The arguments of becalm, or of becalm-mpi if it is a job, with spaces between them, without `--json`.
     pub command: String,
-    /// Whether it is a parallel job of becalm-mpi, under the launcher of an MPI library; with these ranks.
+    /// The ranks, if it is a parallel job of becalm-mpi, under the launcher of an MPI library.
     #[serde(default)]
     pub job: Option<Ranks>,
-    /// What `becalm tune run` makes quiet while the command runs. The command takes `--cpus`, and is not a job.
+    /// The changes of `becalm tune run` while the command runs. The command takes `--cpus`, and is not a job.
     #[serde(default)]
     pub quieted: Option<Quieted>,
     /// Whether it runs on all online CPUs at once: becalm adds `--cpus` with their list. Not for jobs.
     #[serde(default)]
     pub each_cpu: bool,
-    /// The arguments of `becalm inject`, where the job runs under noise of it.
+    /// The arguments of `becalm inject`, if the job runs under injected noise.
     #[serde(default)]
     pub inject: Option<String>,
-    /// Recordings of earlier steps that stand behind the arguments: those that are there, at least the first and another one.
+    /// Recordings of earlier steps to append to the arguments: those that exist, at least the first and another one.
     #[serde(default)]
     pub gathers: Vec<String>,
-    /// The arguments that go on with what the same step left when it was stopped; where there are none, it begins anew.
+    /// The arguments that resume the same step after it was stopped; without them, it starts again.
     #[serde(default)]
     pub resume: Option<String>,
-    /// Whether it measures this machine, which may be unable to; what does not measure cannot fail.
+    /// Whether it measures this machine, which may be unable to; a step that does not measure must not fail.
     #[serde(default)]
     pub measures: bool,
-    /// Recordings that it leaves in the folder of the campaign, and that must not be there before.
+    /// Recordings that it leaves in the campaign's directory, and that must not exist before.
     #[serde(default)]
     pub makes: Vec<String>,
-    /// Steps before it that make what it reads.
+    /// Earlier steps that make its input.
     #[serde(default)]
     pub after: Vec<String>,
-    /// The arguments of a quick campaign: the same where nothing is said, none where it is left out.
+    /// The arguments in a quick campaign: the same by default, `None` if it is left out.
     #[serde(default = "same")]
     pub quick: Option<String>,
-    /// The arguments that draw what it left, without `--html`; what it gathers stands behind them.
+    /// The arguments that draw its results, without `--html`; gathered recordings are appended.
     #[serde(default)]
     pub page: Option<String>,
-    /// How long it takes, in seconds, about: as it took on a virtual machine with two CPUs.
+    /// About how long it takes, in seconds, on a virtual machine with two CPUs.
     pub seconds: f64,
-    /// How long it takes in a quick campaign; as long where nothing is said.
+    /// The same for a quick campaign; by default as long.
     #[serde(default)]
     pub quick_seconds: Option<f64>,
 }
@@ -399,12 +399,12 @@ fn same() -> Option<String> {
 }
 
 impl Step {
-    /// The file of its page in the folder of a campaign, where it has one.
+    /// The file of its page in the campaign's directory, if it has one.
     pub fn page_file(&self) -> Option<String> {
         self.page.as_ref().map(|_| format!("{}.html", self.name))
     }
 
-    /// What is run, and about how long it takes in seconds; `None` where a quick campaign leaves it out.
+    /// The arguments, and about how long they take in seconds; `None` if a quick campaign leaves it out.
     pub fn run(&self, quick: bool) -> Option<(&str, f64)> {
         match (quick, self.quick.as_deref()) {
             (false, _) | (true, Some("")) => Some((&self.command, self.seconds)),
@@ -417,16 +417,16 @@ impl Step {
 /// A table as its paper prints it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PublishedTable {
-    /// The titles of the columns that name a row, which are the first ones.
+    /// The titles of the first columns, which name a row.
     pub names: Vec<String>,
-    /// The titles of the others, which hold numbers.
+    /// The titles of the other columns, which contain numbers.
     pub values: Vec<String>,
     /// The cells of each row.
     pub rows: Vec<Vec<String>>,
 }
 
 impl Item {
-    /// Its published table, where it has one.
+    /// Its published table, if it has one.
     pub fn published(&self) -> Option<PublishedTable> {
         let (_, text) = INPUTS.iter().find(|(name, _)| *name == self.table)?;
         let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
@@ -437,7 +437,7 @@ impl Item {
         Some(PublishedTable { names, values, rows })
     }
 
-    /// What it is called: `Figure 6`.
+    /// Its name: `Figure 6`.
     pub fn name(&self) -> String {
         let kind = match self.kind {
             ItemKind::Table => "Table",
@@ -526,7 +526,7 @@ mod tests {
         assert_eq!(chart.points(&chart.curves[0], &json!({ "rows": [] })), Points::default());
     }
 
-    /// Intervals move with what is taken from the values, and are drawn where every point has one; a survival function begins with everybody.
+    /// Intervals are shifted with the values, and drawn if every point has one; a survival function starts at 1.
     #[test]
     fn curves_have_differences_intervals_and_survivors() {
         let axis = |field: &str, log| json!({ "field": field, "title": field, "unit": "plain", "log": log });
@@ -570,18 +570,18 @@ mod tests {
         assert!(bars.pairs(&json!({})).is_empty());
     }
 
-    /// The cells of the rows of the page of the book that have these names.
+    /// The cells of rows on the book's page.
     fn page_rows() -> Vec<Vec<String>> {
         let page = include_str!("../../../../docs/src/papers/figures.md");
         let cells = |line: &str| line.split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
         page.lines().filter(|line| line.starts_with("| ")).map(cells).filter(|cells| cells.len() == 7 + 1).collect()
     }
 
-    /// Figures of the page that no command finds: those whose noise a test draws from tables in its own way, which `predict` does otherwise;
-    /// and a bound that is a formula.
+    /// Figures of the page that no command reproduces: those with noise that a test draws from tables in its own way, unlike `predict`; and
+    /// a bound that is a formula.
     const WITHOUT_COMMAND: [&str; 11] = ["D1", "D2", "D3", "D4", "D5", "D6", "D7", "D8", "D9", "D10", "B42"];
 
-    /// A published number, and what was asked for it, are the same here and on the book's page, which a test of `scale` writes.
+    /// A published number and its quantity are the same here and on the book's page, which a test of `scale` writes.
     #[test]
     fn figures_are_those_of_the_book() {
         let rows = page_rows();

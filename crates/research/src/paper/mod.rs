@@ -1,7 +1,7 @@
-//! Papers as data: their tables and figures in their order, what each of them published, the becalm commands that find it
-//! again, and what comes of both.
+//! Papers as data: their tables and figures in order, the published numbers of each, the becalm commands that reproduce them, and the
+//! comparison of both.
 //!
-//! - `catalogue`: the papers, as files that are part of the program.
+//! - `catalogue`: the papers, as files inside the program.
 //! - `reading`: the place of a figure in the document of a step.
 //! - `step_document`: the stored result of a step.
 //! - `verdict`: a published number compared with one of this machine.

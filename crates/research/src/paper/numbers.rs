@@ -13,7 +13,7 @@ const NUMBERS: [(&str, &str); 4] = [
     ("de2009", include_str!("../../data/de2009_numbers.csv")),
 ];
 
-/// Numbers that follow from printed ones, and bounds that becalm gives words of the paper: names of figures, and why.
+/// Numbers that follow from printed ones, and bounds that becalm derives from words of the paper: names of figures, and why.
 const NOT_PRINTED: [(&str, &str); 9] = [
     ("B29", "53 ms by 34 %"),
     ("B34", "that it levels off"),
@@ -26,7 +26,7 @@ const NOT_PRINTED: [(&str, &str); 9] = [
     ("share of user level processes", "7.295 and 1.538 %"),
 ];
 
-/// By which share a printed number may be another one: a third is printed as a word, and given as 33.3 %.
+/// The largest relative difference from a printed number: a third is printed as a word, and given as 33.3 %.
 const ROUNDED: f64 = 0.002;
 
 fn published(figure: &Figure) -> Vec<f64> {
@@ -41,12 +41,12 @@ fn published(figure: &Figure) -> Vec<f64> {
     }
 }
 
-/// What the file of a paper has for a place: its second column.
+/// The entry for a place in the file of a paper: its second column.
 fn at<'a>(text: &'a str, place: &str) -> Option<&'a str> {
     text.lines().filter_map(|line| line.split_once(',')).find(|(name, _)| *name == place).map(|(_, rest)| rest)
 }
 
-/// The sections that a place names: by their numbers, or by tables and figures in them.
+/// The sections in a place: by their numbers, or by tables and figures in them.
 fn sections(text: &str, place: &str) -> Vec<String> {
     let words: Vec<&str> = place.split([' ', ',', ';', ':']).filter(|word| !word.is_empty()).collect();
     let named = words.windows(2).filter_map(|pair| match pair {
@@ -58,7 +58,7 @@ fn sections(text: &str, place: &str) -> Vec<String> {
     named.collect()
 }
 
-/// Whether a section prints a number in any unit of time, as a factor, or in percent.
+/// True if a section prints a number in any unit of time, as a factor, or in percent.
 fn prints(text: &str, section: &str, value: f64) -> bool {
     let printed = at(text, section).into_iter().flat_map(str::split_whitespace);
     let mut printed = printed.map(|number| number.parse::<f64>().expect("numbers alone"));
@@ -86,7 +86,7 @@ fn published_numbers_are_printed_where_the_catalogue_says() {
     assert!(checked > 250, "{checked}");
 }
 
-/// What the published tables hold is printed, too.
+/// The numbers in published tables are printed, too.
 #[test]
 fn published_tables_are_printed() {
     for (name, text) in NUMBERS {
@@ -103,7 +103,7 @@ fn published_tables_are_printed() {
     }
 }
 
-/// A number that is not there is not found, and neither is one of another section.
+/// Missing numbers are not found, nor those of another section.
 #[test]
 fn other_numbers_are_not_found() {
     let (_, text) = NUMBERS[0];

@@ -1,21 +1,21 @@
-//! Where in the document of a step a figure lies.
+//! The place of a figure in the document of a step.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// A figure out of the documents of steps: `(of / by - less) * scale`.
+/// A figure computed from the documents of steps: `(of / by - less) * scale`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reading {
-    /// What is read.
+    /// The value.
     pub of: Term,
-    /// By what it is divided.
+    /// The divisor.
     #[serde(default)]
     pub by: Option<Term>,
-    /// What is taken from that: 1 where a factor is shown as what it adds.
+    /// The subtrahend: 1 if a factor is shown as its increase.
     #[serde(default)]
     pub less: f64,
-    /// By what it is multiplied, so that it has the figure's unit.
+    /// The multiplier that gives the figure's unit.
     #[serde(default = "one")]
     pub scale: f64,
 }
@@ -24,12 +24,12 @@ pub struct Reading {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Term {
-    /// The step whose document it is in.
+    /// The step that wrote the document.
     pub step: String,
-    /// Where in it: names and numbers behind slashes, as a JSON pointer has them, and `name=value` for the first element of a list
+    /// The place in the document: names and numbers after slashes, like a JSON pointer, and `name=value` for the first element of a list
     /// whose field has that text or number; `name=one|another` for either, and `name=value&other=value` for several such fields.
     pub at: String,
-    /// What is taken from it, in the same document.
+    /// The place of a value to subtract, in the same document.
     #[serde(default)]
     pub minus: Option<String>,
 }
@@ -38,7 +38,7 @@ const fn one() -> f64 {
     1.0
 }
 
-/// What is at a place of a document; see [`Term::at`].
+/// The value at a place of a document; see [`Term::at`].
 pub fn at<'a>(document: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('/').skip(1).try_fold(document, follow)
 }
@@ -73,12 +73,12 @@ impl Term {
 }
 
 impl Reading {
-    /// What it is made of.
+    /// Its terms.
     pub fn terms(&self) -> impl Iterator<Item = &Term> {
         std::iter::once(&self.of).chain(&self.by)
     }
 
-    /// The figure, if its documents have it; `documents` gives that of a step.
+    /// The figure, if its documents have it; `documents` returns that of a step.
     pub fn value<'a>(&self, documents: impl Fn(&str) -> Option<&'a Value>) -> Option<f64> {
         let number = |term: &Term| term.number(documents(&term.step)?);
         let by = self.by.as_ref().map_or(Some(1.0), number)?;

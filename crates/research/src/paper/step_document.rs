@@ -1,4 +1,4 @@
-//! What a campaign keeps of a step that it ran: `steps/NAME.json` in its folder.
+//! The stored result of a step: `steps/NAME.json` in the campaign's directory.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;

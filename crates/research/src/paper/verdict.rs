@@ -1,23 +1,23 @@
-//! A published number held against one of here.
+//! Compares a published number with one of this machine.
 
 use becalm_report::form::value::grouped;
 use serde::Deserialize;
 
 use super::catalogue::Unit;
 
-/// By which share a number may miss that of the paper: what seeds and the digits of a printed figure leave open.
+/// The relative tolerance for a published number: what seeds and the digits of a printed figure leave open.
 const NUMBER: f64 = 0.10;
 
-/// By which share it may miss one that the paper gives with an "about".
+/// The relative tolerance for a number that the paper gives with an "about".
 const ABOUT: f64 = 0.25;
 
-/// What a paper says, in the figure's unit.
+/// A published value, in the figure's unit.
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Published {
-    /// A number, which counts as found within 10 % of it.
+    /// A number, reproduced within 10 %.
     Is(f64),
-    /// A number that the paper gives with an "about", which counts as found within 25 %.
+    /// A number that the paper gives with an "about", reproduced within 25 %.
     About(f64),
     /// An upper bound.
     AtMost(f64),
@@ -25,31 +25,31 @@ pub enum Published {
     AtLeast(f64),
     /// Two bounds.
     Between(f64, f64),
-    /// A number that becalm's model was made from. To find it again shows nothing.
+    /// A number that becalm's model was made from. Reproducing it shows nothing.
     ByConstruction(f64),
-    /// The paper did it, and prints no number of it.
+    /// The paper did it, but prints no number.
     Unknown,
 }
 
-/// What a number of here is worth.
+/// The verdict on a number of this machine.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Verdict {
-    /// It is the published one within the tolerance, or within the published bounds.
+    /// It equals the published one within the tolerance, or is within the published bounds.
     Holds,
-    /// It is not, by this share of what is published.
+    /// It does not, by this share of the published value.
     Not(f64),
     /// There is no published number, or none that it could miss.
     Stated,
-    /// It is a time of another machine: shown, and no reproduction.
+    /// It is a time of another machine: shown, but no reproduction.
     OtherMachine,
-    /// It was not found here, because of this.
+    /// It is missing here, for this reason.
     Lacking(String),
-    /// It should be in the document of its step and is not: becalm and its catalogue of papers do not fit. In words, where.
+    /// The document of its step should have it and does not: becalm and its catalogue of papers do not match. In words, where.
     Broken(String),
 }
 
 impl Published {
-    /// The published number that ours is nearest to, and the share by which it may miss that.
+    /// The published number nearest to ours, and the relative tolerance.
     fn nearest(self, ours: f64) -> Option<(f64, f64)> {
         match self {
             Self::Is(value) => Some((value, NUMBER)),
@@ -61,7 +61,7 @@ impl Published {
         }
     }
 
-    /// What a number of here is worth; `of_machine` if it is a time of the paper's machine.
+    /// The verdict on a number of this machine; `of_machine` if it is a time of the paper's machine.
     #[must_use]
     pub fn verdict(self, ours: f64, of_machine: bool) -> Verdict {
         if of_machine {
@@ -72,7 +72,7 @@ impl Published {
         if (ours - published).abs() <= tolerance * published.abs() { Verdict::Holds } else { Verdict::Not(miss) }
     }
 
-    /// By which share a number of here is from the published one; `None` where that is a bound, or unknown.
+    /// The relative difference from the published number; `None` if that is a bound, or unknown.
     #[must_use]
     pub fn difference(self, ours: f64) -> Option<f64> {
         match self {
@@ -81,7 +81,7 @@ impl Published {
         }
     }
 
-    /// As the paper says it.
+    /// The value in the paper's notation.
     #[must_use]
     pub fn text(self, unit: Unit) -> String {
         let given = |value: f64| {
@@ -100,7 +100,7 @@ impl Published {
 }
 
 impl Unit {
-    /// A number, as it is written, with this unit.
+    /// A number as it is written, with this unit.
     #[must_use]
     pub fn text(self, number: &str) -> String {
         match self {
@@ -116,7 +116,7 @@ impl Unit {
     }
 }
 
-/// Four digits that count, all before the point, and no more than three behind it.
+/// Four significant digits, all of the integer part, and no more than three decimals.
 pub fn digits(value: f64) -> String {
     let size = value.abs();
     if size >= 999.5 {

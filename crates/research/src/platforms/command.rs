@@ -1,4 +1,4 @@
-//! Recordings beside the five platforms of Beckman et al. 2007.
+//! Recordings next to the five platforms of Beckman et al. 2007.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use becalm_units::fault::{self, UsageError};
 use super::PlatformsReport;
 use super::modes::length_modes;
 
-/// Prints the figures of several recordings next to each other. Fails if a run cannot be read or holds something else, or `out` cannot be
+/// Prints the figures of several recordings next to each other. Fails if a run cannot be read or is no recording, or `out` cannot be
 /// written.
 pub fn run<'a>(
     paths: impl Iterator<Item = &'a PathBuf>,

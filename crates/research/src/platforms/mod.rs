@@ -1,4 +1,4 @@
-//! Several recordings in one table, beside the five platforms of Beckman et al. 2007 (tables 3 and 4): t_min, noise ratio, and the
+//! Several recordings in one table, next to the five platforms of Beckman et al. 2007 (tables 3 and 4): t_min, noise ratio, and the
 //! longest, mean and median detour of 1 us and more.
 
 mod command;
@@ -20,7 +20,7 @@ pub use command::run;
 /// The published figures, with a line of titles.
 const PUBLISHED: &str = include_str!("../../data/beckman2007_platforms.csv");
 
-/// Recordings beside each other.
+/// Recordings next to each other.
 #[derive(Clone, Debug)]
 struct PlatformsReport {
     rows: Vec<PlatformRow>,
@@ -87,7 +87,7 @@ impl PlatformsReport {
     }
 }
 
-/// What the paper prints.
+/// The figures that the paper prints.
 fn published() -> impl Iterator<Item = PlatformRow> {
     PUBLISHED.lines().filter(|line| !line.starts_with('#')).skip(1).map(|line| {
         let (platform, figures) = line.split_once(',').expect("a line has a name");

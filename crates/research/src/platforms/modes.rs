@@ -1,4 +1,4 @@
-//! The modes of a run's lengths: which share of the detours of 1 us and more are about as long as each other, and how often those come.
+//! The modes of a run's lengths: the share of detours of 1 us and more with about the same length, and their period.
 
 use becalm_analyze::noise::{NoiseError, NoiseInput};
 use becalm_analyze::summary::Selection;
@@ -15,13 +15,13 @@ const SHORTEST: Nanos = Nanos::from_micros(1);
 pub(super) struct LengthMode {
     /// The lengths, in nanoseconds.
     pub(super) lengths: Mode,
-    /// Which part of the detours of 1 us and more they are, above 0 to 1.
+    /// Their share of the detours of 1 us and more, above 0 to 1.
     pub(super) share: f64,
-    /// From the start of one to that of the next on its CPU, in nanoseconds: the median. `None` where no CPU has two.
+    /// The median time from the start of one to that of the next on its CPU, in nanoseconds. `None` if no CPU has two.
     pub(super) every_ns: Option<i64>,
 }
 
-/// The modes of the selected CPUs of a run, the shortest first; none, where it has no detour of 1 us or more.
+/// The modes of the selected CPUs of a run, the shortest first; empty if it has no detour of 1 us or more.
 pub(super) fn length_modes(bundle: &Bundle, selection: &Selection) -> Result<Vec<LengthMode>, NoiseError> {
     let noise = NoiseInput::from_run(bundle, selection, false)?.noise;
     let traces: Vec<Vec<(i64, i64)>> = noise

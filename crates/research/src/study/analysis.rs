@@ -1,11 +1,9 @@
-//! What the recordings of a study come to: each configuration over all of its turns, a job under its noise, and whether it differs
-//! from the baseline.
+//! The results of a study: each configuration over all of its turns, a job under its noise, and whether it differs from the baseline.
 //!
-//! Configurations are recorded by turns. Each has so many recordings, and the baseline's are held against those of every other one:
-//! [`compare_sides`] goes by how the recordings of a side differ from each other, so that what the
-//! machine does by itself from one to the next is not taken for an effect. Only turns in which both were recorded are compared: what
-//! drifts meets both then. The noise of all configurations is one question with several answers, so that its verdicts are adjusted
-//! together.
+//! Configurations are recorded in alternating turns, so each has several recordings. [`compare_sides`] compares the baseline's with those
+//! of every other one, using the scatter between the recordings of a side, so the machine's own changes from one recording to the next do
+//! not count as an effect. Only turns with recordings of both are compared, because a drift affects both of these. The noise of all
+//! configurations is one question with several answers, so their verdicts are adjusted together.
 
 use becalm_analyze::compare::{CompareError, Comparison, compare_sides, judge_together};
 use becalm_analyze::noise::NoiseInput;
@@ -18,21 +16,21 @@ use becalm_units::{Nanos, fault};
 
 use super::document::{ConfigurationDoc, StudyDoc};
 
-/// All of a recording, without what becalm itself took.
+/// All of a recording, without becalm's own time.
 const EVERYTHING: Selection = Selection { node: None, cpus: None, with_self: false, detail: Detail::Figures };
 
-/// What a configuration came to.
+/// The results of a configuration.
 #[derive(Debug)]
 pub struct Studied {
     /// The figures of each of its recordings, turn by turn.
     pub turns: Vec<Turn>,
     /// All of them together.
     pub pooled: Pooled,
-    /// The slowdown of a job under the noise of all of them: for each grain, in the order asked, by rising numbers of ranks.
+    /// The slowdown of a job under the noise of all of them: for each grain in the given order, by rising numbers of ranks.
     pub rows: Vec<RankPrediction>,
-    /// The baseline against it, or why that cannot be; `None` of the baseline itself, and without one.
+    /// The baseline compared with it, or why that is impossible; `None` for the baseline itself, and without one.
     pub against_baseline: Option<Result<Comparison, CompareError>>,
-    /// What limits what these numbers say.
+    /// Limits of these numbers.
     pub warnings: Vec<Warning>,
 }
 
@@ -41,18 +39,18 @@ pub struct Studied {
 pub struct Turn {
     /// Its figures.
     pub summary: Summary,
-    /// The slowdown of the job of the first grain at the most ranks under its noise alone.
+    /// The slowdown of the job of the first grain at the most ranks, under its noise alone.
     pub slowdown: Option<f64>,
-    /// For how long all of its CPUs were watched.
+    /// The time that all of its CPUs were measured.
     pub length: Nanos,
-    /// When the longest detour of each of up to 200 equal parts of that began, and how long it is, over all CPUs; in order of time.
+    /// Start and length of the longest detour of each of up to 200 equal parts of that time, over all CPUs; in order of time.
     pub longest: Vec<(Nanos, Nanos)>,
 }
 
-/// In so many equal parts a turn is drawn.
+/// The number of equal parts in a drawing of a turn.
 const PARTS: i64 = 200;
 
-/// The longest detour of each of so many equal parts of the noise's time, in order; none of a part without detours.
+/// The longest detour of each of this many equal parts of the noise's time, in order; parts without detours have none.
 fn longest_in_parts(noise: &Noise, parts: i64) -> Vec<(Nanos, Nanos)> {
     let length = noise.traces().map(NoiseTrace::length).max().unwrap_or(Nanos::ZERO).get();
     let each = (length / parts + 1).max(1);
@@ -60,7 +58,7 @@ fn longest_in_parts(noise: &Noise, parts: i64) -> Vec<(Nanos, Nanos)> {
     for (start, duration) in noise.traces().flat_map(NoiseTrace::detours) {
         let slot = usize::try_from(start.get() / each).ok().and_then(|part| longest.get_mut(part));
         let Some(slot) = slot else { continue };
-        // Of detours as long as each other the first counts.
+        // Of equally long detours the first counts.
         if slot.is_none_or(|(began, most)| (duration, began) > (most, start)) {
             *slot = Some((start, duration));
         }
@@ -68,9 +66,9 @@ fn longest_in_parts(noise: &Noise, parts: i64) -> Vec<(Nanos, Nanos)> {
     longest.into_iter().flatten().collect()
 }
 
-/// What each configuration of a study came to, in the order of the document; `None` of those without a recording. `bundles` are the
-/// recordings of each, turn by turn; `questions` is one job for each grain, at least one, and `ranks` their numbers of ranks. Fails if a
-/// recording cannot be read or the job cannot be simulated. That a configuration cannot be compared is no error.
+/// The results of each configuration of a study, in the order of the document; `None` without a recording. `bundles` are the recordings of
+/// each, turn by turn; `questions` is one job for each grain, at least one, and `ranks` their numbers of ranks. Fails if a recording cannot
+/// be read or the job cannot be simulated. A configuration that cannot be compared is no error.
 pub fn study(
     doc: &StudyDoc,
     bundles: &[Vec<Bundle>],
@@ -95,8 +93,8 @@ pub fn study(
     Ok(studied)
 }
 
-/// How many ranks a node of the job has: one for each CPU that was measured, of the recording with the fewest; 1 without any. Fails if a
-/// recording's documents cannot be read.
+/// The ranks per node of the job: one for each measured CPU of the recording with the fewest; 1 without any. Fails if a recording's
+/// documents cannot be read.
 pub fn ranks_per_node(bundles: &[Vec<Bundle>]) -> fault::Result<u64> {
     let mut fewest: Option<u64> = None;
     for bundle in bundles.iter().flatten() {
@@ -108,7 +106,7 @@ pub fn ranks_per_node(bundles: &[Vec<Bundle>]) -> fault::Result<u64> {
     Ok(fewest.unwrap_or(1).max(1))
 }
 
-/// Simulates the jobs under the noise of the recordings, all together and the first by each itself.
+/// Simulates the jobs under the noise of all recordings together, and the first job under that of each.
 fn configuration(runs: &[Bundle], questions: &[Question], ranks: &[u64]) -> fault::Result<Studied> {
     let mut turns = Vec::with_capacity(runs.len());
     let mut inputs = Vec::with_capacity(runs.len());
@@ -139,7 +137,7 @@ fn configuration(runs: &[Bundle], questions: &[Question], ranks: &[u64]) -> faul
 }
 
 impl Studied {
-    /// The row of the first grain at the most ranks, which answers are about; `None` if no number of ranks was asked.
+    /// The row of the first grain at the most ranks, which the answer uses; `None` without numbers of ranks.
     pub fn headline(&self) -> Option<&RankPrediction> {
         let first = self.rows.first()?.grain;
         self.rows.iter().take_while(|row| row.grain == first).last()
@@ -151,7 +149,7 @@ pub fn mean_slowdown(row: &RankPrediction) -> Option<f64> {
     row.slowdown.map(|slowdown| slowdown.mean)
 }
 
-/// Compares the turns in which both were recorded.
+/// Compares the turns with recordings of both.
 fn against(baseline: &[Bundle], runs: &[Bundle]) -> Result<Comparison, CompareError> {
     let both = baseline.len().min(runs.len());
     let a: Vec<_> = baseline[..both].iter().map(|bundle| (bundle, &EVERYTHING)).collect();
@@ -174,7 +172,7 @@ mod tests {
         let noise = Noise::recorded(vec![NodeNoise::new("node1", cpus).unwrap()]).unwrap();
         let found: Vec<(i64, i64)> =
             longest_in_parts(&noise, 4).iter().map(|(start, length)| (start.get(), length.get())).collect();
-        // Parts of 26 ns: 0 to 25, 26 to 51, 52 to 77, 78 on.
+        // Parts of 26 ns: 0 to 25, 26 to 51, 52 to 77, from 78.
         assert_eq!(found, [(2, 4), (30, 3), (60, 1), (98, 2)]);
     }
 }

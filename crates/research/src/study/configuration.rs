@@ -1,4 +1,4 @@
-//! The configurations of a study (D09), and on which CPUs each runs.
+//! The configurations of a study (D09), and the CPUs of each.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use becalm_linux::file::FileError;
 use becalm_linux::sysfs::cpu::siblings;
 use becalm_units::{CpuList, UnknownName};
 
-/// A way to run a job on a machine. The order is that in which they are recorded.
+/// A way to run a job on a machine, in the order of recording.
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray,
 )]
@@ -16,18 +16,18 @@ pub enum Configuration {
     Baseline,
     /// Every CPU, in a real-time class.
     Priority,
-    /// On CPUs that everything else is moved off.
+    /// On isolated CPUs.
     Isolated,
     /// One hardware thread of each core, the others idle.
     SiblingIdle,
-    /// Every CPU but those of one core, which everything else may use.
+    /// Every CPU except those of one core, which is left to everything else.
     OneLeftIdle,
     /// Isolated, in a real-time class, the siblings and one core idle.
     Combined,
 }
 
 impl Configuration {
-    /// Whether everything else is moved off its CPUs.
+    /// True if everything else is moved off its CPUs.
     #[must_use]
     pub const fn is_isolated(self) -> bool {
         matches!(self, Self::Isolated | Self::Combined)
@@ -41,7 +41,7 @@ impl Configuration {
         matches!(self, Self::OneLeftIdle | Self::Combined)
     }
 
-    /// Whether it runs in a real-time class.
+    /// True if it runs in a real-time class.
     #[must_use]
     pub const fn has_priority(self) -> bool {
         matches!(self, Self::Priority | Self::Combined)
@@ -57,16 +57,16 @@ fn unknown(text: &str) -> UnknownName {
 pub struct Cpus {
     /// The CPUs of the baseline.
     pub(super) all: CpuList,
-    /// Whether others are online, which can take everything else.
+    /// Whether other CPUs are online, which can take everything else.
     spare: bool,
-    /// The CPUs of the first core, which is left idle where one is.
+    /// The CPUs of the first core, which some configurations leave idle.
     pub(super) first_core: CpuList,
     /// The first hardware thread of each core.
     one_each: CpuList,
 }
 
 impl Cpus {
-    /// Divides the CPUs that the baseline uses, among those online. Fails if sysfs says something else than lists of CPUs.
+    /// Divides the baseline's CPUs, among those online. Fails if sysfs contains something other than lists of CPUs.
     pub fn find(root: &Path, all: &CpuList, online: &CpuList) -> Result<Self, FileError> {
         let mut seen = CpuList::default();
         let mut one_each = Vec::new();
@@ -150,7 +150,7 @@ pub(super) mod tests {
             (Combined, "1-3"),
         ];
         assert_eq!(with_siblings, expected.map(|(configuration, cpus)| (configuration, cpus.to_owned())));
-        // Others take what is moved off, and one core is left idle all the same.
+        // The other CPUs take everything that is moved off, and one core is left idle all the same.
         let with_spare = measured(&["0,4", "1,5", "2,6", "3,7"], "2-3,6-7", "0-7");
         assert_eq!(with_spare[2].1, "2-3,6-7");
         assert_eq!((with_spare[4].1.as_str(), with_spare[5].1.as_str()), ("3,7", "3"));

@@ -1,7 +1,7 @@
-//! The document of a study, `study.json` in its folder: which configurations of a machine were recorded by turns, and in which
-//! bundles beside it their recordings are.
+//! The document of a study, `study.json` in its directory: the configurations of a machine that were recorded in turns, and the bundles of
+//! their recordings in the same directory.
 //!
-//! What the recordings come to is not stored: it is computed again from them.
+//! The results are not stored: they are computed from the recordings each time.
 
 use std::collections::HashSet;
 
@@ -76,16 +76,16 @@ pub enum ConfigurationOutcome {
     },
 }
 
-/// The name of the configuration that the others are held against.
+/// The name of the configuration that the others are compared with.
 pub const BASELINE: &str = "baseline";
 
 impl ConfigurationDoc {
-    /// Whether the others are held against it.
+    /// True if the others are compared with it.
     pub fn is_baseline(&self) -> bool {
         self.name == BASELINE
     }
 
-    /// The names of its recordings, turn by turn; none where it was skipped or not reached.
+    /// The names of its recordings, turn by turn; empty if it was skipped or not reached.
     pub fn runs(&self) -> &[String] {
         match &self.outcome {
             ConfigurationOutcome::Recorded { runs, .. } => runs,
@@ -95,10 +95,7 @@ impl ConfigurationDoc {
 }
 
 impl StudyDoc {
-    /// Checks what the types do not say.
-    ///
-    /// # Errors
-    /// Says what is wrong.
+    /// Checks what the types do not ensure. Fails with the first problem, in words.
     pub fn check(&self) -> Result<(), String> {
         if self.schema != SCHEMA {
             return Err(format!("its schema is '{}' and not '{SCHEMA}'", self.schema));
@@ -116,11 +113,11 @@ impl StudyDoc {
                 return Err(format!("'{name}' was recorded, but no run of it is named"));
             }
             for run in configuration.runs() {
-                // What is opened lies beside the document, wherever that came from.
+                // Only files in the same directory are opened, wherever the document came from.
                 if run.is_empty() || run.starts_with('.') || run.contains('/') {
                     return Err(format!("the run '{run}' of '{name}' is not the name of a folder beside the document"));
                 }
-                // Held against itself it would show nothing, and twice it would make turns look alike.
+                // A run compared with itself would show no difference, and a repeated one would make turns look alike.
                 if !recordings.insert(run) {
                     return Err(format!("the run '{run}' of '{name}' is named twice"));
                 }

@@ -1,4 +1,4 @@
-//! The document of a study as the file `study.json` in its folder.
+//! The document of a study as the file `study.json` in its directory.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -10,13 +10,13 @@ use becalm_units::fault::{Context, Error, Result};
 
 use super::document::{SCHEMA, StudyDoc};
 
-/// No document is larger, in bytes.
+/// The largest document, in bytes.
 const LARGEST: u64 = 256 << 20;
 
-/// The document's name in the folder.
+/// The document's name in the directory.
 pub const FILE: &str = "study.json";
 
-/// Writes the document into the folder in one go, in place of an earlier one. Fails if it holds what cannot be read again, or cannot be
+/// Writes the document into the directory atomically, in place of an earlier one. Fails if it could not be read again, or cannot be
 /// written.
 pub fn store(study: &StudyDoc, folder: &Path) -> Result<()> {
     let path = folder.join(FILE);
@@ -28,7 +28,7 @@ pub fn store(study: &StudyDoc, folder: &Path) -> Result<()> {
     Ok(draft.finish()?)
 }
 
-/// Reads the document of a study's folder. Fails if it is not there, is of another version, or says what cannot be.
+/// Reads the document of a study's directory. Fails if it is missing, of another version, or contradictory.
 pub fn load(folder: &Path) -> Result<StudyDoc> {
     let path = folder.join(FILE);
     let text = read_regular(&path, LARGEST).with_context(|| format!("cannot read {}", path.display()))?;
@@ -45,7 +45,7 @@ pub fn load(folder: &Path) -> Result<StudyDoc> {
     Ok(doc)
 }
 
-/// The error for a document that is not what it should be.
+/// The error for an invalid document.
 fn wrong(path: &Path, why: impl Display) -> Error {
     Error::new(format!("cannot read {} as the document of a study: {why}", path.display()))
 }

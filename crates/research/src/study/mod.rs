@@ -1,12 +1,12 @@
-//! Studies: a machine recorded under several configurations by turns, what each costs a job of many ranks, and whether it differs
-//! from the baseline (De 2009).
+//! Studies: several configurations of a machine recorded in turns, their cost to a job of many ranks, and whether they differ from the
+//! baseline (De 2009).
 //!
 //! - `configuration`: the configurations, and the CPUs that each measures.
 //! - `record_command`: the command that records one.
 //! - `document`, `file`: `study.json`, which names the recordings.
 //! - `analysis`: the figures of each configuration, computed from the recordings.
 //! - `report`: the same for a terminal, as JSON and as a page.
-//! - `command`: `becalm tune study`, which records each configuration by a process of its own.
+//! - `command`: `becalm tune study`, which records each configuration in its own process.
 
 mod analysis;
 mod command;

@@ -9,36 +9,34 @@ use becalm_units::{CpuList, Named, Nanos};
 use super::configuration::{Configuration, Cpus};
 use super::document::{ConfigurationDoc, ConfigurationOutcome, StudyDoc};
 
-/// What is the same for the recordings of all configurations.
+/// The common parameters of all recordings.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RecordCommand<'a> {
-    /// How long each configuration is recorded in a turn.
+    /// The recording time of a configuration per turn.
     pub duration: Nanos,
     /// The real-time class of the configurations that have one: `rr:80`.
     pub priority: String,
-    /// How CPUs are isolated.
+    /// The isolation profile.
     pub profile: Profile,
     /// Whether the kernel is traced.
     pub sources: bool,
-    /// The folder of the study.
+    /// The directory of the study.
     pub folder: &'a Path,
 }
 
-/// The name of a configuration's bundle of a turn, from 1 on, in the study's folder.
+/// The name of a configuration's bundle of a turn, counted from 1, in the study's directory.
 pub fn run_name(configuration: Configuration, turn: u32) -> String {
     format!("{}-{turn}.becalm", configuration.name())
 }
 
 impl<'a> RecordCommand<'a> {
-    /// The command of a study's document; `folder` is where that lies now.
-    ///
-    /// # Errors
-    /// In words, if a command is not one by which a study of this becalm records: nothing of a document is run as it stands there.
+    /// The command of a study's document; `folder` is its present directory. Fails if a command differs from the one that this becalm would
+    /// use: no command is run just because a document contains it.
     pub fn read_back(doc: &StudyDoc, folder: &'a Path) -> Result<Self, String> {
         let value = |command: &[String], option: &str| {
             command.iter().position(|word| word == option).and_then(|at| command.get(at + 1)).cloned()
         };
-        // What this machine cannot do has no command.
+        // A configuration that this machine cannot run has no command.
         let recorded = || doc.configurations.iter().filter(|one| !one.command.is_empty());
         let is_real_time = |one: &&ConfigurationDoc| one.sched != "other";
         let profile = recorded().find_map(|one| value(&one.command, "--profile"));
@@ -52,7 +50,7 @@ impl<'a> RecordCommand<'a> {
         for one in recorded() {
             let configuration: Configuration = one.name.parse().map_err(|error| format!("{error}"))?;
             let own = command.words(configuration, 1, &one.cpus);
-            // The last word is where it went.
+            // The last word is the output path at that time.
             if own[..own.len() - 1] != one.command[..one.command.len() - 1] {
                 return Err(format!("the command of '{}' is none that this becalm would record it by", one.name));
             }
@@ -77,7 +75,7 @@ impl<'a> RecordCommand<'a> {
             if configuration.has_priority() {
                 words.extend(["--priority", sched].map(str::to_owned));
             }
-            // A recording needs rights until it is set up, and gives them up itself.
+            // A recording needs root for its setup, and drops it itself.
             words.extend(["--as-root", "--"].map(str::to_owned));
         }
         let record = ["becalm", "record", "--quiet", "--cpus", &cpus, "--duration", &duration, "--sched", sched];
@@ -89,7 +87,7 @@ impl<'a> RecordCommand<'a> {
         words
     }
 
-    /// A configuration before its first recording: planned, or skipped because this machine cannot do it.
+    /// A configuration before its first recording: planned, or skipped because this machine cannot run it.
     pub fn planned(&self, configuration: Configuration, cpus: &Cpus) -> ConfigurationDoc {
         let sched = self.sched(configuration);
         let doc = ConfigurationDoc {
@@ -112,7 +110,7 @@ impl<'a> RecordCommand<'a> {
         }
     }
 
-    /// What a configuration does; `core` is the one that some leave idle.
+    /// Describes a configuration; `core` is the one that some leave idle.
     fn description(&self, configuration: Configuration, core: &CpuList) -> String {
         let (sched, profile) = (self.sched(configuration), self.profile);
         match configuration {
@@ -128,12 +126,12 @@ impl<'a> RecordCommand<'a> {
     }
 }
 
-/// How long each configuration is recorded in a turn of so many, in whole milliseconds.
+/// The recording time of a configuration per turn, in whole milliseconds.
 pub fn turn(all: Nanos, turns: u32) -> Nanos {
     Nanos::from_millis(all.get() / i64::from(turns) / 1_000_000)
 }
 
-/// The words of a command for this program, wherever it lies.
+/// The words of a command for this program, with its path.
 pub fn arguments(command: &[String], program: &OsStr) -> Vec<OsString> {
     let own = |word: &String| if word == "becalm" { program.to_owned() } else { word.into() };
     command.iter().skip(1).map(own).collect()

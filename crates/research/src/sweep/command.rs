@@ -1,5 +1,5 @@
-//! Several noises, one after the other: each is made by a becalm of its own, as a user would type it, since what it takes to make one is
-//! given up when it has begun.
+//! Makes several noises, one after the other: each in its own becalm process, as a user would type it, because becalm drops the rights to
+//! make one once it has started.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -17,12 +17,12 @@ use becalm_units::fault::{self, Context, Result, UsageError};
 use super::{InjectSweepReport, InjectedCell};
 use crate::child::{last_words, reader, text};
 
-/// More noises than this are more likely a slip than meant.
+/// The most noises: more are rather a mistake than meant.
 const CELLS: usize = 10_000;
 
-/// Noises that are made one after the other: each value of an option with each length of detours.
+/// Noises to make one after the other: each value of an option with each length of detours.
 pub struct InjectSweep<'a> {
-    /// The option that says how often detours come: `interval`, `rate` or `ratio`.
+    /// The option for the frequency of detours: `interval`, `rate` or `ratio`.
     pub option: &'static str,
     /// Its values.
     pub often: Vec<String>,
@@ -38,7 +38,7 @@ pub struct InjectSweep<'a> {
     pub quiet: bool,
 }
 
-/// Makes each noise, and shows what was delivered of all. Fails if they are too many, none could be made, or the output cannot be written.
+/// Makes each noise, and shows what was delivered. Fails if they are too many, none could be made, or the output cannot be written.
 pub fn run(sweep: &InjectSweep<'_>, out: &mut dyn Write) -> Result<Exit> {
     let InjectSweep { option, often, detours, .. } = sweep;
     let count = often.len() * detours.len();
@@ -69,7 +69,7 @@ pub fn run(sweep: &InjectSweep<'_>, out: &mut dyn Write) -> Result<Exit> {
         emit(&report, output, out)?;
     }
     let failed: Vec<&String> = cells.iter().filter_map(|cell| cell.made.as_ref().err()).collect();
-    // What a command did under a noise is what it was asked for; of noises alone those that can be made are.
+    // With a command, every noise must succeed; without one, those that can be made are enough.
     if let Some(why) = failed.first()
         && !stopped
         && (!sweep.command.is_empty() || failed.len() == cells.len())
@@ -91,7 +91,7 @@ fn words(sweep: &InjectSweep<'_>, value: &str, detour: Nanos) -> Vec<String> {
     words
 }
 
-/// Makes one noise: its document, or why it could not be made; and whether a signal came meanwhile.
+/// Makes one noise: returns its document, or why it could not be made, and whether a signal stopped it.
 fn one(
     sweep: &InjectSweep<'_>,
     value: &str,
@@ -100,7 +100,7 @@ fn one(
 ) -> Result<(Result<serde_json::Value, String>, bool)> {
     let mut child = becalm()?;
     child.args(words(sweep, value, detour)).stdout(Stdio::piped());
-    // What a command of the user says goes where it is read; without one, all that comes is why a noise cannot be made.
+    // The messages of a user's command pass through. Without one, all messages are about why a noise cannot be made.
     let is_alone = sweep.command.is_empty();
     if is_alone {
         child.stdin(Stdio::null()).stderr(Stdio::piped());

@@ -1,4 +1,4 @@
-//! Several noises, one after the other: which share of the time each was to take and took, as tables, as a surface, and as
+//! Several noises, one after the other: the requested and the delivered share of time of each, as tables, as a surface, and as
 //! `becalm.inject-sweep/1`.
 
 mod command;
@@ -16,30 +16,30 @@ use serde_json::Value as Json;
 
 pub use command::{InjectSweep, run};
 
-/// What was delivered of several noises.
+/// The delivered share of several noises.
 struct InjectSweepReport<'a> {
-    /// The option that says how often detours come: `interval`, `rate` or `ratio`.
+    /// The option for the frequency of detours: `interval`, `rate` or `ratio`.
     option: &'static str,
     /// Its values.
     often: &'a [String],
     /// The lengths of detours.
     detours: &'a [Nanos],
-    /// The noises in the order in which they were made, the lengths of one value next to each other. Those at the end may be missing.
+    /// The noises in the order of their runs, the lengths of one value next to each other. Those at the end may be missing.
     cells: &'a [InjectedCell],
 }
 
 /// One of several noises.
 struct InjectedCell {
-    /// How often its detours come, as it was asked for.
+    /// The requested frequency of its detours.
     often: String,
-    /// How long they are.
+    /// The length of its detours.
     detour: Nanos,
-    /// What was delivered, as `becalm.inject/1`, or why it was not made.
+    /// The delivered noise, as `becalm.inject/1`, or why it was not made.
     made: Result<Json, String>,
 }
 
 impl InjectedCell {
-    /// A figure of all places together, requested or delivered.
+    /// A figure over all CPUs and threads together, requested or delivered.
     fn figure(&self, part: &str, name: &str) -> Option<f64> {
         self.made.as_ref().ok()?[part][name].as_f64()
     }

@@ -1,4 +1,4 @@
-//! Files that hold one CPU: the noise files of LogGOPSim, and the speed profiles of SimGrid.
+//! Files with one CPU each: the noise files of LogGOPSim, and the speed profiles of SimGrid.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -17,10 +17,10 @@ use crate::rows::{TraceTime, traces};
 use crate::write::loggopsim::NoiseFile;
 use crate::write::simgrid::SpeedProfile;
 
-/// So many files are written at once; for more of them the run is read again. A process may have 1,024 open.
+/// The number of files that are written at once; for more of them the run is read again. A process may have 1,024 open.
 const AT_ONCE: usize = 256;
 
-/// A file of either format.
+/// A file in either format.
 enum CpuFile<W: Write> {
     Loggopsim(NoiseFile<W>),
     Simgrid(SpeedProfile<W>),
@@ -84,7 +84,7 @@ pub fn export(args: &ExportArgs, destination: Destination<'_>) -> fault::Result<
     })
 }
 
-/// The time that the traces of a node cover, with what limits it told.
+/// The time that the traces of a node cover; prints its warnings.
 fn time_of(bundle: &Bundle, doc: &NodeDoc) -> fault::Result<TraceTime> {
     let time = TraceTime::for_node(bundle, doc)?;
     time.warnings.iter().for_each(|warning| say(format_args!("{}", warning.message)));

@@ -1,4 +1,4 @@
-//! Where an export goes: into a file, which gets its name when it is complete, to standard output, or into a folder.
+//! The destination of an export: a file, which gets its name when it is complete, standard output, or a directory.
 
 use std::io::{self, BufWriter, IntoInnerError, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -7,21 +7,21 @@ use becalm_bundle::Draft;
 use becalm_linux::folder;
 use becalm_units::fault::{self, Context, UsageError};
 
-/// A file that is being written.
+/// A file being written.
 pub type File = BufWriter<Draft>;
 
-/// Where an export goes.
+/// The destination of an export.
 pub enum Destination<'a> {
     /// Standard output.
     Stdout(&'a mut dyn Write),
     /// A file.
     File(PathBuf),
-    /// A folder of files.
+    /// A directory of files.
     Folder(PathBuf),
 }
 
 impl<'a> Destination<'a> {
-    /// What the user named. Fails if what is no text would go to a terminal.
+    /// The destination that the user named. Fails if binary data would go to a terminal.
     pub fn new(path: &Path, is_text: bool, out: &'a mut dyn Write) -> Result<Self, UsageError> {
         if path.as_os_str() == "-" {
             if !is_text && io::stdout().is_terminal() {
@@ -34,12 +34,12 @@ impl<'a> Destination<'a> {
         Ok(if ends_in_slash || path.is_dir() { Self::Folder(path.to_owned()) } else { Self::File(path.to_owned()) })
     }
 
-    /// Whether it holds several files.
+    /// True if it holds several files.
     pub const fn is_folder(&self) -> bool {
         matches!(self, Self::Folder(_))
     }
 
-    /// Has one file written.
+    /// Writes one file.
     pub fn write(self, write: impl FnOnce(&mut dyn Write) -> fault::Result<()>) -> fault::Result<()> {
         match self {
             Self::Stdout(out) => {
@@ -55,12 +55,12 @@ impl<'a> Destination<'a> {
     }
 }
 
-/// Makes a folder for files if there is none.
+/// Makes a directory for files if there is none.
 pub fn make_folder(path: &Path) -> fault::Result<()> {
     folder::make_all(path).with_context(|| format!("cannot make the folder {}", path.display()))
 }
 
-/// Begins a file.
+/// Starts a file.
 pub fn begin(path: &Path) -> fault::Result<File> {
     Ok(BufWriter::new(Draft::replace(path)?))
 }
@@ -72,7 +72,7 @@ pub fn finish(path: &Path, out: File) -> fault::Result<()> {
     Ok(())
 }
 
-/// Says which file it was that could not be written.
+/// Adds the name of the file to an error.
 pub fn named<T>(path: impl std::fmt::Display, result: fault::Result<T>) -> fault::Result<T> {
     result.map_err(|error| {
         let is_io = error.causes().any(|cause| cause.is::<io::Error>());

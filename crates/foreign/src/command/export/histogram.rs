@@ -13,11 +13,11 @@ use super::{ExportArgs, tell_unstored};
 use crate::rows::attributed_detours;
 use crate::write::hdrhistogram::{HistogramLog, Lengths};
 
-/// Significant digits of the histograms of single detours; and of those of the summary form, which has no more.
+/// Significant digits of the histograms of single detours. The summary form has no more either.
 const DIGITS: u8 = 3;
 const SUMMARY_DIGITS: u8 = 2;
 
-/// Writes the log. In memory is a histogram of each CPU of a node, about 250 KiB, and 65,536 rows of each table.
+/// Writes the log. In memory are a histogram of each CPU of a node, about 250 KiB, and 65,536 rows of each table.
 pub fn export(args: &ExportArgs, destination: Destination<'_>) -> fault::Result<()> {
     let source = open(args)?;
     tell_unstored(source.docs());
@@ -28,7 +28,7 @@ pub fn export(args: &ExportArgs, destination: Destination<'_>) -> fault::Result<
             Source::Full(bundle, docs) => {
                 let _reading = ReadingProgress::begin(bundle, 1);
                 for doc in docs {
-                    // The lengths, and when the last detour ended.
+                    // The lengths, and the end of the last detour.
                     let mut cpus = vec![(Lengths::new(DIGITS), Nanos::ZERO); doc.cpus.len()];
                     attributed_detours::<fault::Error>(bundle, doc, &mut |shown| {
                         let place = doc.cpus.binary_search_by_key(&shown.detour.cpu, |listed| listed.cpu);
@@ -62,10 +62,10 @@ pub fn export(args: &ExportArgs, destination: Destination<'_>) -> fault::Result<
 /// Adds a line for each CPU of a node.
 fn add<W: Write>(log: &mut HistogramLog<W>, base: Option<jiff::Timestamp>, doc: &NodeDoc, cpus: &[(Lengths, Nanos)]) {
     for (cpu, (lengths, end)) in doc.cpus.iter().zip(cpus) {
-        // A node that does not say when it started begins with the log.
+        // A node without a start time starts with the log.
         let origin = doc.origin.or(base).map_or(0, jiff::Timestamp::as_nanosecond);
         let begin = origin + i128::from(cpu.start_ns.get());
-        // The document of a run that was killed does not say how long it lasted.
+        // The document of a killed run has no duration.
         let length = cpu.duration_ns.max(*end - cpu.start_ns);
         log.interval(&format!("{}/cpu{}", doc.node, cpu.cpu), begin, length, lengths);
     }

@@ -1,4 +1,4 @@
-//! `becalm export`: what was recorded as another program reads it.
+//! `becalm export`: writes recordings in the formats of other programs.
 
 mod cpus;
 mod destination;
@@ -89,19 +89,19 @@ enum TableName {
 }
 
 impl ExportFormat {
-    /// Whether a terminal can show it.
+    /// True if a terminal can show it.
     const fn is_text(self) -> bool {
         !matches!(self, Self::Perfetto | Self::Pprof)
     }
 
-    /// Whether a file holds one CPU.
+    /// True if a file holds one CPU.
     const fn is_of_one_cpu(self) -> bool {
         matches!(self, Self::Loggopsim | Self::Simgrid)
     }
 }
 
 impl ExportArgs {
-    /// The part of the run that was asked for.
+    /// The requested part of the run.
     fn selection(&self) -> Selection {
         Selection { node: self.node.clone(), cpus: self.cpus.clone(), ..Selection::default() }
     }
@@ -121,8 +121,7 @@ impl Task for ExportArgs {
     }
 }
 
-/// Reads the run and writes the file. Fails if the run cannot be read, the format cannot hold what is selected, or the file cannot be
-/// written.
+/// Reads the run and writes the file. Fails if the run cannot be read, the format cannot hold the selection, or the file cannot be written.
 fn run(args: &ExportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     if args.table.is_some() && args.to != ExportFormat::Csv {
         return Err(UsageError::new("--table requires --to csv").into());
@@ -142,7 +141,7 @@ fn run(args: &ExportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Says which detours no format can hold, as they were counted and not stored.
+/// Reports detours that no format can hold, because they were counted and not stored.
 fn tell_unstored<'a>(docs: impl IntoIterator<Item = &'a NodeDoc>) {
     let unstored = docs.into_iter().flat_map(|doc| &doc.cpus).fold(0_u64, |sum, cpu| sum.saturating_add(cpu.unstored));
     if unstored > 0 {
@@ -153,7 +152,7 @@ fn tell_unstored<'a>(docs: impl IntoIterator<Item = &'a NodeDoc>) {
     }
 }
 
-/// Says how many activities could not be placed.
+/// Reports how many activities could not be placed.
 fn tell_strays(strays: u64) {
     if strays > 0 {
         let activities = counted(strays, "activity belongs", "activities belong");

@@ -1,4 +1,4 @@
-//! Time by source: folded stacks, and profiles of pprof. And runs that may be in summary form, which says that as well.
+//! Time by source, as folded stacks and profiles of pprof. Also for runs in summary form, which has these times too.
 
 use becalm_analyze::summary::{SummaryError, select};
 use becalm_bundle::{Bundle, BundleError, Contents};
@@ -14,9 +14,9 @@ use crate::rows::{self, Stack, stacks_of_digest};
 use crate::write::folded;
 use crate::write::pprof::{self, About};
 
-/// What was recorded, in either form.
+/// A recording in either form.
 pub enum Source {
-    /// With its single detours: the documents of the nodes with the selected CPUs.
+    /// With single detours: the documents of the nodes with the selected CPUs.
     Full(Bundle, Vec<NodeDoc>),
     /// In summary form, with the selected CPUs.
     Summary(Vec<DigestDoc>),
@@ -32,7 +32,7 @@ impl Source {
     }
 }
 
-/// Opens the run in the form that it has. Fails if it cannot be read, or does not hold what is selected.
+/// Opens the run in the form that it has. Fails if it cannot be read, or lacks something that is selected.
 pub fn open(args: &ExportArgs) -> fault::Result<Source> {
     match run::open(&args.path) {
         Ok(bundle) => {

@@ -13,12 +13,12 @@ use super::destination::Destination;
 use super::{ExportArgs, TableName, tell_unstored};
 use crate::write::csv::{Cell, CsvTable};
 
-/// The columns of the tables: those of the bundle, behind the node.
+/// The columns of the tables: the node, then those of the bundle.
 const DETOURS: [&str; 5] = ["node", "cpu", "start_ns", "duration_ns", "incomplete"];
 const SAMPLES: [&str; 6] = ["node", "cpu", "start_ns", "duration_ns", "work", "incomplete"];
 const ACTIVITIES: [&str; 8] = ["node", "cpu", "detour", "start_ns", "self_ns", "kind", "source", "detail"];
 
-/// Writes the table that was asked for. In memory are 65,536 rows at a time.
+/// Writes the requested table. In memory are 65,536 rows at a time.
 pub fn export(args: &ExportArgs, destination: Destination<'_>) -> fault::Result<()> {
     let bundle = args.open()?;
     let docs = documents(&bundle, args)?;
@@ -44,7 +44,7 @@ fn refused(what: &str) -> fault::Result<()> {
     Err(UsageError::new(format!("the run holds {what}")).into())
 }
 
-/// The documents of the selected nodes with the selected CPUs, also of a run of work.
+/// The documents of the selected nodes with the selected CPUs, also for a run of work.
 fn documents(bundle: &Bundle, args: &ExportArgs) -> fault::Result<Vec<NodeDoc>> {
     let selection = args.selection();
     if bundle.nodes().iter().all(|doc| doc.settings.work.is_none()) {
@@ -52,7 +52,7 @@ fn documents(bundle: &Bundle, args: &ExportArgs) -> fault::Result<Vec<NodeDoc>> 
     }
     let mut docs = bundle.nodes().to_vec();
     if let Some(name) = &args.node {
-        // The bundle's own error names the nodes that there are.
+        // The bundle's own error names the existing nodes.
         drop(bundle.samples(name)?);
         docs.retain(|doc| doc.node == *name);
     }
@@ -102,7 +102,7 @@ fn write(bundle: &Bundle, docs: &[NodeDoc], table: TableName, into: &mut CsvTabl
     Ok(())
 }
 
-/// Writes the rows of the document's CPUs: the node, the CPU, and then the `cells` of each.
+/// Writes the rows of the document's CPUs: the node, the CPU, then the `cells` of each.
 fn rows<B, const N: usize>(
     doc: &NodeDoc,
     batches: impl Iterator<Item = Result<B, BundleError>>,

@@ -1,4 +1,4 @@
-//! Detours and what was in them on an axis of time: traces of Perfetto, and of Chrome.
+//! Detours and their activities on a time axis: traces of Perfetto and Chrome.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use crate::rows::attributed_detours;
 use crate::write::chrome::ChromeTrace;
 use crate::write::perfetto::PerfettoTrace;
 
-/// Writes the trace. In memory are 65,536 rows of each table, what one detour holds, and names.
+/// Writes the trace. In memory are 65,536 rows of each table, one detour's activities, and names.
 pub fn export(args: &ExportArgs, destination: Destination<'_>) -> fault::Result<()> {
     let bundle = args.open()?;
     let docs = args.selection().documents(&bundle)?;

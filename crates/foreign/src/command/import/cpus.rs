@@ -1,12 +1,12 @@
-//! Which CPU is whose: as the user says, as the files say, or one after another.
+//! Assigns CPUs: from the user, from the files, or one after another.
 
 use std::collections::BTreeSet;
 
 use becalm_units::fault::UsageError;
 use becalm_units::{CpuId, CpuList, counted};
 
-/// The CPU of each part of what is imported, of which some say it themselves. Those that do not get the lowest numbers that are
-/// free, in order. Fails if the chosen ones are not as many as the parts, or two parts are of one CPU.
+/// The CPU of each imported part, some of which name it themselves. The others get the lowest free numbers, in order. Fails if the number
+/// of chosen CPUs differs from the number of parts, or two parts have the same CPU.
 pub fn assigned(chosen: Option<&CpuList>, said: &[Option<CpuId>]) -> Result<Vec<CpuId>, UsageError> {
     if let Some(chosen) = chosen {
         if chosen.len() != said.len() {

@@ -1,4 +1,4 @@
-//! Lists of detours become a run of detours.
+//! Turns lists of detours into a run of detours.
 
 use becalm_bundle::BundleWriter;
 use becalm_command::Exit;
@@ -13,14 +13,14 @@ use super::{ImportArgs, cpus};
 use crate::document;
 use crate::read::{self, DetourList, Format};
 
-/// How many detours a segment of the run has.
+/// The number of detours per segment of the run.
 const SEGMENT: usize = 1 << 20;
 
-/// Reads the files, a CPU each, and writes the run. Fails if a file is not in the format, or its detours last longer than what was
-/// measured, and if the run cannot be written.
+/// Reads the files, one CPU each, and writes the run. Fails if a file is not in the format, its detours last longer than the measurement,
+/// or the run cannot be written.
 pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> fault::Result<Exit> {
     let size: u64 = files.iter().map(InputFile::size).sum();
-    // Reading and storing, which take about as long.
+    // Reading and storing take about the same time.
     let progress = Bar::new("reading", 2 * size, Tail::TimeLeft);
     let mut lists = Vec::with_capacity(files.len());
     for file in files {
@@ -39,10 +39,10 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> fault::Res
     Ok(Exit::Done)
 }
 
-/// How long was measured: as the user says, as the file says, or until the last detour's end.
+/// The length of the measurement: from the user, from the file, or until the end of the last detour.
 fn length(args: &ImportArgs, file: &InputFile, list: &DetourList) -> fault::Result<Nanos> {
     let end = list.end();
-    // What a file says may be rounded, so that it ends before the last detour.
+    // The file's length may be rounded, and so end before the last detour.
     let length = args.length.unwrap_or_else(|| list.length.unwrap_or(end).max(end));
     if length < end {
         return Err(
@@ -55,7 +55,7 @@ fn length(args: &ImportArgs, file: &InputFile, list: &DetourList) -> fault::Resu
     Ok(length)
 }
 
-/// Writes the run, which is complete when all of it is there.
+/// Writes the run, which is complete when all of it is stored.
 fn store(
     args: &ImportArgs,
     format: Format,
@@ -79,13 +79,13 @@ fn store(
     Ok(writer.write_doc(&doc)?)
 }
 
-/// What the detours of a CPU come to.
+/// The document of a CPU, from its detours.
 fn cpu_doc(cpu: CpuId, length: Nanos, list: &DetourList) -> CpuDoc {
     let durations = || list.detours.iter().map(|(_, duration)| *duration);
     CpuDoc {
         duration_ns: length,
         t_min_ns: list.t_min.unwrap_or(Nanos::ZERO),
-        // Where the file does not say it, no detour is shorter than the shortest.
+        // If the file has no threshold, the shortest detour bounds it.
         threshold_ns: list.threshold.or_else(|| durations().min()).unwrap_or(Nanos::ZERO),
         detours: list.detours.len() as u64,
         total_ns: durations().sum(),

@@ -1,4 +1,4 @@
-//! Histograms and statistics become a distribution.
+//! Turns histograms and statistics into a distribution.
 
 use std::collections::BTreeSet;
 
@@ -14,11 +14,11 @@ use crate::distribution::{DistributionDoc, Series};
 use crate::document::add_warnings;
 use crate::read::{self, Format};
 
-/// No larger files are read, in bytes: JSON takes up to twenty times its size of memory.
+/// The largest size of all files together, in bytes: JSON takes up to twenty times its size of memory.
 const LARGEST: u64 = 64 << 20;
 
-/// Reads the files and writes the distribution of the node. Fails if a file is not in the format or too large, two hold series of the same
-/// name, and if the bundle cannot be written.
+/// Reads the files and writes the distribution of the node. Fails if a file is not in the format or too large, two have series of the same
+/// name, or the bundle cannot be written.
 pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> fault::Result<Exit> {
     args.refuse_length(format, "a distribution")?;
     let size = files::size(files, LARGEST, "histograms and statistics")?;
@@ -45,7 +45,7 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> fault::Res
     Ok(Exit::Done)
 }
 
-/// The series of a further file to those before.
+/// Adds the series of another file.
 fn joined(mut all: DistributionDoc, read: DistributionDoc, file: &InputFile) -> fault::Result<DistributionDoc> {
     if (all.quantity, all.loop_subtracted) != (read.quantity, read.loop_subtracted) {
         let text =
@@ -57,7 +57,7 @@ fn joined(mut all: DistributionDoc, read: DistributionDoc, file: &InputFile) -> 
     Ok(all)
 }
 
-/// The series on the CPUs that the user names: one for each, or for each CPU that the file tells of.
+/// Puts the series on the CPUs that the user names: one for each series, or for each CPU of the file.
 fn with_cpus(args: &ImportArgs, mut series: Vec<Series>) -> Result<Vec<Series>, UsageError> {
     let Some(chosen) = &args.cpu else { return Ok(series) };
     let said: Vec<Option<CpuId>> = series.iter().map(|series| series.cpu).collect();

@@ -1,4 +1,4 @@
-//! The files that are imported: read as a whole, and recognized.
+//! The imported files: read completely, and recognized.
 
 use std::path::{Path, PathBuf};
 
@@ -9,33 +9,33 @@ use becalm_units::fault::{self, Context, UsageError};
 
 use crate::read::{Format, Source, guessed_by, near_miss, recognize};
 
-/// No more is read, in bytes of all files together. It takes a few times its size of memory.
+/// The most bytes that are read, all files together. Memory takes a few times their size.
 const LARGEST: u64 = 1 << 30;
 
 /// A file that was read.
 pub struct InputFile {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// Its name without the folders.
+    /// Its file name.
     name: String,
-    /// What it holds.
+    /// Its contents.
     bytes: Vec<u8>,
 }
 
 impl InputFile {
-    /// It as the readers take it: without the byte order mark that some editors put in front of a text.
+    /// The file as the readers take it: without the byte order mark that some editors put in front of a text.
     pub fn source(&self) -> Source<'_> {
         const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
         Source { name: &self.name, bytes: self.bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&self.bytes) }
     }
 
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub fn size(&self) -> u64 {
         self.bytes.len() as u64
     }
 }
 
-/// Reads all of the files. Fails if one cannot be read, is no regular file, or all together are too large.
+/// Reads all of the files. Fails if one cannot be read or is no regular file, or if all together are too large.
 pub fn read(paths: &[PathBuf]) -> fault::Result<Vec<InputFile>> {
     let mut left = LARGEST;
     let read = |path: &PathBuf| {
@@ -60,8 +60,8 @@ pub fn size(files: &[InputFile], most: u64, kind: &str) -> fault::Result<u64> {
     Ok(size)
 }
 
-/// The format that was chosen, or else the one in which all of the files are, which is then told. Fails if a file is in none that is known,
-/// or two are in different ones.
+/// The chosen format, or else the one of all files, which is then printed. Fails if the format of a file is unknown, or two files have
+/// different ones.
 pub fn format(files: &[InputFile], chosen: Option<Format>) -> fault::Result<Format> {
     if let Some(format) = chosen {
         return Ok(format);
@@ -94,11 +94,11 @@ pub fn format(files: &[InputFile], chosen: Option<Format>) -> fault::Result<Form
     Ok(format)
 }
 
-/// What is to be said behind the error of a file that was read in a format: if the user named that, what the file looks like otherwise;
-/// else that becalm chose it.
+/// A hint after the error of a file that was read in a format: if the user named the format, another one that the file looks like; else
+/// that becalm chose it.
 pub fn advice(files: &[InputFile], format: Format, is_chosen: bool) -> Option<String> {
     if !is_chosen {
-        // These are known by their first bytes, which no other file has.
+        // These are recognized by their first bytes, which no other file has.
         if matches!(format, Format::TraceDat | Format::PerfData) {
             return None;
         }
@@ -108,7 +108,7 @@ pub fn advice(files: &[InputFile], format: Format, is_chosen: bool) -> Option<St
     }
     files.iter().find_map(|file| match recognize(file.source()) {
         Some(other) => (other != format).then(|| format!("it looks like {other}: name that with --from")),
-        // A format that it may have, as far as can be told, needs no other name.
+        // The chosen format is among the possible ones, so no other is suggested.
         None => near_miss(file.source())
             .map(|what| what.shown(option))
             .filter(|what| !what.contains(&format!("--from {format}")))

@@ -1,6 +1,6 @@
-//! `becalm import`: what another program has measured, as a run.
+//! `becalm import`: stores the measurements of another program as a run.
 //!
-//! The format says which form it becomes, each with a file here: [`detours`], [`samples`], [`distribution`], [`traces`].
+//! The format determines the form, each with a file here: [`detours`], [`samples`], [`distribution`], [`traces`].
 
 mod cpus;
 mod detours;
@@ -74,7 +74,7 @@ pub struct ImportArgs {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct ChosenFormat(Option<Format>);
 
-/// The name that leaves it to becalm which format it is.
+/// The name that lets becalm find the format.
 const AUTO: &str = "auto";
 
 fn formats() -> impl TypedValueParser<Value = ChosenFormat> {
@@ -100,8 +100,8 @@ impl Task for ImportArgs {
     }
 }
 
-/// Reads the files and writes the run. Fails if a file cannot be read or is not in the format, what it says contradicts the options, or the
-/// run cannot be written.
+/// Reads the files and writes the run. Fails if a file cannot be read or is not in the format, contradicts the options, or the run cannot
+/// be written.
 fn run(args: &ImportArgs) -> fault::Result<Exit> {
     let files = files::read(&args.files)?;
     let chosen = args.from.and_then(|chosen| chosen.0);
@@ -126,13 +126,13 @@ fn run(args: &ImportArgs) -> fault::Result<Exit> {
 }
 
 impl ImportArgs {
-    /// The name of the node whose host the file names.
+    /// The node's name: the user's, else that of the file, else [`UNNAMED`].
     fn node(&self, host: Option<&str>) -> String {
         let host = host.filter(|host| check_node_name(host).is_ok());
         self.node.as_deref().or(host).unwrap_or(UNNAMED).to_owned()
     }
 
-    /// Refuses a length of files that become this.
+    /// Refuses `--length` for files that become this.
     fn refuse_length(&self, format: Format, becomes: &str) -> Result<(), UsageError> {
         if self.length.is_none() {
             return Ok(());
@@ -140,7 +140,7 @@ impl ImportArgs {
         Err(UsageError::new(format!("--length is for detours, and {format} holds {becomes}; leave it out")))
     }
 
-    /// What the user says of the files.
+    /// The user's facts about the files.
     fn known(&self) -> FileFacts {
         FileFacts { unit: self.unit, rate_hz: self.rate }
     }

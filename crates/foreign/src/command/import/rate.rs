@@ -1,6 +1,6 @@
-//! How fast a counter ticks, as users write it.
+//! The rate of a counter, as users write it.
 
-/// Parses a number of ticks a second: `2596120000`, `2596.12MHz`, `2.5GHz`. Fails if it is no such number between 1 kHz and 1 THz.
+/// Parses a number of ticks per second: `2596120000`, `2596.12MHz`, `2.5GHz`. Fails if it is no such number between 1 kHz and 1 THz.
 pub fn parse(text: &str) -> Result<f64, String> {
     let units = [("GHz", 1e9), ("MHz", 1e6), ("kHz", 1e3), ("Hz", 1.0)];
     let unit = units.iter().find_map(|(name, hz)| Some((text.strip_suffix(name)?, *hz)));

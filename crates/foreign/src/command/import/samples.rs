@@ -1,4 +1,4 @@
-//! Samples of fixed work or of fixed time become a run of samples, as `becalm work` records them.
+//! Turns samples of fixed work or fixed time into a run of samples, as `becalm work` records them.
 
 use becalm_bundle::BundleWriter;
 use becalm_command::Exit;
@@ -15,14 +15,14 @@ use crate::document;
 use crate::read::ftq_ticks::{self, Part};
 use crate::read::{self, Format, SampleList};
 
-/// How many samples a segment of the run has.
+/// The number of samples per segment of the run.
 const SEGMENT: usize = 1 << 20;
 
-/// No larger files are read, in bytes: samples of one digit take up to 25 times their size of memory.
+/// The largest size of all files together, in bytes: samples of one digit take up to 25 times their size of memory.
 const LARGEST: u64 = 256 << 20;
 
-/// Reads the files, of which each holds the samples of one loop or of several, and writes the run. Fails if a file is not in the format,
-/// too large or holds no sample, its loops do not do the same, and if the run cannot be written.
+/// Reads the files, each with the samples of one or several loops, and writes the run. Fails if a file is not in the format, too large or
+/// without samples, if its loops differ in what they do, or the run cannot be written.
 pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> fault::Result<Exit> {
     args.refuse_length(format, "samples")?;
     let size = files::size(files, LARGEST, "samples")?;
@@ -32,7 +32,7 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> fault::Res
         let path = file.path.display();
         let read = match ftq_ticks::part(file.source().name) {
             Part::Times(prefix) if format == Format::FtqTicks => from_two_files(args, files, file, prefix, &progress)?,
-            // It is read with its times.
+            // It is read together with its times.
             Part::Counts(_) if format == Format::FtqTicks && times_of(files, file).is_some() => continue,
             _ => {
                 let told = &mut |bytes| progress.advance(bytes);
@@ -80,7 +80,7 @@ fn from_two_files(
     Ok(lists)
 }
 
-/// The file of the times that belong to a file of counts, beside which it lies.
+/// The file of times that belongs to a file of counts, in the same directory.
 fn times_of<'a>(files: &'a [InputFile], counts: &InputFile) -> Option<&'a InputFile> {
     let Part::Counts(prefix) = ftq_ticks::part(counts.source().name) else { return None };
     let is_it = |file: &&InputFile| {
@@ -89,7 +89,7 @@ fn times_of<'a>(files: &'a [InputFile], counts: &InputFile) -> Option<&'a InputF
     files.iter().find(is_it)
 }
 
-/// Writes the run, which is complete when all of it is there.
+/// Writes the run, which is complete when all of it is stored.
 fn store(args: &ImportArgs, format: Format, loops: &[(CpuId, SampleList)]) -> fault::Result<()> {
     let (_, first) = loops.first().context("there is no sample")?;
     if loops.iter().any(|(_, list)| (list.fixed, list.grain) != (first.fixed, first.grain)) {
@@ -120,7 +120,7 @@ fn store(args: &ImportArgs, format: Format, loops: &[(CpuId, SampleList)]) -> fa
     Ok(writer.write_doc(&doc)?)
 }
 
-/// The median of the samples of a loop: what stands for its grain where the file does not say it.
+/// The median of a loop's samples, used as its grain if the file has none.
 fn median(list: &SampleList) -> Nanos {
     let mut durations: Vec<i64> = list.samples.iter().map(|sample| sample.duration.get()).collect();
     Nanos::new(median_low(&mut durations).unwrap_or(0))
@@ -129,7 +129,7 @@ fn median(list: &SampleList) -> Nanos {
 fn work(first: &SampleList, loops: &[(CpuId, SampleList)]) -> WorkDoc {
     let of_loop = |(cpu, list): &(CpuId, SampleList)| WorkLoopDoc {
         cpu: *cpu,
-        // How many iterations a sample has is in no file of fixed work.
+        // No file of fixed work has the number of iterations per sample.
         iterations: 0,
         calibrated_ns: median(list),
         others_iterations: 0,

@@ -1,4 +1,4 @@
-//! Traces of the kernel become a run of detours.
+//! Turns kernel traces into a run of detours.
 
 use becalm_command::Exit;
 use becalm_command::progress::{Bar, Tail};
@@ -11,7 +11,8 @@ use crate::document;
 use crate::read::Format;
 use crate::trace::{TraceRequest, find};
 
-/// Reads the trace and writes the run. Fails if the file is no whole trace, what is asked for is not in it, or the run cannot be written.
+/// Reads the trace and writes the run. Fails if the file is no complete trace, lacks something that was requested, or the run cannot be
+/// written.
 pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> fault::Result<Exit> {
     let [file] = files else {
         return Err(

@@ -1,4 +1,4 @@
-//! What another program measured and becalm imported as a distribution: `becalm.distribution-report/1`, and as tables.
+//! An imported distribution as `becalm.distribution-report/1`, and as tables.
 
 pub(super) mod sides;
 
@@ -54,7 +54,7 @@ fields! {
     }
 }
 
-/// The figures that are put beside those of another distribution.
+/// The figures that are compared with those of another distribution.
 const COMPARED: &[&str] =
     &["count", "rate_hz", "disturbed", "noise_ratio", "min_ns", "median_ns", "mean_ns", "p99_ns", "p999_ns", "max_ns"];
 

@@ -1,4 +1,4 @@
-//! Distributions beside each other: `becalm.compare-distributions/1`, and as a table.
+//! Distributions next to each other: `becalm.compare-distributions/1`, and as a table.
 
 use becalm_report::Value;
 use becalm_report::form::field::columns;
@@ -14,7 +14,7 @@ use crate::distribution::{Pair, SeriesFigures, Shown, SideBySide, Tested, Tested
 
 /// Two distributions, or a distribution and a recording.
 pub struct SideBySideReport<'a> {
-    /// What was put beside each other.
+    /// The compared sides.
     pub sides: &'a SideBySide,
 }
 
@@ -85,7 +85,7 @@ impl TestedRow {
         matches!(self.tested.figure, TestedFigure::Shares)
     }
 
-    /// An end of the interval: of B / A, of shares of their distance.
+    /// An end of the interval: of B / A, or for shares of their distance.
     fn end(&self, end: f64) -> Quantity {
         Quantity(if self.is_distance() { Value::Ratio(end) } else { Value::Change(end - 1.0) })
     }
@@ -106,7 +106,7 @@ impl TestedRow {
     }
 }
 
-/// What a figure that is tested is called, in documents and in tables.
+/// The name of a tested figure, in documents and in tables.
 const fn title(figure: TestedFigure) -> (&'static str, &'static str) {
     match figure {
         TestedFigure::Rate => ("rate_hz", "rate"),

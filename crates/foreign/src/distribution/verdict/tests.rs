@@ -8,10 +8,10 @@ use crate::distribution::{Bucket, Series};
 const SECOND: f64 = 1e9;
 const SECONDS: f64 = 20.0;
 
-/// Detours: when each began, in seconds, and its length in nanoseconds.
+/// Detours: the start of each, in seconds, and its length in nanoseconds.
 type Detours = Vec<(f64, f64)>;
 
-/// A histogram of them with buckets of such a width.
+/// A histogram of them with buckets of this width.
 fn histogram(detours: &Detours, width_ns: i64) -> Series {
     let mut counts = BTreeMap::new();
     for (_, length) in detours {
@@ -25,7 +25,7 @@ fn histogram(detours: &Detours, width_ns: i64) -> Series {
     }
 }
 
-/// What a recording of them, with fine buckets, and another program's histogram, in microseconds, say of each other, from 20 us on.
+/// Tests a recording of detours, with fine buckets, against another program's histogram in microseconds, from 20 us on.
 fn tested(recording: &Detours, other: &Detours) -> Result<Vec<Tested>, Untested> {
     let mut cells = TimeCells::new(0, (SECONDS * SECOND) as i64);
     recording.iter().for_each(|(start, _)| cells.add((start * SECOND) as i64, 1));
@@ -37,7 +37,7 @@ fn tested(recording: &Detours, other: &Detours) -> Result<Vec<Tested>, Untested>
     test(&[lengths(&a, 0, Some(1_000)), lengths(&b, 1_000, None)], clustering)
 }
 
-/// Trains of five at random, 100 detours a second, each of 200 us and something.
+/// Trains of five at random, 100 detours per second, each of 200 us and something.
 fn trains(source: &mut Source, hz: f64, factor: f64) -> Detours {
     let starts = source.trains(hz / 5.0, 5.0, 1e6, SECONDS * SECOND);
     starts.into_iter().map(|start| (start / SECOND, factor * (200_000.0 + source.exponential(20_000.0)))).collect()
@@ -60,7 +60,7 @@ fn detours_in_trains_that_are_alike_are_seldom_called_different_and_their_bounds
         let Ok(rows) = tested(&a, &b) else { continue };
         runs += 1;
         different += u32::from(rows.iter().any(is_difference));
-        // The truth is a ratio of 1, also where trains are thinned.
+        // The true ratio is 1, also if trains are thinned.
         let rate = row(&rows, TestedFigure::Rate);
         bounded += u32::from(rate.low <= 1.0 && rate.high.is_some_and(|high| high >= 1.0));
     }
@@ -83,12 +83,12 @@ fn another_rate_or_other_lengths_are_found() {
 #[test]
 fn what_is_regular_is_bounded_and_a_loops_step_is_no_difference() {
     let regular: Detours = (0..2_000).map(|at| (f64::from(at) / 100.0, 500_000.0 + f64::from(at % 7) * 10.0)).collect();
-    // The other program's lengths hold its loop's step, and are told in whole microseconds.
+    // The other program's lengths include its loop's step, and are in whole microseconds.
     let other: Detours = regular.iter().map(|(start, length)| (*start, length + 900.0)).collect();
     let rows = tested(&regular, &other).unwrap();
     for row in &rows {
         let Shown::NoneBeyond(part) = row.shown else { panic!("{row:?}") };
-        // Of 2,000 detours chance alone, were they independent, gives the rate within 6.3 %, of which Student's t makes a little more.
+        // If 2,000 detours were independent, chance would give the rate within 6.3 %, and Student's t makes that a little more.
         assert!(part < if row.figure == TestedFigure::Median { 0.005 } else { 0.1 }, "{row:?}");
     }
     assert_eq!(rows.len(), 5, "{rows:?}");

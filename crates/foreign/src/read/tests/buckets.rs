@@ -1,8 +1,8 @@
-//! Histograms of rtla and oslat: how wide their buckets are, and what stands behind them.
+//! Histograms of rtla and oslat: the width of their buckets, and the lines after them.
 
 use super::*;
 
-/// What rtla prints behind a histogram, and the largest number as the shortest of a CPU on which nothing came, are no rows and no values.
+/// rtla prints sentences after a histogram, and the largest number as the minimum of a CPU without events: these are no rows and no values.
 #[test]
 fn sentences_and_impossible_values_behind_a_histogram_are_left_out() {
     let plain = "# RTLA timerlat histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:05\n\
@@ -44,7 +44,7 @@ fn a_run_in_which_rtla_saw_nothing_is_a_result() {
     }
 }
 
-/// The width of buckets is in no file: it is never taken to be narrower than the values that a bucket holds.
+/// No file has the width of buckets: it is never taken to be narrower than a bucket's values.
 #[test]
 fn buckets_of_rtla_hold_their_values() {
     let text = |tool: &str, rows: &str, max: &str| {
@@ -59,9 +59,9 @@ fn buckets_of_rtla_hold_their_values() {
         ("0 5\n10 3\n20 1\n", "25", &[10_000_i64, 10_000, 10_000][..], None),
         // Two rows allow for any divisor of ten: the widest is right for each.
         ("0 5\n10 3\n", "12", &[10_000, 10_000], Some("imported_width_unknown")),
-        // One at 0 allows for any width.
+        // One row at 0 allows for any width.
         ("0 5\n", "7", &[], Some("imported_width_unknown")),
-        // Buckets cannot be wider than ten, and the longest lies beyond.
+        // Buckets cannot be wider than ten, and the longest is beyond.
         ("0 5\n10 3\n20 1\n", "35", &[], Some("imported_width_unknown")),
         // Nor narrower than one.
         ("0 5\n1 3\n2 1\n", "58", &[1_000, 1_000, 1_000], Some("imported_rows_missing")),
@@ -107,7 +107,7 @@ fn spans(text: &str) -> (Vec<[i64; 2]>, Option<i64>, Option<i64>, bool) {
     (spans, series.above.map(|above| above.from_ns), series.max_ns, is_unsure)
 }
 
-/// Buckets of oslat are as wide as their edges say, with microseconds and with nanoseconds.
+/// Buckets of oslat are as wide as their edges show, in microseconds and in nanoseconds.
 #[test]
 fn buckets_of_oslat_have_their_own_width() {
     const V: &str = "oslat V 2.70\n";
@@ -119,7 +119,7 @@ fn buckets_of_oslat_have_their_own_width() {
         ("", &[("100", 9), ("200", 5), ("300", 1)], wide.to_vec(), 200_000, false),
         (V, &[("001.000", 9), ("001.500", 5), ("002.000", 1)], half.to_vec(), 1_500, false),
         (BIAS, &[("137", 9), ("237", 5), ("337", 1)], vec![[37_000, 137_000], [137_000, 237_000]], 237_000, false),
-        // With -z, one that is next to another one says enough, as does a microsecond, than which none is narrower.
+        // With -z, two neighbors are enough; so is a microsecond, because no bucket is narrower.
         (
             V,
             &[("...", 0), ("300", 9), ("400", 5), ("...", 0), ("900", 1)],

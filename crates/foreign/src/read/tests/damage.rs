@@ -1,4 +1,4 @@
-//! Files that are cut short, damaged, or hold lines and numbers that no program prints.
+//! Files that are cut short, damaged, or have lines and numbers that no program prints.
 
 use super::*;
 
@@ -32,7 +32,7 @@ fn wrong_files_are_refused_with_the_line() {
     }
 }
 
-/// A file that ends too early, after a line or within one, is refused, or a warning says what is not known, or nothing is missing.
+/// A file that ends too early, after a line or within one, is refused, or a warning says what is unknown, or nothing is missing.
 #[test]
 fn a_file_that_was_cut_is_refused_or_told_or_whole() {
     let (mut refused, mut told) = (0, 0);
@@ -95,7 +95,7 @@ fn a_trace_that_was_cut_is_refused_or_told() {
     }
 }
 
-/// Where a file is cut: after lines, and within them.
+/// Places to cut a file: after lines, and within them.
 fn cuts(bytes: &[u8]) -> impl Iterator<Item = usize> {
     const MOST: usize = 400;
     let ends: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at] == b'\n').map(|at| at + 1).collect();
@@ -103,7 +103,7 @@ fn cuts(bytes: &[u8]) -> impl Iterator<Item = usize> {
     let middles: Vec<usize> =
         begins.zip(&ends).flat_map(|(begin, end)| [begin + 1, (begin + end) / 2, end - 1]).collect();
     let all: std::collections::BTreeSet<usize> = ends.into_iter().chain(middles).collect();
-    // The last ones are those where a program says that it ended.
+    // The last ones are those that mark the end of a program's output.
     let skipped = all.len().saturating_sub(MOST);
     let step = (skipped / MOST).max(1);
     let kept: Vec<usize> =
@@ -115,7 +115,7 @@ fn says_its_end(warnings: &[Warning]) -> bool {
     warnings.iter().any(|warning| ["imported_cut", "imported_end_unknown"].contains(&warning.code.as_str()))
 }
 
-/// The samples end as their programs end, so that none is said to be cut.
+/// The samples end as their programs end, so none is reported as cut.
 #[test]
 fn whole_samples_are_not_said_to_be_cut() {
     for (format, name, bytes) in all_samples() {
@@ -128,7 +128,7 @@ fn whole_samples_are_not_said_to_be_cut() {
     }
 }
 
-/// Lines that a format does not have are left out and counted, wherever they stand.
+/// Lines that a format does not have are left out and counted, anywhere in a file.
 #[test]
 fn unknown_lines_are_left_out_and_counted() {
     for (format, name) in [
@@ -171,7 +171,7 @@ fn without_warnings(found: Anything) -> Anything {
     }
 }
 
-/// Numbers that are too large for what is made of them are refused where they stand, and not when all is stored.
+/// Numbers that are too large for their use are refused at their line, and not when all is stored.
 #[test]
 fn numbers_that_cannot_be_are_refused_with_the_line() {
     let hiccups = "cpu threshold_ns hiccups pct99_ns pct999_ns max_ns\n";

@@ -1,10 +1,11 @@
-//! What the readers find in files that the real programs made, against figures of the programs themselves.
+//! The readers' results for files of the real programs, compared with figures of the programs themselves.
 
 use becalm_units::fault;
 
 use super::*;
 
-/// What the library's own tests find in its logs. They add them up in a histogram of three digits, where buckets from 2^30 on are 2^20 wide.
+/// The results of the library's own tests for its logs. They add them up in a histogram of three digits, where buckets from 2^30 on are
+/// 2^20 wide.
 #[test]
 fn logs_of_hdr_histogram_add_up() {
     for (name, total, p999, max) in [
@@ -29,7 +30,7 @@ fn logs_of_hdr_histogram_add_up() {
     assert!(log.count == Some(32_290 / 2) && log.buckets == tag.buckets, "both hold the same");
 }
 
-/// What the library's own reader finds in a log of decimal fractions, which are seconds here. Each interval was of another range.
+/// The results of the library's own reader for a log of decimal fractions, in seconds. Each interval had another range.
 #[test]
 fn logs_of_decimal_fractions_add_up() {
     let bytes = fs::read(folder().join("hdr/fractions.hlog")).unwrap();
@@ -55,7 +56,7 @@ fn logs_of_decimal_fractions_add_up() {
             assert!(off <= 0.6, "{}: {ratio}: {at:?}", series.name);
         }
     }
-    // As nanoseconds they are all below one, and one value.
+    // As nanoseconds they are all below one, and so one value.
     let series = series(Format::Hdr, "fractions.hlog");
     assert_eq!(series[0].buckets.iter().map(|bucket| (bucket.from_ns, bucket.count)).collect::<Vec<_>>(), [(0, 2_000)]);
 }
@@ -190,7 +191,7 @@ fn windows_in_ticks_are_put_together_from_two_files() {
     let second = (times[1] - times[0]) as f64 / 2.445_404;
     let row = list.samples[1];
     assert_eq!((row.start, row.work), (Nanos::new(second.round() as i64), counts[1] as u64));
-    // The two threads of the OpenMP variant stand one after another.
+    // The two threads of the OpenMP variant follow each other.
     let threads = join("omp", Some(2.445_404e9)).unwrap();
     assert_eq!(threads.iter().map(|list| list.samples.len()).collect::<Vec<_>>(), [59, 59]);
     assert_eq!(threads[1].samples[1].work, 19_287);
@@ -219,7 +220,7 @@ fn ranks_of_a_csv_are_lists() {
     let bytes = fs::read_to_string(folder().join("ftq-ticks/mpi.csv")).unwrap();
     let last: Vec<&str> = bytes.lines().rev().nth(1).unwrap().split(',').collect();
     for (rank, list) in ranks.iter().enumerate() {
-        // The file says how fast the counter was, and how often windows came.
+        // The file has the rate of the counter, and of windows.
         assert_eq!((list.samples.len(), list.grain), (99, Some(Nanos::from_millis(5))));
         let row = list.samples.last().unwrap();
         assert_eq!(row.start.get(), (last[0].parse::<f64>().unwrap() / 2.4454).round() as i64);

@@ -1,13 +1,13 @@
-//! Which format a file has: what is recognized, and what is only named.
+//! The format of a file: recognized, or only named.
 
 use super::*;
 
-/// What a file is, as a command line tells it.
+/// The description of a file, as a command line prints it.
 fn missed(source: Source<'_>) -> Option<String> {
     near_miss(source).map(|what| what.shown(becalm_units::fault::option))
 }
 
-/// Two columns of numbers may be anything: only a title makes detours of them.
+/// Two columns of numbers may be anything: only a title makes them detours.
 #[test]
 fn numbers_without_a_title_are_not_guessed() {
     for text in [
@@ -16,7 +16,7 @@ fn numbers_without_a_title_are_not_guessed() {
         "000000\t000000\t000000\n000001\t000003\t000000\n",
         "time,core1\n000000,000000\n000001,000003\n",
         "10 5\n20 3\n",
-        // A histogram that begins and ends as LogGOPSim's files do.
+        // A histogram that starts and ends like LogGOPSim's files.
         "0\t0\n1\t500\n2\t17\n3\t0",
     ] {
         let source = Source { name: "file.txt", bytes: text.as_bytes() };
@@ -45,7 +45,7 @@ fn numbers_without_a_title_are_not_guessed() {
     }
 }
 
-/// A file that is not read is called by its name, with what to do.
+/// A file that is not read is called by its name, with the fix.
 #[test]
 fn near_misses_are_named() {
     let oslat = fs::read_to_string(folder().join("oslat/two-cores.txt")).unwrap();
@@ -114,7 +114,7 @@ fn near_misses_are_named() {
     for (bytes, words) in cases {
         let source = Source { name: "file", bytes: &bytes };
         let text = String::from_utf8_lossy(&bytes[..bytes.len().min(60)]).into_owned();
-        // What the kernel traced is recognized by its title, and its reader finds nothing.
+        // A kernel trace is recognized by its title, and its reader finds nothing.
         assert!(recognize(source).is_none_or(|format| format == Format::Ftrace), "{text}: {:?}", recognize(source));
         let what = missed(source).unwrap_or_else(|| panic!("{text} is not named"));
         assert!(words.iter().all(|word| what.contains(word)), "{text}: {what}");
@@ -123,7 +123,7 @@ fn near_misses_are_named() {
     assert_eq!(missed(Source { name: "", bytes: b"Dear diary,\nnothing happened today.\n" }), None);
 }
 
-/// A log's prefix in front of a trace's lines would become a part of threads' names, and hide marks of lost events.
+/// A log's prefix before a trace's lines would become a part of threads' names, and hide marks of lost events.
 #[test]
 fn traces_behind_a_prefix_are_named() {
     for sample in ["ftrace/flags.txt", "ftrace/report.txt", "perf-script/nanoseconds.txt", "osnoise/rtla.txt"] {
@@ -192,7 +192,7 @@ fn other_columns_are_not_taken_for_detours() {
         let text = format!("# start length\n{rows}");
         assert_eq!(recognize(Source { name: "file.txt", bytes: text.as_bytes() }), None, "{rows}");
     }
-    // The begin that is looked at may end within a number.
+    // The part of a file that is looked at may end within a number.
     let long: String = (1..9_000).map(|row| format!("{} 900\n", row * 1_000)).collect();
     let long = format!("# start length\n{long}");
     assert!(long.len() > recognize::LOOKED_AT && !long[..recognize::LOOKED_AT].ends_with('\n'));

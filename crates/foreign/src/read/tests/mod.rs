@@ -1,4 +1,4 @@
-//! The samples of real programs, whole, damaged, and with other line ends.
+//! The samples of real programs, complete, damaged, and with other line ends.
 
 mod buckets;
 mod damage;
@@ -18,7 +18,7 @@ use super::ftq_ticks::Part;
 use super::*;
 use crate::write::loggopsim::NoiseFile;
 
-/// What any file becomes.
+/// The result for any file.
 #[derive(PartialEq, Debug)]
 enum Anything {
     Detours(DetourList),
@@ -31,7 +31,7 @@ fn read(format: Format, name: &str, bytes: &[u8]) -> Result<Anything, ReadError>
     let known = FileFacts { unit: None, rate_hz: Some(2.596e9) };
     match format.form() {
         Form::Detours => detours(format, source, known, told).map(Anything::Detours),
-        // Of two files, with another one that fits.
+        // One of two files, with another one that fits.
         Form::Samples if format == Format::FtqTicks && ftq_ticks::part(name) != Part::Both => {
             let ftq_ticks::SampleColumn { numbers: column, warnings } = ftq_ticks::column(source, told)?;
             let (ones, numbers) = (vec![1; column.len()], (0..column.len() as i64).collect());
@@ -46,7 +46,7 @@ fn read(format: Format, name: &str, bytes: &[u8]) -> Result<Anything, ReadError>
         }
         Form::Samples => samples(format, source, known, told).map(Anything::Samples),
         Form::Distribution => distribution(format, source, known, told).map(Anything::Distribution),
-        // What is in a trace is found out by whoever attributes it.
+        // Attribution finds the contents of a trace.
         Form::Trace => unreachable!("{format} is a trace"),
     }
 }
@@ -55,7 +55,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("samples")
 }
 
-/// Each file that the real programs made, with its format and its name.
+/// Each file of the real programs, with its format and its name.
 fn all_samples() -> Vec<(Format, String, Vec<u8>)> {
     let mut found = Vec::new();
     for format in Format::ALL.iter().copied().filter(|format| format.form() != Form::Trace) {
@@ -78,7 +78,7 @@ fn series(format: Format, name: &str) -> Vec<Series> {
     found.series
 }
 
-/// Nothing that was read contradicts what its form promises.
+/// No result contradicts the promises of its form.
 fn check(found: &Anything, name: &str) {
     match found {
         Anything::Detours(list) => {
@@ -106,12 +106,12 @@ fn samples_are_recognized_and_read_with_either_line_end() {
         let found = read(format, &name, &bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
         check(&found, &name);
         let text = String::from_utf8(bytes).unwrap().replace('\n', "\r\n");
-        // LogGOPSim takes a line end at the end for one more event, and so its files have none.
+        // LogGOPSim takes a line end at the end for one more event, so its files have none.
         assert_eq!(read(format, &name, text.as_bytes()), Ok(found), "{name}");
     }
 }
 
-/// However a file is cut off or a byte of it changed, it is refused, or what is read is still sound.
+/// If a file is cut off or a byte of it changed, it is refused, or the result is still sound.
 #[test]
 fn damaged_samples_are_refused_or_sound() {
     let (mut refused, mut taken) = (0, 0);

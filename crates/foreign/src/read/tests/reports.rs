@@ -14,7 +14,7 @@ fn assert_second_report(found: Result<Anything, ReadError>, first: &str, what: &
 fn reports_that_follow_each_other_are_refused() {
     let mut refused = 0;
     for (format, name, bytes) in all_samples() {
-        // Bare numbers have no title that comes again, and LogGOPSim's files no end of line.
+        // Bare numbers have no title that could repeat, and LogGOPSim's files no end of line.
         if ["serial_", "omp_", "exported."].iter().any(|begin| name.starts_with(begin)) {
             continue;
         }
@@ -23,7 +23,7 @@ fn reports_that_follow_each_other_are_refused() {
         refused += 1;
     }
     assert!(refused >= 20, "{refused} were refused");
-    // Also the kernel's traces: lines of a second one would be booked on times that they are not of.
+    // Also the kernel's traces: lines of a second one would be booked on the wrong times.
     for name in ["ftrace/flags.txt", "osnoise/rtla.txt", "osnoise/timerlat.txt"] {
         let text = fs::read_to_string(folder().join(name)).unwrap();
         let (both, told) = (text.repeat(2), &mut |_: u64| {});
@@ -53,7 +53,7 @@ fn reports_that_follow_each_other_are_refused() {
     }
 }
 
-/// rtla prints its table again and again if it may clear the terminal, and one run's table follows another's if it may not.
+/// rtla prints its table repeatedly if it may clear the terminal, and one run's table follows another's if it may not.
 #[test]
 fn tables_of_one_run_of_rtla_are_told_from_those_of_two() {
     let frame = |begin: &str, runtime: u64| {
@@ -70,7 +70,7 @@ fn tables_of_one_run_of_rtla_are_told_from_those_of_two() {
     for second in [frame("\u{1b}c", 999_999), frame("", 2_000_000)] {
         assert_second_report(read(Format::Rtla, "top", format!("{first}{second}").as_bytes()), &first, &second);
     }
-    // A histogram in front of or behind a table.
+    // A histogram before or after a table.
     let histogram = fs::read_to_string(folder().join("rtla/osnoise-hist.txt")).unwrap();
     for (first, second) in [(&first, &histogram), (&histogram, &first)] {
         assert_second_report(read(Format::Rtla, "log", format!("{first}{second}").as_bytes()), first, second);

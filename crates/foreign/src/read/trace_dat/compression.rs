@@ -1,14 +1,14 @@
-//! What trace-cmd compresses with: each block says how long it is and how long it was.
+//! The compressions of trace-cmd: each block has its compressed and its original length.
 
 use std::io::Read;
 
 use super::super::ReadError;
 use super::super::binary::Binary;
 
-/// No block becomes larger than this, in bytes. Those of pages have 40 KiB, the largest is the table of symbols with some 20 MiB.
+/// The largest block, in bytes. Those of pages have 40 KiB, the largest is the table of symbols with some 20 MiB.
 pub(super) const LARGEST_BLOCK: usize = 32 << 20;
 
-/// How the blocks of a file are compressed.
+/// The compression of a file's blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Compression {
     None,
@@ -17,7 +17,7 @@ pub(super) enum Compression {
 }
 
 impl Compression {
-    /// By the name that the file gives.
+    /// The compression with the name that the file gives.
     pub fn named(name: &str, place: &Binary<'_>) -> Result<Self, ReadError> {
         match name {
             "none" => Ok(Self::None),
@@ -29,7 +29,7 @@ impl Compression {
         }
     }
 
-    /// The next block: two lengths, and what is compressed.
+    /// The next block: two lengths, and compressed data.
     pub fn block(self, from: &mut Binary<'_>) -> Result<Vec<u8>, ReadError> {
         let place = from.clone();
         let packed = from.u32("the length of a compressed block")?;
@@ -49,7 +49,7 @@ impl Compression {
         Ok(unpacked)
     }
 
-    /// Memory grows with what comes out, so that a length that lies takes none.
+    /// Memory grows with the output, so a wrong length takes none.
     fn unpack(self, bytes: &[u8], plain: usize) -> Result<Vec<u8>, String> {
         match self {
             Self::None => Err("the file says that nothing in it is compressed".to_owned()),
@@ -87,7 +87,7 @@ mod tests {
         assert_eq!(block(Compression::Zlib, &zlib, plain.len()), Ok(plain.clone()));
         let zstd = zstd::bulk::compress(&plain, 3).unwrap();
         assert_eq!(block(Compression::Zstd, &zstd, plain.len()), Ok(plain.clone()));
-        // One that is longer or shorter than it says.
+        // A block that is longer or shorter than its length.
         for (compression, packed) in [(Compression::Zlib, &zlib), (Compression::Zstd, &zstd)] {
             for wrong in [plain.len() - 1, plain.len() + 1] {
                 assert!(block(compression, packed, wrong).is_err_and(|why| why.starts_with("byte 100: ")));

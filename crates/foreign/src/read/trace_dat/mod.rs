@@ -7,8 +7,8 @@
 //!             each section: u16 id | u16 flags | u32 name | u64 size | body
 //! ```
 //!
-//! From `Documentation/trace-cmd/trace-cmd.dat.v6.5.txt`, `.v7.5.txt`, and what `lib/trace-cmd/trace-input.c` does. The pages are the
-//! kernel's own, and are not looked into here. Of a file with several buffers the main one is read, or the first that holds anything.
+//! From `Documentation/trace-cmd/trace-cmd.dat.v6.5.txt`, `.v7.5.txt`, and the code of `lib/trace-cmd/trace-input.c`. The pages are the
+//! kernel's own, and are not decoded here. In a file with several buffers the main one is read, or the first that is not empty.
 
 mod compression;
 mod options;
@@ -24,28 +24,28 @@ use super::binary::Binary;
 use super::kernel_formats::KernelFormats;
 use super::{ReadError, Source};
 
-/// How such a file begins.
+/// The first bytes of a file.
 pub(super) const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 
-/// Sub-buffers of the kernel's trace are no larger than this, in bytes.
+/// The largest sub-buffer of the kernel's trace, in bytes.
 const LARGEST_PAGE: u32 = 1 << 20;
 
 /// A file of trace-cmd.
 #[derive(Clone, Debug)]
 pub struct TraceDat<'a> {
-    /// Which version of the format it is in: 6 or 7.
+    /// The version of the format: 6 or 7.
     pub version: u32,
-    /// What it says of the kernel's records.
+    /// The formats of the kernel's records.
     pub formats: KernelFormats,
-    /// The clock of the time stamps, by the kernel's name: `local`, `mono`, `x86-tsc`; `None` where it does not say.
+    /// The clock of the time stamps, by the kernel's name: `local`, `mono`, `x86-tsc`; `None` if the file does not name it.
     pub clock: Option<String>,
-    /// How ticks become nanoseconds, where the clock counts ticks and the file says it.
+    /// How ticks become nanoseconds, if the clock counts ticks and the file has it.
     pub tsc: Option<TscRate>,
-    /// What is added to each stamp after that, in nanoseconds, to have it by the wall clock.
+    /// The offset from stamps in nanoseconds to the wall clock.
     pub to_wall_clock: Option<i64>,
-    /// Kernel, name of the host, and architecture, as `uname` prints them.
+    /// Kernel, host name, and architecture, as `uname` prints them.
     pub uname: Option<String>,
-    /// What the kernel counted of its buffer, CPU by CPU, in its own words.
+    /// The kernel's statistics of its buffer, CPU by CPU, in its own words.
     pub statistics: Vec<String>,
     /// Names of buffers that are not read.
     pub other_buffers: Vec<String>,
@@ -53,25 +53,25 @@ pub struct TraceDat<'a> {
     pub cpus: Vec<CpuPages<'a>>,
 }
 
-/// The pages of a CPU, as they lie in the file.
+/// The pages of a CPU, as in the file.
 #[derive(Clone, Debug)]
 pub struct CpuPages<'a> {
     /// The CPU that wrote them.
     pub cpu: CpuId,
     stored: &'a [u8],
-    /// Where they begin in the file.
+    /// Their offset in the file.
     offset: usize,
     page_size: usize,
     compression: Option<Compression>,
 }
 
-/// How many bytes say how many blocks a CPU has.
+/// The size of a CPU's number of blocks, in bytes.
 const SIZE_OF_COUNT: usize = 4;
 
-/// Takes a page and its place in the file, and says whether more are wanted.
+/// Takes a page and its place in the file; returns whether more are wanted.
 pub type TakePage<'a> = dyn FnMut(usize, &[u8]) -> Result<bool, ReadError> + 'a;
 
-/// Where the buffer of a CPU lies in the file.
+/// The place of a CPU's buffer in the file.
 #[derive(Clone, Copy, Debug)]
 struct Area {
     cpu: u64,
@@ -79,20 +79,20 @@ struct Area {
     size: u64,
 }
 
-/// A buffer that the file holds.
+/// A buffer in the file.
 #[derive(Clone, Debug)]
 struct Buffer {
     name: String,
     clock: Option<String>,
     page_size: u32,
     is_compressed: bool,
-    /// Where the header of its section lies; 0 in version 6.
+    /// The offset of its section's header; 0 in version 6.
     section: u64,
     areas: Vec<Area>,
 }
 
-/// Reads the head of a file and finds its pages. Fails if it is no such file, is of another version, or from a machine
-/// of the other order of bytes; if it is cut short or damaged, with the place of that.
+/// Reads the head of a file and finds its pages. Fails if it is no such file, has another version or byte order, or is cut short or
+/// damaged, with the place.
 pub fn read(source: Source<'_>) -> Result<TraceDat<'_>, ReadError> {
     let file = source.bytes;
     let mut from = Binary::new(file, 0);
@@ -157,7 +157,7 @@ fn finish(
             cpu.ok_or_else(|| place.error(format!("CPU {} is above the limit of {}", area.cpu, CpuId::LIMIT - 1)))?;
         let rest = place.clone();
         let stored = place.take(area.size, &format!("the trace of CPU {cpu}"))?;
-        // Version 3.1 of trace-cmd leaves the four bytes in front of the blocks out of the size.
+        // trace-cmd 3.1 does not count the four bytes before the blocks in the size.
         let stored = if chosen.is_compressed { rest.up_to(stored.len() + SIZE_OF_COUNT) } else { stored };
         cpus.push(CpuPages {
             cpu: CpuId::new(cpu),
@@ -185,7 +185,7 @@ fn finish(
 }
 
 impl TraceDat<'_> {
-    /// How many events the kernel says that it overwrote or dropped.
+    /// The number of events that the kernel reports as overwritten or dropped.
     pub fn counted_lost(&self) -> u64 {
         let lost = |line: &str| {
             let (name, count) = line.split_once(':')?;
@@ -196,8 +196,8 @@ impl TraceDat<'_> {
 }
 
 impl CpuPages<'_> {
-    /// Gives the pages one by one with their place in the file, as long as `take` says that it wants more. What is compressed is
-    /// held block by block. Fails if a block cannot be decompressed, or a page is not whole; and those of `take`.
+    /// Gives the pages one by one with their place in the file, until `take` wants no more. Compressed data is unpacked block by block.
+    /// Fails if a block cannot be decompressed or a page is incomplete, and with the errors of `take`.
     pub fn each(&self, take: &mut TakePage<'_>) -> Result<(), ReadError> {
         let Some(compression) = self.compression else {
             self.pages(self.stored, self.offset, true, take)?;
@@ -212,7 +212,7 @@ impl CpuPages<'_> {
                 return Ok(());
             }
         }
-        // Up to four bytes are of what comes behind it, where its size counted those in front of the blocks.
+        // If the size includes the four bytes before the blocks, up to four bytes belong to the next part.
         if from.left() > SIZE_OF_COUNT {
             let cpu = self.cpu;
             return Err(from.error(format!(
@@ -222,7 +222,7 @@ impl CpuPages<'_> {
         Ok(())
     }
 
-    /// Gives the pages in these bytes, and tells whether more are wanted.
+    /// Gives the pages in these bytes; returns whether more are wanted.
     fn pages(&self, bytes: &[u8], offset: usize, is_in_file: bool, take: &mut TakePage<'_>) -> Result<bool, ReadError> {
         for (number, page) in bytes.chunks(self.page_size).enumerate() {
             let place = offset + if is_in_file { number * self.page_size } else { 0 };
@@ -240,7 +240,7 @@ impl CpuPages<'_> {
         Ok(true)
     }
 
-    /// How many bytes it has in the file.
+    /// Its size in the file, in bytes.
     pub const fn size(&self) -> usize {
         self.stored.len()
     }

@@ -1,10 +1,10 @@
-//! The options of a file: what trace-cmd says of the recording beside its events.
+//! The options of a file: trace-cmd's facts about the recording besides its events.
 
 use super::super::ReadError;
 use super::super::binary::Binary;
 use super::{Area, Buffer};
 
-/// How many options are read at most: a file of ours could have no end of them.
+/// The most options that are read: a hostile file could have no end of them.
 const MOST_OPTIONS: usize = 1 << 16;
 
 /// How ticks of the processor's counter become nanoseconds: `ticks * mult >> shift`.
@@ -12,11 +12,11 @@ const MOST_OPTIONS: usize = 1 << 16;
 pub struct TscRate {
     /// The factor.
     pub mult: u32,
-    /// By how many bits the product is shifted to the right, at most 63.
+    /// The shift to the right, in bits, at most 63.
     pub shift: u32,
 }
 
-/// What the options of a file said.
+/// The options of a file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Options {
     pub clock: Option<String>,
@@ -26,9 +26,9 @@ pub(super) struct Options {
     pub statistics: Vec<String>,
     pub cpu_count: Option<u32>,
     pub buffers: Vec<Buffer>,
-    /// Where a report as text lies.
+    /// The offset of a text report.
     pub latency_at: Option<u64>,
-    /// The numbers of sections and where they lie.
+    /// The numbers of sections and their offsets.
     pub sections: Vec<(u16, u64)>,
     count: usize,
 }
@@ -64,7 +64,7 @@ impl Options {
                 let place = data.clone();
                 let text = text(data)?;
                 let number = signed(&text).ok_or_else(|| place.error(format!("'{text}' is no offset of a time")))?;
-                // The date is in microseconds, and alone leads to the wall clock.
+                // The date is in microseconds, and only it leads to the wall clock.
                 let offset = number.saturating_mul(if option == id::DATE { 1_000 } else { 1 });
                 if option == id::DATE || self.to_wall_clock.is_some() {
                     self.to_wall_clock = Some(self.to_wall_clock.unwrap_or(0).saturating_add(offset));
@@ -92,7 +92,7 @@ impl Options {
             section if has_sections && id::SECTIONS.contains(&section) => {
                 self.sections.push((section, data.u64("the place of a section")?));
             }
-            // What is not needed here, and what later versions add.
+            // Unused options, and those of later versions.
             _ => {}
         }
         Ok(())
@@ -128,7 +128,7 @@ fn signed(text: &str) -> Option<i64> {
         Some(digits) => (true, digits),
         None => (false, text),
     };
-    // A negative one is written as the 64 bits that it has.
+    // A negative one is written as its 64 bits.
     let number = match digits.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok()? as i64,
         None => digits.parse().ok()?,

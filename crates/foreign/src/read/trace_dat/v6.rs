@@ -6,7 +6,7 @@ use super::super::kernel_formats::KernelFormats;
 use super::options::Options;
 use super::{Area, Buffer};
 
-/// Reads what lies between the head of a file and its pages.
+/// Reads the part between the head of a file and its pages.
 pub(super) fn read(
     file: &[u8],
     from: &mut Binary<'_>,
@@ -47,7 +47,7 @@ pub(super) fn read(
     if !kind.starts_with(b"flyrecord") {
         return Err(place.error("'options', 'latency' or 'flyrecord' was expected here"));
     }
-    // Older programs read the number in front, which is wrong where CPUs are not numbered without gaps.
+    // Older programs read the number in front, which is wrong if CPU numbers have gaps.
     cpus = cpus.max(options.cpu_count.unwrap_or(0));
     let clock = None;
     let areas = areas(from, cpus)?;
@@ -55,10 +55,10 @@ pub(super) fn read(
     Ok(())
 }
 
-/// The number of the option that tells of a further buffer.
+/// The number of the option for a further buffer.
 const INSTANCE: u16 = 3;
 
-/// A further buffer: where its CPUs are told, and its name.
+/// A further buffer: the place of its CPUs, and its name.
 fn instance(file: &[u8], data: &[u8], place: usize, page_size: u32) -> Result<Buffer, ReadError> {
     let mut data = Binary::new(data, place);
     let offset = data.u64("the place of a buffer")?;
@@ -70,7 +70,7 @@ fn instance(file: &[u8], data: &[u8], place: usize, page_size: u32) -> Result<Bu
     Ok(Buffer { name, clock: None, page_size, is_compressed: false, section: 0, areas })
 }
 
-/// Where the trace of each CPU lies.
+/// The place of each CPU's trace.
 fn areas(from: &mut Binary<'_>, cpus: u32) -> Result<Vec<Area>, ReadError> {
     let mut areas = Vec::new();
     for cpu in 0..cpus {

@@ -6,10 +6,10 @@ use super::super::kernel_formats::KernelFormats;
 use super::compression::Compression;
 use super::options::Options;
 
-/// How many sections of options may follow one another.
+/// The most sections of options in a row.
 const MOST_SECTIONS: usize = 1 << 12;
 
-/// Whether the body of a section is compressed, among its flags.
+/// Flag of a section with a compressed body.
 const IS_COMPRESSED: u16 = 1;
 
 /// The numbers of sections.
@@ -38,7 +38,7 @@ impl Body<'_> {
     }
 }
 
-/// Reads what follows the head of a file.
+/// Reads the rest of a file after its head.
 pub(super) fn read(
     file: &[u8],
     from: &mut Binary<'_>,
@@ -73,7 +73,7 @@ pub(super) fn read(
             id::SYMBOLS => KernelFormats::read_symbols,
             id::STRINGS => KernelFormats::read_strings,
             id::THREADS => KernelFormats::read_threads,
-            // The names of sections and the tracer's own formats: not needed, but there, or the file was cut short.
+            // The names of sections and the tracer's own formats: not needed, but if they are missing, the file was cut short.
             _ => |_: &mut KernelFormats, _: &mut Binary<'_>| Ok(()),
         };
         let body = section(file, offset, id, compression)?;
@@ -87,7 +87,7 @@ pub(super) fn read(
     Ok(compression)
 }
 
-/// Behind the last options stand the names of sections, to which nothing leads in the files of trace-cmd 3.1: one that ends within them was cut
+/// The names of sections follow the last options. In files of trace-cmd 3.1 nothing refers to them: a file that ends within them was cut
 /// short.
 fn check_end(file: &[u8], last_options: u64, compression: Compression) -> Result<(), ReadError> {
     if last_options == 0 {
@@ -103,7 +103,7 @@ fn check_end(file: &[u8], last_options: u64, compression: Compression) -> Result
     Ok(())
 }
 
-/// Reads a section of options, and tells where the next one lies; 0 if there is none.
+/// Reads a section of options, and returns the offset of the next one; 0 if there is none.
 fn read_options(from: &mut Binary<'_>, options: &mut Options) -> Result<u64, ReadError> {
     loop {
         let option = from.u16("the number of an option")?;

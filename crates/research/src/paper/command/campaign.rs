@@ -1,4 +1,4 @@
-//! The folder of a campaign: the documents of its steps, and what runs them.
+//! The directory of a campaign: the documents of its steps, and the code that runs them.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -27,26 +27,26 @@ const LARGEST: u64 = 64 << 20;
 pub enum StepEnd {
     /// With its document.
     Done(Value),
-    /// It was not run, as the campaign is a quick one.
+    /// It was not run, because the campaign is a quick one.
     LeftOut,
-    /// With what becalm said.
+    /// With this message of becalm.
     Failed(String),
-    /// A signal of this number came meanwhile.
+    /// A signal with this number stopped it.
     Stopped(i32),
 }
 
-/// A folder with the documents of steps.
+/// A directory with the documents of steps.
 pub struct Campaign {
     pub folder: PathBuf,
     quick: bool,
     launch: Launch,
-    /// How many steps have begun, and how many were announced.
+    /// The numbers of steps that were started and announced.
     begun: usize,
     announced: usize,
 }
 
 impl Campaign {
-    /// A new folder, or that of a campaign. Fails if the folder holds something else, or cannot be written.
+    /// Opens a new directory, or that of a campaign. Fails if the directory has other contents, or cannot be written.
     pub fn open(folder: PathBuf, quick: bool, launch: Launch) -> fault::Result<Self> {
         let is_ours = folder.join("steps").is_dir();
         if !is_ours && fs::read_dir(&folder).is_ok_and(|mut entries| entries.next().is_some()) {
@@ -64,7 +64,7 @@ impl Campaign {
         Ok(campaign)
     }
 
-    /// The file of a step with this ending.
+    /// The file of a step with this suffix.
     fn file(&self, step: &Step, ending: &str) -> PathBuf {
         self.step_path(&step.name, ending)
     }
@@ -73,7 +73,7 @@ impl Campaign {
         self.folder.join("steps").join(format!("{name}.{ending}"))
     }
 
-    /// What was stored for a step, if that was of the same command, and nothing that it reads was made anew since.
+    /// The stored document of a step, if its command was the same and none of its inputs is newer.
     fn stored(&self, step: &Step, command: &str) -> Option<Value> {
         let stored: StepDocument =
             serde_json::from_str(&read_regular_text(&self.file(step, "json"), LARGEST).ok()?).ok()?;
@@ -84,7 +84,7 @@ impl Campaign {
         (is_same && !is_old).then_some(stored.document)
     }
 
-    /// What is run for a step, with these arguments.
+    /// The command of a step with these arguments.
     fn command(&self, step: &Step, arguments: &str) -> Result<StepCommand, String> {
         let is_there = |run: &&String| self.folder.join(run).is_dir();
         let gathered: Vec<String> = step.gathers.iter().filter(is_there).cloned().collect();
@@ -97,14 +97,14 @@ impl Campaign {
         self.launch.command(step, arguments, &gathered)
     }
 
-    /// Says how many steps are to be run, and how long they take.
+    /// Reports the number of steps to run, and their time.
     pub fn announce(&mut self, steps: &[&Step]) {
         let is_left = |step: &&&Step| {
             let Some((arguments, _)) = step.run(self.quick) else { return false };
             if self.launch.lacking(step).is_some() {
                 return false;
             }
-            // What gathers recordings of steps that are still to come is to be run, too.
+            // Steps that gather recordings of steps still to come are to be run, too.
             self.command(step, arguments)
                 .map_or(!step.gathers.is_empty(), |command| self.stored(step, &command.to_string()).is_none())
         };
@@ -119,8 +119,8 @@ impl Campaign {
         ));
     }
 
-    /// Runs a step, unless its document is there already; what was run in words, and how it ended. Fails if the folder cannot be written,
-    /// or a program that is there cannot be run.
+    /// Runs a step, unless its document exists; returns its command, and how it ended. Fails if the directory cannot be written, or an
+    /// existing program cannot be run.
     pub fn step(&mut self, step: &Step, signals: &Relay) -> fault::Result<(Option<String>, StepEnd)> {
         let Some((arguments, _)) = step.run(self.quick) else { return Ok((None, StepEnd::LeftOut)) };
         let command = match self.command(step, arguments) {
@@ -143,12 +143,12 @@ impl Campaign {
         Ok((Some(shown), end))
     }
 
-    /// Whether the page of a step is there.
+    /// True if the page of a step exists.
     pub fn has_page(&self, step: &Step) -> bool {
         step.page_file().is_some_and(|file| self.folder.join(file).is_file())
     }
 
-    /// Removes what was drawn of what is to be measured again.
+    /// Removes the page of a step that is to be measured again.
     fn remove_page(&self, step: &Step) -> fault::Result<()> {
         match step.page_file().map(|file| self.folder.join(file)) {
             Some(file) if file.exists() => {
@@ -158,8 +158,8 @@ impl Campaign {
         }
     }
 
-    /// Draws what a step left, where that has a page that is not there yet. Without it the figures are there all the same. Gives the
-    /// number of the signal that came meanwhile.
+    /// Draws the results of a step, if it should have a page and has none yet. The figures do not need it. Returns the number of the signal
+    /// that stopped it.
     fn draw(&self, step: &Step, signals: &Relay) -> fault::Result<Option<i32>> {
         let (Some(arguments), Some(file)) = (&step.page, step.page_file()) else { return Ok(None) };
         if self.has_page(step) {
@@ -212,13 +212,13 @@ impl Campaign {
             &format!("{}\n", serde_json::to_string_pretty(&stored).map_err(io::Error::from)?),
         )?;
         for file in [printed, said, self.file(step, "begun")] {
-            // They are in the document, or said nothing.
+            // Their contents are in the document, or were empty.
             let _ = fs::remove_file(file);
         }
         Ok(StepEnd::Done(stored.document))
     }
 
-    /// What goes on with a step that was stopped. Of any other step what it left is removed, and `None` says that it begins anew.
+    /// The command that resumes a stopped step. For any other step, removes its results and returns `None`, so it starts again.
     fn resumed(&self, step: &Step, command: &str) -> fault::Result<Option<StepCommand>> {
         let begun = self.file(step, "begun");
         let mark = format!("{} {command}\n", env!("CARGO_PKG_VERSION"));
@@ -237,7 +237,7 @@ impl Campaign {
         Ok(None)
     }
 
-    /// Runs a command in that form, what it prints in files; how it ended, and the number of the signal that came meanwhile.
+    /// Runs a command with these arguments and its output in files; returns how it ended, and the number of the signal that stopped it.
     fn child(
         &self,
         step: &Step,
@@ -258,7 +258,7 @@ impl Campaign {
     }
 }
 
-/// Why a program failed, by what it said: the last message of a becalm, else the first line that has words, which is the launcher's.
+/// Why a program failed, from its output: becalm's last message, else the first line with words, which is the launcher's.
 fn reason(said: &str) -> String {
     let of_becalm =
         |line: &'_ str| ["becalm: ", "becalm-mpi: "].iter().find_map(|name| line.strip_prefix(name).map(str::to_owned));
@@ -274,7 +274,7 @@ fn put(path: &Path, text: &str) -> fault::Result<()> {
     Ok(draft.finish()?)
 }
 
-/// Removes what a step that was stopped left of a recording.
+/// Removes the unfinished recording of a stopped step.
 fn remove(bundle: &Path) -> fault::Result<()> {
     match fs::remove_dir_all(bundle) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {

@@ -1,4 +1,4 @@
-//! `becalm paper`: the published figures of a paper, found again.
+//! `becalm paper`: reproduces the published figures of a paper.
 
 mod campaign;
 mod program;
@@ -25,7 +25,7 @@ use self::program::Launch;
 use crate::paper::catalogue::{self, Item, ItemKind, Paper, Step};
 use crate::paper::report::PaperReport;
 
-/// The page in the folder of a campaign.
+/// The page in the campaign's directory.
 const PAGE: &str = "index.html";
 
 /// Find the published tables and figures of a paper again, each beside what comes out here
@@ -73,7 +73,7 @@ pub struct PaperArgs {
 
 impl Task for PaperArgs {
     fn rights(&self) -> RightsKept {
-        // Its children give up what they do not need, each by itself.
+        // Each of its children drops the rights that it does not need.
         if self.list { RightsKept::Reading } else { RightsKept::All }
     }
 
@@ -86,7 +86,7 @@ impl Task for PaperArgs {
     }
 }
 
-/// Runs the campaign, and prints what came of it. Fails if the paper has no such table or figure, the folder cannot be written, or `out`.
+/// Runs the campaign, and prints its results. Fails if the paper has no such table or figure, or the directory or `out` cannot be written.
 fn run(args: &PaperArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let paper = catalogue::paper(&args.paper).context("no such paper")?;
     let items = chosen(args, &paper)?;
@@ -146,7 +146,7 @@ fn run(args: &PaperArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The tables and figures that are asked for: all where none is named.
+/// The requested tables and figures: all by default.
 fn chosen(args: &PaperArgs, paper: &Paper) -> Result<Vec<Item>, UsageError> {
     let figures = args.figure.iter().map(|number| (ItemKind::Figure, "figure", *number));
     let tables = args.table.iter().map(|number| (ItemKind::Table, "table", *number));
@@ -163,7 +163,7 @@ fn chosen(args: &PaperArgs, paper: &Paper) -> Result<Vec<Item>, UsageError> {
     Ok(paper.items.iter().filter(wanted).cloned().collect())
 }
 
-/// The steps of these items, and those that make what they read.
+/// The steps of these items, and those that make their input.
 fn needed<'a>(paper: &'a Paper, items: &[Item]) -> Vec<&'a Step> {
     let is_named = |step: &Step| items.iter().flat_map(Item::steps).any(|name| name == step.name);
     let read: Vec<&String> = paper.steps.iter().filter(|step| is_named(step)).flat_map(|step| &step.after).collect();

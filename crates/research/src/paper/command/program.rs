@@ -1,4 +1,4 @@
-//! What runs a step: this becalm, or becalm-mpi under the launcher of an MPI library, which both may be missing.
+//! The programs of steps: this becalm, or becalm-mpi under the launcher of an MPI library. Either of the latter may be missing.
 
 use std::env;
 use std::fmt;
@@ -13,26 +13,26 @@ use becalm_units::fault::{self, Context, UsageError};
 
 use crate::paper::catalogue::{Quieted, Ranks, Step};
 
-/// Why no CPU is left for everything else.
+/// Why no CPU is left for other programs.
 const ONE_CORE: &str = "all CPUs of this machine belong to one core, so none can be left to other programs";
 
-/// The program that jobs are of.
+/// The program of jobs.
 const JOB: &str = "becalm-mpi";
 
 /// Programs and CPUs of this machine.
 pub struct Launch {
     becalm: PathBuf,
-    /// `None` where there is none.
+    /// `None` if it is missing.
     job: Option<PathBuf>,
     /// The launcher with its options, up to `-n`.
     launcher: Vec<String>,
     /// Every CPU that is online.
     all: CpuList,
-    /// Those of other cores than the first.
+    /// The CPUs of all cores but the first.
     rest: CpuList,
 }
 
-/// What is run for a step: the words of a command line, the first one a program.
+/// The words of a step's command line, program first.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StepCommand {
     words: Vec<String>,
@@ -46,7 +46,8 @@ impl fmt::Display for StepCommand {
 }
 
 impl Launch {
-    /// That of this machine, with this launcher. Fails if the launcher has no words, or this becalm or the machine's CPUs are not found.
+    /// Finds the programs and CPUs of this machine, with this launcher. Fails if the launcher has no words, or this becalm or the machine's
+    /// CPUs are not found.
     pub fn here(launcher: &str) -> fault::Result<Self> {
         let launcher: Vec<String> = launcher.split_whitespace().map(str::to_owned).collect();
         if launcher.is_empty() {
@@ -62,10 +63,7 @@ impl Launch {
         Ok(Self { becalm, job, launcher, all, rest })
     }
 
-    /// What is run for a step with these arguments, and recordings behind them.
-    ///
-    /// # Errors
-    /// In words, where this machine has not the CPUs for that.
+    /// The command of a step with these arguments, and recordings after them. Fails if this machine lacks the CPUs for it.
     pub fn command(&self, step: &Step, arguments: &str, gathered: &[String]) -> Result<StepCommand, String> {
         let mut words: Vec<String> = Vec::new();
         let mut say = |more: &[&str]| words.extend(more.iter().map(|word| (*word).to_owned()));
@@ -108,12 +106,12 @@ impl Launch {
         Ok(StepCommand { words, is_job: step.job.is_some() })
     }
 
-    /// The last CPU of another core than the first.
+    /// The last CPU outside of the first core.
     fn last_of_rest(&self) -> Result<String, String> {
         self.rest.iter().last().map(|cpu| cpu.to_string()).ok_or_else(|| ONE_CORE.to_owned())
     }
 
-    /// Which program a step needs that is not here, in words, and how it is had.
+    /// The missing program of a step, in words, with how to get it.
     pub fn lacking(&self, step: &Step) -> Option<String> {
         step.job?;
         if self.job.is_none() {
@@ -135,7 +133,7 @@ impl Launch {
 
     /// The process of a command, not started yet. Fails if it has no words.
     pub fn process(&self, command: &StepCommand) -> fault::Result<Command> {
-        // Programs are the first word, and what `becalm tune run` starts.
+        // Programs are the first word, and the command of `becalm tune run`.
         let before = std::iter::once("--").chain(command.words.iter().map(String::as_str));
         let own = |(before, word): (&str, &String)| match (word.as_str(), &self.job) {
             ("becalm", _) if before == "--" => self.becalm.clone().into_os_string(),
@@ -147,7 +145,7 @@ impl Launch {
         process.args(words);
         without_defaults(&mut process);
         if command.is_job {
-            // Open MPI refuses root unless it is told twice; others do not know these. A hardware thread counts as a CPU here.
+            // Open MPI refuses root unless two variables allow it; other libraries ignore them. A hardware thread counts as a CPU here.
             process.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
             process.env("OMPI_MCA_hwloc_base_use_hwthreads_as_cpus", "1");
         }
@@ -155,12 +153,12 @@ impl Launch {
     }
 }
 
-/// Whether a file is there that can be run.
+/// True if the file exists and is executable.
 fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|found| found.is_file() && found.mode() & 0o111 != 0)
 }
 
-/// The first program of this name in the folders of PATH.
+/// The first program of this name in the directories of PATH.
 fn in_path(name: &str) -> Option<PathBuf> {
     env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(name)).find(|path| is_program(path))
 }

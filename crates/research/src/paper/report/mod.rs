@@ -1,4 +1,4 @@
-//! A paper found again: for a terminal, as `becalm.paper/1` and as a page, what was published beside what was found here.
+//! A reproduced paper, with published figures next to those of this machine: for a terminal, as `becalm.paper/1`, and as a page.
 
 mod view;
 
@@ -16,32 +16,32 @@ use super::catalogue::{Figure, Item, Limit, Paper, Step};
 use super::reading::at;
 use super::verdict::{Verdict, digits};
 
-/// A paper, and what a campaign of its steps found.
+/// A paper, and the results of a campaign of its steps.
 #[derive(Clone, Debug)]
 pub struct PaperReport {
     /// Its name in commands, like `beckman2007`.
     pub name: String,
     /// The paper.
     pub paper: Paper,
-    /// Its tables and figures that were asked for.
+    /// The requested tables and figures.
     pub items: Vec<Item>,
     /// Whether the campaign was a quick one.
     pub quick: bool,
-    /// The machine of here, in words.
+    /// This machine, in words.
     pub here: String,
-    /// The documents of the steps that were done, by their names.
+    /// The documents of completed steps, by step name.
     pub documents: HashMap<String, serde_json::Value>,
-    /// What was run for each step, from `becalm` on.
+    /// The command of each step, from `becalm` on.
     pub commands: HashMap<String, String>,
-    /// The steps whose pages are in the folder of the campaign.
+    /// The steps with pages in the campaign's directory.
     pub pages: HashSet<String>,
-    /// Why the others were not, by their names.
+    /// Why the others were not completed, by step name.
     pub lacking: HashMap<String, String>,
-    /// What went wrong in steps that cannot fail on any machine, by their names.
+    /// Errors of steps that cannot fail on any machine, by step name.
     pub broken: HashMap<String, String>,
 }
 
-/// A published figure with that of here.
+/// A published figure with that of this machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     figure: Figure,
@@ -50,7 +50,7 @@ pub(crate) struct Row {
 }
 
 fields! {
-    /// What is said of a figure.
+    /// The fields of a figure.
     pub(crate) ROW, row: Row {
         WHAT = "what", "what", |row| row.figure.what.clone();
         PUBLISHED = "published", "published", |row| row.figure.published.text(row.figure.unit);
@@ -66,7 +66,7 @@ fields! {
     }
 }
 
-/// The verdict where the reasons for what is lacking stand by themselves.
+/// The verdict, if the reasons for missing figures are printed separately.
 const SHORT_VERDICT: Field<Row> = field!("verdict", "verdict", |row| {
     let is_lacking = matches!(row.verdict, Verdict::Lacking(_));
     if is_lacking { "not here".to_owned() } else { row.verdict() }
@@ -85,10 +85,10 @@ impl Row {
     }
 }
 
-/// So many items stand above the others, each with what came of it.
+/// The number of lines with outcomes above the items.
 const OUTCOMES: usize = 8;
 
-/// So many figures of an item that do not hold are named there.
+/// The number of failed figures that are named per item.
 const WORST: usize = 3;
 
 /// How many figures came to what.
@@ -141,7 +141,7 @@ impl PaperReport {
         item.figures.iter().map(row).collect()
     }
 
-    /// Why there is no figure of here.
+    /// Why this machine has no figure.
     fn why(&self, figure: &Figure) -> Verdict {
         let first = |reasons: &HashMap<String, String>| {
             figure.reading.terms().find_map(|term| reasons.get(&term.step)).cloned()
@@ -163,7 +163,7 @@ impl PaperReport {
         )
     }
 
-    /// Why figures and drawings of an item are not here, each reason once; also where it has drawings only.
+    /// Why figures and drawings of an item are missing, each reason once; also if it has only drawings.
     fn reasons(&self, item: &Item) -> Vec<String> {
         let of_rows = self.rows(item).into_iter().filter_map(|row| match row.verdict {
             Verdict::Lacking(why) => Some(why),
@@ -179,7 +179,7 @@ impl PaperReport {
         reasons
     }
 
-    /// What does not fit between becalm and its catalogue of papers, in words; each is an error of becalm, and none of the machine.
+    /// Mismatches of becalm and its catalogue of papers, in words; each is an error of becalm, not of the machine.
     pub fn errors(&self) -> Vec<String> {
         let mut errors = Vec::new();
         for item in &self.items {
@@ -205,7 +205,7 @@ impl PaperReport {
         errors
     }
 
-    /// The steps behind an item, in their order, with those that make what they read.
+    /// The steps behind an item, in their order, with those that make their input.
     fn steps(&self, item: &Item) -> Vec<&Step> {
         let is_named = |name: &str| item.steps().any(|step| step == name);
         let is_needed = |step: &&Step| {
@@ -226,8 +226,7 @@ impl PaperReport {
         commands
     }
 
-    /// The files behind an item, as they are called in the folder of the campaign: documents of steps, recordings, and
-    /// their pages.
+    /// The files behind an item, relative to the campaign's directory: documents of steps, recordings, and their pages.
     fn files(&self, item: &Item) -> Vec<String> {
         let files = |step: &Step| {
             let page = step.page_file().filter(|_| self.pages.contains(&step.name));
@@ -256,7 +255,7 @@ impl PaperReport {
         counts
     }
 
-    /// What came of the items that have verdicts, an item a line: its name, and which of its figures do not hold. At most [`OUTCOMES`] lines.
+    /// The outcomes of items with verdicts: the name, and the figures that do not hold. At most [`OUTCOMES`] lines.
     fn outcomes(&self) -> Vec<(String, String)> {
         let outcome = |item: &Item| {
             let rows = self.rows(item);
@@ -283,7 +282,7 @@ impl PaperReport {
         outcomes
     }
 
-    /// What came of the figures, in a sentence without its point.
+    /// The outcomes of all figures, in a sentence without a period.
     fn summary(&self) -> String {
         let Counts { figures, hold, not, stated, other_machine, lacking, broken } = self.counts();
         let clauses = [
@@ -337,7 +336,7 @@ mod tests {
     use super::*;
     use crate::paper::catalogue::{self, ItemKind};
 
-    /// The report of a paper of which nothing was run.
+    /// The report of a paper before any step.
     pub(super) fn empty(name: &str) -> PaperReport {
         let paper = catalogue::paper(name).unwrap();
         PaperReport {
@@ -354,7 +353,7 @@ mod tests {
         }
     }
 
-    /// A reason stands once below a table, and also where only drawings are lacking.
+    /// A reason is printed once below a table, and also if only drawings are missing.
     #[test]
     fn reasons_are_said_once_and_also_for_drawings() {
         let lacking = [("tick", "no right to that"), ("rates", "no such event"), ("trap", "no clock")];
@@ -374,7 +373,7 @@ mod tests {
         }
     }
 
-    /// Items with verdicts come with their worst figures, and published tables as they are printed. Another estimator has no verdict.
+    /// Items with verdicts list their worst figures, and published tables as they are printed. Another estimator has no verdict.
     #[test]
     fn outcomes_name_what_does_not_hold() {
         let mut report = empty("radojkovic2008");
@@ -397,7 +396,8 @@ mod tests {
         assert!(text.contains("processor") && text.contains("PIII-1.133"), "{text}");
     }
 
-    /// What another machine may lack is said; what no machine may lack is an error, and so is a step that only computes and fails.
+    /// A figure that another machine may lack is reported. A figure that no machine may lack is an error, and so is a step that only
+    /// computes and fails.
     #[test]
     fn errors_of_becalm_are_not_limits_of_the_machine() {
         let mut report = empty("de2009");
@@ -409,8 +409,8 @@ mod tests {
         let figures = report.counts().figures;
         assert_eq!((report.counts().lacking, report.counts().broken), (figures, 0));
 
-        // All steps were run, and none has what it should. The recording needs tracing, the study configurations that a machine may not
-        // have, and the comparison their jobs; what a job prints itself, and the ten simulations, has no such reason.
+        // All steps were run, and none has its results. The recording needs tracing, the study needs configurations that a machine may
+        // lack, and the comparison needs their jobs; the output of a job and the ten simulations have no such reason.
         report.lacking.clear();
         report.documents = names.iter().map(|name| (name.clone(), json!({}))).collect();
         assert_eq!((report.counts().lacking, report.counts().broken), (figures - 10 - 8, 10 + 8));

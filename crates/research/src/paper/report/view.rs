@@ -11,7 +11,7 @@ use super::{PaperReport, SHORT_VERDICT, row};
 use crate::paper::catalogue::{Bars, Chart as Drawn, ChartAxis, Curve, Item, Points, PublishedTable};
 use crate::paper::verdict::digits;
 
-/// A curve of more points, which are joined, has no dots.
+/// Joined curves with more points have no dots.
 const DOTS: usize = 60;
 
 /// A paper for people.
@@ -46,7 +46,7 @@ fn headline(report: &PaperReport) -> Section {
     Section::new("headline", "Summary", "Is it found again?", blocks)
 }
 
-/// The outcomes at the end of a text, where they are seen first.
+/// The outcomes, at the end of a text, where readers see them first.
 fn outcomes(report: &PaperReport) -> Section {
     let outcomes = report.outcomes().into_iter().map(|(name, outcome)| Block::entry(format!("  {name}  "), outcome));
     let blocks = outcomes.chain([Block::Text(report.summary())]).collect();
@@ -91,7 +91,7 @@ fn blocks(report: &PaperReport, item: &Item) -> Vec<Block> {
     blocks
 }
 
-/// The curves of a figure; `None` where no step of it was done.
+/// The curves of a figure; `None` if none of its steps was completed.
 fn chart(report: &PaperReport, item: &Item, drawn: &Drawn) -> Option<Chart> {
     let curve = |curve: &Curve| {
         let document = report.documents.get(&curve.step)?;
@@ -132,12 +132,12 @@ fn chart(report: &PaperReport, item: &Item, drawn: &Drawn) -> Option<Chart> {
     })
 }
 
-/// Whether the points of a curve that joins them have dots as well.
+/// True if the points of a joined curve have dots as well.
 const fn has_dots(drawn: &Drawn, curve: &Curve, points: usize) -> bool {
     !drawn.steps && !curve.dashed && points <= DOTS
 }
 
-/// Lays each curve on those before it: its band is what it adds. Where they are apart, a curve goes on from the last value below it.
+/// Stacks each curve on those before it: its band is its own share. Between points, the last value below applies.
 fn stack(series: &mut [ChartSeries]) {
     let mut below: Vec<[f64; 2]> = Vec::new();
     for curve in series {
@@ -150,7 +150,7 @@ fn stack(series: &mut [ChartSeries]) {
     }
 }
 
-/// The bars of a figure; `None` where its step was not done.
+/// The bars of a figure; `None` if its step was not completed.
 fn bars(report: &PaperReport, item: &Item, drawn: &Bars) -> Option<Chart> {
     let text = |value: f64| match drawn.unit {
         AxisUnit::Time | AxisUnit::Instant => Value::time(value).cell(),
@@ -177,7 +177,7 @@ fn bars(report: &PaperReport, item: &Item, drawn: &Bars) -> Option<Chart> {
     })
 }
 
-/// What a drawing shows: the figure, or where that has several, its own.
+/// The subject of a drawing: the figure's, or its own if there are several.
 fn what<'a>(item: &'a Item, own: &'a str) -> &'a str {
     if own.is_empty() { &item.title } else { own }
 }
@@ -191,7 +191,7 @@ fn axis(axis: &ChartAxis) -> Axis {
     Axis::new(&axis.title, scale, axis.unit)
 }
 
-/// Slowdowns begin with none, unless something ended early.
+/// A slowdown axis starts at 1, unless something ended early.
 fn upward(drawn: &ChartAxis, series: &[ChartSeries]) -> Axis {
     let all = series.iter().flat_map(|curve| curve.points.iter().chain(&curve.band));
     let is_slowdown = drawn.unit == AxisUnit::Factor && !drawn.log && all.flatten().all(|value| *value >= 1.0);
@@ -202,7 +202,7 @@ fn upward(drawn: &ChartAxis, series: &[ChartSeries]) -> Axis {
 mod tests {
     use super::{ChartSeries, stack};
 
-    /// Points that nothing joins would not be seen without dots, however many they are.
+    /// Points that are not joined need dots to be seen, however many they are.
     #[test]
     fn scattered_points_are_seen() {
         let axis = serde_json::json!({ "field": "n", "title": "n", "unit": "plain" });

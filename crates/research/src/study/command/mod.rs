@@ -1,7 +1,7 @@
-//! `becalm tune study`: configurations of a machine recorded by turns, what each costs a job of many ranks, and whether it differs
-//! from the baseline.
+//! `becalm tune study`: records configurations of a machine in turns, and reports their cost to a job of many ranks, and whether they
+//! differ from the baseline.
 //!
-//! Each is recorded by a process of its own, as a user would do it.
+//! Each is recorded by its own process, as a user would do it.
 
 mod recording;
 mod turns;
@@ -110,13 +110,13 @@ pub struct StudyArgs {
 }
 
 impl StudyArgs {
-    /// How long each configuration is recorded in a turn, in whole milliseconds.
+    /// The recording time of a configuration per turn, in whole milliseconds.
     fn turn(&self) -> Nanos {
         record_command::turn(self.duration, self.turns)
     }
 }
 
-/// The configurations, each with what it is.
+/// The configurations, each with a description.
 fn configurations() -> impl TypedValueParser<Value = Configuration> {
     let values = Configuration::ALL.iter().map(|configuration| {
         let help = match configuration {
@@ -132,17 +132,17 @@ fn configurations() -> impl TypedValueParser<Value = Configuration> {
     PossibleValuesParser::new(values).try_map(|name| name.parse())
 }
 
-/// Records what is to be recorded, and shows what it comes to. Fails if nothing can be recorded or read, or the output cannot be written.
+/// Records what is to be recorded, and shows the results. Fails if nothing can be recorded or read, or the output cannot be written.
 pub fn run(args: &StudyArgs, out: &mut dyn Write) -> Result<Exit> {
     let question = question(args)?;
-    // Whether it can be written is found out before anything is measured.
+    // Finds out before the measurement whether the output can be written.
     let output = args.form.output(false)?;
     let recorded = match (&args.from, &args.resume) {
         (Some(_), _) => None,
         (None, Some(folder)) => Some(turns::resume(folder)?),
         (None, None) => Some(turns::record_all(args)?),
     };
-    // From here on it reads what was recorded.
+    // From here on it only reads recordings.
     if args.form.writes_page() {
         rights::only_files()?
     } else {
@@ -168,7 +168,7 @@ pub fn run(args: &StudyArgs, out: &mut dyn Write) -> Result<Exit> {
     Ok(if studied.iter().all(Option::is_none) { Exit::Failed } else { exit })
 }
 
-/// The job that is simulated; one that cannot be is refused before anything is measured.
+/// The job to simulate; an impossible one is refused before the measurement.
 fn question(args: &StudyArgs) -> Result<Question> {
     let usage = |text: String| Err(UsageError::new(text).into());
     some_grains(&args.grain)?;
@@ -193,7 +193,7 @@ fn question(args: &StudyArgs) -> Result<Question> {
         collective: Collective::Ideal,
         network: "infiniband".parse()?,
         bytes: 8,
-        // As many as were recorded, once they are.
+        // Set to the number of recorded CPUs later.
         per_node: 1,
         synchronized: false,
         seed: args.seed,
@@ -201,7 +201,7 @@ fn question(args: &StudyArgs) -> Result<Question> {
     })
 }
 
-/// Opens the recordings of each configuration, turn by turn; none where there are none.
+/// Opens the recordings of each configuration, turn by turn; an empty list for those without.
 fn open(folder: &Path, doc: &StudyDoc) -> Result<Vec<Vec<Bundle>>> {
     let one = |run: &String| {
         Bundle::open(&folder.join(run))

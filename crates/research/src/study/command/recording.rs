@@ -1,4 +1,4 @@
-//! Recording a configuration by a process of its own, as a user would do it.
+//! Records a configuration in its own process, as a user would do it.
 
 use std::process::{Command, Stdio};
 
@@ -12,16 +12,16 @@ use crate::child::{last_words, reader, text};
 /// How the recording of a configuration ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RecordingEnd {
-    /// The recording is whole.
+    /// The recording is complete.
     Whole,
-    /// It failed; this is what it said last.
+    /// It failed, with this last message.
     Failed(String),
-    /// A signal is to end the study.
+    /// A signal ends the study.
     Stopped,
 }
 
-/// Runs a program that records, and waits for its end. A signal is passed on to it, so that the recording ends in order and isolation is
-/// undone. Fails if the program cannot be started or waited for. That it fails is no error.
+/// Runs a recording program, and waits for its end. Passes a signal on to it, so the recording ends in order and isolation is undone. Fails
+/// if the program cannot be started or waited for; a failed recording is no error.
 pub fn record(mut command: Command, signals: &Relay) -> Result<RecordingEnd> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     begin_in(&mut command, ProgramStart::default(), Some(signals))?;
@@ -29,7 +29,7 @@ pub fn record(mut command: Command, signals: &Relay) -> Result<RecordingEnd> {
     let mut child = started.with_context(|| format!("cannot start {}", command.get_program().display()))?;
     let said = reader(child.stderr.take());
     let (status, signal) = attend(child, signals).context("cannot wait for the recording")?;
-    // What cannot be read was not said.
+    // Unreadable output counts as none.
     let said = text(said).unwrap_or_default();
     Ok(match (signal, status.success()) {
         (Some(_), _) => RecordingEnd::Stopped,

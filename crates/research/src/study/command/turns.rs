@@ -1,4 +1,4 @@
-//! Recording a study: turn after turn, each configuration by a process of its own.
+//! Records a study: turn after turn, each configuration in its own process.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -24,8 +24,8 @@ use crate::study::document::{ConfigurationDoc, ConfigurationOutcome, SCHEMA, Stu
 use crate::study::file;
 use crate::study::record_command::{RecordCommand, arguments, run_name};
 
-/// Makes the folder and records the configurations in it, turn after turn. Fails if the CPUs are not online, the folder cannot be made, or
-/// no recording can be started.
+/// Makes the directory and records the configurations in it, turn after turn. Fails if the CPUs are not online, the directory cannot be
+/// made, or no recording can be started.
 pub fn record_all(args: &StudyArgs) -> Result<(PathBuf, StudyDoc, Exit)> {
     let root = Path::new("/");
     let signals = Relay::block().context("cannot block signals")?;
@@ -41,7 +41,7 @@ pub fn record_all(args: &StudyArgs) -> Result<(PathBuf, StudyDoc, Exit)> {
     let begun = jiff::Timestamp::now();
     let folder =
         args.output.clone().unwrap_or_else(|| format!("{node}-{}.study", begun.strftime("%Y%m%dT%H%M%SZ")).into());
-    // Whatever is there stays.
+    // An existing directory is never overwritten.
     folder::make_new(&folder, Access::guarded())
         .with_context(|| format!("cannot make the folder {} for the study", folder.display()))?;
     let recording = RecordCommand {
@@ -69,7 +69,7 @@ pub fn record_all(args: &StudyArgs) -> Result<(PathBuf, StudyDoc, Exit)> {
     Ok((folder, doc, exit))
 }
 
-/// Goes on with a study that was stopped or killed: records what its document does not name yet. Fails if there is no study, it is one of
+/// Resumes a study that was stopped or killed: records the runs that its document does not name yet. Fails if there is no study, it is of
 /// another machine, kernel or becalm, or no recording can be started.
 pub fn resume(folder: &Path) -> Result<(PathBuf, StudyDoc, Exit)> {
     let root = Path::new("/");
@@ -96,7 +96,7 @@ pub fn resume(folder: &Path) -> Result<(PathBuf, StudyDoc, Exit)> {
     Ok((folder.to_owned(), doc, exit))
 }
 
-/// Records what was planned, and keeps the document up to date, so that what was recorded can be shown whatever comes.
+/// Records what was planned, and keeps the document up to date, so recordings can be shown whatever happens.
 fn record_turns(doc: &mut StudyDoc, recording: &RecordCommand<'_>, signals: &Relay) -> Result<Exit> {
     let turns = doc.turns;
     let configurations: Vec<Configuration> =
@@ -130,14 +130,15 @@ fn record_turns(doc: &mut StudyDoc, recording: &RecordCommand<'_>, signals: &Rel
     Ok(Exit::Done)
 }
 
-/// The places of so many configurations in the order in which a turn, from 1 on, records them. Every other turn goes backwards: of
-/// what drifts steadily as much meets the first as the last, and none comes after the same one each time.
+/// The indexes of this many configurations in the order of a turn, counted from 1. Every other turn goes backwards, so a steady drift
+/// affects the first as much as the last, and none always follows the same one.
 fn order(turn: u32, configurations: usize) -> Vec<usize> {
     let forth = 0..configurations;
     if turn % 2 == 1 { forth.collect() } else { forth.rev().collect() }
 }
 
-/// Whether it is to be recorded in this turn, from 1 on: not if it was, and what failed once would leave a hole among the turns.
+/// True if it is to be recorded in this turn, counted from 1: not if it already was, and not after a failure, which would leave a gap among
+/// the turns.
 fn is_due(configuration: &ConfigurationDoc, turn: u32) -> bool {
     let can_be = matches!(
         configuration.outcome,
@@ -146,7 +147,7 @@ fn is_due(configuration: &ConfigurationDoc, turn: u32) -> bool {
     can_be && configuration.runs().len() < turn as usize
 }
 
-/// Removes a recording that was under way when the study was stopped: the document does not name it, and its turn is recorded whole.
+/// Removes an unfinished recording of a stopped study: the document does not name it, and its turn is recorded again.
 fn remove_unfinished(run: &Path) -> Result<()> {
     match fs::remove_dir_all(run) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -173,7 +174,7 @@ mod tests {
 
     use super::*;
 
-    /// Of what drifts steadily as much meets all configurations in an even number of turns, and nearly so in an odd one.
+    /// A steady drift affects all configurations equally in an even number of turns, and nearly so in an odd one.
     #[test]
     fn no_place_in_the_order_is_better_than_another() {
         let places = |turns: u32| -> Vec<usize> {

@@ -1,4 +1,4 @@
-//! The noise of the configurations against that of the baseline: what is shown of each, and why of some nothing is.
+//! The noise of the configurations compared with the baseline: the result for each, and why some have none.
 
 use becalm_analyze::compare::{Basis, ComparedFigure, Comparison, FLOOR, Metric, Verdict};
 use becalm_model::node::Warning;
@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::StudyEntry;
 use crate::study::analysis::Studied;
 
-/// The noise of a configuration against the baseline's.
+/// The noise of a configuration compared with the baseline's.
 #[derive(Clone)]
 pub(super) struct AgainstRow {
     pub(super) name: String,
@@ -39,7 +39,7 @@ fields! {
     }
 }
 
-/// The comparison of a configuration with the baseline, where there is one.
+/// The comparison of a configuration with the baseline, if there is one.
 fn comparison(studied: &Studied) -> Option<&Comparison> {
     studied.against_baseline.as_ref()?.as_ref().ok()
 }
@@ -55,7 +55,7 @@ pub(super) fn rows(entries: &[StudyEntry<'_>]) -> Vec<AgainstRow> {
     entries.iter().filter_map(row).collect()
 }
 
-/// What is behind the rows, a sentence for each configuration: sources that changed, or why too little is known.
+/// Explains the rows, in a sentence per configuration: sources that changed, or why there is not enough data.
 pub(super) fn remarks(entries: &[StudyEntry<'_>]) -> Vec<String> {
     let mut remarks = Vec::new();
     for entry in entries {
@@ -79,7 +79,7 @@ pub(super) fn remarks(entries: &[StudyEntry<'_>]) -> Vec<String> {
     remarks
 }
 
-/// What single recordings cannot say, and whose they are; `None` where all have several.
+/// The limits of single recordings, with the configurations that have only one; `None` if all have several.
 pub(super) fn single_turn_remark(entries: &[StudyEntry<'_>]) -> Option<String> {
     let single = |entry: &&StudyEntry<'_>| {
         entry.studied.and_then(comparison).is_some_and(|comparison| comparison.basis == Basis::WithinRuns)
@@ -94,7 +94,7 @@ pub(super) fn single_turn_remark(entries: &[StudyEntry<'_>]) -> Option<String> {
     })
 }
 
-/// How the columns are to be read.
+/// Explains the columns.
 pub(super) fn legend(rows: &[AgainstRow]) -> String {
     let worded = match rows.len() {
         1 => String::new(),
@@ -117,7 +117,7 @@ pub(super) fn legend(rows: &[AgainstRow]) -> String {
     )
 }
 
-/// What is known of the noise of a configuration, as the end of a sentence that speaks of it; `None` where it was not compared.
+/// The verdict on the noise of a configuration, as the end of a sentence about it; `None` if it was not compared.
 pub(super) fn verdict(studied: &Studied) -> Option<String> {
     let row = comparison(studied)?.total(Metric::NoiseRatio)?;
     let by = compare::change(row.effect.and_then(|effect| effect.ratio)).value().cell();
@@ -146,7 +146,7 @@ pub(super) struct AgainstJson<'a> {
     notes: &'a [Warning],
 }
 
-/// Of a configuration; `None` where it was not compared.
+/// The comparison of a configuration; `None` if it was not compared.
 pub(super) fn document(studied: &Studied) -> Option<AgainstJson<'_>> {
     Some(match studied.against_baseline.as_ref()? {
         Ok(comparison) => AgainstJson {

@@ -1,5 +1,5 @@
-//! A study of configurations of a machine: each one's noise, its sources, what it costs a job of many ranks, and whether it differs
-//! from the baseline, as `becalm.tune-study/1`, for a terminal, and as a page. After D09's table of what mitigates noise.
+//! A study of configurations of a machine: each one's noise, its sources, its cost to a job of many ranks, and whether it differs from the
+//! baseline, as `becalm.tune-study/1`, for a terminal, and as a page. Modeled on D09's table of mitigations.
 
 mod against;
 mod series;
@@ -23,17 +23,17 @@ use self::against::AgainstJson;
 use crate::study::analysis::{Studied, Turn, mean_slowdown};
 use crate::study::document::{ConfigurationDoc, ConfigurationOutcome, StudyDoc};
 
-/// A study and what it came to.
+/// A study with its results.
 pub struct StudyReport<'a> {
     /// The configurations, and which of them were recorded.
     pub doc: &'a StudyDoc,
-    /// What became of each configuration, in the order of the document; nothing where it was not recorded.
+    /// The results of each configuration, in the order of the document; `None` if it was not recorded.
     pub studied: &'a [Option<Studied>],
-    /// The job whose slowdown is predicted, with the first of its grains; the rows have all.
+    /// The job with the predicted slowdown, at the first of its grains; the rows have all.
     pub question: Question,
 }
 
-/// A configuration with what became of it.
+/// A configuration with its results.
 struct StudyEntry<'a> {
     doc: &'a ConfigurationDoc,
     studied: Option<&'a Studied>,
@@ -50,7 +50,7 @@ struct StudyFigures {
     max_ns: Option<i64>,
     /// The slowdown at the most ranks.
     slowdown: Option<f64>,
-    /// By which part what a job loses at the most ranks differs from what it loses under the baseline.
+    /// The relative change of a job's loss at the most ranks from its loss under the baseline.
     loss_change: Option<f64>,
 }
 
@@ -89,7 +89,7 @@ fn slowdown(studied: &Studied) -> Option<f64> {
     studied.headline().and_then(mean_slowdown)
 }
 
-/// The grains that were asked for, in that order; that of the question where nothing was recorded.
+/// The grains in the given order; that of the question if nothing was recorded.
 fn grains(report: &StudyReport<'_>) -> Vec<Nanos> {
     let rows = report.studied.iter().flatten().find(|studied| !studied.rows.is_empty());
     let mut grains: Vec<Nanos> = rows.into_iter().flat_map(|studied| &studied.rows).map(|row| row.grain).collect();
@@ -118,7 +118,7 @@ fn most_ranks(report: &StudyReport<'_>) -> Option<Count> {
     report.studied.iter().flatten().find_map(Studied::headline).map(|row| Count::new(row.ranks))
 }
 
-/// A sentence that says which configuration gained most; `None` without a baseline and another one.
+/// A sentence that names the configuration that gained most; `None` without a baseline and another one.
 fn answer(report: &StudyReport<'_>) -> Option<String> {
     let entries = entries(report);
     let ranks = most_ranks(report)?;
@@ -139,7 +139,7 @@ fn answer(report: &StudyReport<'_>) -> Option<String> {
     Some(format!("{text}; {} brings that to {}{verdict}", best.doc.name, factor(slowdown)))
 }
 
-/// Why there are no figures of a configuration, or fewer turns than others have; `None` where all is there.
+/// Why a configuration has no figures, or fewer turns than others; `None` if it is complete.
 fn missing(report: &StudyReport<'_>, doc: &ConfigurationDoc, studied: Option<&Studied>) -> Option<String> {
     let (name, turns) = (&doc.name, report.doc.turns);
     match (&doc.outcome, studied) {
@@ -277,12 +277,12 @@ fn configuration<'a>(entry: &StudyEntry<'a>, question: &Question) -> Configurati
     }
 }
 
-/// The grains, apart from each other by commas.
+/// The grains, separated by commas.
 fn grains_in_words(report: &StudyReport<'_>) -> String {
     grains(report).iter().map(Nanos::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// What was recorded for how long, where, and for which job the slowdown is.
+/// The recorded configurations, time and machine, and the job of the slowdown.
 fn heading(report: &StudyReport<'_>) -> [(&'static str, String); 2] {
     let mut duration = Nanos::new(report.doc.duration_ns).to_string();
     if report.doc.turns > 1 {

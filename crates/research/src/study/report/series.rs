@@ -1,4 +1,4 @@
-//! The noise of each configuration over time, one below the other: Figures 3 and 5 of De et al. 2009.
+//! The noise of each configuration over time, one below the other, as in Figures 3 and 5 of De et al. 2009.
 
 use becalm_report::html::{Axis, AxisScale, AxisUnit, Block, Chart, ChartSeries, Lines, Mark, Section, Spec};
 use becalm_units::Nanos;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::StudyEntry;
 use crate::study::analysis::Studied;
 
-/// The time series of the recorded configurations, with one axis for all; none where no detour was recorded.
+/// The time series of the recorded configurations, with the same axes for all; `None` if no detour was recorded.
 pub(super) fn section(recorded: &[StudyEntry<'_>]) -> Option<Section> {
     let lengths = || {
         let turns = recorded.iter().filter_map(|entry| entry.studied).flat_map(|studied| &studied.turns);
@@ -39,7 +39,7 @@ pub(super) struct LongestJson {
     longest_ns: i64,
 }
 
-/// When each turn begins if they stand one behind the other, and at last when all end.
+/// The start of each turn if they follow each other, and the end of the last.
 fn begins(studied: &Studied) -> Vec<i64> {
     let ends = studied.turns.iter().scan(0, |end, turn| {
         *end += turn.length.get();
@@ -48,7 +48,7 @@ fn begins(studied: &Studied) -> Vec<i64> {
     std::iter::once(0).chain(ends).collect()
 }
 
-/// The longest detours of the parts of all turns, one turn behind the other.
+/// The longest detours of the parts of all turns, with the turns following each other.
 pub(super) fn longest(studied: &Studied) -> impl Iterator<Item = LongestJson> + '_ {
     studied.turns.iter().zip(begins(studied)).flat_map(|(turn, begin)| {
         let point = move |(start, length): &(Nanos, Nanos)| LongestJson {

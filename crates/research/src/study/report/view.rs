@@ -19,13 +19,13 @@ use super::{
 };
 use crate::study::analysis::{Studied, mean_slowdown};
 
-/// How many sources of each configuration a terminal shows.
+/// The number of sources of each configuration that a terminal shows.
 const SHOWN: usize = 5;
 
-/// How many rows a table of sources has on a page at most.
+/// The most rows of a table of sources on a page.
 const ROWS: usize = 100;
 
-/// A configuration that was recorded: its name, and what it came to.
+/// A recorded configuration with its results.
 struct Recorded<'a> {
     name: &'a str,
     studied: &'a Studied,
@@ -82,7 +82,7 @@ fn configurations(entries: &[StudyEntry<'_>], ranks: Count) -> Section {
     Section::new("configurations", "Configurations", "The configurations", blocks).opened(Opening::Title(title))
 }
 
-/// Which configurations are shown to differ; none where none was compared.
+/// The configurations that differ from the baseline; `None` if none was compared.
 fn against_baseline(entries: &[StudyEntry<'_>]) -> Option<Section> {
     let rows = against::rows(entries);
     let mut blocks = Vec::new();
