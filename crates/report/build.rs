@@ -1,4 +1,4 @@
-//! Packs the charts' library, which would be a fifteenth of the installed program, and hashes what a page may run and apply.
+//! Packs the chart library, which would otherwise take a fifteenth of the installed program, and hashes the scripts and styles that a page may use.
 
 use std::path::PathBuf;
 use std::{env, fs};
@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use sha2::{Digest, Sha256};
 
-/// How hard is tried, from 0 to 10: beyond this the time doubles for 1 % less.
+/// Compression level, 0 to 10: beyond this, 1 % less takes twice the time.
 const LEVEL: u8 = 8;
 
 fn main() {
@@ -23,7 +23,7 @@ fn main() {
     fs::write(&to, packed).unwrap_or_else(|error| panic!("cannot write {}: {error}", to.display()));
 }
 
-/// A file that pages hold.
+/// Reads an asset of the pages.
 fn asset(path: &str) -> Vec<u8> {
     println!("cargo::rerun-if-changed={path}");
     fs::read(path).unwrap_or_else(|error| panic!("cannot read {path}: {error}"))

@@ -1,12 +1,12 @@
-//! The check that the books close: in every detour the activities add up to its duration, to the nanosecond.
+//! The check that the accounting is exact: in every detour the activities add up to its duration, to the nanosecond.
 
 use becalm_stats::splitmix::nth;
 
-/// The sum over the detours n of a CPU of w(n) * (duration - sum of self times), modulo 2^64, where w(n) is a fixed scramble of n.
+/// The sum over the detours n of a CPU of w(n) * (duration - sum of self times), modulo 2^64, where w(n) is a fixed hash of n.
 ///
-/// Detours and activities are stored separately and in large numbers; joining them would cost more than everything else in a report. This
-/// sum takes rows in any order and in constant memory. It is 0 if all books close. Otherwise it is 0 only if the errors cancel under these
-/// weights; for random weights the probability is at most e / 2^64, where e is the smallest error in nanoseconds.
+/// Detours and activities are stored separately and in large numbers; joining them would cost more than everything else in a report. This sum takes
+/// rows in any order and in constant memory. It is 0 if every detour adds up. Otherwise it is 0 only if the errors cancel under these weights; for
+/// random weights the probability is at most e / 2^64, where e is the smallest error in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Balance(u64);
 
@@ -23,7 +23,7 @@ impl Balance {
         self.0 = self.0.wrapping_sub(nth(number).wrapping_mul(self_ns as u64));
     }
 
-    /// Whether the books of all detours close.
+    /// Whether every detour adds up.
     pub const fn is_closed(self) -> bool {
         self.0 == 0
     }

@@ -9,7 +9,7 @@ use crate::{Balance, Owner};
 pub struct CpuAccount {
     counts_becalm: bool,
     detours: u64,
-    /// Becalm's own time in detours that are still to come, in rising order.
+    /// Becalm's own time in detours that are still to come, in ascending order.
     own: VecDeque<(u64, i64)>,
     own_ns: i64,
     own_longest_ns: i64,
@@ -74,7 +74,7 @@ impl CpuAccount {
         self.own_longest_ns
     }
 
-    /// Whether the books of all detours close, once all rows have been taken.
+    /// Whether every detour adds up, once all rows have been taken.
     pub const fn is_closed(&self) -> bool {
         self.balance.is_closed()
     }

@@ -4,7 +4,7 @@
 //! - An activity belongs to its *root*: the activity that its detail names, or itself ([`becalm_model::root`]).
 //! - Activities whose root is a thread of becalm are not noise of the machine. Their time comes off the detour and is counted separately.
 //! - A detour that consists of nothing else does not count, and neither does its mark that events were lost. A detour of 0 ns counts.
-//! - The books of every detour close: the self times of its activities, becalm's own included, add up to its duration, to the nanosecond.
+//! - The accounting of every detour is exact: the self times of its activities, including becalm's own, add up to its duration, to the nanosecond.
 
 #![forbid(unsafe_code)]
 

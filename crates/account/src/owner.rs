@@ -29,8 +29,8 @@ pub fn is_becalms(kind: Kind, detail: &str) -> bool {
     root::row_root(kind, "", detail).0 == Kind::Becalm
 }
 
-/// The owners of the activities of a batch, whose sources and details are keys into small tables. Names are looked up once a batch and
-/// key, not once a row.
+/// The owners of the activities of a batch, with sources and details given as keys into small tables. Names are looked up once per batch and key, not
+/// once per row.
 #[derive(Debug)]
 pub struct BatchOwners<'a> {
     sources: &'a [&'a str],
@@ -114,7 +114,7 @@ mod tests {
         ["", "irq:timer", "self:becalm", "task:sshd \u{2192} process_timeout", "vector 236", "edge:"];
 
     proptest! {
-        /// Both tables of owners say what the row says.
+        /// Both tables of owners agree with the rows.
         #[test]
         fn owners_are_what_rows_say(rows in proptest::collection::vec((0..Kind::ALL.len(), 0_usize..4, 0_usize..6), 1..60)) {
             let mut labels = Labels::new();

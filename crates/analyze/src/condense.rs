@@ -1,4 +1,4 @@
-//! A full recording becomes one in summary form.
+//! Condenses a full recording to summary form.
 
 use becalm_account::BatchOwners;
 use becalm_bundle::{Bundle, StoredNode};
@@ -9,8 +9,8 @@ use becalm_units::CpuId;
 
 use crate::summary::{Selection, SummaryError};
 
-/// Condenses one node of a recording: its activities and its detours are read once each. Fails if the node is not in the bundle, holds
-/// samples of work, or cannot be read.
+/// Condenses one node of a recording, reading its activities and its detours once each. Fails if the node is not in the bundle, is a recording of
+/// work, or cannot be read.
 pub fn condense(bundle: &Bundle, node: &str) -> Result<DigestDoc, SummaryError> {
     let selection = Selection { node: Some(node.to_owned()), ..Selection::default() };
     let doc = selection.documents(bundle)?.swap_remove(0);
@@ -85,7 +85,7 @@ mod tests {
         summarize_both(name, &Selection::default())
     }
 
-    /// What is selected of a full recording, the same of its summary form, and all of that.
+    /// The selected part of a full recording, the same of its summary form, and the whole summary form.
     fn summarize_both(name: &str, selection: &Selection) -> (Summary, Summary, DigestDoc) {
         let folder = tempfile::tempdir().unwrap();
         becalm_fixtures::write_all(folder.path());
@@ -102,7 +102,7 @@ mod tests {
         (full_summary, short_summary, digest)
     }
 
-    /// What is a sum is the same; what is a quantile is so but for a bucket; the rest says that it is not known.
+    /// Sums are equal, quantiles equal except for a bucket, and everything else is marked as unknown.
     #[test]
     fn the_summary_form_says_what_the_full_recording_says_or_nothing() {
         let (full, short, digest) = both("busy.becalm");
@@ -150,7 +150,7 @@ mod tests {
         );
     }
 
-    /// Of CPUs that are not selected nothing is left, neither their detours nor what the kernel counted there.
+    /// CPUs that are not selected leave nothing behind, neither their detours nor the kernel's counts there.
     #[test]
     fn a_selection_of_cpus_is_the_same_of_both_forms() {
         let (whole, ..) = both("busy.becalm");

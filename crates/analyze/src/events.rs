@@ -1,23 +1,21 @@
-//! What counters of the processor came to in one repetition of what they counted, in itself (user) and in the kernel apart.
+//! The processor's counters per repetition, in user mode and in the kernel separately.
 
 use becalm_model::event_count::{CountedIn, EventCount};
 
-/// An event, by repetition.
+/// An event's counts per repetition.
 #[derive(Clone, PartialEq, Debug)]
 pub struct EventRate {
     /// The event's name: `cycles`, `cache_misses`.
     pub event: String,
-    /// How often in a repetition itself, on the average; `None` where it was not counted.
+    /// The average per repetition in user mode; `None` if not counted.
     pub user: Option<f64>,
-    /// How often in the kernel meanwhile.
+    /// The same in the kernel.
     pub kernel: Option<f64>,
-    /// For which part of the time it was counted, the smaller one of the two where both were: below 1 the figures are
-    /// estimates, and 0 where it was not counted at all.
+    /// The share of the time in which it was counted, the smaller one if there are two. Below 1 the figures are estimates; 0 if it was never counted.
     pub counted_ratio: f64,
 }
 
-/// The events of so many repetitions, in the order in which they first stand there; none of no repetition, and none that was
-/// not counted.
+/// The events per repetition, in order of first appearance; empty without repetitions. Events that were not counted are left out.
 pub fn event_rates(counts: &[EventCount], repetitions: u64) -> Vec<EventRate> {
     if repetitions == 0 {
         return Vec::new();
@@ -27,7 +25,7 @@ pub fn event_rates(counts: &[EventCount], repetitions: u64) -> Vec<EventRate> {
     counted.map(|total| EventRate { user: each(total.user), kernel: each(total.kernel), ..total }).collect()
 }
 
-/// What the events came to in all, in the order in which they first stand there, also those that were not counted.
+/// The totals of the events, in order of first appearance, including events that were not counted.
 pub(crate) fn totals<'a>(counts: impl Iterator<Item = &'a EventCount>) -> Vec<EventRate> {
     let mut events: Vec<(&str, Option<EventCount>, Option<EventCount>)> = Vec::new();
     for count in counts {
@@ -58,16 +56,15 @@ pub(crate) fn totals<'a>(counts: impl Iterator<Item = &'a EventCount>) -> Vec<Ev
     events.into_iter().map(total).collect()
 }
 
-/// A count for the whole time, with the part of it in which it was counted: above 0, and at most 1.
+/// A count for the whole time, with the share of it that was counted: above 0, at most 1.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Scaled {
     count: f64,
     part: f64,
 }
 
-/// Where events took turns at the processor's counters, the whole is scaled up from the part that was seen. Nothing where
-/// the event never had a turn, whatever its count says. The kernel reads the two times one after the other: a turn that
-/// seems longer than the whole is the whole.
+/// If events took turns on the processor's counters, scales the count up from the part that was seen. `None` if the event never had a turn, whatever
+/// its count. The kernel reads the two times one after the other: a turn that seems longer than the whole is the whole.
 fn scaled(count: &EventCount) -> Option<Scaled> {
     let (enabled, running) = (count.enabled_ns as f64, count.running_ns as f64);
     if running <= 0.0 {
@@ -79,9 +76,8 @@ fn scaled(count: &EventCount) -> Option<Scaled> {
     Some(Scaled { count: count.value as f64 * enabled / running, part: running / enabled })
 }
 
-/// What one interrupt more brings: of the same work counted without and with added interrupts, the
-/// difference by the number of interrupts that `raised` took more. About zero, of either sign, where interrupts do not touch
-/// what was counted.
+/// The effect of one more interrupt: the difference between the same work without and with added interrupts, per interrupt that `raised` had more.
+/// Around zero, with either sign, if interrupts do not affect the counted event.
 pub fn per_interrupt(quiet: &[EventCount], raised: &[EventCount], more_interrupts: u64) -> Vec<EventRate> {
     let (quiet, raised) = (event_rates(quiet, 1), event_rates(raised, 1));
     let rate = |with: EventRate| {
@@ -142,7 +138,7 @@ mod tests {
         ];
         let found = per_interrupt(&quiet, &raised, 20);
         let cycles = EventRate { event: "cycles".into(), user: Some(30.0), kernel: Some(20.0), counted_ratio: 0.5 };
-        // What was counted on one side only says nothing.
+        // An event counted on one side only is left out.
         assert_eq!(found, [cycles]);
         assert!(per_interrupt(&quiet, &raised, 0).is_empty());
     }

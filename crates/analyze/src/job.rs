@@ -1,4 +1,4 @@
-//! A parallel benchmark as a whole: what its nodes say, its slowest ranks phase by phase, and each of its ranks.
+//! A whole parallel benchmark: its nodes, its slowest ranks phase by phase, and each of its ranks.
 
 use becalm_bundle::{BundleError, Phase, PhaseRun};
 use becalm_model::phases::PhasesDoc;
@@ -6,12 +6,12 @@ use becalm_units::CpuId;
 
 use crate::phases::{PhaseFigures, Slowest};
 
-/// The figures of a whole parallel benchmark, over all of its nodes and ranks.
+/// The figures of a whole parallel benchmark, over all nodes and ranks.
 #[derive(Clone, PartialEq, Debug)]
 pub struct JobPhases {
-    /// What its nodes say; at least one.
+    /// The documents of its nodes; at least one.
     pub nodes: Vec<PhasesDoc>,
-    /// In every phase the largest over the ranks.
+    /// The largest value over the ranks in every phase.
     pub slowest: Slowest,
     /// The ranks, in rising order.
     pub ranks: Vec<RankPhases>,
@@ -24,16 +24,16 @@ pub struct RankPhases {
     pub rank: u32,
     /// The name of its node.
     pub node: String,
-    /// The CPU to which it is pinned.
+    /// The CPU that it is pinned to.
     pub cpu: CpuId,
-    /// What its compute phases come to.
+    /// The figures of its compute phases.
     pub compute: PhaseFigures,
-    /// What its collectives come to.
+    /// The figures of its collectives.
     pub collective: PhaseFigures,
 }
 
 impl JobPhases {
-    /// From a stored run. Fails if a table of it is missing, damaged, or does not hold what its document says.
+    /// From a stored run. Fails if one of its tables is missing, damaged, or does not match its document.
     pub fn from_run(run: &PhaseRun) -> Result<Self, BundleError> {
         let phases = run.nodes.first().map_or(0, |doc| doc.job.phases);
         let mut slowest = Slowest::default();

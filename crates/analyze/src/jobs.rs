@@ -1,7 +1,7 @@
-//! Jobs against each other: the average and the worst case of each, as in Figure 8 of De et al. 2009, and whether they differ from the first.
+//! Compares jobs: the average and the worst case of each, as in Figure 8 of De et al. 2009, and whether they differ from the first.
 //!
-//! The phases of a job are cut into blocks that follow on each other. The blocks are drawn again, with repetition, and each draw has an
-//! average and a worst case of its own; how these scatter is how sure those of the job are. Phases that are late in trains stay together.
+//! The phases of a job are cut into consecutive blocks. Bootstrap: the blocks are drawn with replacement, and the scatter of the draws' averages and
+//! worst cases gives the confidence intervals. Phases that are late in trains stay together.
 
 use becalm_stats::SEED;
 use becalm_stats::nearest_rank;
@@ -11,16 +11,16 @@ use crate::compare::Verdict;
 use crate::job::JobPhases;
 use crate::phases::{PhaseFigures, Slowest, count_worst};
 
-/// So many blocks a job is cut into.
+/// The number of blocks per job.
 const BLOCKS: usize = 40;
 
-/// A block has at least so many phases, or nothing is said of how sure the figures are.
+/// Minimum number of phases per block; with fewer there are no intervals.
 const BLOCK_MIN: usize = 10;
 
-/// How often the blocks are drawn.
+/// The number of draws.
 const DRAWS: usize = 1_000;
 
-/// Which time of a phase.
+/// A time of a phase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PhaseTime {
     /// qt: the compute phase.
@@ -32,7 +32,7 @@ pub enum PhaseTime {
 }
 
 impl PhaseTime {
-    /// What the paper calls it.
+    /// Its name in the paper.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -53,16 +53,16 @@ impl PhaseTime {
     }
 }
 
-/// A figure of a job, and how it changed from that of the first.
+/// A figure of a job, and its change from that of the first.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct JobFigure {
     /// In nanoseconds.
     pub ns: f64,
-    /// What it is of the first job's, less 1; `None` of the first itself, and where that is 0.
+    /// The ratio to the first job's, less 1; `None` for the first itself, and if that is 0.
     pub change: Option<f64>,
-    /// The interval of that; `None` if a job is too short for one.
+    /// The interval of the change; `None` if a job is too short for one.
     pub interval: Option<ChangeInterval>,
-    /// Whether the two differ; `None` where nothing is compared.
+    /// Whether the two differ; `None` if nothing is compared.
     pub verdict: Option<Verdict>,
 }
 
@@ -90,7 +90,7 @@ pub struct JobRow {
     pub max_ns: i64,
 }
 
-/// Holds jobs against the first of them: the rows of each time, job after job. Of a job without phases there is none.
+/// Compares jobs with the first of them: the rows of each time, job after job. A job without phases has none.
 pub fn against_first(jobs: &[&JobPhases]) -> Vec<JobRow> {
     let mut rows = Vec::new();
     for time in [PhaseTime::Qt, PhaseTime::Bt, PhaseTime::Qtbt] {
@@ -98,7 +98,7 @@ pub fn against_first(jobs: &[&JobPhases]) -> Vec<JobRow> {
         for (number, job) in jobs.iter().enumerate() {
             let series = time.durations(&job.slowest);
             let Some(figures) = PhaseFigures::from_durations(series) else { continue };
-            // Each job is drawn by itself, so that those of two do not fall together.
+            // Each job has its own seed, so the draws of two do not coincide.
             let drawn = Bootstrap { figures, draws: draws(series, SEED + number as u64) };
             let figure = |value: fn(&PhaseFigures) -> f64, which: usize| drawn.figure(first.as_ref(), value, which);
             let (average, worst) = (figure(|figures| figures.mean_ns, 0), figure(|figures| figures.worst_ns, 1));
@@ -109,7 +109,7 @@ pub fn against_first(jobs: &[&JobPhases]) -> Vec<JobRow> {
     rows
 }
 
-/// The figures of a series, and those of what is drawn from it.
+/// The figures of a series, and those of the draws from it.
 struct Bootstrap {
     figures: PhaseFigures,
     draws: Vec<[f64; 2]>,
@@ -137,13 +137,13 @@ impl Bootstrap {
     }
 }
 
-/// The mean and the worst case of what is drawn; none of a series that is too short.
+/// The mean and the worst case of each draw; empty if the series is too short.
 fn draws(series: &[i64], seed: u64) -> Vec<[f64; 2]> {
     let each = series.len() / BLOCKS;
     if each < BLOCK_MIN {
         return Vec::new();
     }
-    // What is over belongs to the last block.
+    // The remainder belongs to the last block.
     let block = |phase: usize| (phase / each).min(BLOCKS - 1);
     let mut sums = [(0_i128, 0_usize); BLOCKS];
     for (phase, duration) in series.iter().enumerate() {
@@ -163,8 +163,7 @@ fn draws(series: &[i64], seed: u64) -> Vec<[f64; 2]> {
         .collect()
 }
 
-/// The mean and the worst case of a series in which each block stands so many times. `falling` are its phases, the longest first, each with
-/// its block.
+/// The mean and the worst case of a series in which each block occurs this many times. `falling` are its phases with their blocks, the longest first.
 fn drawn_figures(times: &[usize; BLOCKS], sums: &[(i128, usize); BLOCKS], falling: &[(i64, usize)]) -> [f64; 2] {
     let phases: usize = times.iter().zip(sums).map(|(times, (_, phases))| times * phases).sum();
     let sum: i128 = times.iter().zip(sums).map(|(times, (sum, _))| *times as i128 * sum).sum();
@@ -187,7 +186,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against the series written out, each block as often as it was drawn.
+        /// Compared with the series written out, each block as often as it was drawn.
         #[test]
         fn figures_of_drawn_blocks_are_those_of_the_series(
             series in proptest::collection::vec(0_i64..50, BLOCKS * 2..BLOCKS * 4), seed in 0_u64..1_000
@@ -215,7 +214,7 @@ mod tests {
         }
     }
 
-    /// A job of 4,000 phases of 1 ms with up to 10 us more, and in one of 100 phases a detour of this length.
+    /// A job of 4,000 phases of 1 ms plus up to 10 us, and with a detour of this length in one of 100 phases.
     fn job(detour: i64, seed: u64) -> JobPhases {
         let mut random = SplitMix64::new(seed);
         let mut slowest = Slowest::default();
@@ -234,12 +233,12 @@ mod tests {
         let rows = against_first(&[&job(500_000, 1), &job(500_000, 2), &job(1_500_000, 3)]);
         let row = |time, job| rows.iter().find(|row| row.time == time && row.job == job).unwrap();
         assert_eq!(row(PhaseTime::Qt, 0).average.change, None);
-        // That these do not differ is only held for most such pairs, below.
+        // Most such pairs do not differ; the test below checks that.
         assert!(row(PhaseTime::Qt, 1).average.interval.is_some());
         let later = row(PhaseTime::Qtbt, 2);
         assert_eq!((later.average.verdict, later.worst.verdict), (Some(Verdict::Higher), Some(Verdict::Higher)));
         let ChangeInterval { low, high } = later.worst.interval.unwrap();
-        // 2.5 ms in the place of 1.5 ms, two thirds more, where about one phase in a hundred has them.
+        // 2.5 ms instead of 1.5 ms, two thirds more, in about one phase in a hundred.
         assert!(low > 0.2 && high < 1.2, "{low} {high}");
         assert_eq!(row(PhaseTime::Bt, 2).average.verdict, Some(Verdict::NoDifferenceShown));
         let short = |job: JobPhases| {
@@ -252,7 +251,7 @@ mod tests {
         assert_eq!(rows[1].average.verdict, Some(Verdict::NotEnoughData));
     }
 
-    /// Of jobs that do not differ one in twenty may be said to, in either direction; drawn percentiles keep about that.
+    /// One in twenty jobs without a difference may be called different, in either direction; bootstrap percentiles keep about that.
     #[test]
     fn equal_jobs_seldom_differ() {
         let wrong = |pair: u64| {

@@ -1,5 +1,4 @@
-//! What a recording means: attribution of detours to kernel activities, statistics, the summary of a
-//! stored run, and the comparison of several.
+//! The meaning of a recording: attribution of detours to kernel activities, statistics, the summary of a stored run, and comparisons.
 //!
 //! Everything here is pure: it runs on decoded events or on a stored bundle, on any machine and without privileges.
 

@@ -1,9 +1,9 @@
-//! A recording held against limits: what each CPU may lose of its time, and how long one detour may be.
+//! Checks a recording against limits: the share of time that each CPU may lose, and the length of a detour.
 //!
-//! A limit is *exceeded* where the figure of this recording is above it, which is a fact. It *holds* where the figure is within it, and
-//! so is the upper end of its 95 % interval. Between the two there is *not enough data*: the recording shows nothing above the limit, and
-//! does not show either that the CPU keeps it. A CPU without any detour keeps every limit as far as it was watched. A limit that a recording
-//! keeps by its figures is not shown to hold if a warning says that these carry no verdict ([`Bearing::NotEnough`]).
+//! A limit is *exceeded* if the figure of this recording is above it, which is a fact. It *holds* if the figure and the upper end of its 95 %
+//! interval are within it. In between there is *not enough data*: the recording shows neither that the limit is exceeded nor that the CPU keeps it. A
+//! CPU without any detour keeps every limit for the time that it was watched. If a warning says that the figures carry no verdict
+//! ([`Bearing::NotEnough`]), a limit is not shown to hold.
 
 use becalm_model::Kind;
 use becalm_model::node::Warning;
@@ -13,19 +13,19 @@ use becalm_units::{CpuId, Nanos, Share};
 
 use crate::summary::{CpuSummary, SourceSummary, Summary};
 
-/// What may be asked of each CPU.
+/// The limits for each CPU.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Limits {
-    /// The share of its time that it may lose.
+    /// The maximum share of time lost.
     pub max_noise: Option<Share>,
-    /// How long a detour may be.
+    /// The maximum length of a detour.
     pub max_detour: Option<Nanos>,
 }
 
 /// One limit.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Limit {
-    /// On the share of the time that is lost.
+    /// On the share of time lost.
     Noise(Share),
     /// On the length of a detour.
     Detour(Nanos),
@@ -42,31 +42,31 @@ pub enum Answer {
     NotEnoughData(Shortage),
 }
 
-/// What a recording lacks.
+/// Why there is not enough data.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Shortage {
-    /// How long the CPU was watched is not known, or it was not watched at all.
+    /// The observation time of the CPU is unknown or 0.
     Unobserved,
-    /// The interval of the noise ratio reaches above the limit.
+    /// The interval of the noise ratio extends above the limit.
     Wide,
     /// The noise ratio has no interval.
     NoInterval(TooLittle),
     /// A warning with this code says that the figures carry no verdict.
     Doubtful(Code),
-    /// So many detours were only counted, for want of room, so that the longest may be one of them.
+    /// This many detours were only counted, for lack of space, and the longest may be one of them.
     Unstored(u64),
 }
 
-/// What costs a CPU most.
+/// The source that costs a CPU most.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Cause {
-    /// What kind of thing it is.
+    /// Its kind.
     pub kind: Kind,
     /// The stable name of the source.
     pub source: String,
-    /// Of a limit on the noise, which share of the noise goes with it.
+    /// For a noise limit: the share of the noise charged to it.
     pub share: Option<f64>,
-    /// Of a limit on detours, its longest activity, in nanoseconds.
+    /// For a detour limit: its longest activity, in nanoseconds.
     pub longest_ns: Option<i64>,
 }
 
@@ -77,25 +77,25 @@ pub struct LimitCheck {
     pub node: String,
     /// The kernel's number of the CPU.
     pub cpu: CpuId,
-    /// For how long it was watched, in nanoseconds; `None` where that is not known.
+    /// The observation time, in nanoseconds; `None` if unknown.
     pub duration_ns: Option<i64>,
-    /// The share of its time that it lost; `None` where that is not known.
+    /// The share of time lost; `None` if unknown.
     pub noise_ratio: Option<f64>,
-    /// The 95 % interval of that; `None` where some detours were only counted.
+    /// The 95 % interval of the noise ratio; `None` if some detours were only counted.
     pub interval: Option<Interval>,
-    /// Its longest detour; 0 where it has none.
+    /// Its longest detour; 0 without detours.
     pub longest: Nanos,
-    /// What comes more rarely than once in this time may have been missed, in nanoseconds.
+    /// Events rarer than one per this time, in nanoseconds, may have been missed.
     pub rarest_seen_ns: Option<i64>,
-    /// What was asked.
+    /// The checked limit.
     pub limit: Limit,
-    /// What was answered.
+    /// The result.
     pub answer: Answer,
-    /// What costs it most; `None` where no source is known.
+    /// The most expensive source; `None` if no source is known.
     pub cause: Option<Cause>,
 }
 
-/// Holds each CPU of a recording against each limit, CPU by CPU, the noise first.
+/// Checks each CPU of a recording against each limit, CPU by CPU, the noise first.
 pub fn check(summary: &Summary, limits: &Limits) -> Vec<LimitCheck> {
     let asked: Vec<Limit> =
         limits.max_noise.map(Limit::Noise).into_iter().chain(limits.max_detour.map(Limit::Detour)).collect();
@@ -126,16 +126,16 @@ pub fn bearing_warnings(summary: &Summary) -> impl Iterator<Item = &(String, War
     summary.warnings.iter().filter(|(_, warning)| warning.bearing() != Bearing::None)
 }
 
-/// What says that the figures of a CPU carry no verdict.
+/// The warning that rules out a verdict on the figures of a CPU.
 fn doubt(summary: &Summary, cpu: &CpuSummary) -> Option<Code> {
     let warnings = bearing_warnings(summary).filter(|(node, _)| *node == cpu.node);
     let grave = warnings.filter(|(_, warning)| warning.bearing() == Bearing::NotEnough);
-    // A loop that ended before the others says nothing of these.
+    // A loop that ended before the others does not affect these.
     let common = grave.filter_map(|(_, warning)| warning.known()).find(|code| *code != Code::CutShort);
     common.or(cpu.figures.cut_short.then_some(Code::CutShort))
 }
 
-/// That a figure is above its limit stays a fact of the recording.
+/// An exceeded limit stays a fact of the recording.
 fn believed(answer: Answer, doubt: Option<Code>) -> Answer {
     match (answer, doubt) {
         (Answer::Holds, Some(code)) => Answer::NotEnoughData(Shortage::Doubtful(code)),
@@ -160,7 +160,7 @@ fn answer(cpu: &CpuSummary, limit: Limit) -> Answer {
             }
             Some(Interval::Between { .. } | Interval::Rough { .. }) => Answer::NotEnoughData(Shortage::Wide),
             Some(Interval::Unknown(why)) => Answer::NotEnoughData(Shortage::NoInterval(why)),
-            // Some detours were only counted, so that nobody knows when they were.
+            // Some detours were only counted, so their times are unknown.
             None => Answer::NotEnoughData(Shortage::Unstored(figures.unstored)),
         },
     }
@@ -171,7 +171,7 @@ fn cpu_sources<'a>(summary: &'a Summary, cpu: &'a CpuSummary) -> impl Iterator<I
     summary.cpu_sources.iter().filter(move |source| source.place.as_ref().is_some_and(is_here))
 }
 
-/// The source with which most of the CPU's noise goes.
+/// The source that most of the CPU's noise is charged to.
 fn most_of_the_noise(summary: &Summary, cpu: &CpuSummary) -> Option<Cause> {
     let largest = cpu_sources(summary, cpu).max_by_key(|source| source.whole_ns)?;
     largest.share?;
@@ -233,7 +233,7 @@ mod tests {
         busy.figures.unstored = 3;
         assert_eq!(answer(&busy, most(7_000)), Answer::NotEnoughData(Shortage::Unstored(3)));
         assert_eq!(answer(&busy, most(6_000)), Answer::Exceeded);
-        // A recording that was killed tells of long detours all the same.
+        // A recording that was killed still shows long detours.
         busy.figures.duration_ns = None;
         assert_eq!(answer(&busy, most(7_000)), Answer::NotEnoughData(Shortage::Unobserved));
         assert_eq!(answer(&busy, most(6_000)), Answer::Exceeded);

@@ -1,11 +1,11 @@
-//! Whose time makes the worst phases of a parallel job long (De et al. 2009, section 4.2): the phases of the job beside a recording of its
-//! nodes that went on meanwhile.
+//! The sources that make the worst phases of a parallel job long (De et al. 2009, section 4.2): combines the phases of the job with a simultaneous
+//! recording of its nodes.
 //!
-//! Both read the same counter, and say what it was when their time was 0, so that no clock is compared. In each of the phases with the
-//! longest compute times the rank that computed longest made all others wait: what ran on its CPU while it computed is counted, as far as it lies
-//! in that time; and what ran on the CPUs of the ranks that waited, from the end of their work to that of the phase. Of an activity that
-//! was interrupted the own time counts as if it had come at once, from its start on. The recording's own loop competes with the rank for
-//! the CPU; its time, which is no detour, is told apart. While a rank waits, it stands where the idle task would: it takes what nobody else wants.
+//! Both read the same counter, and store its value at their time 0, so no clocks are compared. In each of the phases with the longest compute times,
+//! all ranks waited for the one that computed longest. Counted is what ran on that rank's CPU while it computed, and what ran on the CPUs of the
+//! waiting ranks from the end of their work to that of the phase, in each case only the part within that time. The own time of an interrupted
+//! activity counts as if it were contiguous from its start. The recording's own loop competes with the rank for the CPU; its time, which is no
+//! detour, is reported separately. While a rank waits, the loop takes the place of the idle task: it takes what is left over.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,49 +19,49 @@ use becalm_units::fault::{Fault, Wording};
 use crate::job::JobPhases;
 use crate::phases::count_worst;
 
-/// The name of a job's threads in recordings: their own work is no noise.
+/// The name of a job's threads in recordings; their own work is no noise.
 const JOB: &str = "becalm-mpi";
 
-/// How far the wall clocks of two documents may contradict their counters: more is another boot of the machine.
+/// Tolerated difference between the wall clocks and the counters of two documents; more means another boot of the machine.
 const SAME_BOOT_NS: f64 = 1e9;
 
-/// What lies within the worst phases of a job.
+/// The sources within the worst phases of a job.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PhaseSources {
     /// The phases of the job.
     pub phases: usize,
-    /// How many of them are the worst: the hundredth with the longest compute times.
+    /// How many of them are the worst: the 1 % with the longest compute times.
     pub worst: usize,
-    /// Of these, those whose latest rank's CPU was recorded meanwhile.
+    /// The number of worst phases in which the latest rank's CPU was recorded.
     pub seen: usize,
     /// The median of all longest compute times, in nanoseconds.
     pub median_ns: i64,
-    /// The mean of the longest compute times of the phases that were seen, in nanoseconds.
+    /// The mean of the longest compute times of the recorded worst phases, in nanoseconds.
     pub mean_ns: f64,
-    /// What these took beyond the median, all together, in nanoseconds.
+    /// Their total time beyond the median, in nanoseconds.
     pub beyond_ns: i64,
-    /// How long the recording's own loop ran within them, in nanoseconds.
+    /// The time of the recording's own loop within them, in nanoseconds.
     pub loop_ns: i64,
-    /// The sources, by their time.
+    /// The sources, by time.
     pub sources: Vec<PhaseSource>,
-    /// The longest phases that were seen, the longest first, and who took most of each.
+    /// The longest of them, the longest first, with the source that took most of each.
     pub longest: Vec<LongPhase>,
-    /// Who ran while ranks waited in these phases; `None` where nobody's waiting was recorded, as of a job of one rank.
+    /// What ran while ranks waited in these phases; `None` if no waiting was recorded, as for a job of one rank.
     pub waiting: Option<Waiting>,
 }
 
-/// Who ran on the CPUs of ranks that had done their work and waited for the latest one.
+/// What ran on the CPUs of ranks that had done their work and waited for the latest one.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Waiting {
-    /// How often a CPU waited in the worst phases.
+    /// The number of waits in the worst phases.
     pub waits: usize,
-    /// The time of all these, in nanoseconds.
+    /// Their total time, in nanoseconds.
     pub total_ns: i64,
-    /// Of it, that in which the job's own threads ran: ranks that ask again and again whether the others have come.
+    /// Part of it: the job's own threads, polling for the others.
     pub job_ns: i64,
-    /// Of it, that in which the recording's own loop ran: the CPU would have been idle, or shared.
+    /// Part of it: the recording's own loop, when the CPU would have been idle or shared.
     pub loop_ns: i64,
-    /// All else, by its time.
+    /// The rest, by time.
     pub sources: Vec<PhaseSource>,
 }
 
@@ -72,13 +72,13 @@ pub struct PhaseSource {
     pub kind: Kind,
     /// Its name.
     pub source: String,
-    /// In how many of the phases it came.
+    /// The number of phases with it.
     pub phases: usize,
-    /// How often it came.
+    /// The number of its activities.
     pub count: u64,
     /// Its own time within the phases, in nanoseconds.
     pub total_ns: i64,
-    /// The longest time that it took at once within one of them, in nanoseconds.
+    /// Its longest contiguous time within one of them, in nanoseconds.
     pub highest_ns: i64,
 }
 
@@ -89,7 +89,7 @@ pub struct LongPhase {
     pub phase: usize,
     /// The rank that computed longest.
     pub rank: u32,
-    /// How long that took, in nanoseconds.
+    /// Its compute time, in nanoseconds.
     pub compute_ns: i64,
     /// The source that took most of it; `None` if none did.
     pub most: Option<LargestSource>,
@@ -104,13 +104,13 @@ pub struct LargestSource {
     pub time_ns: i64,
 }
 
-/// A recording and a job that cannot be laid beside each other.
+/// A recording and a job that cannot be combined.
 #[derive(Debug, thiserror::Error)]
 pub enum PhaseSourcesError {
     /// One of them cannot be read.
     #[error(transparent)]
     Bundle(#[from] BundleError),
-    /// They do not belong together; in words.
+    /// They do not belong together; the text says why.
     #[error("the job cannot be laid beside the recording: {0}")]
     Apart(String),
 }
@@ -125,10 +125,10 @@ impl Fault for PhaseSourcesError {
     }
 }
 
-/// So many of the longest phases are told one by one.
+/// The number of longest phases that are listed individually.
 const LONGEST: usize = 10;
 
-/// When the latest rank of a phase computed, on the clock of the recording.
+/// The compute time of a phase's latest rank, on the clock of the recording.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Window {
     start: i64,
@@ -137,8 +137,8 @@ struct Window {
     rank: u32,
 }
 
-/// What lies within the worst phases of a job, by a recording of its nodes. Fails if one of them cannot be read, or they are not of the
-/// same nodes at the same time.
+/// The sources within the worst phases of a job, from a recording of its nodes. Fails if one of them cannot be read, or they are not of the same
+/// nodes at the same time.
 pub fn phase_sources(job: &PhaseRun, bundle: &Bundle) -> Result<PhaseSources, PhaseSourcesError> {
     let slowest = JobPhases::from_run(job)?.slowest;
     let phases = slowest.compute.len();
@@ -196,16 +196,16 @@ pub fn phase_sources(job: &PhaseRun, bundle: &Bundle) -> Result<PhaseSources, Ph
 /// Windows by node and CPU, in order of time.
 type ByNode<'a> = BTreeMap<&'a str, BTreeMap<i32, Vec<Window>>>;
 
-/// When ranks computed and waited in the worst phases, as far as that was recorded from its beginning to its end.
+/// When ranks computed and waited in the worst phases; only times that were recorded completely.
 #[derive(Default)]
 struct Windows<'a> {
-    /// Of each phase, the rank that computed longest.
+    /// Per phase, the rank that computed longest.
     computing: ByNode<'a>,
-    /// Of each phase, all other ranks from the end of their work on. Ranks that share a CPU wait together.
+    /// Per phase, all other ranks from the end of their work on. Ranks that share a CPU wait together.
     waiting: ByNode<'a>,
 }
 
-/// Makes one of windows that lie over each other.
+/// Merges overlapping windows.
 fn joined(windows: Vec<Window>) -> Vec<Window> {
     let mut joined: Vec<Window> = Vec::with_capacity(windows.len());
     for window in windows {
@@ -267,7 +267,7 @@ fn cpu_number(cpu: CpuId) -> i32 {
     i32::try_from(cpu.get()).unwrap_or(i32::MAX)
 }
 
-/// Where on the recording's clock that of the job was 0, in nanoseconds, and how much faster it runs.
+/// The job's time 0 on the recording's clock, in nanoseconds, and the ratio of the clock rates, job to recording.
 fn shift(doc: &PhasesDoc, recorded: &NodeDoc) -> Result<(f64, f64), PhaseSourcesError> {
     let apart = |why: String| Err(PhaseSourcesError::Apart(why));
     let (job, run): (&ClockDoc, &ClockDoc) = (&doc.clock, &recorded.clock);
@@ -295,7 +295,7 @@ fn shift(doc: &PhasesDoc, recorded: &NodeDoc) -> Result<(f64, f64), PhaseSources
 /// A source by its kind and its name.
 type Who = (Kind, String);
 
-/// What was found of a source within windows.
+/// The tally of a source within windows.
 #[derive(Default)]
 struct SourceTally {
     phases: BTreeSet<usize>,
@@ -304,23 +304,23 @@ struct SourceTally {
     highest_ns: i64,
 }
 
-/// What was found within windows.
+/// The sums within windows.
 #[derive(Default)]
 struct WindowSums {
     sources: BTreeMap<Who, SourceTally>,
-    /// Of each phase, the time of each of its sources.
+    /// Per phase, the time of each of its sources.
     by_phase: BTreeMap<usize, BTreeMap<Who, i64>>,
-    /// For how long of the windows the CPU was within a detour.
+    /// The time of the windows that the CPU spent in detours.
     away_ns: i64,
-    /// For how long of them the job's own threads ran.
+    /// The time of the windows in which the job's own threads ran.
     job_ns: i64,
 }
 
-/// The windows that an interval meets, each with the time that they have in common.
+/// The windows that an interval overlaps, each with the length of the overlap.
 fn meets(windows: Option<&Vec<Window>>, start: i64, length: i64) -> impl Iterator<Item = (usize, i64)> + '_ {
     let end = start.saturating_add(length);
     let windows = windows.map_or(&[][..], Vec::as_slice);
-    // Those of a CPU follow each other, so that their ends rise, too.
+    // The windows of a CPU follow each other, so their ends rise too.
     let first = windows.partition_point(|window| window.end <= start);
     let reached = windows[first..].iter().take_while(move |window| window.start < end);
     reached.map(move |window| (window.phase, window.end.min(end) - window.start.max(start)))
@@ -347,7 +347,7 @@ impl WindowSums {
         }
     }
 
-    /// The sources by their time, which are then not in here any more.
+    /// Takes the sources out, sorted by time.
     fn sources(&mut self) -> Vec<PhaseSource> {
         let source = |((kind, source), found): (Who, SourceTally)| {
             let SourceTally { phases, count, total_ns, highest_ns } = found;
@@ -407,8 +407,7 @@ mod tests {
 
     use super::*;
 
-    /// A job whose every hundredth phase holds 5 ms of a kernel thread and a tick of 20 us: the books name both, and nothing that came while the
-    /// rank waited.
+    /// In every hundredth phase of the job, a kernel thread takes 5 ms and a tick 20 us: both are found, and nothing that came while the rank waited.
     #[test]
     fn what_made_phases_long_is_found_again() {
         let folder = tempfile::tempdir().unwrap();
@@ -425,7 +424,7 @@ mod tests {
             (found.longest.len(), found.longest[0].rank, most),
             (10, 1, Some(LargestSource { source: "pdflush".to_owned(), time_ns: 5_000_000 }))
         );
-        // Rank 0 waits for 5.023 ms in each: 3 ms of asking, half a millisecond of another task, and the rest is free.
+        // Rank 0 waits for 5.023 ms in each: 3 ms of polling, 0.5 ms of another task, and the rest is idle.
         let waiting = found.waiting.unwrap();
         let [other] = &waiting.sources[..] else { panic!("{waiting:?}") };
         assert_eq!((other.source.as_str(), other.phases, other.total_ns), ("kcompactd0", 10, 5_000_000));
@@ -433,7 +432,7 @@ mod tests {
         assert_eq!(waiting.loop_ns, 15_230_000);
     }
 
-    /// Two ranks of a CPU wait in one phase: the CPU waits from the first to the last of them.
+    /// Two ranks on a CPU wait in one phase: the CPU waits from the first to the last of them.
     #[test]
     fn ranks_of_a_cpu_wait_together() {
         let window = |start, end, phase| Window { start, end, phase, rank: 0 };
@@ -442,7 +441,7 @@ mod tests {
     }
 
     proptest! {
-        /// Counted nanosecond by nanosecond.
+        /// Compared with counting nanosecond by nanosecond.
         #[test]
         fn time_within_windows_is_what_counting_gives(
             windows in prop::collection::vec((0_i64..20, 1_i64..20), 1..6),

@@ -1,13 +1,11 @@
-//! What the phases of a parallel benchmark come to (De et al. 2009): in every phase the slowest rank, and of those the
-//! average and the worst.
+//! The figures of a parallel benchmark's phases (De et al. 2009): the slowest rank in every phase, and the average and worst of those.
 //!
-//! Of each rank and phase, qt is the time of the compute phase, bt that of the collective, and qtbt both together. A job
-//! waits for its slowest rank, so each is reduced to its maximum over the ranks first, each by itself: the rank that computes
-//! longest is the one that waits least in the collective.
+//! For each rank and phase, qt is the time of the compute phase, bt that of the collective, and qtbt the sum. A job waits for its slowest rank, so
+//! each is first reduced to its maximum over the ranks, separately: the rank that computes longest waits least in the collective.
 
 use becalm_bundle::Phase;
 
-/// The share of the phases that the worst case is the mean of (De et al. 2009).
+/// The worst case is the mean of this share of the phases (De et al. 2009).
 const WORST: f64 = 0.01;
 
 /// The largest qt, bt and qtbt of each phase, in nanoseconds.
@@ -19,13 +17,13 @@ pub struct Slowest {
     pub collective: Vec<i64>,
     /// The whole phase, qtbt, in nanoseconds.
     pub total: Vec<i64>,
-    /// The rank that computed longest, for which the others waited; of several the lowest.
+    /// The rank that computed longest, for which the others waited; on ties the lowest.
     pub latest: Vec<u32>,
 }
 
 impl Slowest {
-    /// Takes in a phase of a rank. The phases of a rank come in their order, so that no more room is taken than there are phases. Panics if
-    /// there is neither such a phase nor one before it.
+    /// Adds a phase of a rank. The phases of a rank come in order, so memory is proportional to the number of phases. Panics if there is neither such
+    /// a phase nor one before it.
     pub fn add(&mut self, rank: u32, number: usize, phase: &Phase) {
         if number == self.total.len() {
             [&mut self.compute, &mut self.collective, &mut self.total].into_iter().for_each(|series| series.push(0));
@@ -43,7 +41,7 @@ impl Slowest {
     }
 }
 
-/// What a series of durations comes to, in nanoseconds.
+/// The figures of a series of durations, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PhaseFigures {
     /// The average case: the mean over all phases.
@@ -59,7 +57,7 @@ pub struct PhaseFigures {
 }
 
 impl PhaseFigures {
-    /// Computes the figures of a series of durations in nanoseconds; `None` of an empty series.
+    /// Computes the figures of a series of durations in nanoseconds; `None` for an empty series.
     pub fn from_durations(durations: &[i64]) -> Option<Self> {
         let mut sorted = durations.to_vec();
         sorted.sort_unstable();
@@ -90,15 +88,15 @@ pub struct PhaseSpan {
     pub min_ns: i64,
     /// The longest of these phases, in nanoseconds.
     pub max_ns: i64,
-    /// The number of that phase; of several the first.
+    /// The number of the longest phase; on ties the first.
     pub longest: u64,
 }
 
-/// The time series in at most `spans` equal parts, or one a phase where there are not so many.
+/// The time series in at most `spans` equal parts, or one per phase if there are fewer.
 pub fn spans(durations: &[i64], spans: usize) -> Vec<PhaseSpan> {
     let each = durations.len().div_ceil(spans.max(1)).max(1);
     let span = |(at, part): (usize, &[i64])| {
-        // Of several that are the longest the last one is found, in turned order the first.
+        // `max_by_key` returns the last of equal elements, so in reverse the first.
         let longest = part.iter().enumerate().rev().max_by_key(|(_, value)| **value);
         let (longest, max_ns) = longest.map_or((0, 0), |(place, value)| (place, *value));
         PhaseSpan {
@@ -113,21 +111,21 @@ pub fn spans(durations: &[i64], spans: usize) -> Vec<PhaseSpan> {
     durations.chunks(each).enumerate().map(span).collect()
 }
 
-/// How often durations of each length came, in bins of equal width.
+/// The number of durations per length, in bins of equal width.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PhaseHistogram {
-    /// Where each bin begins, in nanoseconds, and how many durations lie in it.
+    /// The start of each bin, in nanoseconds, and the number of durations in it.
     pub bins: Vec<(i64, u64)>,
-    /// Where the last bin ends, in nanoseconds.
+    /// The end of the last bin, in nanoseconds.
     pub end_ns: i64,
-    /// How many durations are longer than that.
+    /// The number of longer durations.
     pub beyond: u64,
 }
 
-/// The share of durations that a histogram holds at least; the others are the rare long ones.
+/// The minimum share of durations in a histogram; the others are the rare long ones.
 const DRAWN: f64 = 0.99;
 
-/// The histogram of durations from the shortest to that which 99 % do not exceed, in at most `bins` bins; `None` of no durations.
+/// The histogram of durations from the shortest to the 99th percentile, in at most `bins` bins; `None` without durations.
 pub fn histogram(durations: &[i64], bins: usize) -> Option<PhaseHistogram> {
     let mut sorted = durations.to_vec();
     sorted.sort_unstable();
@@ -147,15 +145,14 @@ pub fn histogram(durations: &[i64], bins: usize) -> Option<PhaseHistogram> {
     Some(PhaseHistogram { bins, end_ns: first + count * width, beyond })
 }
 
-/// The share of durations that are at least as long as some lengths, in rising order of these: at most about `points` of them, closer to
-/// each other the rarer they are.
+/// The share of durations that are at least as long as certain lengths, in rising order of these: about `points` at most, denser the rarer they are.
 pub fn survival(durations: &[i64], points: usize) -> Vec<(i64, f64)> {
     let mut sorted = durations.to_vec();
     sorted.sort_unstable_by(|a, b| b.cmp(a));
     let all = sorted.len() as f64;
     let mut found: Vec<(i64, f64)> = Vec::new();
     for step in 0..=points {
-        // How many are at least so long: from one to all, by equal factors.
+        // The number of durations at least that long: from one to all, by equal factors.
         let wanted = all.powf(step as f64 / points.max(1) as f64).round() as usize;
         let Some(value) = sorted.get(wanted.saturating_sub(1)) else { break };
         if found.last().is_none_or(|(last, _)| last != value) {
@@ -166,14 +163,14 @@ pub fn survival(durations: &[i64], points: usize) -> Vec<(i64, f64)> {
     found
 }
 
-/// In how many phases of each part of a run each rank was the latest.
+/// How often each rank was the latest, in each part of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LatestInParts {
     /// The number of the first phase of each part.
     pub first: Vec<u64>,
-    /// How many phases are the worst hundredth.
+    /// The number of phases in the worst 1 %.
     pub worst: u64,
-    /// The ranks, first those that were latest most often in the worst hundredth, then most often in all.
+    /// The ranks, sorted by how often they were latest in the worst 1 %, then in all phases.
     pub ranks: Vec<LatestRank>,
 }
 
@@ -182,20 +179,20 @@ pub struct LatestInParts {
 pub struct LatestRank {
     /// The number of the rank.
     pub rank: u32,
-    /// In how many phases of each part.
+    /// The number of phases in each part.
     pub parts: Vec<u64>,
-    /// In how many of the longest hundredth of all phases, at least of one.
+    /// The number among the longest 1 % of all phases, at least of one.
     pub worst: u64,
 }
 
 impl LatestRank {
-    /// In how many phases of all.
+    /// The number of phases in all parts.
     pub fn phases(&self) -> u64 {
         self.parts.iter().sum()
     }
 }
 
-/// How many phases are the worst case of so many.
+/// The number of worst-case phases among `phases`.
 pub(crate) fn count_worst(phases: usize) -> usize {
     ((phases as f64 * WORST).round() as usize).clamp(1, phases.max(1))
 }
@@ -215,7 +212,7 @@ pub fn latest_in_parts(slowest: &Slowest, ranks: u32, parts: usize) -> LatestInP
         }
     }
     let mut by_length: Vec<(i64, u32)> = slowest.total.iter().copied().zip(latest.iter().copied()).collect();
-    // Of phases that are as long as each other the earlier ones come first.
+    // Of equally long phases the earlier ones come first.
     by_length.sort_by_key(|(total, _)| std::cmp::Reverse(*total));
     by_length.truncate(count_worst(by_length.len()));
     for (_, rank) in &by_length {
@@ -257,7 +254,7 @@ mod tests {
     }
 
     proptest! {
-        /// Compares with the plain way: all ranks of a phase side by side, in a list for each kind of time.
+        /// Compares with the plain method: all ranks of a phase side by side, in a list for each kind of time.
         #[test]
         fn maxima_and_figures_are_those_of_the_plain_way(
             ranks in (1_usize..300).prop_flat_map(|phases| {
@@ -280,7 +277,7 @@ mod tests {
                 prop_assert_eq!(slowest.total[number], column.iter().map(|phase| phase.0 + phase.1).max().unwrap());
             }
             let figures = PhaseFigures::from_durations(&slowest.total).unwrap();
-            // The largest are taken out one by one.
+            // The largest are removed one by one.
             let mut left = slowest.total.clone();
             let count = ((phases as f64 / 100.0).round() as usize).max(1);
             let mut worst = 0.0;
@@ -311,7 +308,7 @@ mod tests {
             prop_assert_eq!(next, series.len() as u64);
         }
 
-        /// Every duration is counted once, and at most one in a hundred is not drawn.
+        /// Every duration is counted once, and at most 1 % are not drawn.
         #[test]
         fn histograms_count_every_duration_once(series in proptest::collection::vec(0_i64..1 << 40, 1..500), bins in 1_usize..70) {
             let found = histogram(&series, bins).unwrap();
@@ -323,7 +320,7 @@ mod tests {
             prop_assert_eq!(series.iter().filter(|value| **value >= found.end_ns).count() as u64, found.beyond);
         }
 
-        /// Each share is that of the plain way, and the longest and the shortest duration are there.
+        /// Each share equals that of the plain method, and the longest and the shortest duration are included.
         #[test]
         fn survival_is_that_of_the_plain_way(series in proptest::collection::vec(0_i64..200, 1..500), points in 1_usize..70) {
             let found = survival(&series, points);
@@ -346,7 +343,7 @@ mod tests {
             let order: Vec<(u64, u64)> = found.ranks.iter().map(|latest_rank| (latest_rank.worst, latest_rank.phases())).collect();
             prop_assert!(order.windows(2).all(|pair| pair[0] >= pair[1]));
             prop_assert_eq!(found.ranks.iter().map(|latest_rank| latest_rank.worst).sum::<u64>(), found.worst);
-            // The plain way: the longest are taken out one by one.
+            // The plain method: the longest are removed one by one.
             let mut left: Vec<(usize, i64)> = total.iter().copied().enumerate().collect();
             let mut worst = [0_u64; 5];
             for _ in 0..found.worst {

@@ -1,43 +1,43 @@
-//! By how much predictions miss what was measured under injected noise.
+//! The errors of predictions compared with measurements under injected noise.
 
 use becalm_model::Estimate;
 use becalm_model::validation::{ValidationCell, ValidationErrors};
 
-/// From this added time on, as a part of a phase, a cell's noise is called visible.
+/// The noise of a cell is called visible from this added time on, as a share of a phase.
 const VISIBLE: f64 = 0.02;
 
-/// How many times as long phases took and were to take; `None` where one of the two is missing.
+/// The measured and predicted slowdown of phases; `None` if one is missing.
 pub fn means(cell: &ValidationCell) -> Option<(f64, f64)> {
     Some((cell.measured?.mean, cell.predicted?.mean))
 }
 
-/// By which part the prediction is above the measurement.
+/// The relative error of the prediction; positive if it is too high.
 pub fn error_ratio(cell: &ValidationCell) -> Option<f64> {
     means(cell).map(|(measured, predicted)| predicted / measured - 1.0)
 }
 
-/// The same of the added time alone; `None` where that is not visible.
+/// The same for the added time alone; `None` if that is not visible.
 pub fn added_error_ratio(cell: &ValidationCell) -> Option<f64> {
     let (measured, predicted) = means(cell).filter(|(measured, _)| measured - 1.0 >= VISIBLE)?;
     Some((predicted - 1.0) / (measured - 1.0) - 1.0)
 }
 
-/// Whether the intervals of both overlap; `None` where one of the two is missing.
+/// Whether the intervals of both overlap; `None` if one is missing.
 fn agrees(cell: &ValidationCell) -> Option<bool> {
     let (measured, predicted) = (cell.measured?, cell.predicted?);
     Some(measured.low <= predicted.high && predicted.low <= measured.high)
 }
 
-/// How many times its error an effect must be to be called large against it.
+/// An effect is called large if it is at least this many times its error.
 const LARGE: f64 = 3.0;
 
-/// Whether the time added is large against its error: half the width of its interval.
+/// Whether the added time is large compared with its error: half the width of its interval.
 pub fn stands_out(slowdown: &Estimate) -> bool {
     let error = slowdown.high - slowdown.mean;
     slowdown.mean - 1.0 >= LARGE * error && slowdown.mean > 1.0
 }
 
-/// Whether agreement of a cell says something: where both intervals reach from no effect to twice the effect, nearly all agree.
+/// Whether agreement of a cell is meaningful: if both intervals range from no effect to twice the effect, nearly all agree.
 fn tells(cell: &ValidationCell) -> bool {
     cell.measured
         .zip(cell.predicted)
@@ -98,7 +98,7 @@ mod tests {
         assert_eq!((all.cells, all.visible, all.overlapping), (3, 2, 2));
         assert!((all.mean_error_ratio.unwrap() - 0.1 / 3.0).abs() < 1e-9);
         assert_eq!(errors(&[]).mean_error_ratio, None);
-        // An effect of a hundredth with an error of two says nothing.
+        // An effect of 1 % with an error of 2 % says nothing.
         assert_eq!((all.telling, all.telling_overlapping), (2, 1));
     }
 

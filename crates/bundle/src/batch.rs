@@ -1,4 +1,4 @@
-//! Some rows of a table, column by column.
+//! Batches of rows of a table, by column.
 
 use std::str::FromStr;
 
@@ -7,41 +7,41 @@ use super::rows::{NameColumn, Rows};
 use super::schema::{ACTIVITIES, DETOURS, SAMPLES, Table};
 use becalm_model::Kind;
 
-/// A batch of a table, as the reader makes it of what the decoder gives.
+/// A batch of a table, made from decoded rows.
 pub(super) trait RowBatch: Sized {
     const TABLE: &'static Table;
 
-    /// Takes the columns, which have the schema's types already. The error says which column holds what it must not.
+    /// Takes the columns, which already have the schema's types. The error names the column with an invalid value.
     fn take(segment: u32, rows: Rows) -> Result<Self, String>;
 
-    /// The rows' CPUs, and what must not decrease within a CPU.
+    /// The rows' CPUs, and the values that must not decrease within a CPU.
     fn order(&self) -> (&[i32], &[i64]);
 }
 
 macro_rules! columns_of_all_batches {
     ($($batch:ty),+) => {
         $(impl $batch {
-            /// The number of rows in the batch, which is that of the rows read at a time or less.
+            /// The number of rows in the batch, at most the number of rows read at a time.
             pub fn len(&self) -> usize {
                 self.cpus.len()
             }
 
-            /// Whether the batch holds no row.
+            /// Whether the batch is empty.
             pub fn is_empty(&self) -> bool {
                 self.cpus.is_empty()
             }
 
-            /// The CPU of each, from 0 to below [`CpuId::LIMIT`](becalm_units::CpuId::LIMIT).
+            /// The CPU of each row, from 0 to below [`CpuId::LIMIT`](becalm_units::CpuId::LIMIT).
             pub fn cpus(&self) -> &[i32] {
                 &self.cpus
             }
 
-            /// When each began, in nanoseconds since the run's origin.
+            /// The start of each row, in nanoseconds since the run's origin.
             pub fn starts(&self) -> &[i64] {
                 &self.starts
             }
 
-            /// The number of the segment that holds them.
+            /// The number of the rows' segment.
             pub const fn segment(&self) -> u32 {
                 self.segment
             }
@@ -51,7 +51,7 @@ macro_rules! columns_of_all_batches {
 
 columns_of_all_batches!(DetourBatch, SampleBatch, ActivityBatch);
 
-/// Consecutive detours of one segment, in the file's order: CPU after CPU, each in order of time.
+/// Consecutive detours of one segment, in the file's order: CPU by CPU, each in order of time.
 #[derive(Clone, Debug)]
 pub struct DetourBatch {
     segment: u32,
@@ -62,13 +62,12 @@ pub struct DetourBatch {
 }
 
 impl DetourBatch {
-    /// How long each is, in nanoseconds, at least 0. Start and duration add up without overflow; whether the
-    /// durations of many detours do is for the caller to see to.
+    /// The length of each detour, in nanoseconds, at least 0. Start and duration add up without overflow; sums of many durations may overflow.
     pub fn durations(&self) -> &[i64] {
         &self.durations
     }
 
-    /// Whether kernel events were lost during a detour. No, in files that do not say. Panics if there is no such row.
+    /// Whether kernel events were lost during a detour; `false` if the file has no such column. Panics if there is no such row.
     pub fn incomplete(&self, row: usize) -> bool {
         assert!(row < self.len(), "row {row} of {}", self.len());
         self.incomplete.as_ref().is_some_and(|flags| flags[row])
@@ -95,7 +94,7 @@ impl RowBatch for DetourBatch {
     }
 }
 
-/// Consecutive samples of one segment, in the file's order: CPU after CPU, each in order of time.
+/// Consecutive samples of one segment, in the file's order: CPU by CPU, each in order of time.
 #[derive(Clone, Debug)]
 pub struct SampleBatch {
     segment: u32,
@@ -107,17 +106,17 @@ pub struct SampleBatch {
 }
 
 impl SampleBatch {
-    /// How long each took, in nanoseconds, at least 0. Start and duration add up without overflow.
+    /// The duration of each sample, in nanoseconds, at least 0. Start and duration add up without overflow.
     pub fn durations(&self) -> &[i64] {
         &self.durations
     }
 
-    /// The iterations done in each, at least 0.
+    /// The iterations in each sample, at least 0.
     pub fn work(&self) -> &[i64] {
         &self.work
     }
 
-    /// Whether kernel events were lost during a sample. No, in files that do not say. Panics if there is no such row.
+    /// Whether kernel events were lost during a sample; `false` if the file has no such column. Panics if there is no such row.
     pub fn incomplete(&self, row: usize) -> bool {
         assert!(row < self.len(), "row {row} of {}", self.len());
         self.incomplete.as_ref().is_some_and(|flags| flags[row])
@@ -148,7 +147,7 @@ impl RowBatch for SampleBatch {
     }
 }
 
-/// Consecutive activities of one segment, in the file's order: CPU after CPU, and within one detour after detour.
+/// Consecutive activities of one segment, in the file's order: CPU by CPU, and detour by detour.
 #[derive(Clone, Debug)]
 pub struct ActivityBatch {
     segment: u32,
@@ -163,50 +162,47 @@ pub struct ActivityBatch {
 }
 
 impl ActivityBatch {
-    /// The number of the detour (or sample) of each, counted on its CPU from 0 over the whole run, never falling within
-    /// a CPU.
+    /// The number of each activity's detour (or sample), counted per CPU from 0 over the whole run, never decreasing within a CPU.
     pub fn detours(&self) -> &[i64] {
         &self.detours
     }
 
-    /// The self time of each, in nanoseconds, at least 0.
+    /// The self time of each activity, in nanoseconds, at least 0.
     pub fn self_times(&self) -> &[i64] {
         &self.self_times
     }
 
-    /// The kind of one. Panics if there is no such row.
+    /// The kind of an activity. Panics if there is no such row.
     pub fn kind(&self, row: usize) -> Kind {
         self.kind_values[self.kinds.key(row)]
     }
 
-    /// The source of one. Panics if there is no such row.
+    /// The source of an activity. Panics if there is no such row.
     pub fn source(&self, row: usize) -> &str {
         self.sources.name(row)
     }
 
-    /// Which instance one is. Panics if there is no such row.
+    /// The instance of an activity. Panics if there is no such row.
     pub fn detail(&self, row: usize) -> &str {
         self.details.name(row)
     }
 
-    /// Where in [`Self::source_values`] the source of one stands. Keys and values are good for this batch only. Panics
-    /// if there is no such row.
+    /// The index of an activity's source in [`Self::source_values`]. Keys and values are valid for this batch only. Panics if there is no such row.
     pub fn source_key(&self, row: usize) -> usize {
         self.sources.key(row)
     }
 
-    /// The sources by key. One may stand there more than once, or be that of no row.
+    /// The sources by key. There may be duplicates and unused ones.
     pub fn source_values(&self) -> Vec<&str> {
         self.sources.values()
     }
 
-    /// Where in [`Self::detail_values`] the detail of one stands. Keys and values are good for this batch only. Panics
-    /// if there is no such row.
+    /// The index of an activity's detail in [`Self::detail_values`]. Keys and values are valid for this batch only. Panics if there is no such row.
     pub fn detail_key(&self, row: usize) -> usize {
         self.details.key(row)
     }
 
-    /// The details by key. One may stand there more than once, or be that of no row.
+    /// The details by key. There may be duplicates and unused ones.
     pub fn detail_values(&self) -> Vec<&str> {
         self.details.values()
     }

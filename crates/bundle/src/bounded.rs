@@ -1,7 +1,7 @@
-//! A Parquet file whose pages are looked at before they are decompressed: what a page claims to become is bounded.
+//! A Parquet file that bounds the claimed size of each page before it is decompressed.
 //!
-//! A few kilobytes can become gigabytes. The decoder makes room for what a page's header says, and decompresses no more than that,
-//! so that the header is what is to be bounded.
+//! A few kilobytes can decompress to gigabytes. The decoder allocates the size in a page's header, and decompresses no more than that, so bounding
+//! the header's size is enough.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -10,14 +10,13 @@ use bytes::Bytes;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
 
-/// No page becomes larger, in bytes. Writers make pages of about a megabyte.
+/// The largest allowed page, in bytes. Writers make pages of about a megabyte.
 const LARGEST: u64 = 64 << 20;
 
-/// The header of a page is looked for in so many bytes. It may tell the least and the greatest value of the page twice, in an old and in a
-/// new form, and a name may have 4 KiB.
+/// The largest page header, in bytes. It may contain the page's minimum and maximum twice, in an old and in a new form, and a name may have 4 KiB.
 const LONGEST_HEADER: usize = 32 << 10;
 
-/// A file that refuses pages which become too large.
+/// A file that refuses pages that would become too large.
 #[derive(Debug)]
 pub(super) struct Bounded(File);
 
@@ -36,7 +35,7 @@ impl Length for Bounded {
 impl ChunkReader for Bounded {
     type T = BufReader<File>;
 
-    /// The decoder reads nothing in this way but headers of pages, as long as it does not look ahead.
+    /// The decoder only reads page headers this way, unless it peeks ahead.
     fn get_read(&self, start: u64) -> Result<Self::T> {
         let mut read = BufReader::with_capacity(LONGEST_HEADER, self.0.get_read(start)?.into_inner());
         match uncompressed_size(read.fill_buf()?) {
@@ -55,8 +54,8 @@ impl ChunkReader for Bounded {
     }
 }
 
-/// The size after decompression that a page's header tells, in Thrift's compact form; `None` where that is not written in the one way in
-/// which the decoder cannot understand it otherwise: fields in the order of their numbers, each of the type that it has.
+/// The size after decompression according to a page header in Thrift's compact form. `None` unless the header has the one form that the decoder
+/// cannot interpret differently: fields in the order of their numbers, each of its own type.
 fn uncompressed_size(header: &[u8]) -> Option<u64> {
     let mut size = None;
     Header(header).fields(|header, field, kind| match (field, kind) {
@@ -65,7 +64,7 @@ fn uncompressed_size(header: &[u8]) -> Option<u64> {
             size.map(drop)
         }
         (1 | 3 | 4, I32) => header.number().map(drop),
-        // Of a page of the first version, of a dictionary, of a page of the second version.
+        // For a data page of version 1, a dictionary page, and a data page of version 2.
         (5 | 7 | 8, STRUCT) => header.fields(|header, inner, kind| match (field, inner, kind) {
             (5, 1..=4, I32) | (7, 1..=2, I32) | (8, 1..=6, I32) => header.number().map(drop),
             (7, 3, TRUE | FALSE) | (8, 7, TRUE | FALSE) => Some(()),
@@ -80,11 +79,11 @@ fn uncompressed_size(header: &[u8]) -> Option<u64> {
         }),
         _ => None,
     })?;
-    // Odd numbers are negative.
+    // In zigzag encoding, odd numbers are negative.
     size.filter(|size| size % 2 == 0).map(|size| size / 2)
 }
 
-/// How Thrift's compact protocol numbers the types of fields.
+/// Field types of Thrift's compact protocol.
 const TRUE: u8 = 1;
 const FALSE: u8 = 2;
 const I32: u8 = 5;
@@ -96,7 +95,7 @@ const STRUCT: u8 = 12;
 struct Header<'a>(&'a [u8]);
 
 impl Header<'_> {
-    /// Reads a structure to its end: `each` reads the field with a number and a type.
+    /// Reads a structure to its end; `each` reads the field with this number and type.
     fn fields(&mut self, mut each: impl FnMut(&mut Self, u8, u8) -> Option<()>) -> Option<()> {
         let mut field = 0_u8;
         loop {
@@ -104,7 +103,7 @@ impl Header<'_> {
             if head & 0x0f == 0 {
                 return Some(());
             }
-            // The distance from the number before. Zero would say that the number follows, which may be any.
+            // The difference from the previous field number. Zero would mean that an arbitrary number follows.
             let distance = head >> 4;
             if distance == 0 {
                 return None;
@@ -120,7 +119,7 @@ impl Header<'_> {
         Some(*first)
     }
 
-    /// A number of seven bits a byte, the lowest first.
+    /// A number in seven bits per byte, the lowest first.
     fn number(&mut self) -> Option<u64> {
         let mut value = 0_u64;
         for shift in (0..63).step_by(7) {
@@ -155,7 +154,7 @@ mod tests {
         for cut in 0..dictionary.len() {
             assert_eq!(uncompressed_size(&dictionary[..cut]), None, "{cut}");
         }
-        // The size a second time; a size of another type; a field that says its number; a negative size.
+        // A repeated size; a size of another type; a field with an explicit number; a negative size.
         for damaged in [
             &[0x15, 4, 0x15, 2, 0x15, 90, 0x05, 4, 0xfe, 0xff, 0xff, 0xff, 0x0f, 0][..],
             &[0x15, 4, 0x16, 2, 0x15, 90, 0],

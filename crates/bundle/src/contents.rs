@@ -1,6 +1,7 @@
-//! What a bundle holds: a recording, one in summary form, a distribution that was imported, a measurement of costs, a tick campaign, or a parallel benchmark. Its nodes' documents say so.
+//! The contents of a bundle, according to its nodes' documents: a recording, one in summary form, an imported distribution, a measurement of costs, a
+//! tick campaign, or a parallel benchmark.
 
-/// What a bundle holds, which is one thing for all of its nodes.
+/// The contents of a bundle, the same for all of its nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Contents {
     /// Detours, or samples of work; see [`Bundle`](super::Bundle).
@@ -9,7 +10,7 @@ pub enum Contents {
     Summary,
     /// A distribution that another program measured, imported by the crate `foreign`.
     Distribution,
-    /// Samples of what operations cost; see [`series`](super::series).
+    /// Samples of the costs of operations; see [`series`](super::series).
     Costs,
     /// Measurements of the same work at several interrupt rates; see [`node_document`](super::node_document).
     Campaign,
@@ -18,7 +19,7 @@ pub enum Contents {
 }
 
 impl Contents {
-    /// Finds the contents of a schema, if it is known.
+    /// The contents that belong to a schema; `None` if the schema is unknown.
     pub(super) fn from_schema(schema: &str) -> Option<Self> {
         [Self::Recording, Self::Summary, Self::Distribution, Self::Costs, Self::Campaign, Self::Phases]
             .into_iter()
@@ -37,7 +38,7 @@ impl Contents {
         }
     }
 
-    /// In words, to stand behind "it holds".
+    /// A phrase that follows "it holds".
     pub const fn words(self) -> &'static str {
         match self {
             Self::Recording => "a recording with its single detours",
@@ -49,7 +50,7 @@ impl Contents {
         }
     }
 
-    /// Why nothing else can go into the place.
+    /// Why no other contents can be stored there.
     pub(super) const fn occupies(self) -> &'static str {
         match self {
             Self::Recording => "it holds a recording",

@@ -1,4 +1,4 @@
-//! From a Parquet file to rows whose columns have the schema's types.
+//! Decoding of a Parquet file into rows with the schema's column types.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -36,30 +36,30 @@ pub(super) struct TableDecoder {
     density: Density,
 }
 
-/// A column of the table and where the file has it.
+/// A column of the table and its position in the file.
 struct Located {
     name: &'static str,
     content: Content,
-    /// Its number among the file's columns that hold values.
+    /// Its index among the file's leaf columns.
     leaf: usize,
 }
 
 struct ReadGroup {
     columns: Vec<ColumnDecoder>,
-    /// How many rows have not come yet, by the footer.
+    /// The number of rows still to come, according to the footer.
     left: usize,
 }
 
 impl TableDecoder {
-    /// Opens a file, and checks that it can be read as the table: its version, its columns, and that what the footer
-    /// tells of the file's parts can be true. The names of sources are those of the run.
+    /// Opens a file and checks that it can be read as the table: its version, its columns, and the plausibility of the footer. All segments of a run
+    /// share `sources`.
     pub(super) fn open(path: &Path, table: &'static Table, sources: &SourcePool) -> Result<Self, BundleError> {
         let parquet = |cause| BundleError::parquet(path, &cause);
         let refuse = |why| BundleError::Table { path: path.to_owned(), table: table.name, why };
         let file = open_regular(path).map_err(BundleError::io("read", path))?;
         let length = file.metadata().map_err(BundleError::io("read", path))?.len();
 
-        // The statistics are of no use here, and what is not read can do no harm.
+        // The statistics are not needed, and skipping them avoids damaged ones.
         let options = ParquetMetaDataOptions::new()
             .with_column_stats_policy(ParquetStatisticsPolicy::SkipAll)
             .with_size_stats_policy(ParquetStatisticsPolicy::SkipAll);
@@ -75,12 +75,12 @@ impl TableDecoder {
         Ok(Self { file, metadata, columns, next: 0, group: None, sources: sources.clone(), density })
     }
 
-    /// How many rows the file has in how many bytes.
+    /// The file's number of rows and bytes.
     pub(super) const fn density(&self) -> Density {
         self.density
     }
 
-    /// The next rows, all of one row group; nothing at the end.
+    /// The next rows, all of one row group; `None` at the end.
     pub(super) fn next(&mut self) -> ParquetResult<Option<Rows>> {
         fenced(|| {
             loop {
@@ -114,9 +114,9 @@ impl TableDecoder {
 }
 
 impl ReadGroup {
-    /// The next rows; nothing behind the last.
+    /// The next rows; `None` at the end.
     fn read(&mut self, located: &[Located]) -> ParquetResult<Option<Rows>> {
-        // Behind the last row one more is asked for, which must not come.
+        // At the end, ask for one more row, which must not exist.
         let expected = self.left.min(BATCH_ROWS);
         let mut columns = Vec::with_capacity(located.len());
         for (decoder, at) in self.columns.iter_mut().zip(located) {
@@ -136,7 +136,7 @@ impl ReadGroup {
 struct ColumnPart<V> {
     count: usize,
     values: V,
-    /// Whether some row lacks a value.
+    /// Whether any row lacks a value.
     has_gaps: bool,
 }
 
@@ -189,7 +189,7 @@ impl ColumnDecoder {
 
 struct Numbers<T: DataType> {
     reader: ColumnReaderImpl<T>,
-    /// Whether rows may lack a value, so that levels say which.
+    /// Whether rows may lack a value, according to definition levels.
     optional: bool,
 }
 
@@ -198,7 +198,7 @@ impl<T: DataType> Numbers<T> {
         let (mut values, mut levels) = (Vec::with_capacity(rows), Vec::new());
         let mut count = 0;
         let mut present = 0;
-        // A call may end with a page.
+        // A call may stop at the end of a page.
         while count < rows {
             let levels = self.optional.then_some(&mut levels);
             let (records, some, _) = self.reader.read_records(rows - count, levels, None, &mut values)?;
@@ -216,17 +216,16 @@ thread_local! {
     static IS_FENCED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread is in the Parquet decoder. A panic there is an error of the file, and said as one: a program's panic hook need
-/// not report it.
+/// Whether this thread is in the Parquet decoder. A panic there is reported as an error of the file, so a panic hook need not report it.
 pub fn is_decoding() -> bool {
     IS_FENCED.get()
 }
 
-/// Runs the decoder of another's making on data of anyone's making. What is known to make it panic is refused before
-/// (see [`super::pages`]); should there be more, a damaged file must still not end the program.
+/// Runs the third-party decoder on untrusted data. Known causes of panics are rejected earlier (see [`super::pages`]); if there are others, a damaged
+/// file must still not end the program.
 fn fenced<T>(decode: impl FnOnce() -> ParquetResult<T>) -> ParquetResult<T> {
     IS_FENCED.set(true);
-    // What the decoder was working on is dropped after an error, so nobody sees it half done.
+    // The decoder's state is dropped after an error, so no code sees it half done.
     let decoded = catch_unwind(AssertUnwindSafe(decode));
     IS_FENCED.set(false);
     decoded
@@ -243,7 +242,7 @@ fn check_version(path: &Path, table: &'static Table, metadata: &ParquetMetaData)
     Err(BundleError::Version { path: path.to_owned(), found, known: table.schema })
 }
 
-/// Every row group's columns have the group's rows, and lie within the file. Returns the rows of all.
+/// Checks that every row group's columns have the group's rows and are within the file. Returns the total number of rows.
 fn check_parts(metadata: &ParquetMetaData, length: u64) -> Result<u64, String> {
     let mut rows = 0_u64;
     for (number, group) in metadata.row_groups().iter().enumerate() {
@@ -286,7 +285,7 @@ fn located(stored: &SchemaDescriptor, table: &Table) -> Result<Vec<Located>, Str
             let expected = column.content.type_name();
             return Err(format!("its column {} is of type {} instead of {expected}", column.name, described(field)));
         }
-        // A column of values, not a group, so that its path is its name.
+        // A leaf column, not a group, so its path is its name.
         let is_it = |descriptor: &ColumnDescPtr| descriptor.path().parts() == [column.name];
         let leaf = stored.columns().iter().position(is_it);
         let leaf = leaf.ok_or_else(|| format!("it has no column {}", column.name))?;
@@ -295,7 +294,7 @@ fn located(stored: &SchemaDescriptor, table: &Table) -> Result<Vec<Located>, Str
     Ok(found)
 }
 
-/// Whether a column of a file holds single values of the type that is wanted.
+/// Whether a column of a file contains single values of the expected type.
 fn holds(field: &Type, content: Content) -> bool {
     let info = field.get_basic_info();
     if !field.is_primitive() || (info.has_repetition() && info.repetition() == Repetition::REPEATED) {
@@ -321,7 +320,7 @@ fn holds(field: &Type, content: Content) -> bool {
         }
 }
 
-/// The type of a column, in the words in which the types are named that are wanted.
+/// The type of a column, in the terms used for expected types.
 fn described(field: &Type) -> String {
     let info = field.get_basic_info();
     if info.has_repetition() && info.repetition() == Repetition::REPEATED {

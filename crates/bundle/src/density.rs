@@ -1,16 +1,16 @@
-//! How many rows a table may claim for its size on the disk.
+//! Limits how many rows a table may claim for its size on disk.
 //!
-//! A page of some twenty bytes can say "the same again" two thousand million times, and its document can tell of as many. Whoever
-//! collects rows would take all memory for them, and whoever counts them would not come to an end. What was measured has at least a few
-//! bits a row: no clock is so regular that more could be left out.
+//! A page of some twenty bytes can repeat a value two billion times, and its document can claim as many rows. Collecting such rows would exhaust
+//! memory, and counting them would never end. Measured data needs at least a few bits per row, because no clock is regular enough for more
+//! compression.
 
-/// So many rows are read whatever their size, since a few of them may well be alike: of collected ones, about half a gigabyte.
+/// This many rows are always read, because a few rows may well be equal. Collected, they take about half a gigabyte.
 const ALWAYS: u64 = 1 << 24;
 
-/// Of more rows than these, so many may lie in a byte. Of the quietest machine with the coarsest clock it is about ten.
+/// The most rows per byte beyond that. The quietest machine with the coarsest clock has about ten.
 const A_BYTE: u64 = 64;
 
-/// The rows of a table, and the bytes in which they lie.
+/// The rows of a table, and the bytes that contain them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Density {
     rows: u64,
@@ -25,12 +25,12 @@ impl Density {
         Ok(density)
     }
 
-    /// How many rows it claims.
+    /// The claimed number of rows.
     pub(super) const fn rows(self) -> u64 {
         self.rows
     }
 
-    /// Adds a part of the table. Fails if the table has more rows now than its bytes can hold.
+    /// Adds a part of the table. Fails if the table then claims more rows than its bytes can hold.
     pub(super) fn add(&mut self, part: Self) -> Result<(), String> {
         self.rows = self.rows.saturating_add(part.rows);
         self.bytes = self.bytes.saturating_add(part.bytes);

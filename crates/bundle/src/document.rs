@@ -14,17 +14,17 @@ use super::draft::Draft;
 use super::held::HeldFolder;
 use super::{BundleError, layout, nodes};
 
-/// No document is larger, in bytes: that of a campaign of millions of cells, and more than memory takes well.
+/// The largest document, in bytes: that of a campaign of millions of cells, and already much for memory.
 pub(crate) const LARGEST: u64 = 256 << 20;
 
-/// The schema of a document that says it first stands within so many bytes.
+/// A document that starts with its schema has it within this many bytes.
 const BEGIN: u64 = 256;
 
-/// A document that a bundle is made of.
+/// A document stored in bundles.
 pub trait Stored: Document {
-    /// What a bundle of it holds.
+    /// The contents of its bundles.
     const CONTENTS: Contents;
-    /// Whether it is written without line breaks, as it is mostly numbers.
+    /// Whether to write it without line breaks, because it is mostly numbers.
     const DENSE: bool = false;
 }
 
@@ -41,7 +41,7 @@ impl Stored for PhasesDoc {
     const CONTENTS: Contents = Contents::Phases;
 }
 
-/// Writes a document as the draft of a file of the bundle, and returns its size in bytes.
+/// Writes a document as a draft of a file of the bundle, and returns its size in bytes.
 pub(super) fn write<D: Stored>(bundle: &HeldFolder, path: &Path, doc: &D) -> Result<(Draft, u64), BundleError> {
     check(path, doc.node(), doc)?;
     let text = if D::DENSE { serde_json::to_vec(doc) } else { serde_json::to_vec_pretty(doc) };
@@ -60,13 +60,13 @@ pub(crate) fn replace<D: Stored>(bundle: &Path, node: &str, doc: &D) -> Result<(
     write(&held, &target, doc)?.0.publish()
 }
 
-/// The one field that every version has, and that says how to read the others.
+/// The only field in every version; it determines how to read the others.
 #[derive(Deserialize)]
 struct Version {
     schema: String,
 }
 
-/// The version of a document. Where it stands first and plain, as becalm writes it, the rest need not be read for it.
+/// The version of a document. If it comes first and unescaped, as becalm writes it, the rest need not be parsed.
 fn version(path: &Path, text: &[u8]) -> Result<Version, BundleError> {
     match first_schema(text) {
         Some(schema) => Ok(Version { schema: schema.to_owned() }),
@@ -74,7 +74,7 @@ fn version(path: &Path, text: &[u8]) -> Result<Version, BundleError> {
     }
 }
 
-/// The version of a document that says it first and plain.
+/// The version of a document that starts with it, unescaped.
 fn first_schema(text: &[u8]) -> Option<&str> {
     const FIRST: &[u8] = br#"{"schema":""#;
     let rest = text.strip_prefix(FIRST)?;
@@ -82,7 +82,7 @@ fn first_schema(text: &[u8]) -> Option<&str> {
     std::str::from_utf8(named).ok().filter(|named| !named.contains('\\'))
 }
 
-/// Whether a document begins as those of one kind do. Documents of summaries say it first and plain, and are long.
+/// Whether a document starts like those of kind `D`. Documents of summaries start with their schema, and are long.
 pub(super) fn begins_as<D: Stored>(path: &Path) -> Result<bool, BundleError> {
     let file = open_regular(path).map_err(BundleError::io("read", path))?;
     let mut text = Vec::new();
@@ -113,9 +113,8 @@ pub(super) fn parse<D: Stored>(path: &Path, node: &str, text: &[u8]) -> Result<D
 }
 
 impl Contents {
-    /// Finds out what the bundle at `path`, or at `path` with [`SUFFIX`](super::SUFFIX), holds, by the first of its
-    /// documents that tells. Fails if there is no bundle, if it holds no node, and if all documents are damaged or of
-    /// another version.
+    /// Determines the contents of the bundle at `path`, or at `path` with [`SUFFIX`](super::SUFFIX), from its first readable document. Fails if there
+    /// is no bundle, if it has no node, or if all documents are damaged or of another version.
     pub fn read(path: &Path) -> Result<Self, BundleError> {
         let (_, documents) = nodes::open(path)?;
         let mut failure = None;
@@ -129,17 +128,17 @@ impl Contents {
     }
 }
 
-/// What the document says that its bundle holds.
+/// The contents of the bundle according to a document.
 pub(super) fn contents(path: &Path) -> Result<Contents, BundleError> {
     contents_of(path, &read_text(path)?)
 }
 
-/// The same of the bytes of a document.
+/// The same, from the bytes of a document.
 pub(super) fn contents_of(path: &Path, text: &[u8]) -> Result<Contents, BundleError> {
     let version = version(path, text)?;
     match Contents::from_schema(&version.schema) {
         Some(contents) => Ok(contents),
-        // What is not known at all is most likely a later recording.
+        // An unknown schema is most likely a newer recording.
         None => Err(BundleError::Version {
             path: path.to_owned(),
             found: version.schema,
@@ -158,7 +157,7 @@ fn check_version(path: &Path, found: String, wanted: Contents) -> Result<(), Bun
     }
 }
 
-/// The version and the name, and what the document itself checks.
+/// Checks the version, the name and the document's own rules.
 fn check<D: Stored>(path: &Path, node: &str, doc: &D) -> Result<(), BundleError> {
     check_version(path, doc.schema().to_owned(), D::CONTENTS)?;
     let wrong = |why: String| Err(BundleError::document(path, why));

@@ -1,4 +1,4 @@
-//! Files that get their name only when they are complete and on the disk.
+//! Files that get their name only when they are complete and on disk.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -13,24 +13,23 @@ use super::BundleError;
 use super::held::HeldFolder;
 use super::layout;
 
-/// A file under a hidden name in the folder of the final one. Dropped without having been published, it is removed.
+/// A file under a hidden name in the directory of the final one. It is removed if dropped before it was published.
 #[derive(Debug)]
 pub struct Draft {
     file: File,
     folder: Folder,
-    /// The name that it has until it is published; `None` once it has none of its own any more, or where it never had one.
+    /// Its name until it is published; `None` afterwards, or if it never had a hidden name.
     hidden: Option<OsString>,
     name: OsString,
-    /// The path of that, for messages.
+    /// The final path, for messages.
     target: PathBuf,
 }
 
 impl Draft {
-    /// Begins a file in place of what may stand at `target`, which stays as it is until [`Self::finish`]. Where `target` is a link,
-    /// the file that it points to is replaced, unless another user can have put the link there: that is refused. What is no
-    /// regular file, such as a pipe, cannot be replaced and is written as it is. The new file has the rights of the one that it
-    /// replaces, unless another user can have put that there. Fails if no file can be made there, a folder has that
-    /// name, or a link on the way or a pipe there is not to be trusted.
+    /// Starts a file that replaces `target`, which stays unchanged until [`Self::finish`]. If `target` is a link, this replaces the file that it
+    /// points to, and refuses if another user could have created the link. A special file, such as a pipe, cannot be replaced and is written
+    /// directly. The new file gets the mode and owner of the one that it replaces, unless another user could have created that. Fails if no file can
+    /// be created there, a directory has that name, or a link on the way or a pipe there is not trusted.
     pub fn replace(target: &Path) -> Result<Self, BundleError> {
         let failed = || BundleError::io("create", target);
         let place = Destination::find(target).map_err(failed())?;
@@ -46,21 +45,21 @@ impl Draft {
         Ok(draft)
     }
 
-    /// Begins a file of a bundle or of another folder that becalm keeps, at a path below that. No link below the folder
-    /// is followed. Fails if no file can be made there.
+    /// Starts a file of a bundle or of another directory that becalm manages, at a path below it. Follows no link below that directory. Fails if no
+    /// file can be created there.
     pub fn for_bundle(bundle: &Path, target: PathBuf) -> Result<Self, BundleError> {
         let held = HeldFolder::open(bundle).map_err(BundleError::io("create", &target))?;
         Self::for_held(&held, target)
     }
 
-    /// The same in a folder that is held open.
+    /// The same in an open directory.
     pub(crate) fn for_held(bundle: &HeldFolder, target: PathBuf) -> Result<Self, BundleError> {
         let (folder, name) = bundle.parent_of(&target).map_err(BundleError::io("create", &target))?;
         let name = name.to_owned();
         Self::begin(folder, name, target, bundle.access)
     }
 
-    /// Opens a draft under a name that no other writer uses. What a killed one left of the same file is removed.
+    /// Opens a draft under a name that no other writer uses. Removes a draft of the same file that a killed writer left.
     fn begin(folder: Folder, name: OsString, target: PathBuf, access: Access) -> Result<Self, BundleError> {
         let mut number = 0_u64;
         loop {
@@ -72,7 +71,7 @@ impl Draft {
         }
     }
 
-    /// The path under which the file will be published.
+    /// The final path of the file.
     pub(crate) fn target(&self) -> &Path {
         &self.target
     }
@@ -81,24 +80,23 @@ impl Draft {
         &self.file
     }
 
-    /// Brings the contents onto the disk, and returns how many bytes they are.
+    /// Syncs the contents to disk and returns their size in bytes.
     pub(crate) fn sync(&self) -> Result<u64, BundleError> {
         let error = |cause| BundleError::io("write", &self.target)(cause);
         self.file.sync_all().map_err(error)?;
         Ok(self.file.metadata().map_err(error)?.len())
     }
 
-    /// Gives the file its name, in place of a file that may bear it already. To be called after [`Self::sync`].
+    /// Renames the file to its final name, replacing any existing file. To be called after [`Self::sync`].
     pub(crate) fn publish(mut self) -> Result<(), BundleError> {
         let Some(hidden) = &self.hidden else { return Ok(()) };
         self.folder.rename(hidden, &self.name).map_err(BundleError::io("write", &self.target))?;
-        // Another writer may take the hidden name from now on.
+        // Another writer may now use the hidden name.
         self.hidden = None;
         self.sync_folder()
     }
 
-    /// Brings the contents onto the disk, and gives the file its name. Fails if what was written does not reach the
-    /// disk, or the name cannot be given.
+    /// Syncs the contents to disk and renames the file to its final name. Fails if either fails.
     pub fn finish(self) -> Result<(), BundleError> {
         if self.hidden.is_some() {
             self.sync()?;
@@ -106,7 +104,7 @@ impl Draft {
         self.publish()
     }
 
-    /// Gives the file its name if no other bears it, and says whether it did.
+    /// Renames the file to its final name unless that is taken; returns whether it did.
     pub(crate) fn publish_new(mut self) -> Result<bool, BundleError> {
         let Some(hidden) = &self.hidden else { return Ok(false) };
         if !self.folder.rename_new(hidden, &self.name).map_err(BundleError::io("write", &self.target))? {
@@ -117,7 +115,7 @@ impl Draft {
         Ok(true)
     }
 
-    /// Makes the names in the file's folder last.
+    /// Syncs the directory of the file, to make its new name durable.
     fn sync_folder(&self) -> Result<(), BundleError> {
         self.folder.sync().map_err(BundleError::io("sync the folder of", &self.target))
     }
@@ -136,16 +134,16 @@ impl Write for Draft {
 impl Drop for Draft {
     fn drop(&mut self) {
         if let Some(hidden) = &self.hidden {
-            // If this fails, a hidden file stays that no reader looks at, until the next writer of this name comes.
+            // If this fails, a hidden file stays, which readers ignore, until the next writer of this name removes it.
             let _ = self.folder.remove(hidden);
         }
     }
 }
 
-/// Makes a folder of a bundle, or the bundle's own; no if something has that name already.
+/// Creates a directory of a bundle, or the bundle's own; `false` if the name is taken.
 pub(crate) fn make_folder(bundle: &Path, wanted: &Path) -> io::Result<bool> {
     if wanted == bundle {
-        // Under `sudo`, what has becalm's own ending is the calling user's also in a folder of root's.
+        // Under `sudo`, a directory with becalm's suffix belongs to the calling user, even inside a directory of root's.
         let is_named = bundle.as_os_str().as_encoded_bytes().ends_with(layout::SUFFIX.as_bytes());
         let make = if is_named { folder::make_given } else { folder::make };
         return make(bundle, Access::guarded());
@@ -155,27 +153,26 @@ pub(crate) fn make_folder(bundle: &Path, wanted: &Path) -> io::Result<bool> {
     parent.make(name, held.access)
 }
 
-/// Removes a file of a bundle that is not to count. If that fails, it stays.
+/// Removes an invalid file of a bundle. If that fails, it stays.
 pub(crate) fn remove(bundle: &Path, file: &Path) {
     if let Ok(held) = HeldFolder::open(bundle) {
         remove_below(&held, file);
     }
 }
 
-/// The same in a folder that is held open.
+/// The same in an open directory.
 pub(crate) fn remove_below(bundle: &HeldFolder, file: &Path) {
     let _ = bundle.parent_of(file).and_then(|(folder, name)| folder.remove(name));
 }
 
-/// Space on the disk that is held for the closing document, so that a disk which the recording itself filled does not
-/// keep the run from being closed.
+/// Disk space reserved for the closing document, so a disk that the recording itself filled does not prevent closing the run.
 ///
-/// The file has no name from the start: dropping it, or the death of the process, gives the space back. On file
-/// systems that compress or copy on write this helps as far as they honor what was written.
+/// The file has no name from the start: dropping it, or the death of the process, frees the space. On file systems with compression or copy-on-write,
+/// this is not guaranteed to help.
 pub(crate) struct Reserve(#[expect(dead_code, reason = "held for the space that it takes")] File);
 
 impl Reserve {
-    /// Takes `bytes` in the folder of `target`, a file of the bundle.
+    /// Reserves `bytes` in the directory of `target`, a file of the bundle.
     pub(crate) fn new(bundle: &HeldFolder, target: &Path, bytes: usize) -> Result<Self, BundleError> {
         let draft = Draft::for_held(bundle, target.with_extension("reserve"))?;
         let error = |cause| BundleError::io("reserve space for", target)(cause);
@@ -243,7 +240,7 @@ mod tests {
         let target = folder.path().join("page.html");
         fs::write(folder.path().join(".page.html.0.draft"), "half").unwrap();
         fs::write(folder.path().join(".other.html.0.draft"), "another's").unwrap();
-        // One that is written at the same time is left alone.
+        // A draft that is being written at the same time is left alone.
         let (first, second) = (Draft::replace(&target).unwrap(), Draft::replace(&target).unwrap());
         second.finish().unwrap();
         first.finish().unwrap();
@@ -266,7 +263,7 @@ mod tests {
         fs::create_dir(folder.path().join("open")).unwrap();
         fs::set_permissions(folder.path().join("open"), fs::Permissions::from_mode(0o1777)).unwrap();
         symlink(&kept, &link).unwrap();
-        // Only root can plant for others.
+        // Only root can create files as other users.
         if !machine_has(&[Need::Root]) {
             return;
         }
@@ -275,7 +272,7 @@ mod tests {
         assert!(error.starts_with(&format!("cannot create {}: ", link.display())), "{error}");
         assert!(error.contains("a link that belongs to user 65534") && error.ends_with("give another name"), "{error}");
         assert_eq!(fs::read_to_string(&kept).unwrap(), "kept");
-        // A file of another user is another matter: a new one takes its name.
+        // A regular file of another user, on the other hand, is replaced.
         fs::remove_file(&link).unwrap();
         fs::write(&link, "theirs").unwrap();
         lchown(&link, Some(65_534), None).unwrap();

@@ -1,4 +1,4 @@
-//! From rows to Parquet: the contents of one segment's two files.
+//! Encoding of rows to Parquet: the contents of one segment's two files.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -19,19 +19,19 @@ use super::phase::Phase;
 use super::schema::{ACTIVITIES, COSTS, DETOURS, GROUP_ROWS, PHASES, SAMPLES, SLICE_ROWS, Table};
 use becalm_model::{Activity, Detour, Kind, Labels, Sample};
 
-/// One Parquet file on its way.
+/// A Parquet file being written.
 struct Encoder<'a> {
     draft: &'a Draft,
     table: &'static Table,
     writer: SerializedFileWriter<&'a File>,
 }
 
-/// What a column holds of a row.
+/// Gets a column's value from a row.
 enum Accessor<'a, R> {
     Int32(fn(&R) -> i32),
     Int64(fn(&R) -> i64),
     Flags(fn(&R) -> bool),
-    /// The place of its name among these.
+    /// The index of its name in these.
     Names(fn(&R) -> usize, &'a [ByteArray]),
 }
 
@@ -42,7 +42,7 @@ impl<'a> Encoder<'a> {
         Ok(Self { draft, table, writer })
     }
 
-    /// Writes a row group by the table's columns, a slice at a time, after each of which there may be a pause.
+    /// Writes a row group by the table's columns, in slices, with a call of `pause` after each.
     fn write<R>(
         &mut self,
         group: &[&[R]],
@@ -67,7 +67,7 @@ impl<'a> Encoder<'a> {
                     Accessor::Int64(value) => write_values::<Int64Type>(&mut writer, rows.iter().map(value))?,
                     Accessor::Flags(value) => write_values::<BoolType>(&mut writer, rows.iter().map(value))?,
                     Accessor::Names(key, names) => {
-                        // The names share their texts.
+                        // The names share their text.
                         write_values::<ByteArrayType>(&mut writer, rows.iter().map(|row| names[key(row)].clone()))?;
                     }
                 }
@@ -76,7 +76,7 @@ impl<'a> Encoder<'a> {
             writer.close()?;
             pause();
         }
-        // This fails if a column is missing or has other rows than the first.
+        // Fails if a column is missing or has a different number of rows.
         group.close()?;
         Ok(())
     }
@@ -100,7 +100,7 @@ fn write_values<T: DataType>(
     Ok(())
 }
 
-/// Cuts rows into row groups of [`GROUP_ROWS`], and these into slices of [`SLICE_ROWS`] at most, wherever the rows stand.
+/// Cuts rows into row groups of [`GROUP_ROWS`], and these into slices of at most [`SLICE_ROWS`], wherever the rows are.
 fn row_groups<'a, R>(parts: &[&'a [R]]) -> Vec<Vec<&'a [R]>> {
     let mut groups: Vec<Vec<&[R]>> = Vec::new();
     let mut room = 0;
@@ -118,12 +118,12 @@ fn row_groups<'a, R>(parts: &[&'a [R]]) -> Vec<Vec<&'a [R]>> {
     groups
 }
 
-/// Names as the files hold them.
+/// Names as stored in the files.
 fn stored_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<ByteArray> {
     names.into_iter().map(ByteArray::from).collect()
 }
 
-/// What the system said if it was the system that refused.
+/// The system's error if it caused the failure.
 fn encoding_error(draft: &Draft, cause: ParquetError) -> BundleError {
     let path = draft.target().to_owned();
     let cause = match cause {
@@ -136,12 +136,12 @@ fn encoding_error(draft: &Draft, cause: ParquetError) -> BundleError {
     BundleError::Other(format!("cannot write {}: {}", path.display(), plain_words(&cause)))
 }
 
-/// A CPU as the files hold it. Numbers above the limit become negative ones, which the check of the rows refuses.
+/// A CPU as stored in the files. Numbers above the limit become negative, and the check of the rows refuses them.
 fn stored_cpu(cpu: CpuId) -> i32 {
     i32::try_from(cpu.get()).unwrap_or(-1)
 }
 
-/// How many detours (or samples) each CPU has.
+/// The number of detours (or samples) of each CPU.
 #[derive(Clone, Default)]
 pub(super) struct Counts(HashMap<i32, i64>);
 
@@ -150,7 +150,7 @@ impl Counts {
         self.0.get(&cpu).copied().unwrap_or(0)
     }
 
-    /// Those of all CPUs.
+    /// The total of all CPUs.
     pub(super) fn rows(&self) -> u64 {
         self.0.values().map(|count| count.unsigned_abs()).sum()
     }
@@ -164,13 +164,13 @@ impl Counts {
 
 struct CheckedRow {
     cpu: i32,
-    /// The number that may not fall within a CPU.
+    /// The number that must not decrease within a CPU.
     key: i64,
     start: i64,
     duration: i64,
 }
 
-/// The checked parts of rows, by column.
+/// Checked columns of rows.
 struct CheckedColumns {
     cpus: Vec<i32>,
     keys: Vec<i64>,
@@ -263,7 +263,7 @@ pub(super) fn samples(
     encoder.finish()
 }
 
-/// Activities, and the labels that name them.
+/// Activities, and the labels of their names.
 #[derive(Clone, Copy)]
 pub(super) struct LabeledActivities<'a> {
     pub rows: &'a [&'a [Activity]],
@@ -277,7 +277,7 @@ pub(super) struct SegmentDetours<'a> {
     pub after: &'a Counts,
 }
 
-/// Writes the activities of a segment. Each belongs to one of the segment's detours.
+/// Writes the activities of a segment. Each must belong to one of the segment's detours.
 pub(super) fn activities(
     draft: &Draft,
     segment: u32,
@@ -319,7 +319,7 @@ pub(super) fn activities(
     encoder.finish()
 }
 
-/// Writes the samples of probes: of each its name, and its rounds.
+/// Writes the samples of probes, each with its name and rounds.
 pub(super) fn costs<'a>(
     draft: &Draft,
     probes: impl Iterator<Item = (&'a str, &'a [Vec<i64>])>,
@@ -343,12 +343,12 @@ pub(super) fn costs<'a>(
     encoder.finish()
 }
 
-/// Writes the phases of ranks: of each its number, and its phases.
+/// Writes the phases of ranks, each with its number and phases.
 pub(super) fn phases<'a>(draft: &Draft, ranks: impl Iterator<Item = (u32, &'a [Phase])>) -> Result<(), BundleError> {
     let mut encoder = Encoder::new(draft, &PHASES)?;
     let rows: Vec<(i32, Phase)> = ranks
         .flat_map(|(rank, phases)| {
-            // No job has more ranks than that; a reader would miss the number.
+            // No job has more ranks; a reader would notice the missing number.
             let rank = i32::try_from(rank).unwrap_or(-1);
             phases.iter().map(move |phase| (rank, *phase))
         })
@@ -365,7 +365,7 @@ pub(super) fn phases<'a>(draft: &Draft, ranks: impl Iterator<Item = (u32, &'a [P
     encoder.finish()
 }
 
-/// Every activity belongs to a detour of its own segment.
+/// Checks that every activity belongs to a detour of its own segment.
 fn check_numbers(cpus: &[i32], detours: &[i64], before: &Counts, after: &Counts) -> Result<(), String> {
     let mut detours = detours;
     for run in cpus.chunk_by(|a, b| a == b) {
@@ -392,7 +392,7 @@ mod tests {
     use parquet::arrow::ArrowWriter;
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-    /// Columns as Arrow's own writer packs them.
+    /// Columns as packed by Arrow's own writer.
     fn written_by_arrow(table: &Table, columns: Vec<ArrayRef>) -> Vec<u8> {
         let named = table.columns.iter().map(|column| column.name).zip(columns);
         let batch =
@@ -421,11 +421,11 @@ mod tests {
         )
     }
 
-    /// Other programs read the files through Arrow. What its own writer makes of the same columns is the measure.
+    /// Other programs read the files through Arrow, so its own writer is the reference for the same columns.
     #[test]
     fn files_are_those_that_arrow_would_write() {
         let folder = tempfile::tempdir().unwrap();
-        // More than a row group, with a value here and there that stands out.
+        // More than a row group, with an outlier here and there.
         let count = GROUP_ROWS as i64 + 70_000;
         let rows: Vec<Detour> = (0..count)
             .map(|row| Detour {
@@ -491,7 +491,7 @@ mod tests {
                     dictionary(rows.iter().map(|row| row.detail.index() as i32).collect(), &all),
                 ],
             );
-            // Where a dictionary becomes too large, the two give it up at different rows.
+            // If a dictionary becomes too large, the two abandon it at different rows.
             if distinct < 1_000 {
                 assert!(found == expected, "{count} rows: {} and {} bytes", found.len(), expected.len());
             } else {
@@ -500,7 +500,7 @@ mod tests {
         }
     }
 
-    /// Where rows stand in several pieces, the pieces make no difference to who reads.
+    /// Rows in several pieces are read like rows in one piece.
     #[test]
     fn rows_in_pieces_are_the_rows_in_one() {
         let folder = tempfile::tempdir().unwrap();
@@ -521,7 +521,7 @@ mod tests {
         let pieces: Vec<&[Detour]> = head.chunks(5_000).chain([&[][..]]).chain(tail.chunks(3_000)).collect();
         let (whole, in_pieces) = (file(&[&rows]), file(&pieces));
         assert!(read_by_arrow(whole) == read_by_arrow(in_pieces));
-        // Each slice of each of the columns, and of the checks, has one.
+        // There is a pause for each slice of each column, and of the checks.
         assert!(pauses > 2 * 5 * rows.len() / SLICE_ROWS, "{pauses}");
     }
 

@@ -1,4 +1,4 @@
-//! What can go wrong with a bundle: what was attempted, on which path, why.
+//! Errors of bundles: the attempt, the path and the cause.
 
 use std::fmt::Display;
 use std::io;
@@ -11,62 +11,62 @@ use super::Contents;
 
 /// A bundle, or a file in it, that could not be written or read.
 ///
-/// The messages are whole: they hold the cause, which is therefore not repeated as the error's source.
+/// The messages contain the cause, so it is not repeated as the error's source.
 #[derive(Debug, thiserror::Error)]
 pub enum BundleError {
-    /// The operating system refused: what was attempted (`create the folder`, `write`), on which path, and its answer.
+    /// The operating system refused: the attempt (`create the folder`, `write`), the path and the system's error.
     #[error("cannot {0} {path}: {2}", path = .1.display())]
     Io(&'static str, PathBuf, io::Error),
-    /// The bundle holds something else than what was looked for.
+    /// The bundle has other contents than expected.
     #[error("{} holds {} and not {}", bundle.display(), found.words(), wanted.words())]
     Contents {
-        /// The folder of the bundle that was opened.
+        /// The directory of the opened bundle.
         bundle: PathBuf,
-        /// What the bundle holds.
+        /// The contents of the bundle.
         found: Contents,
-        /// What was looked for.
+        /// The expected contents.
         wanted: Contents,
     },
-    /// The bundle holds several nodes where one is meant.
+    /// The bundle has several nodes where one is expected.
     #[error("{} holds the nodes {nodes}", bundle.display())]
     SeveralNodes {
-        /// The folder of the bundle that was opened.
+        /// The directory of the opened bundle.
         bundle: PathBuf,
-        /// The nodes that it holds, separated by commas.
+        /// The bundle's nodes, separated by commas.
         nodes: String,
     },
-    /// The bundle holds no such node.
+    /// The bundle has no such node.
     #[error("{} holds no node '{node}'; it holds {nodes}", bundle.display())]
     NoSuchNode {
-        /// The folder of the bundle that was opened.
+        /// The directory of the opened bundle.
         bundle: PathBuf,
-        /// The node that was asked for.
+        /// The requested node.
         node: String,
-        /// The nodes that it holds, separated by commas.
+        /// The bundle's nodes, separated by commas.
         nodes: String,
     },
-    /// A file of a version that this program does not know.
+    /// A file of an unknown version.
     #[error("{} has the schema '{found}', but this program reads '{known}'; read it with the program that wrote it",
         path.display())]
     Version {
         /// The file that names it.
         path: PathBuf,
-        /// The schema that the file names.
+        /// The schema named in the file.
         found: String,
         /// The schema that this program reads.
         known: &'static str,
     },
-    /// A table whose columns or rows contradict the schema; when writing, rows that would.
+    /// A table with columns or rows that contradict the schema; when writing, rows that would.
     #[error("{} is not a table of {table}: {why}", path.display())]
     Table {
-        /// The segment of a table that was read or was to be written.
+        /// The segment that was read or written.
         path: PathBuf,
-        /// What it should hold: `detours`, `activities`.
+        /// The name of its table: `detours`, `activities`.
         table: &'static str,
-        /// The column or row, and what is wrong with it.
+        /// The column or row, and the reason.
         why: String,
     },
-    /// A path or a name is not, or a file does not hold, what it should: a whole sentence.
+    /// A path, a name or a file's contents are invalid: a whole sentence.
     #[error("{0}")]
     Other(String),
 }
@@ -82,7 +82,7 @@ impl BundleError {
         Self::Other(format!("cannot read {} as Parquet: {}", path.display(), plain_words(cause)))
     }
 
-    /// A node's document that is not what it should be.
+    /// A node's invalid document.
     pub(super) fn document(path: &Path, why: impl Display) -> Self {
         Self::Other(format!("cannot read {} as a node's document: {why}", path.display()))
     }
@@ -91,7 +91,7 @@ impl BundleError {
         Self::Other(format!("cannot open {} as a run bundle: {why}", path.display()))
     }
 
-    /// The bundle holds a recording of this node already.
+    /// The bundle already has a recording of this node.
     pub(super) fn recorded(bundle: &Path, node: &str, existing: &Path) -> Self {
         let (bundle, existing) = (bundle.display(), existing.display());
         Self::Other(format!(
@@ -99,7 +99,7 @@ impl BundleError {
         ))
     }
 
-    /// A segment is missing although a later one is there, or one of its two files is.
+    /// A segment is missing although a later one exists, or one of its two files is missing.
     pub(super) fn missing(path: &Path, witness: &Path) -> Self {
         let (path, witness) = (path.display(), witness.display());
         Self::Other(format!("{path} is missing, although {witness} is there; copy the whole bundle"))
@@ -127,7 +127,7 @@ impl Fault for BundleError {
     }
 }
 
-/// What a decoder or encoder says, without the names of the layers through which it went.
+/// The message of a decoder or encoder, without the names of its layers.
 pub(super) fn plain_words(cause: &ParquetError) -> String {
     const LAYERS: [&str; 3] = ["External: ", "Parquet error: ", "EOF: "];
     let text = cause.to_string();

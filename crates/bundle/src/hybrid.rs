@@ -1,14 +1,14 @@
-//! Small numbers as Parquet packs them: runs of the same number, and numbers of a few bits side by side.
+//! Small numbers as packed by Parquet: runs of equal numbers, and bit-packed numbers.
 //!
-//! "Run Length Encoding / Bit-Packing Hybrid" of the Parquet format's Encodings.md. Each part begins with a number of 7 bits a
-//! byte. If it is even, half of it is how often the number in the following bytes is repeated; if it is odd, half of it is how
-//! many groups of eight packed numbers follow, the lowest bits of a byte first.
+//! "Run Length Encoding / Bit-Packing Hybrid" of the Parquet format's Encodings.md. Each part starts with a number in 7 bits per byte. If it is even,
+//! half of it is the repeat count of the number in the following bytes. If it is odd, half of it is the number of groups of eight packed numbers that
+//! follow, the lowest bits of a byte first.
 
 use std::ops::Range;
 
 use bytes::{Buf, Bytes};
 
-/// Numbers of at most 32 bits, read from front to back.
+/// Numbers of at most 32 bits, read sequentially.
 pub(super) struct Hybrid {
     rest: Bytes,
     width: u32,
@@ -26,7 +26,7 @@ impl Hybrid {
         Self { rest, width, part: Part::Repeated { value: 0, left: 0 } }
     }
 
-    /// Adds the next `count` numbers; no says that there are not as many.
+    /// Adds the next `count` numbers; `false` if there are fewer.
     pub(super) fn read(&mut self, count: usize, into: &mut Vec<i32>) -> bool {
         let mut wanted = count;
         while wanted > 0 {
@@ -52,7 +52,7 @@ impl Hybrid {
         true
     }
 
-    /// Begins the next part; none is the end, or a part without numbers.
+    /// Starts the next part; `None` at the end or at a part without numbers.
     fn next_part(&mut self) -> Option<()> {
         let header = self.header()?;
         let count = usize::try_from(header >> 1).ok().filter(|count| *count > 0)?;
@@ -64,7 +64,7 @@ impl Hybrid {
             Part::Repeated { value: i32::from_le_bytes(bytes), left: count }
         } else {
             let size = count.checked_mul(self.width as usize)?;
-            // The last part of a page may be cut where its numbers end.
+            // The last part of a page may be cut off after its numbers.
             let bytes = self.rest.split_to(size.min(self.rest.len()));
             let whole = if self.width == 0 { usize::MAX } else { bytes.len() * 8 / self.width as usize };
             Part::Packed { bytes, at: 0, count: count.saturating_mul(8).min(whole) }
@@ -86,12 +86,12 @@ impl Hybrid {
     }
 }
 
-/// Adds the numbers at these places of a packed part.
+/// Adds the numbers in this range of a packed part.
 fn unpack(bytes: &[u8], places: Range<usize>, width: u32, into: &mut Vec<i32>) {
     let mask = (1_u64 << width) - 1;
     let mut at = places.start;
     while at < places.end {
-        // Eight numbers of a byte or less fill whole bytes, as many as each has bits, and are taken together.
+        // Eight numbers of at most 8 bits fill a whole number of bytes, and are unpacked together.
         let group = at / 8 * width as usize;
         if width <= 8
             && at.is_multiple_of(8)
@@ -108,11 +108,11 @@ fn unpack(bytes: &[u8], places: Range<usize>, width: u32, into: &mut Vec<i32>) {
     }
 }
 
-/// The number at a place of a packed part.
+/// The number at an index of a packed part.
 fn unpacked(bytes: &[u8], at: usize, width: u32) -> i32 {
     let bit = at * width as usize;
     let rest = &bytes[bit / 8..];
-    // A number of 32 bits may lie in five bytes.
+    // A number of 32 bits may span five bytes.
     let window = match rest.first_chunk() {
         Some(window) => u64::from_le_bytes(*window),
         None => rest.iter().rev().fold(0, |window, byte| window << 8 | u64::from(*byte)),
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// One part after another, plainly packed bit by bit.
+    /// The parts one after another, packed bit by bit as a reference.
     fn pack(parts: &[(bool, Vec<i32>)], width: u32) -> Vec<u8> {
         let mut bytes = Vec::new();
         let header = |mut value: u64, bytes: &mut Vec<u8>| loop {

@@ -1,4 +1,4 @@
-//! The names of a bundle's folders and files.
+//! The names of a bundle's directories and files.
 
 use std::fs;
 use std::io;
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use super::BundleError;
 
-/// The ending of a bundle's name.
+/// The suffix of a bundle's name.
 pub const SUFFIX: &str = ".becalm";
 
-/// The folder of the nodes' documents, which is also what makes a folder a bundle.
+/// The directory of the nodes' documents; its presence makes a directory a bundle.
 pub(super) const RUNS: &str = "runs";
 
-/// Refuses names of nodes that [`becalm_model::node_name`] would not give.
+/// Refuses node names that [`becalm_model::node_name`] would not return.
 pub(super) fn check_node_name(name: &str) -> Result<(), BundleError> {
     let error = |why| BundleError::Other(format!("'{name}' cannot be the name of a node: {why}"));
     becalm_model::check_node_name(name).map_err(error)
@@ -23,17 +23,17 @@ pub(super) fn document(bundle: &Path, node: &str) -> PathBuf {
     bundle.join(RUNS).join(format!("node={node}.json"))
 }
 
-/// The bundle of a document that [`document`] names.
+/// The bundle of a document with a path from [`document`].
 pub(super) fn bundle_of(document: &Path) -> &Path {
     document.parent().and_then(Path::parent).unwrap_or(document)
 }
 
-/// The node that a document's file name tells, if it is one.
+/// The node in the file name of a document; `None` for other files.
 pub(super) fn node_of_document(file_name: &str) -> Option<&str> {
     file_name.strip_prefix("node=")?.strip_suffix(".json")
 }
 
-/// The folder of a node's segments of a table: `detours/node=HOST`, `activities/node=HOST`.
+/// The directory of a node's segments of a table: `detours/node=HOST`, `activities/node=HOST`.
 pub(super) fn table_folder(bundle: &Path, table: &str, node: &str) -> PathBuf {
     bundle.join(table).join(format!("node={node}"))
 }
@@ -43,14 +43,14 @@ pub(super) fn segment(number: u32) -> String {
     format!("{number:04}.parquet")
 }
 
-/// The number of a segment's file, or nothing for a file that is none.
+/// The number of a segment's file; `None` for other files.
 fn segment_number(file_name: &str) -> Option<u32> {
     let number = file_name.strip_suffix(".parquet")?.parse().ok()?;
     (segment(number) == file_name).then_some(number)
 }
 
-/// How many segments a table's folder holds. A missing folder holds none. Fails if the folder cannot be read, or a
-/// segment is missing among them: the detours after it would have wrong numbers.
+/// The number of segments in a table's directory, 0 if there is no directory. Fails if the directory cannot be read, or a segment is missing in
+/// between: the detours after it would have wrong numbers.
 pub(super) fn count_segments(folder: &Path) -> Result<u32, BundleError> {
     let entries = match fs::read_dir(folder) {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(0),

@@ -1,4 +1,4 @@
-//! The run bundle on disk: a folder of Parquet and JSON files that other programs read as they are.
+//! The run bundle on disk: a directory of Parquet and JSON files that other programs can read directly.
 //!
 //! ```text
 //! NAME.becalm/
@@ -8,29 +8,25 @@
 //!   samples/node=HOST/0000.parquet         cpu i32, start_ns i64, duration_ns i64, work i64, incomplete bool
 //! ```
 //!
-//! A run is either of detours or, where the document's settings tell of work, of samples; what is said here of detours
-//! then holds for samples.
+//! A run consists of detours or, if the document's settings describe work, of samples. Statements about detours here then also apply to samples.
 //!
-//! [`BundleWriter`] writes one node's part, segment after segment; [`Bundle`] reads the parts of all nodes, in batches
-//! that keep the memory small. Several nodes may write into one bundle at once, since each touches only the files
-//! that bear its own name.
+//! [`BundleWriter`] writes one node's part, segment by segment. [`Bundle`] reads the parts of all nodes, in batches that keep memory use small.
+//! Several nodes may write into one bundle at once, because each only touches files with its own name.
 //!
-//! Every file is complete and on the disk before it gets its name, so whatever happens, what has a name can be read:
-//! a killed run loses at most the segment that it was writing. A segment counts from the moment its detours have
-//! their name; its activities got theirs just before.
+//! Every file is complete and on disk before it gets its name, so named files are always readable: a killed run loses at most its current segment. A
+//! segment counts once its detours have their name; its activities got theirs just before.
 //!
-//! A bundle may also hold recordings in summary form, one document a node and no tables ([`SummaryBundle`]), distributions
-//! that were imported ([`store_document`]), the costs that a node measured ([`series`]), its tick campaign
-//! ([`node_document`]), or its part of a parallel benchmark ([`PhaseRun`]), one document a node as well;
-//! see [`Contents`].
+//! A bundle may also contain recordings in summary form ([`SummaryBundle`]), imported distributions ([`store_document`]), a node's measured costs
+//! ([`series`]), its tick campaign ([`node_document`]), or its part of a parallel benchmark ([`PhaseRun`]); see [`Contents`]. Each has one document
+//! per node, and summaries have no tables.
 //!
-//! The document counts the rows of its node's tables. [`Bundle`] compares them whenever it opens a bundle, so that what is missing of a copy is
-//! not taken for quiet.
+//! The document counts the rows of its node's tables. [`Bundle`] compares the counts when it opens a bundle, so missing parts of a copy do not
+//! look like a lack of noise.
 //!
-//! A reader ignores files that it does not know and hidden ones, which are drafts; it refuses documents and tables of
-//! another version, and tables whose contents contradict the schema, naming the file.
+//! A reader ignores unknown files and hidden ones, which are drafts. It refuses documents and tables of another version, and tables with contents
+//! that contradict the schema; the error names the file.
 //!
-//! The sums of what is recorded are not checked here: whether the books close is for the crate `analyze` to say.
+//! The crate `analyze`, not this one, checks that the accounting of recorded times is exact.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Columns of names, read as a key for each row and a name for each key, without making a text of each row.
+//! Columns of names, read as one key per row and one name per key, without a string per row.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,23 +12,23 @@ use super::hybrid::Hybrid;
 use super::pages::CheckedPages;
 use super::schema::GROUP_ROWS;
 
-/// No name is longer, in bytes.
+/// The longest name, in bytes.
 const LONGEST: usize = 4 << 10;
 
-/// One row group has at most so many different names in a column: those of becalm, whose every row may have a name of its own.
+/// The most distinct names in a column of a row group: in becalm's own files, every row may have a name of its own.
 const MOST: usize = GROUP_ROWS;
 
-/// The different names in a column of a row group have at most so many bytes together.
+/// The most bytes of distinct names in a column of a row group.
 const MOST_BYTES: usize = 32 << 20;
 
-/// The activities of a run have at most so many different sources. Whoever compares runs keeps 4 KiB for each.
+/// The most distinct sources in a run's activities. Comparing runs takes 4 KiB for each.
 const MOST_SOURCES: usize = 1 << 17;
 
-/// The names of a column by key, in the order in which the file tells them.
+/// The names of a column by key, in the order of the file.
 pub(super) type NameTable = Arc<Vec<Arc<str>>>;
 
-/// The names of the sources in all row groups of a run that were read: each is kept once, and they are bounded together, as
-/// whoever adds up a run keeps all of them. Clones are of the same run.
+/// The source names in all row groups of a run read so far. Each is stored once, and their total is limited, because adding up a run keeps all of
+/// them. Clones share the pool of one run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SourcePool(Arc<Mutex<Pooled>>);
 
@@ -39,7 +39,7 @@ struct Pooled {
 }
 
 impl SourcePool {
-    /// The pool's own copy of a name.
+    /// The pool's copy of a name.
     fn share(&self, name: Arc<str>) -> Result<Arc<str>> {
         let mut pooled = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = pooled.names.get(&name) {
@@ -59,22 +59,22 @@ impl SourcePool {
 
 /// Reads the names of one column in one row group.
 ///
-/// A file packs them as keys of a dictionary that comes first, as plain texts, or as both, where its writer found the
-/// dictionary too large: plain texts are added to the dictionary.
+/// A file stores them as keys of a dictionary at the start, as plain texts, or as both if the writer found the dictionary too large: plain texts are
+/// then added to the dictionary.
 pub(super) struct NameReader {
     pages: CheckedPages,
     column: String,
     table: NameTable,
-    /// How many of the names are the dictionary's, which stand first; the keys in a page mean one of these.
+    /// The number of names from the file's dictionary, which come first; keys in a page refer to these only.
     in_dictionary: usize,
-    /// How many bytes the names in the table have.
+    /// The total bytes of the names in the table.
     bytes: usize,
-    /// Where the names are kept that the whole run has together.
+    /// The pool of names that the whole run shares.
     pool: Option<SourcePool>,
-    /// The keys of the names; filled when the first plain text comes.
+    /// The keys of the names; filled at the first plain text.
     keys: HashMap<Arc<str>, i32>,
     page: PageValues,
-    /// How many rows of the present page have not come yet.
+    /// The rows of the current page that are still to come.
     left: usize,
     gaps: bool,
 }
@@ -82,14 +82,14 @@ pub(super) struct NameReader {
 enum PageValues {
     None,
     Keys(Hybrid),
-    /// Texts behind their lengths; the check of the pages has seen that they are whole.
+    /// Texts with length prefixes; the check of the pages has verified that they are complete.
     Plain(Bytes),
-    /// Some rows have no value, so that none of them is used.
+    /// Some rows have no value, so none of them is used.
     Gaps,
 }
 
 impl NameReader {
-    /// Of a column whose names the pool keeps, if there is one.
+    /// For a column whose names are stored in the pool, if any.
     pub(super) fn new(pages: CheckedPages, pool: Option<SourcePool>) -> Self {
         let (column, table) = (pages.column().to_owned(), NameTable::default());
         Self {
@@ -106,8 +106,8 @@ impl NameReader {
         }
     }
 
-    /// Reads the keys of up to `rows` rows, fewer at the end only, and says how many came. Fails if a page is damaged,
-    /// or a text is not UTF-8.
+    /// Reads the keys of up to `rows` rows and returns their number, fewer than `rows` only at the end. Fails if a page is damaged, or a text is not
+    /// UTF-8.
     pub(super) fn read(&mut self, rows: usize, keys: &mut Vec<i32>) -> Result<usize> {
         let wanted = keys.len() + rows;
         while keys.len() < wanted {
@@ -142,12 +142,12 @@ impl NameReader {
         Ok(rows - (wanted - keys.len()))
     }
 
-    /// The names by key, until now.
+    /// The names by key, so far.
     pub(super) fn table(&self) -> NameTable {
         Arc::clone(&self.table)
     }
 
-    /// Whether a row without a value came.
+    /// Whether any row had no value.
     pub(super) const fn has_gaps(&self) -> bool {
         self.gaps
     }
@@ -156,7 +156,7 @@ impl NameReader {
         Err(general(format!("a page of the column {} {why}", self.column)))
     }
 
-    /// Takes the next page of rows; no is the end.
+    /// Takes the next page of rows; `false` at the end.
     fn next_page(&mut self) -> Result<bool> {
         while let Some(page) = self.pages.get_next_page()? {
             let begin = self.pages.values_begin(&page)?;
@@ -180,7 +180,7 @@ impl NameReader {
         if count as usize > MOST {
             return Err(too_many(&self.column));
         }
-        // The check of the pages has seen that so many texts fill it.
+        // The check of the pages has verified that this many texts fill it.
         for _ in 0..count {
             let text = next_text(&self.column, &mut values)?;
             self.add(text.as_str())?;
@@ -189,7 +189,7 @@ impl NameReader {
         Ok(())
     }
 
-    /// The key of a name, which is added where it is new.
+    /// The key of a name; adds new names.
     fn key(&mut self, name: &str) -> Result<i32> {
         if let Some(key) = self.keys.get(name) {
             return Ok(*key);
@@ -227,8 +227,8 @@ impl NameReader {
         }
     }
 
-    /// Whether all rows of a page have a value, as its definition levels say. Later versions of pages count their gaps, and were
-    /// refused for any.
+    /// Whether all rows of a page have a value, according to its definition levels. Version 2 pages count their gaps, and were already refused if
+    /// they have any.
     fn is_gapless(&mut self, page: &Page) -> Result<bool> {
         let Page::DataPage { buf, num_values, .. } = page else { return Ok(true) };
         let begin = self.pages.values_begin(page)?;
@@ -264,12 +264,12 @@ fn too_many(column: &str) -> ParquetError {
     ))
 }
 
-/// A text of a page, which shares its memory.
+/// A text of a page, sharing its memory.
 struct PageText(Bytes);
 
 impl PageText {
     fn as_str(&self) -> &str {
-        // It was checked when it was made.
+        // Validated when it was created.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 }

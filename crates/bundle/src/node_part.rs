@@ -1,4 +1,4 @@
-//! A node's part of a bundle with one table, while it is written.
+//! A writer of a node's part of a bundle with one table.
 
 use std::path::{Path, PathBuf};
 
@@ -8,17 +8,17 @@ use crate::place::{self, MadeFolders};
 use crate::schema::Table;
 use crate::{BundleError, document, draft, layout};
 
-/// The part that a node writes. If nothing is stored, it leaves nothing behind when it is dropped.
+/// The part that a node writes. If nothing was stored, dropping it leaves nothing behind.
 #[derive(Debug)]
 pub(super) struct NodePart {
     bundle: PathBuf,
     node: String,
-    /// Until something is stored.
+    /// `None` once something is stored.
     made: Option<MadeFolders>,
 }
 
 impl NodePart {
-    /// Makes the bundle, or joins the one of other nodes, and writes the first document.
+    /// Creates the bundle, or joins that of other nodes, and writes the first document.
     pub(super) fn create<D: Stored>(bundle: &Path, doc: &D) -> Result<Self, BundleError> {
         let made = place::create(bundle, doc)?;
         Ok(Self { bundle: bundle.to_owned(), node: doc.node().to_owned(), made: Some(made) })
@@ -45,7 +45,7 @@ impl NodePart {
         Ok(())
     }
 
-    /// Stores the document of what is stored, which then stays.
+    /// Stores the document, and keeps the part from then on.
     pub(super) fn store_document<D: Stored>(&mut self, doc: &D) -> Result<(), BundleError> {
         document::replace(&self.bundle, &self.node, doc)?;
         self.made.take().into_iter().for_each(MadeFolders::keep);
@@ -56,7 +56,7 @@ impl NodePart {
 impl Drop for NodePart {
     fn drop(&mut self) {
         if self.made.is_some() {
-            // A document of nothing would keep others from the place. The folders go after it.
+            // A leftover document would block the place for others. The directories are removed after it.
             draft::remove(&self.bundle, &layout::document(&self.bundle, &self.node));
         }
     }

@@ -1,4 +1,4 @@
-//! Where a bundle is, and which nodes have a document in it.
+//! Finds a bundle and the nodes with a document in it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,10 +17,10 @@ pub(super) fn open(path: &Path) -> Result<(PathBuf, BTreeMap<String, PathBuf>), 
     Ok((path, documents))
 }
 
-/// Nodes whose document cannot be read, with why.
+/// Nodes whose document cannot be read, with the error.
 pub type LeftOut = Vec<(String, BundleError)>;
 
-/// Reads the documents of nodes; those that cannot be read are left out, as long as another one can.
+/// Reads the documents of nodes. Skips unreadable ones if at least one can be read.
 pub(super) fn readable<D>(
     documents: BTreeMap<String, PathBuf>,
     read_node: impl Fn(&str, &Path) -> Result<D, BundleError>,
@@ -38,7 +38,7 @@ pub(super) fn readable<D>(
     Ok((read, left_out))
 }
 
-/// The documents in a bundle's folder, by node.
+/// The documents in a bundle's directory, by node.
 pub(super) fn documents(bundle: &Path) -> Result<BTreeMap<String, PathBuf>, BundleError> {
     let runs = bundle.join(layout::RUNS);
     let mut documents = BTreeMap::new();
@@ -58,7 +58,7 @@ pub(crate) struct BundleNode {
     pub document: PathBuf,
 }
 
-/// Finds the node that is meant: the one named, or else the only one.
+/// Finds the requested node, or the only one.
 pub(crate) fn open_node(path: &Path, node: Option<&str>) -> Result<BundleNode, BundleError> {
     let (path, mut documents) = open(path)?;
     let nodes = documents.keys().cloned().collect::<Vec<_>>().join(", ");
@@ -73,7 +73,7 @@ pub(crate) fn open_node(path: &Path, node: Option<&str>) -> Result<BundleNode, B
     }
 }
 
-/// The bundle's folder, with or without the ending.
+/// The bundle's directory, with or without the suffix.
 fn find(path: &Path) -> Result<PathBuf, BundleError> {
     let mut suffixed = path.as_os_str().to_owned();
     suffixed.push(SUFFIX);

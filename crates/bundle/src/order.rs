@@ -1,7 +1,6 @@
-//! The order of rows: within a segment the rows of one CPU stand together, and over all segments a CPU's rows are in
-//! order of time.
+//! The order of rows: within a segment, the rows of one CPU are consecutive, and over all segments, a CPU's rows are in order of time.
 //!
-//! Whoever reads relies on it: activities are matched with detours by merging, without an index.
+//! Readers rely on it: they match activities with detours by merging, without an index.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -17,22 +16,22 @@ struct Last {
     key: i64,
 }
 
-/// Remembers the last row of each CPU over batches and segments.
+/// The last row of each CPU, across batches and segments.
 #[derive(Clone, Default)]
 pub(super) struct RowOrder {
     last: HashMap<i32, Last>,
-    /// The CPU of the row before.
+    /// The CPU of the previous row.
     current: Option<i32>,
 }
 
 impl RowOrder {
-    /// Begins a segment, in which the CPUs may appear again.
+    /// Starts a segment; CPUs may appear again.
     pub(super) fn begin_segment(&mut self) {
         self.current = None;
     }
 
-    /// Checks a batch's rows, by CPU and by what must not decrease within a CPU, and goes on behind them. The error
-    /// names the CPU, and what is wrong with its rows.
+    /// Checks a batch's rows, given by CPU and by the value that must not decrease within a CPU, and advances past them. The error names the CPU and
+    /// the problem.
     pub(super) fn check(&mut self, segment: u32, cpus: &[i32], keys: &[i64]) -> Result<(), String> {
         for (cpu, keys) in runs(cpus, keys) {
             self.check_run(segment, cpu, keys)?;
@@ -41,7 +40,7 @@ impl RowOrder {
         Ok(())
     }
 
-    /// Goes on behind a batch's rows, which were checked before.
+    /// Advances past a batch's rows, which were checked before.
     pub(super) fn pass(&mut self, segment: u32, cpus: &[i32], keys: &[i64]) {
         runs(cpus, keys).for_each(|(cpu, keys)| self.pass_run(segment, cpu, keys));
     }
@@ -66,7 +65,7 @@ impl RowOrder {
     }
 }
 
-/// When the loop of each CPU ran: its detours begin within.
+/// The run time of each CPU's loop: its detours start within.
 #[derive(Default)]
 pub(super) struct LoopTimes(HashMap<i32, RangeInclusive<i64>>);
 
@@ -80,7 +79,7 @@ impl LoopTimes {
         Self(doc.cpus.iter().filter(|_| doc.is_complete()).filter_map(times).collect())
     }
 
-    /// Checks rows in order of time. The error names the CPU and the time of a row that is not of its loop.
+    /// Checks rows in order of time. The error names the CPU and the time of a row outside of its loop.
     pub(super) fn check(&self, cpus: &[i32], starts: &[i64]) -> Result<(), String> {
         for (cpu, starts) in runs(cpus, starts) {
             let Some(times) = self.0.get(&cpu) else { continue };
@@ -96,7 +95,7 @@ impl LoopTimes {
     }
 }
 
-/// The consecutive rows of a CPU, with their keys, of which there is at least one.
+/// The consecutive rows of each CPU with their keys, at least one per run.
 fn runs<'a>(cpus: &'a [i32], mut keys: &'a [i64]) -> impl Iterator<Item = (i32, &'a [i64])> {
     cpus.chunk_by(|a, b| a == b).map(move |run| {
         let (head, tail) = keys.split_at(run.len());
@@ -105,11 +104,10 @@ fn runs<'a>(cpus: &'a [i32], mut keys: &'a [i64]) -> impl Iterator<Item = (i32, 
     })
 }
 
-/// Checks intervals: none is negative, and none begins or ends farther from the run's origin than times can be. The
-/// error names the interval.
+/// Checks that no interval is negative, and that none starts or ends too far from the run's origin. The error names the interval.
 pub(super) fn check_intervals(starts: &[i64], durations: &[i64]) -> Result<(), String> {
-    // One pass without branches first, since nearly all are good: the sign bit of `signs` collects what is wrong.
-    // A time that is too far away becomes negative by as much, and so does the end if the sum overflowed.
+    // A first pass without branches, because nearly all are valid: the sign bit of `signs` collects errors. A time that is too far away becomes
+    // negative, and so does the end if the sum overflowed.
     let signs = starts.iter().zip(durations).fold(0, |signs, (&start, &duration)| {
         signs | duration | start.wrapping_add(FARTHEST) | start.wrapping_add(duration).wrapping_add(FARTHEST)
     });
@@ -134,7 +132,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The same rule, told plainly over all rows at once.
+    /// The same rule, checked naively over all rows at once.
     fn plain(segments: &[Vec<(i32, i64)>]) -> bool {
         let mut last: HashMap<i32, i64> = HashMap::new();
         segments.iter().all(|rows| {

@@ -1,9 +1,8 @@
-//! The pages of a Parquet file, looked at before they are decoded.
+//! Checks of the pages of a Parquet file before they are decoded.
 //!
-//! The decoder takes some things on trust that a damaged file can get wrong, and panics over them: a dictionary that
-//! never comes, texts that do not fill their page or more of it than there are, levels longer than their page, a count of
-//! zero in front of packed integers. For a dictionary it makes room for as many values as the page claims to hold. These,
-//! and the encodings that neither becalm nor the common writers use for such columns, are refused here.
+//! The decoder trusts some values that a damaged file can get wrong, and panics: a missing dictionary, texts that do not fill their page, or more
+//! texts than it claims, levels longer than their page, a count of zero before packed integers. For a dictionary it allocates as many values as the
+//! page claims to contain. This module refuses these, and encodings that neither becalm nor the common writers use for such columns.
 
 use std::sync::Arc;
 
@@ -15,23 +14,22 @@ use parquet::file::serialized_reader::SerializedPageReader;
 
 use super::bounded::Bounded;
 
-/// No block of integers packed as differences holds more. Writers make blocks of 128 to 2,048; the decoder computes with the
-/// number before it looks for the bytes, and may leave the range of numbers.
+/// The largest block of delta-packed integers. Writers make blocks of 128 to 2,048; the decoder computes with the number before it checks the number
+/// of bytes, and may overflow.
 const LARGEST_BLOCK: u64 = 1 << 20;
 
 /// The pages of one column in one row group.
 pub(super) struct CheckedPages {
     reader: SerializedPageReader<Bounded>,
     column: String,
-    /// Whether the column's values can be missing, so that pages begin with levels that say which are.
+    /// Whether the column's values can be missing, so pages start with definition levels.
     optional: bool,
     physical_type: Type,
     dictionary_seen: bool,
 }
 
 impl CheckedPages {
-    /// Of the column with this number among those that hold values. Fails if the place of the column in the file makes
-    /// no sense.
+    /// For the leaf column with this index. Fails if the column's position in the file is invalid.
     pub(super) fn new(file: &Arc<Bounded>, group: &RowGroupMetaData, column: usize) -> Result<Self> {
         let chunk = group.column(column);
         let rows = usize::try_from(group.num_rows()).unwrap_or(0);
@@ -44,13 +42,13 @@ impl CheckedPages {
         })
     }
 
-    /// The path of the column in the file's schema, to name it in messages.
+    /// The path of the column in the file's schema, for messages.
     pub(super) fn column(&self) -> &str {
         &self.column
     }
 
-    /// Where in a page's buffer its values begin, behind the levels that say which rows have one. Fails if that is
-    /// behind its end, or the levels are of the kind that Parquet had first, without their length before them.
+    /// The offset of the values in a page's buffer, after the definition levels. Fails if it is past the end, or if the levels are in Parquet's
+    /// original form, without a length prefix.
     pub(super) fn values_begin(&self, page: &Page) -> Result<usize> {
         let levels = match page {
             Page::DataPage { def_level_encoding, .. } if self.optional && *def_level_encoding != Encoding::RLE => {
@@ -87,7 +85,7 @@ impl CheckedPages {
         }
         match page.encoding() {
             Encoding::PLAIN if self.physical_type == Type::BYTE_ARRAY => self.check_texts(page.num_values(), values),
-            // As many values are taken from these as are asked for, and their bytes are looked for then.
+            // The decoder takes only as many values as requested, and then checks the bytes.
             Encoding::PLAIN | Encoding::RLE => Ok(()),
             Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY if self.dictionary_seen => Ok(()),
             Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY => self.refuse("has no dictionary before it"),
@@ -102,7 +100,7 @@ impl CheckedPages {
         }
     }
 
-    /// The values of a dictionary are all there: the decoder makes room for as many as the page says before it looks for them.
+    /// Checks that all values of a dictionary exist: the decoder allocates the page's claimed number before it looks for them.
     fn check_dictionary(&self, count: u32, values: &[u8]) -> Result<()> {
         let bits = match self.physical_type {
             Type::BYTE_ARRAY => return self.check_texts(count, values),
@@ -116,7 +114,7 @@ impl CheckedPages {
         self.refuse(&format!("says that it holds {count} values, and has {} bytes", values.len()))
     }
 
-    /// Texts stand one after another, each behind its length, and fill the page.
+    /// Checks that texts with length prefixes fill the page.
     fn check_texts(&self, count: u32, values: &[u8]) -> Result<()> {
         let mut rest = values;
         for _ in 0..count {
@@ -133,7 +131,7 @@ impl CheckedPages {
     }
 }
 
-/// What the header of integers packed as differences tells: how many make a block, its first number, and how many there are, its third.
+/// The first and third number in the header of delta-packed integers: the block size and the number of integers.
 fn delta_header(values: &[u8]) -> Option<(u64, u64)> {
     let mut bytes = values.iter();
     let mut number = || {
@@ -164,7 +162,7 @@ impl PageReader for CheckedPages {
     }
 
     fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
-        // To look ahead would make the header's place unknown to what bounds the page; nobody who skips no rows does it.
+        // Peeking would hide the header's position from the check of the page's size; only readers that skip rows need it.
         self.refuse("cannot be looked at ahead")
     }
 

@@ -3,10 +3,10 @@
 /// A phase of a rank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Phase {
-    /// When it began, by the node's clock.
+    /// The start, by the node's clock.
     pub start_ns: i64,
-    /// How long the compute phase took.
+    /// The duration of the compute phase.
     pub compute_ns: i64,
-    /// How long the collective took.
+    /// The duration of the collective.
     pub collective_ns: i64,
 }

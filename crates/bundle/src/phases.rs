@@ -6,8 +6,8 @@
 //!   phases/node=HOST/0000.parquet   rank i32, start_ns i64, compute_ns i64, collective_ns i64
 //! ```
 //!
-//! The rows of a rank stand together, phase after phase, the ranks in rising order; every rank has as many as the document
-//! says. Times are of the node's own clock.
+//! The rows of a rank are consecutive, phase by phase, with ranks in ascending order; every rank has the number of phases given in the document.
+//! Times are from the node's own clock.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ use super::schema::PHASES;
 use super::{BundleError, document, encode};
 use becalm_model::phases::{LONGEST_NS, PhasesDoc};
 
-/// A parallel benchmark: what each of its nodes says.
+/// A parallel benchmark, from the documents of its nodes.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PhaseRun {
     bundle: PathBuf,
@@ -29,8 +29,8 @@ pub struct PhaseRun {
 }
 
 impl PhaseRun {
-    /// Opens the bundle at `path`, or at `path` with [`SUFFIX`](super::SUFFIX). Fails if there is no bundle, it holds
-    /// something else, its nodes are not of one job, and if a document of it is damaged or of another version.
+    /// Opens the bundle at `path`, or at `path` with [`SUFFIX`](super::SUFFIX). Fails if there is no bundle, it has other contents, its nodes belong
+    /// to different jobs, or a document is damaged or of another version.
     pub fn open(path: &Path) -> Result<Self, BundleError> {
         let (bundle, documents) = open(path)?;
         let mut nodes: Vec<PhasesDoc> = Vec::with_capacity(documents.len());
@@ -46,9 +46,8 @@ impl PhaseRun {
         Ok(Self { bundle, nodes })
     }
 
-    /// Hands over every phase of every rank of the nodes that came to their end, with the position of the node among [`Self::nodes`], the rank and the number of
-    /// the phase: node after node, rank after rank, phase after phase. Fails if a table is missing, damaged, of another
-    /// version, or does not hold what its document says.
+    /// Calls `each` for every phase of every rank of the nodes that finished, with the node's index in [`Self::nodes`], the rank and the phase's
+    /// number, in this order. Fails if a table is missing, damaged, of another version, or contradicts its document.
     pub fn for_each(&self, mut each: impl FnMut(usize, u32, u64, Phase)) -> Result<(), BundleError> {
         for (at, doc) in self.nodes.iter().enumerate().filter(|(_, doc)| doc.complete) {
             read(&table_path(&self.bundle, &PHASES, &doc.node), doc, |rank, number, phase| {
@@ -59,20 +58,19 @@ impl PhaseRun {
     }
 }
 
-/// Writes a node's part of a parallel benchmark. What was never stored leaves nothing behind when the writer is dropped.
+/// Writes a node's part of a parallel benchmark. If nothing was stored, dropping the writer leaves nothing behind.
 #[derive(Debug)]
 pub struct PhaseWriter(NodePart);
 
 impl PhaseWriter {
-    /// Makes the bundle, or joins the one of other nodes, and writes the document as it is before the first phase.
-    /// Fails if the place is taken, its parent is missing, the document is not valid, and if the system refuses. The
-    /// place is then left as it was.
+    /// Creates the bundle, or joins that of other nodes, and writes the document before the first phase. Fails if the place is taken, its parent is
+    /// missing, the document is invalid, or the system refuses. The place is then unchanged.
     pub fn create(path: &Path, doc: &PhasesDoc) -> Result<Self, BundleError> {
         NodePart::create(path, doc).map(Self)
     }
 
-    /// Stores what was measured: for each rank of the document its phases, in the same order. Fails if the document is
-    /// not valid or does not fit the phases, and if the system refuses.
+    /// Stores the phases of each rank of the document, in the same order. Fails if the document is invalid or does not match the phases, or if the
+    /// system refuses.
     pub fn store(&mut self, doc: &PhasesDoc, ranks: &[Vec<Phase>]) -> Result<(), BundleError> {
         let refuse = |why| BundleError::Table { path: self.0.table(&PHASES), table: PHASES.name, why };
         if ranks.len() != doc.ranks.len() {
@@ -230,7 +228,7 @@ mod tests {
         negative[1].collective_ns = -1;
         assert!(store(&[phases(0, 3), negative]).contains("takes 901 and -1 ns"));
         writer.store(&good, &[phases(0, 3), phases(1, 3)]).unwrap();
-        // The document then tells of more or fewer phases, or of other ranks.
+        // Now the document claims more or fewer phases, or other ranks.
         for (wrong, why) in [
             (doc("a", &[0, 1], 2), "said to be of rank 0"),
             (doc("a", &[0, 1], 4), "phase 3 of rank 0 is said to be of rank 1"),

@@ -1,4 +1,4 @@
-//! The place of a bundle: its folder is made, or joined where other nodes have made it.
+//! Creates the directory of a bundle, or joins the one that other nodes created.
 
 use std::fs;
 use std::io;
@@ -9,8 +9,7 @@ use super::document::{self, Stored};
 use super::held::HeldFolder;
 use super::{BundleError, draft, layout, nodes};
 
-/// Makes a bundle, or joins the one of other nodes, with this document. The folders that were made for it are removed
-/// again unless they are kept.
+/// Creates a bundle, or joins that of other nodes, with this document. Its new directories are removed again unless they are kept.
 pub(crate) fn create<D: Stored>(bundle: &Path, doc: &D) -> Result<MadeFolders, BundleError> {
     layout::check_node_name(doc.node())?;
     let mut made = MadeFolders::new(bundle);
@@ -21,12 +20,12 @@ pub(crate) fn create<D: Stored>(bundle: &Path, doc: &D) -> Result<MadeFolders, B
     if draft.publish_new()? {
         return Ok(made);
     }
-    // Whoever was faster needs the folders, whoever made them.
+    // The faster writer needs the directories, whoever created them.
     made.keep();
     Err(BundleError::recorded(bundle, doc.node(), &target))
 }
 
-/// Makes the bundle's folder, or finds out that a bundle is there which holds the same.
+/// Creates the bundle's directory, or checks that an existing bundle has the same contents.
 pub(super) fn make_bundle(path: &Path, holds: Contents, made: &mut MadeFolders) -> Result<(), BundleError> {
     let occupied = |what| {
         let path = path.display();
@@ -34,12 +33,12 @@ pub(super) fn make_bundle(path: &Path, holds: Contents, made: &mut MadeFolders) 
     };
     match fs::metadata(path) {
         Ok(found) if !found.is_dir() => return occupied("it is a file"),
-        // In this order: another writer may be making the bundle meanwhile, and this folder is its first one.
+        // The order of the checks matters: another writer may be creating the bundle meanwhile, and this directory is its first one.
         Ok(_) if !is_empty(path)? && !path.join(layout::RUNS).is_dir() => {
             return occupied("it is a folder that is not a run bundle");
         }
         Ok(_) if path.join(layout::RUNS).is_dir() => {
-            // Only of other nodes: a document of this one that cannot be read keeps it out anyway.
+            // Only documents of other nodes matter: an unreadable one of this node keeps it out anyway.
             for document in nodes::documents(path)?.values() {
                 let there = document::contents(document).unwrap_or(holds);
                 if there != holds {
@@ -53,8 +52,8 @@ pub(super) fn make_bundle(path: &Path, holds: Contents, made: &mut MadeFolders) 
                 Some(parent) if parent != Path::new("") => parent,
                 _ => Path::new("."),
             };
-            // Not `exists`: the kernel refuses to look through a link of another user where others may write, and why becalm writes
-            // nothing through it is said by whoever makes the folder.
+            // Not `exists`: the kernel does not follow another user's link in a directory that others may write to, and the creation of the directory
+            // then explains why becalm does not write through it.
             if fs::metadata(parent).is_err_and(|cause| cause.kind() == io::ErrorKind::NotFound) {
                 let (path, parent) = (path.display(), parent.display());
                 return Err(BundleError::Other(format!(
@@ -65,11 +64,11 @@ pub(super) fn make_bundle(path: &Path, holds: Contents, made: &mut MadeFolders) 
         }
         Err(cause) => return Err(BundleError::io("create the folder", path)(cause)),
     }
-    // This one first: it is what tells other nodes that the folder is a bundle.
+    // This one first, because it marks the directory as a bundle for other nodes.
     made.make(&path.join(layout::RUNS))
 }
 
-/// Whether a folder holds nothing but hidden files, as servers of network file systems and desktops leave them.
+/// Whether a directory contains only hidden files, such as those of network file systems and desktops.
 fn is_empty(folder: &Path) -> Result<bool, BundleError> {
     for entry in fs::read_dir(folder).map_err(BundleError::io("read the folder", folder))? {
         let name = entry.map_err(BundleError::io("read the folder", folder))?.file_name();
@@ -80,8 +79,8 @@ fn is_empty(folder: &Path) -> Result<bool, BundleError> {
     Ok(true)
 }
 
-/// Folders that were made for a writer; unless kept, those that are still empty are removed again. A node that joins
-/// in that very instant gets an error, and can be started again.
+/// Directories created for a writer. Unless kept, those that are still empty are removed. A node that joins at that very moment gets an error, and
+/// can be started again.
 #[derive(Debug)]
 pub(crate) struct MadeFolders {
     bundle: PathBuf,
@@ -93,7 +92,7 @@ impl MadeFolders {
         Self { bundle: bundle.to_owned(), made: Vec::new() }
     }
 
-    /// Makes a folder, unless another node has made it.
+    /// Creates a directory, unless another node has created it.
     pub(super) fn make(&mut self, folder: &Path) -> Result<(), BundleError> {
         if draft::make_folder(&self.bundle, folder).map_err(BundleError::io("create the folder", folder))? {
             self.made.push(folder.to_owned());
@@ -109,7 +108,7 @@ impl MadeFolders {
 impl Drop for MadeFolders {
     fn drop(&mut self) {
         for folder in self.made.iter().rev() {
-            // Fails where another node has put something into it meanwhile, and that is right.
+            // Fails if another node has put something into it meanwhile, as intended.
             let _ = fs::remove_dir(folder);
         }
     }

@@ -1,4 +1,4 @@
-//! Reading a bundle of recordings: its documents at once, its rows batch by batch.
+//! Reading a bundle of recordings: documents at once, rows in batches.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,36 +16,35 @@ use super::schema::{ACTIVITIES, DETOURS, SAMPLES, Table};
 use super::{ActivityBatch, BundleError, DetourBatch, SampleBatch, layout, nodes, whole};
 use becalm_model::NodeDoc;
 
-/// A run bundle, open for reading. It holds the nodes' documents; the tables are read when they are asked for.
+/// An open run bundle. It contains the nodes' documents; tables are read on demand.
 #[derive(Debug)]
 pub struct Bundle {
-    /// The folder by the name that the user knows.
+    /// The user's path of the directory.
     path: PathBuf,
-    /// By which it is read: that name, or that of the held folder.
+    /// The path used for reading: the user's, or that of the open directory.
     reached: PathBuf,
-    /// The folder, where it is held open: the other name holds for as long.
+    /// Keeps the directory open, and `reached` valid.
     _held: Option<Arc<HeldFolder>>,
     nodes: Vec<NodeDoc>,
     progress: ReadProgress,
     sources: SourcePool,
 }
 
-/// How much of a bundle's tables was read, by whoever reads it; clones look at the same count.
+/// Counts the bytes read from a bundle's tables; clones share the count.
 #[derive(Clone, Debug, Default)]
 pub struct ReadProgress(Arc<AtomicU64>);
 
 impl ReadProgress {
-    /// The bytes of all segments that were read to their end; those that were read twice count twice.
+    /// The bytes of all segments read to their end; those read twice count twice.
     pub fn bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 impl Bundle {
-    /// Opens the bundle at `path`, or at `path` with [`SUFFIX`](super::SUFFIX) if there is nothing at `path`, and
-    /// reads the documents of all nodes. A node whose run goes on or was killed has a document without an end. Fails if
-    /// there is no bundle, if it holds no node or something else than a recording, if one of the documents is damaged
-    /// or of another version, and if rows are missing that it counts.
+    /// Opens the bundle at `path`, or at `path` with [`SUFFIX`](super::SUFFIX) if there is nothing at `path`, and reads the documents of all nodes.
+    /// The document of a running or killed recording has no end. Fails if there is no bundle, if it has no node or other contents than a recording,
+    /// if a document is damaged or of another version, or if there are fewer rows than a document counts.
     pub fn open(path: &Path) -> Result<Self, BundleError> {
         let (path, documents) = nodes::open(path)?;
         let read = |(node, document): (&String, &PathBuf)| whole::read(&path, node, document);
@@ -54,7 +53,7 @@ impl Bundle {
         Ok(Self { reached: path.clone(), path, _held: None, nodes, progress, sources })
     }
 
-    /// The same of a bundle of several nodes, with those that cannot be read left out, each with the reason.
+    /// The same, but if a bundle has several nodes, unreadable ones are left out, each with the reason.
     pub fn open_readable(path: &Path) -> Result<(Self, LeftOut), BundleError> {
         let (path, documents) = nodes::open(path)?;
         let (nodes, left_out) = nodes::readable(documents, |node, document| whole::read(&path, node, document))?;
@@ -62,20 +61,20 @@ impl Bundle {
         Ok((Self { reached: path.clone(), path, _held: None, nodes, progress, sources }, left_out))
     }
 
-    /// Opens the part of one node, whose document was found there.
+    /// Opens the part of one node, whose document is at `document`.
     pub(super) fn open_part(path: &Path, node: &str, document: &Path) -> Result<Self, BundleError> {
         let (progress, sources) = (ReadProgress::default(), SourcePool::default());
         let nodes = vec![whole::read(path, node, document)?];
         Ok(Self { reached: path.to_owned(), path: path.to_owned(), _held: None, nodes, progress, sources })
     }
 
-    /// Opens the bundle in a folder that is held open, and that this process may not be able to reach by its path any more.
+    /// Opens the bundle in an open directory, which this process may no longer be able to reach by its path.
     pub fn open_held(held: Arc<HeldFolder>) -> Result<Self, BundleError> {
         let opened = Self::open(&held.own_path())?;
         Ok(Self { path: held.path().to_owned(), _held: Some(held), ..opened })
     }
 
-    /// The folder in which the bundle was found, which may have the suffix that the path asked for had not.
+    /// The bundle's directory, possibly with a suffix that the given path lacked.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -85,17 +84,17 @@ impl Bundle {
         &self.nodes
     }
 
-    /// How much was read so far.
+    /// The bytes read so far.
     pub fn progress(&self) -> ReadProgress {
         self.progress.clone()
     }
 
-    /// The bytes of all tables, as far as they can be looked at.
+    /// The bytes of all tables whose size can be determined.
     pub fn bytes(&self) -> u64 {
         self.bytes_of(&DETOURS).saturating_add(self.bytes_of(&ACTIVITIES)).saturating_add(self.bytes_of(&SAMPLES))
     }
 
-    /// The bytes of the tables of detours alone.
+    /// The bytes of the tables of detours only.
     pub fn detour_bytes(&self) -> u64 {
         self.bytes_of(&DETOURS)
     }
@@ -106,8 +105,8 @@ impl Bundle {
         files.filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum()
     }
 
-    /// The detours of a node, batch after batch. Of a run that goes on, the segments that are there now. Fails if there
-    /// is no such node, or one of its segments is missing.
+    /// The detours of a node, in batches. For a running recording, only the current segments. Fails if there is no such node, or one of its segments
+    /// is missing.
     pub fn detours(&self, node: &str) -> Result<DetourBatches, BundleError> {
         let segments = self.count_segments(node, &DETOURS)?;
         let folder = layout::table_folder(&self.reached, DETOURS.name, node);
@@ -115,16 +114,16 @@ impl Bundle {
         Ok(DetourBatches(Batches { loops, ..Batches::new(folder, segments, self) }))
     }
 
-    /// The samples of a node, batch after batch; none of a run that is not of work. Of a run that goes on, the segments
-    /// that are there now. Fails if there is no such node, or one of its segments is missing.
+    /// The samples of a node, in batches; empty unless it is a run of work. For a running recording, only the current segments. Fails if there is no
+    /// such node, or one of its segments is missing.
     pub fn samples(&self, node: &str) -> Result<SampleBatches, BundleError> {
         let segments = self.count_segments(node, &SAMPLES)?;
         let folder = layout::table_folder(&self.reached, SAMPLES.name, node);
         Ok(SampleBatches(Batches::new(folder, segments, self)))
     }
 
-    /// The activities of a node, batch after batch, of the same segments as the detours (or samples). Fails if there is
-    /// no such node, or one of its segments is missing.
+    /// The activities of a node, in batches, for the same segments as the detours (or samples). Fails if there is no such node, or one of its
+    /// segments is missing.
     pub fn activities(&self, node: &str) -> Result<ActivityBatches, BundleError> {
         let table = self.nodes.iter().find(|doc| doc.node == node).map_or(&DETOURS, main_table);
         let segments = self.count_segments(node, table)?;
@@ -133,7 +132,7 @@ impl Bundle {
         Ok(ActivityBatches(Batches::new(folder, segments, self)))
     }
 
-    /// A segment counts if its detours are there; activities without them are what a killed writer left.
+    /// A segment counts if its detours exist; activities without them are from a killed writer.
     fn count_segments(&self, node: &str, table: &Table) -> Result<u32, BundleError> {
         if !self.nodes.iter().any(|doc| doc.node == node) {
             let nodes: Vec<&str> = self.nodes.iter().map(|doc| doc.node.as_str()).collect();
@@ -147,12 +146,12 @@ impl Bundle {
     }
 }
 
-/// The table whose segments count: the samples of work, or else the detours.
+/// The table that determines the segments: samples for work, otherwise detours.
 pub(super) fn main_table(doc: &NodeDoc) -> &'static Table {
     if doc.settings.work.is_some() { &SAMPLES } else { &DETOURS }
 }
 
-/// The detours of a node, a batch at a time. After an error it ends.
+/// The detours of a node in batches. Ends after an error.
 pub struct DetourBatches(Batches<DetourBatch>);
 
 impl Iterator for DetourBatches {
@@ -163,7 +162,7 @@ impl Iterator for DetourBatches {
     }
 }
 
-/// The samples of a node, a batch at a time. After an error it ends.
+/// The samples of a node in batches. Ends after an error.
 pub struct SampleBatches(Batches<SampleBatch>);
 
 impl Iterator for SampleBatches {
@@ -174,7 +173,7 @@ impl Iterator for SampleBatches {
     }
 }
 
-/// The activities of a node, a batch at a time. After an error it ends.
+/// The activities of a node in batches. Ends after an error.
 pub struct ActivityBatches(Batches<ActivityBatch>);
 
 impl Iterator for ActivityBatches {
@@ -185,7 +184,7 @@ impl Iterator for ActivityBatches {
     }
 }
 
-/// The batches of a table's segments, one after another.
+/// The batches of a table's segments.
 struct Batches<B> {
     folder: PathBuf,
     segments: std::ops::Range<u32>,
@@ -194,13 +193,13 @@ struct Batches<B> {
     loops: LoopTimes,
     progress: ReadProgress,
     sources: SourcePool,
-    /// Of the segments that were opened.
+    /// The density of the segments opened so far.
     density: Density,
     /// Ties the batches to their table.
     kind: std::marker::PhantomData<fn() -> B>,
 }
 
-/// The segment that is being read.
+/// The segment being read.
 struct Segment {
     number: u32,
     path: PathBuf,

@@ -1,4 +1,4 @@
-//! Some rows of a table as they come from a file: each column's values, not looked at yet.
+//! Raw rows from a file: the values of each column, not yet checked.
 
 use super::names::NameTable;
 
@@ -9,11 +9,11 @@ pub(super) struct Rows {
 pub(super) struct ReadColumn {
     pub(super) name: &'static str,
     pub(super) values: Values,
-    /// Whether some row has no value; then there are fewer values than rows.
+    /// Whether any row has no value; there are then fewer values than rows.
     pub(super) has_gaps: bool,
 }
 
-/// Values, one for each row.
+/// Values, one per row.
 pub(super) enum Values {
     Int32(Vec<i32>),
     Int64(Vec<i64>),
@@ -42,7 +42,7 @@ impl Rows {
         }
     }
 
-    /// Takes the flags of the rows; `None` where the file has no such column.
+    /// Takes the flags of the rows; `None` if the file has no such column.
     pub(super) fn flags(&mut self, name: &str) -> Result<Option<Vec<bool>>, String> {
         match self.values(name)? {
             Some(Values::Flags(values)) => Ok(Some(values)),
@@ -72,7 +72,7 @@ fn missing(name: &str) -> String {
     format!("it has no column {name}")
 }
 
-/// A column of names: for each row a key, for each key a name.
+/// A column of names: one key per row, one name per key.
 #[derive(Clone, Debug)]
 pub(super) struct NameColumn {
     keys: Vec<i32>,
@@ -80,7 +80,7 @@ pub(super) struct NameColumn {
 }
 
 impl NameColumn {
-    /// Where the name of a row stands among [`Self::values`].
+    /// The index of a row's name in [`Self::values`].
     pub(super) fn key(&self, row: usize) -> usize {
         self.keys[row] as usize
     }
@@ -89,7 +89,7 @@ impl NameColumn {
         &self.table[self.key(row)]
     }
 
-    /// The names by key. One may stand there more than once, or be that of no row.
+    /// The names by key. There may be duplicates and unused ones.
     pub(super) fn values(&self) -> Vec<&str> {
         self.table.iter().map(|name| &**name).collect()
     }

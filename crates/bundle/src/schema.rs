@@ -1,4 +1,4 @@
-//! The columns of the tables, their versions, and how they are packed.
+//! The columns of the tables, their versions and their encoding.
 
 use std::sync::Arc;
 
@@ -25,56 +25,55 @@ pub const PHASES_SCHEMA: &str = "becalm.phases/1";
 /// The key under which Arrow's readers look for a schema.
 const ARROW_KEY: &str = "ARROW:schema";
 
-/// The key in a Parquet file's metadata under which its version stands. Files without it were made by others, and are
-/// read if their columns fit.
+/// The key of a Parquet file's metadata that contains its version. Files without it are from other programs, and are read if their columns fit.
 pub(super) const SCHEMA_KEY: &str = "becalm.schema";
 
-/// How many rows are read at a time.
+/// The number of rows read at a time.
 pub(super) const BATCH_ROWS: usize = 1 << 16;
 
-/// How many rows are encoded at a time: some tens of microseconds of work a column. A multiple of what the encoder looks at
+/// The number of rows encoded at a time: some tens of microseconds of work per column. A multiple of the number of values that the encoder checks
 /// before it ends a page.
 pub(super) const SLICE_ROWS: usize = 1 << 11;
 
-/// How many rows make a data page at most, since one is compressed in one go.
+/// The maximum number of rows per data page, because a page is compressed in one go.
 const PAGE_ROWS: usize = 1 << 12;
 
 pub(super) const GROUP_ROWS: usize = 1 << 18;
 
 /// A table of the bundle: its name, its version and its columns.
 pub(super) struct Table {
-    /// Its folder in the bundle, and its name in messages.
+    /// Its directory in the bundle, and its name in messages.
     pub(super) name: &'static str,
-    /// The version that a file of the table names.
+    /// The version named in the table's files.
     pub(super) schema: &'static str,
-    /// Its columns, in their order.
+    /// Its columns, in order.
     pub(super) columns: &'static [Column],
-    /// The same columns as an Arrow schema, packed as in Arrow's files and in base64. Readers that know it give the columns the
-    /// types that the writer had: names as dictionaries (categories), not as texts.
+    /// The same columns as an Arrow schema, encoded as in Arrow's files and in base64. Readers that know it use the writer's types: names as
+    /// dictionaries (categories), not as texts.
     arrow: &'static str,
 }
 
 pub(super) struct Column {
     pub(super) name: &'static str,
     pub(super) content: Content,
-    /// Whether a file without it can be read.
+    /// Whether files without it can be read.
     pub(super) optional: bool,
 }
 
-/// What a column holds.
+/// The contents of a column.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
-    /// A CPU's number: few different ones, in long runs.
+    /// A CPU's number: few distinct values, in long runs.
     Cpu,
     /// A rank's number: the same for all of its rows.
     Rank,
-    /// A number that rises along the rows of a CPU: a time, or the number of a detour.
+    /// A number that increases along the rows of a CPU: a time, or the number of a detour.
     Rising,
-    /// A length of time, in nanoseconds or, of costs, picoseconds.
+    /// A duration, in nanoseconds or, for costs, in picoseconds.
     Length,
-    /// A number of things, 0 or more.
+    /// A count, at least 0.
     Amount,
-    /// A truth value, one bit a row.
+    /// A truth value, one bit per row.
     Flag,
     Name,
 }
@@ -83,7 +82,7 @@ const fn column(name: &'static str, content: Content) -> Column {
     Column { name, content, optional: false }
 }
 
-/// A row a detour, as [`becalm_model::Detour`] tells.
+/// One row per detour, see [`becalm_model::Detour`].
 pub(super) const DETOURS: Table = Table {
     name: "detours",
     schema: DETOURS_SCHEMA,
@@ -96,10 +95,10 @@ pub(super) const DETOURS: Table = Table {
     arrow: include_str!("arrow/detours.base64"),
 };
 
-/// The column of [`ACTIVITIES`] whose names whoever adds up a run keeps.
+/// The column of [`ACTIVITIES`] whose names stay in memory when a run is added up.
 pub(super) const SOURCE: &str = "source";
 
-/// A row an activity, as [`becalm_model::Activity`] tells.
+/// One row per activity, see [`becalm_model::Activity`].
 pub(super) const ACTIVITIES: Table = Table {
     name: "activities",
     schema: ACTIVITIES_SCHEMA,
@@ -115,7 +114,7 @@ pub(super) const ACTIVITIES: Table = Table {
     arrow: include_str!("arrow/activities.base64"),
 };
 
-/// A row a sample of work, as [`becalm_model::Sample`] tells.
+/// One row per sample of work, see [`becalm_model::Sample`].
 pub(super) const SAMPLES: Table = Table {
     name: "samples",
     schema: SAMPLES_SCHEMA,
@@ -129,7 +128,7 @@ pub(super) const SAMPLES: Table = Table {
     arrow: include_str!("arrow/samples.base64"),
 };
 
-/// A row a sample of a probe, as [`super::series`] tells.
+/// One row per sample of a probe, see [`super::series`].
 pub(super) const COSTS: Table = Table {
     name: "costs",
     schema: COSTS_SCHEMA,
@@ -137,7 +136,7 @@ pub(super) const COSTS: Table = Table {
     arrow: include_str!("arrow/costs.base64"),
 };
 
-/// A row a phase of one rank, as [`super::PhaseRun`] tells.
+/// One row per phase of a rank, see [`super::PhaseRun`].
 pub(super) const PHASES: Table = Table {
     name: "phases",
     schema: PHASES_SCHEMA,
@@ -161,7 +160,7 @@ impl Content {
         }
     }
 
-    /// What the type is called in messages.
+    /// The name of the type in messages.
     pub(super) const fn type_name(self) -> &'static str {
         match self {
             Self::Cpu | Self::Rank => "Int32",
@@ -184,17 +183,17 @@ impl Column {
 }
 
 impl Table {
-    /// The schema of the table's files. Its root has the name that Arrow's writers give.
+    /// The schema of the table's files. Its root is named like that of Arrow's writers.
     pub(super) fn parquet(&self) -> TypePtr {
         let columns = self.columns.iter().map(|column| Arc::new(column.parquet())).collect();
         let root = Type::group_type_builder("arrow_schema").with_fields(columns).build();
         Arc::new(root.expect("a group may hold any columns"))
     }
 
-    /// How the table is packed.
+    /// The encoding of the table.
     ///
-    /// Integers as differences, which for times is a third of their plain size and also faster to read than a
-    /// dictionary of nearly as many entries as rows; CPUs and names by dictionary and run lengths.
+    /// Integers are stored as deltas, which for times takes a third of their plain size and is faster to read than a dictionary with nearly as many
+    /// entries as rows. CPUs and names use dictionaries and run lengths.
     pub(super) fn packing(&self) -> WriterProperties {
         let mut packing = WriterProperties::builder()
             .set_created_by(concat!("becalm ", env!("CARGO_PKG_VERSION")).to_owned())
@@ -236,7 +235,7 @@ mod tests {
             };
             let field = |column: &Column| Field::new(column.name, data_type(column.content), false);
             let schema = Schema::new(table.columns.iter().map(field).collect::<Vec<_>>());
-            // What stands on the left is what belongs into the file beside this one.
+            // The left side is the value for the file next to this one.
             assert_eq!(encode_arrow_schema(&schema), table.arrow, "{}", table.name);
         }
     }

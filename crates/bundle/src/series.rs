@@ -1,4 +1,4 @@
-//! Samples of named series in rounds, beside a node's document: what `becalm cost` measures.
+//! Samples of named series in rounds, with a node's document: the measurements of `becalm cost`.
 //!
 //! ```text
 //! NAME.becalm/
@@ -6,8 +6,8 @@
 //!   costs/node=HOST/0000.parquet    probe, round i64, time_ps i64
 //! ```
 //!
-//! The rows of a series are consecutive, round after round, in the order in which they were taken. The series are in the order of the
-//! document, which tells how many samples each has.
+//! The rows of a series are consecutive, round by round, in the order of measurement. The series are in the order of the document, which gives the
+//! number of samples of each.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -21,49 +21,48 @@ use crate::rows::{NameColumn, Rows};
 use crate::schema::COSTS;
 use crate::{BundleError, document, encode};
 
-/// No sample is longer, in picoseconds: a day.
+/// The longest sample, in picoseconds: a day.
 pub const LONGEST_PS: i64 = 86_400_000_000_000_000;
 
-/// The samples of some series by name: the rounds of each, in picoseconds.
+/// The samples of series by name: the rounds of each, in picoseconds.
 pub type Samples = BTreeMap<String, Vec<Vec<i64>>>;
 
-/// A document that is stored with samples of series.
+/// A document stored with samples of series.
 pub trait Sampled: Stored {
-    /// The series in their order. If there are none, there is no table.
+    /// The series in order. If there are none, there is no table.
     fn told_series(&self) -> Vec<ToldSeries>;
 }
 
-/// A series as a document tells of it.
+/// A series as described in a document.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ToldSeries {
     /// Its name.
     pub name: String,
     /// The number of its samples.
     pub samples: u64,
-    /// The number of its rounds; `None` if the document does not tell.
+    /// The number of its rounds; `None` if the document does not say.
     pub rounds: Option<u64>,
 }
 
 /// A document with its samples.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SampledRun<D> {
-    /// What was measured, where and how.
+    /// The description of the measurement.
     pub doc: D,
-    /// The samples of every series that the document tells of, and of no other.
+    /// The samples of exactly the series in the document.
     pub samples: Samples,
 }
 
 impl<D> SampledRun<D> {
-    /// The samples of a series. Panics if the document does not tell of it, which only a bug can cause.
+    /// The samples of a series. Panics if the document does not list it, which only a bug can cause.
     pub fn rounds(&self, name: &str) -> &[Vec<i64>] {
         self.samples.get(name).expect("every series of the document has samples")
     }
 }
 
 impl<D: Sampled> SampledRun<D> {
-    /// Opens the bundle at `path`, or at `path` with [`SUFFIX`](crate::SUFFIX), and reads what `node` measured, or
-    /// its only node. Fails if there is no bundle, it holds something else, no such node or several, and if a file of
-    /// it is damaged, of another version, or contradicts another.
+    /// Opens the bundle at `path`, or at `path` with [`SUFFIX`](crate::SUFFIX), and reads the measurement of `node`, or of its only node. Fails if
+    /// there is no bundle, it has other contents, no such node or several, or if a file is damaged, of another version, or contradicts another.
     pub fn load(path: &Path, node: Option<&str>) -> Result<Self, BundleError> {
         let node = open_node(path, node)?;
         let doc: D = document::read(&node.document, &node.name)?;
@@ -74,20 +73,18 @@ impl<D: Sampled> SampledRun<D> {
     }
 }
 
-/// Writes what a node measured. What was never stored leaves nothing behind when the writer is dropped.
+/// Writes a node's measurement. If nothing was stored, dropping the writer leaves nothing behind.
 pub struct SeriesWriter(NodePart);
 
 impl SeriesWriter {
-    /// Makes the bundle, or joins the one of other nodes, and writes the document as it is before anything is measured.
-    /// Fails if the place is taken, its parent is missing, the document is not valid, and if the system refuses. The
-    /// place is then left as it was.
+    /// Creates the bundle, or joins that of other nodes, and writes the document before any measurement. Fails if the place is taken, its parent is
+    /// missing, the document is invalid, or the system refuses. The place is then unchanged.
     pub fn create<D: Sampled>(path: &Path, doc: &D) -> Result<Self, BundleError> {
         NodePart::create(path, doc).map(Self)
     }
 
-    /// Stores what was measured so far, in place of what was stored before. Fails if the document is not valid or does
-    /// not fit the samples, and if the system refuses. The stored series is then unchanged, unless that had other
-    /// samples.
+    /// Stores the measurement so far, replacing the previous one. Fails if the document is invalid or does not match the samples, or if the system
+    /// refuses. The stored series is then unchanged, unless it had other samples.
     pub fn store<D: Sampled>(&mut self, run: &SampledRun<D>) -> Result<(), BundleError> {
         let told = run.doc.told_series();
         if !told.is_empty() {
@@ -106,7 +103,7 @@ fn read(path: &Path, told_series: &[ToldSeries]) -> Result<Samples, BundleError>
     let mut samples = Samples::new();
     let told: HashMap<&str, u64> = told_series.iter().map(|series| (series.name.as_str(), series.samples)).collect();
     let mut last: Option<String> = None;
-    // How many samples the probe may have yet.
+    // The number of samples that may follow for this probe.
     let mut left = 0;
     while let Some(rows) = decoder.next().map_err(|cause| BundleError::parquet(path, &cause))? {
         let rows = CostRows::take(rows).map_err(refuse)?;
@@ -125,7 +122,7 @@ fn read(path: &Path, told_series: &[ToldSeries]) -> Result<Samples, BundleError>
                 refuse(format!("it has more samples of '{probe}' than the {told} of which the document tells"))
             })?;
             let rounds: &mut Vec<Vec<i64>> = samples.get_mut(probe).expect("it was put there");
-            // A round after the last, or the last one.
+            // The next round, or the current one.
             if usize::try_from(round) == Ok(rounds.len()) {
                 rounds.push(Vec::new());
             } else if usize::try_from(round) != Ok(rounds.len().wrapping_sub(1)) {
@@ -146,7 +143,7 @@ struct CostRows {
 }
 
 impl CostRows {
-    /// Takes the columns, which have the schema's types already. The error says which column holds what it must not.
+    /// Takes the columns, which already have the schema's types. The error names the column with an invalid value.
     fn take(mut rows: Rows) -> Result<Self, String> {
         Ok(Self { probes: rows.names("probe")?, rounds: rows.int64("round")?, times: rows.int64("time_ps")? })
     }
@@ -155,13 +152,13 @@ impl CostRows {
         self.rounds.len()
     }
 
-    /// The probe's name, the number of the round, and the sample's time in picoseconds.
+    /// The probe's name, the number of the round, and the time of the sample in picoseconds.
     fn row(&self, row: usize) -> (&str, i64, i64) {
         (self.probes.name(row), self.rounds[row], self.times[row])
     }
 }
 
-/// The samples are those that the document tells of.
+/// Checks that the samples match the document.
 fn check_series(samples: &Samples, told_series: &[ToldSeries]) -> Result<(), String> {
     for ToldSeries { name, samples: told, rounds: told_rounds } in told_series {
         let rounds = samples.get(name).ok_or_else(|| format!("it has no sample of '{name}'"))?;

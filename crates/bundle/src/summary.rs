@@ -1,4 +1,4 @@
-//! Recordings in summary form, a document a node; and the nodes of any recording, one after another.
+//! Recordings in summary form, one document per node; and sequential reading of the nodes of any recording.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use super::nodes::LeftOut;
 use super::place::{MadeFolders, make_bundle};
 use super::{Bundle, BundleError, document, layout, nodes};
 
-/// How much space is held for the closing document, in bytes a CPU: more than most of them take.
+/// The space reserved for the closing document, in bytes per CPU: more than most CPUs need.
 const RESERVED_A_CPU: usize = 64 << 10;
 
-/// A bundle of recordings in summary form, with the documents of all of its nodes.
+/// A bundle of recordings in summary form, with the documents of all its nodes.
 #[derive(Debug)]
 pub struct SummaryBundle {
     path: PathBuf,
@@ -26,29 +26,28 @@ pub struct SummaryBundle {
 }
 
 impl SummaryBundle {
-    /// Reads the documents of the bundle at `path`, or at `path` with [`SUFFIX`](super::SUFFIX) if there is nothing at
-    /// `path`. Fails if there is no bundle, if it holds no node or something else, and if one of the documents is
-    /// damaged or of another version.
+    /// Reads the documents of the bundle at `path`, or at `path` with [`SUFFIX`](super::SUFFIX) if there is nothing at `path`. Fails if there is no
+    /// bundle, if it has no node or other contents, or if a document is damaged or of another version.
     pub fn open(path: &Path) -> Result<Self, BundleError> {
         let (path, documents) = nodes::open(path)?;
         let nodes = documents.iter().map(|(node, path)| document::read(path, node)).collect::<Result<Vec<_>, _>>()?;
         Ok(Self { path, nodes, _held: None })
     }
 
-    /// The same of a bundle of several nodes, with those that cannot be read left out, each with the reason.
+    /// The same, but if a bundle has several nodes, unreadable ones are left out, each with the reason.
     pub fn open_readable(path: &Path) -> Result<(Self, LeftOut), BundleError> {
         let (path, documents) = nodes::open(path)?;
         let (nodes, left_out) = nodes::readable(documents, |node, path| document::read(path, node))?;
         Ok((Self { path, nodes, _held: None }, left_out))
     }
 
-    /// Reads the bundle in a folder that is held open, as [`Bundle::open_held`] does.
+    /// Reads the bundle in an open directory, like [`Bundle::open_held`].
     pub fn open_held(held: Arc<HeldFolder>) -> Result<Self, BundleError> {
         let opened = Self::open(&held.own_path())?;
         Ok(Self { path: held.path().to_owned(), _held: Some(held), ..opened })
     }
 
-    /// The folder in which the bundle was found.
+    /// The bundle's directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -59,7 +58,7 @@ impl SummaryBundle {
     }
 }
 
-/// Writes one node's recording in summary form: again and again while it is made, the whole document each time.
+/// Writes one node's recording in summary form, the whole document each time.
 pub struct SummaryWriter {
     held: Arc<HeldFolder>,
     target: PathBuf,
@@ -68,7 +67,7 @@ pub struct SummaryWriter {
 }
 
 impl SummaryWriter {
-    /// Makes the bundle, or joins the one that other nodes have made, and writes the node's document at once.
+    /// Creates the bundle, or joins that of other nodes, and writes the node's document at once.
     pub fn create(path: &Path, doc: &DigestDoc) -> Result<Self, BundleError> {
         let node = &doc.run.node;
         layout::check_node_name(node)?;
@@ -79,7 +78,7 @@ impl SummaryWriter {
         let reserve = Reserve::new(&held, &target, (doc.cpus.len() + 1) * RESERVED_A_CPU)?;
         let (draft, bytes_written) = document::write(&held, &target, doc)?;
         if !draft.publish_new()? {
-            // Whoever was faster needs the folders, whoever made them.
+            // The faster writer needs the directories, whoever created them.
             made.keep();
             return Err(BundleError::recorded(path, node, &target));
         }
@@ -87,8 +86,8 @@ impl SummaryWriter {
         Ok(Self { held, target, reserve: Some(reserve), bytes_written })
     }
 
-    /// Replaces the document while the recording goes on; the room that is kept for the last one stays. Fails if the
-    /// document is not valid, and if the system refuses. The former one stays then.
+    /// Replaces the document of a running recording; the space reserved for the last one stays. Fails if the document is invalid, or the system
+    /// refuses. The previous document then stays.
     pub fn note(&mut self, doc: &DigestDoc) -> Result<(), BundleError> {
         let (draft, size) = document::write(&self.held, &self.target, doc)?;
         draft.publish()?;
@@ -96,7 +95,7 @@ impl SummaryWriter {
         Ok(())
     }
 
-    /// Replaces it for the last time. On a full disk the space that was held for it is used.
+    /// Replaces the document for the last time, using the reserved space if the disk is full.
     pub fn close(&mut self, doc: &DigestDoc) -> Result<(), BundleError> {
         match self.note(doc) {
             Err(error) if error.is_full() && self.reserve.take().is_some() => self.note(doc),
@@ -104,19 +103,18 @@ impl SummaryWriter {
         }
     }
 
-    /// The bundle's folder as it is held open.
+    /// The bundle's open directory.
     pub fn held(&self) -> Arc<HeldFolder> {
         Arc::clone(&self.held)
     }
 
-    /// How many bytes were written, among them those of documents that were replaced since.
+    /// The number of bytes written, including documents that were replaced since.
     pub const fn bytes_written(&self) -> u64 {
         self.bytes_written
     }
 }
 
-/// The nodes of a bundle of recordings, in whatever form, to be read one after another: of thousands of nodes not even the documents of all
-/// are in memory.
+/// The nodes of a bundle of recordings in any form, read one after another: with thousands of nodes, not even all documents fit into memory.
 #[derive(Debug)]
 pub struct StoredNodes {
     path: PathBuf,
@@ -126,9 +124,9 @@ pub struct StoredNodes {
 /// A node's recording.
 #[derive(Debug)]
 pub enum StoredNode {
-    /// All of it: a bundle with this node alone.
+    /// A complete recording: a bundle with this node alone.
     Full(Bundle),
-    /// In summary form.
+    /// A recording in summary form.
     Summary(Box<DigestDoc>),
 }
 
@@ -143,14 +141,14 @@ impl StoredNode {
 }
 
 impl StoredNodes {
-    /// Finds the nodes of the bundle at `path`, or at `path` with [`SUFFIX`](super::SUFFIX). No document is read yet.
-    /// Fails if there is no bundle, or it holds no node.
+    /// Finds the nodes of the bundle at `path`, or at `path` with [`SUFFIX`](super::SUFFIX), without reading any document. Fails if there is no
+    /// bundle, or it has no node.
     pub fn open(path: &Path) -> Result<Self, BundleError> {
         let (path, documents) = nodes::open(path)?;
         Ok(Self { path, documents })
     }
 
-    /// The folder in which the bundle was found.
+    /// The bundle's directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -160,7 +158,7 @@ impl StoredNodes {
         self.documents.keys().map(String::as_str)
     }
 
-    /// Whether any of them is in summary form. Of each document only the begin is read.
+    /// Whether any of them is in summary form. Only reads the start of each document.
     pub fn has_summaries(&self) -> Result<bool, BundleError> {
         for path in self.documents.values() {
             if document::begins_as::<DigestDoc>(path)? {
@@ -170,8 +168,8 @@ impl StoredNodes {
         Ok(false)
     }
 
-    /// Reads the document of a node. Fails if there is no such node, or its document cannot be read, is damaged, of
-    /// another version, or of no recording.
+    /// Reads the document of a node. Fails if there is no such node, or if its document cannot be read, is damaged, of another version, or not of a
+    /// recording.
     pub fn read(&self, node: &str) -> Result<StoredNode, BundleError> {
         let Some(path) = self.documents.get(node) else {
             return Err(BundleError::NoSuchNode {

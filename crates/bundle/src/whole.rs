@@ -1,4 +1,4 @@
-//! Whether the tables of a node hold what was stored: a copy may lack whole folders, segments, or rows.
+//! Checks that the tables of a node are complete: a copy may lack directories, segments or rows.
 
 use std::path::Path;
 
@@ -11,15 +11,15 @@ use super::reader::main_table;
 use super::schema::{ACTIVITIES, Table};
 use super::{BundleError, document, layout};
 
-/// Reads a node's document, and compares the rows of its tables with it.
+/// Reads a node's document and checks the rows of its tables against it.
 pub(super) fn read(bundle: &Path, node: &str, document: &Path) -> Result<NodeDoc, BundleError> {
     let doc = document::read(document, node)?;
     check(bundle, &doc)?;
     Ok(doc)
 }
 
-/// The tables hold what the document counts. They may hold more if it was written before the end: of a recording that goes on, was killed
-/// or failed.
+/// Checks that the tables contain the rows that the document counts. A document written before the end, of a running, killed or failed recording, may
+/// count fewer.
 fn check(bundle: &Path, doc: &NodeDoc) -> Result<(), BundleError> {
     let table = main_table(doc);
     let stored = doc.stored.unwrap_or_else(|| told_of_cpus(doc));
@@ -45,14 +45,14 @@ fn check(bundle: &Path, doc: &NodeDoc) -> Result<(), BundleError> {
     compare(&ACTIVITIES, stored.activities)
 }
 
-/// What the documents of the CPUs count, where another program wrote the recording without counting rows.
+/// The counts in the documents of the CPUs, if another program wrote the recording without counting rows.
 fn told_of_cpus(doc: &NodeDoc) -> StoredRows {
     let counts_detours = doc.is_complete() && doc.settings.work.is_none();
     let detours = doc.cpus.iter().fold(0_u64, |sum, cpu| sum.saturating_add(cpu.detours));
     StoredRows { rows: if counts_detours { detours } else { 0 }, activities: 0 }
 }
 
-/// How many rows of a node's table are in its first segments, by their footers.
+/// The number of rows in the first segments of a node's table, according to their footers.
 pub(super) fn count(bundle: &Path, node: &str, table: &'static Table, segments: u32) -> Result<u64, BundleError> {
     let folder = layout::table_folder(bundle, table.name, node);
     (0..segments).try_fold(0_u64, |sum, number| {
@@ -61,7 +61,7 @@ pub(super) fn count(bundle: &Path, node: &str, table: &'static Table, segments: 
     })
 }
 
-/// Each segment of a table has one of activities.
+/// Checks that each segment of a table has one of activities.
 pub(super) fn check_activities(bundle: &Path, node: &str, table: &Table, segments: u32) -> Result<(), BundleError> {
     let [folder, counted] = [ACTIVITIES.name, table.name].map(|name| layout::table_folder(bundle, name, node));
     for segment in (0..segments).map(layout::segment) {

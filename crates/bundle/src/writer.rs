@@ -1,4 +1,4 @@
-//! One node's part of a bundle, while it is recorded.
+//! Writer of one node's part of a bundle during a recording.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use becalm_model::{Activity, Detour, Labels, NodeDoc, Sample};
 
 /// Writes one node's part of a bundle.
 ///
-/// All that was written stays readable whatever happens to the writer. It holds some space on the disk for the
-/// closing document until it is dropped or the process dies.
+/// Everything written stays readable whatever happens to the writer. It reserves disk space for the closing document until it is dropped or the
+/// process dies.
 pub struct BundleWriter {
     held: Arc<HeldFolder>,
     node: String,
-    /// The table whose segments count.
+    /// The table that determines the segments.
     main: &'static Table,
     next_segment: u32,
-    /// How many detours (or samples) each CPU has in the segments written so far.
+    /// The number of detours (or samples) of each CPU in the segments written so far.
     counts: Counts,
-    /// How many activities these hold.
+    /// The number of activities in these segments.
     activities: u64,
     rows_order: RowOrder,
     activities_order: RowOrder,
@@ -36,10 +36,9 @@ pub struct BundleWriter {
 }
 
 impl BundleWriter {
-    /// Makes the bundle, or joins the one that other nodes have made, and writes the node's document at once. Fails if
-    /// `path` is a file or a folder of something else, if its parent is missing, if the bundle holds a recording of
-    /// this node already, if the node's name or document is not valid, and if the system refuses: a disk that is
-    /// read-only or full. The place is then left as it was.
+    /// Creates the bundle, or joins that of other nodes, and writes the node's document at once. Fails if `path` is a file or a directory of
+    /// something else, if its parent is missing, if the bundle already has a recording of this node, if the node's name or document is invalid, or if
+    /// the system refuses: a disk that is read-only or full. The place is then unchanged.
     pub fn create(path: &Path, doc: &NodeDoc) -> Result<Self, BundleError> {
         layout::check_node_name(&doc.node)?;
         let mut made = MadeFolders::new(path);
@@ -69,7 +68,7 @@ impl BundleWriter {
         writer.reserve = Some(Reserve::new(&writer.held, &target, reserved_bytes(doc))?);
         let (draft, size) = document::write(&writer.held, &target, &writer.counted(doc))?;
         if !draft.publish_new()? {
-            // Whoever was faster needs the folders, whoever made them.
+            // The faster writer needs the directories, whoever created them.
             made.keep();
             return Err(writer.recorded(&target));
         }
@@ -78,9 +77,8 @@ impl BundleWriter {
         Ok(writer)
     }
 
-    /// Goes on with a run of work that this node recorded into the bundle before, whether it ended or was killed: what
-    /// is written from now on comes behind its segments. `doc` replaces its document. Fails if there is no such run, or
-    /// it cannot be read, and if the system refuses. An existing document stays unchanged.
+    /// Continues a run of work that this node recorded into the bundle, whether it ended or was killed: new segments follow the existing ones. `doc`
+    /// replaces its document. Fails if there is no such run, it cannot be read, or the system refuses. An existing document is then unchanged.
     pub fn resume(path: &Path, doc: &NodeDoc) -> Result<Self, BundleError> {
         let bundle = Bundle::open(path)?;
         let main = main_table(doc);
@@ -108,7 +106,7 @@ impl BundleWriter {
             counts,
             activities: whole::count(path, &doc.node, &ACTIVITIES, next_segment)?,
             rows_order,
-            // That they go on behind those of the segments before follows from the numbers of their samples.
+            // The numbers of their samples imply that they follow the earlier segments.
             activities_order: RowOrder::default(),
             bytes_written: 0,
         };
@@ -116,12 +114,11 @@ impl BundleWriter {
         Ok(writer)
     }
 
-    /// Writes a segment: detours, and the activities that they are split over.
+    /// Writes a segment: detours and the activities in them.
     ///
-    /// Within the segment the rows of one CPU stand together, in order of time, and go on where those of the segment
-    /// before ended. Each activity belongs to a detour of the same segment. Fails if the rows are not as said here, and
-    /// if the system refuses. Nothing of the segment remains then, those before stay as they are, and another attempt
-    /// may follow. Panics on labels of another table than `labels`.
+    /// Within the segment, the rows of one CPU are consecutive and in order of time, after those of the previous segment. Each activity belongs to a
+    /// detour of the same segment. Fails if the rows violate this, or if the system refuses. Nothing of the segment remains then, earlier ones are
+    /// unchanged, and the caller may retry. Panics on labels of another table than `labels`.
     pub fn write_segment(
         &mut self,
         detours: &[Detour],
@@ -131,8 +128,8 @@ impl BundleWriter {
         self.write_parts(&[detours], &[activities], labels, &mut || {})
     }
 
-    /// The same of rows that stand in several places, one behind the other. `pause` is called after every small portion of the
-    /// work, well below a millisecond apart, but for what the disk takes; it may sleep.
+    /// The same for rows in several slices. `pause` is called after every small portion of the work, well below a millisecond apart except for disk
+    /// time; it may sleep.
     pub fn write_parts(
         &mut self,
         detours: &[&[Detour]],
@@ -148,9 +145,9 @@ impl BundleWriter {
         )
     }
 
-    /// Writes a segment of a run of work: samples, and the activities that fell in them.
+    /// Writes a segment of a run of work: samples and the activities in them.
     ///
-    /// Order, errors and panics are those of [`Self::write_segment`], with samples in the place of detours.
+    /// Order, errors and panics are those of [`Self::write_segment`], with samples instead of detours.
     pub fn write_samples(
         &mut self,
         samples: &[Sample],
@@ -160,7 +157,7 @@ impl BundleWriter {
         self.write_sample_parts(&[samples], &[activities], labels, &mut || {})
     }
 
-    /// Writes samples as [`Self::write_parts`] writes detours.
+    /// Writes samples like [`Self::write_parts`] writes detours.
     pub fn write_sample_parts(
         &mut self,
         samples: &[&[Sample]],
@@ -221,8 +218,8 @@ impl BundleWriter {
         Ok(())
     }
 
-    /// Replaces the node's document. On a full disk the space that was held for it is used. Fails if the document is
-    /// not valid or of another node, and if the system refuses. The former document stays then.
+    /// Replaces the node's document, using the reserved space if the disk is full. Fails if the document is invalid or of another node, or if the
+    /// system refuses. The previous document then stays.
     pub fn write_doc(&mut self, doc: &NodeDoc) -> Result<(), BundleError> {
         match self.note_doc(doc) {
             Err(error) if error.is_full() && self.reserve.take().is_some() => self.note_doc(doc),
@@ -230,7 +227,7 @@ impl BundleWriter {
         }
     }
 
-    /// Likewise, of a recording that goes on: it leaves the room that is kept for the last document alone.
+    /// The same for a running recording: keeps the space reserved for the last document.
     pub fn note_doc(&mut self, doc: &NodeDoc) -> Result<(), BundleError> {
         let target = layout::document(self.path(), &self.node);
         if doc.node != self.node {
@@ -243,23 +240,23 @@ impl BundleWriter {
         Ok(())
     }
 
-    /// The document with what was stored so far.
+    /// The document with the counts of stored rows.
     fn counted(&self, doc: &NodeDoc) -> NodeDoc {
         let stored = StoredRows { rows: self.counts.rows(), activities: self.activities };
         NodeDoc { stored: Some(stored), ..doc.clone() }
     }
 
-    /// The folder into which the bundle is written.
+    /// The bundle's directory.
     pub fn path(&self) -> &Path {
         self.held.path()
     }
 
-    /// The bundle's folder as it is held open, by which [`Bundle::open_held`] reads what was written.
+    /// The bundle's open directory; [`Bundle::open_held`] uses it to read the written data.
     pub fn held(&self) -> Arc<HeldFolder> {
         Arc::clone(&self.held)
     }
 
-    /// How many bytes were written, among them those of documents that were replaced since.
+    /// The number of bytes written, including documents that were replaced since.
     pub const fn bytes_written(&self) -> u64 {
         self.bytes_written
     }
@@ -273,8 +270,8 @@ impl BundleWriter {
     }
 }
 
-/// How much space to hold for the closing document, which says more than the first one: 16 KiB a CPU is ten times
-/// what a CPU with all of its counters takes.
+/// The space to reserve for the closing document, which is longer than the first one: 16 KiB per CPU is ten times what a CPU with all of its counters
+/// takes.
 fn reserved_bytes(doc: &NodeDoc) -> usize {
     (doc.cpus.len().max(doc.machine.online.len()) + 4) << 14
 }

@@ -12,10 +12,10 @@ use super::delays::Delays;
 use super::histogram::Lengths;
 use super::slots::{self, SlotGrid};
 
-/// From this length on a detour is not the processor's own.
+/// Detours of at least this length are not caused by the processor itself.
 const LONG: i64 = unseen::SHORTEST_OF_SYSTEM.get();
 
-/// What came of one CPU so far.
+/// The counts of one CPU so far.
 #[derive(Debug)]
 pub(crate) struct CpuCounts {
     cpu: CpuId,
@@ -33,12 +33,12 @@ pub(crate) struct CpuCounts {
     began: Vec<u64>,
     sources: Vec<SourceCounts>,
     places: HashMap<SourceId, u32>,
-    /// The detour whose activities are coming.
+    /// The detour whose activities are arriving.
     pending: Option<Pending>,
     longest: Longest,
 }
 
-/// What came of one source on the CPU.
+/// The counts of one source on the CPU.
 #[derive(Clone, Debug)]
 struct SourceCounts {
     id: SourceId,
@@ -53,20 +53,20 @@ impl SourceCounts {
     }
 }
 
-/// A detour whose activities are coming.
+/// A detour whose activities are arriving.
 #[derive(Debug)]
 struct Pending {
     detour: u64,
     start: i64,
-    /// For how long each source is the root, by its place among those of the CPU.
+    /// The time charged to each source, by its index on the CPU.
     parts: Vec<(u32, i64)>,
 }
 
-/// The longest detours, and at most as many more until they are sorted out.
+/// The longest detours, and at most as many more until the next cleanup.
 #[derive(Debug, Default)]
 struct Longest {
     kept: Vec<LongDetour>,
-    /// Those up to this length were sorted out.
+    /// Detours up to this length were removed.
     floor: i64,
 }
 
@@ -84,7 +84,7 @@ impl Longest {
         }
     }
 
-    /// They alone, in order of time.
+    /// Only the longest detours, in order of time.
     fn sorted(&self) -> Vec<LongDetour> {
         let mut kept = self.kept.clone();
         kept.sort_by_key(|detour| (-detour.duration_ns, detour.start_ns));
@@ -125,7 +125,7 @@ impl CpuCounts {
         self.pending.as_ref().map(|pending| pending.start)
     }
 
-    /// Takes an activity of the detour that is pending, or of the next.
+    /// Takes an activity of the pending detour, or of the next.
     pub(crate) fn activity(&mut self, row: &ActivityRow) {
         self.activities += 1;
         if !self.account.activity(row.detour, row.self_ns, row.owner) {
@@ -154,7 +154,7 @@ impl CpuCounts {
         place
     }
 
-    /// Books what is pending on its roots, and calls `visit_root` with each of them.
+    /// Charges pending activities to their roots, and calls `visit_root` with each root.
     pub(crate) fn close_detour(&mut self, mut visit_root: impl FnMut(SourceId)) {
         let Some(Pending { start, parts, .. }) = self.pending.take() else { return };
         let mut length = 0_i64;
@@ -169,7 +169,7 @@ impl CpuCounts {
         self.longest.add(start, length, || parts);
     }
 
-    /// Takes a detour; gives what is left of it without becalm's own time, unless that is nothing.
+    /// Takes a detour and returns its time without becalm's own, unless nothing is left.
     pub(crate) fn detour(&mut self, start: i64, duration: i64, incomplete: bool) -> Option<i64> {
         self.stored.add(duration);
         self.last_end = self.last_end.max(start.saturating_add(duration));
@@ -187,7 +187,7 @@ impl CpuCounts {
         Some(lost)
     }
 
-    /// Enters a detour into the slots through which it goes.
+    /// Adds a detour to the slots that it spans.
     pub(crate) fn add_to_slots(&mut self, grid: &SlotGrid, mut begin: i64, lost: i64) {
         let end = begin.saturating_add(lost);
         let (first, last) = (grid.slot_of(begin), grid.slot_of(end.saturating_sub(1)).max(grid.slot_of(begin)));
@@ -199,7 +199,7 @@ impl CpuCounts {
         }
     }
 
-    /// Makes each two slots one.
+    /// Merges each two slots into one.
     pub(crate) fn halve(&mut self, odd: bool) {
         slots::halve(&mut self.noise, odd, i64::saturating_add);
         slots::halve(&mut self.began, odd, u64::saturating_add);
@@ -207,7 +207,7 @@ impl CpuCounts {
         self.began.resize(SLOTS, 0);
     }
 
-    /// How long each source was the root, by its number.
+    /// The total time charged to each source, by its number.
     pub(crate) fn wholes(&self) -> impl Iterator<Item = (SourceId, i64)> + '_ {
         self.sources.iter().map(|source| (source.id, source.whole))
     }
@@ -246,7 +246,7 @@ impl CpuCounts {
         }
     }
 
-    /// The sources that took most, then the others of each kind; and where among these each source is.
+    /// The largest sources, then the others of each kind; and the index of each source in that list.
     fn largest(&self, names: &SourceIds) -> (Vec<SourceDigest>, Vec<u32>) {
         let name = |place: usize| names.name(self.sources[place].id);
         let mut ranked: Vec<usize> = (0..self.sources.len()).collect();

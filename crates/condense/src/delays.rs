@@ -1,15 +1,16 @@
-//! How late the noise of a CPU makes some work, for each of several grains of it.
+//! The delays that a CPU's noise adds to work, for several grains.
 //!
-//! Windows of a grain of work start an eighth of the grain apart, so each detour is in eight windows. The noise in a window is its delay. Windows without any noise are not counted: how many there are follows from the length of the recording.
+//! Windows of a grain of work start an eighth of the grain apart, so each detour is in eight windows. The noise in a window is its delay. Windows
+//! without noise are not counted, because their number follows from the length of the recording.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use becalm_model::digest::{DELAY_CELLS, DELAY_PARTS, DelayCell, DelayCells, GRAINS_NS, GrainDelays, WINDOWS};
 
-/// An octave of delays has up to 2 to the power of this many cells for each source.
+/// An octave of delays has up to 2^`FINEST` cells per source.
 const FINEST: u32 = 4;
 
-/// The delays of a CPU. Sources are known by their places.
+/// The delays of a CPU. Sources are identified by index.
 #[derive(Debug)]
 pub(crate) struct Delays {
     /// The time lost so far. The rest is work.
@@ -24,14 +25,14 @@ impl Default for Delays {
 }
 
 impl Delays {
-    /// Takes a detour, with the time of each source in it. Detours come in order of time.
+    /// Takes a detour with the time of each source in it. Detours must come in order of time.
     pub(crate) fn add(&mut self, start: i64, duration: i64, parts: &[(u32, i64)]) {
         let worked = start.saturating_sub(self.lost);
         self.grains.iter_mut().for_each(|grain| grain.add(worked, duration, parts));
         self.lost = self.lost.saturating_add(duration);
     }
 
-    /// What the document holds, with sources known by other places.
+    /// The cells for the document, with source indices replaced by those in `places`.
     pub(crate) fn document(&self, places: &[u32]) -> Vec<GrainDelays> {
         self.grains.iter().map(|grain| grain.document(places)).collect()
     }
@@ -40,7 +41,7 @@ impl Delays {
 #[derive(Clone, Debug)]
 struct Grain {
     ns: i64,
-    /// The steps of work with noise, by number, in rising order. A window is a step and the seven before it.
+    /// The steps of work with noise, by number, in ascending order. A window is a step and the seven before it.
     steps: VecDeque<(i64, DelayCell)>,
     /// The last step of the next window to be counted.
     next: i64,
@@ -105,7 +106,7 @@ impl Grain {
     }
 }
 
-/// Adds so many times the time of sources; of more than are kept it is no source's.
+/// Adds the time of sources, multiplied by `times`. Time of sources beyond the limit is charged to none.
 fn add_parts(sum: &mut Vec<(u32, i64)>, parts: &[(u32, i64)], times: i64) {
     for (source, ns) in parts {
         let ns = ns.saturating_mul(times);
@@ -117,16 +118,16 @@ fn add_parts(sum: &mut Vec<(u32, i64)>, parts: &[(u32, i64)], times: i64) {
     }
 }
 
-/// How fine cells are.
+/// The resolution of cells.
 #[derive(Clone, Copy, Debug)]
 enum Width {
-    /// An octave has 2 to the power of this many for each source that has most of a delay.
+    /// An octave has 2^n cells for each source with the largest part of a delay.
     Apart(u32),
-    /// An octave is one, whatever the source.
+    /// An octave is one cell, for all sources.
     Octave,
 }
 
-/// Delays that are alike: of about one length, most of it one source's.
+/// Cells of similar delays: about the same length, mostly from the same source.
 #[derive(Clone, Debug)]
 struct Cells {
     width: Width,
@@ -139,7 +140,7 @@ impl Cells {
         Self { width: Width::Apart(FINEST), by_place: BTreeMap::new() }
     }
 
-    /// Adds windows, so many times.
+    /// Adds the windows of `more`, `times` times.
     fn add(&mut self, more: &DelayCell, times: i64) {
         if more.delay_ns == 0 || times == 0 {
             return;
@@ -161,7 +162,7 @@ impl Cells {
 }
 
 impl Width {
-    /// The place of a cell, by the mean delay of its windows.
+    /// The key of a cell, from the mean delay of its windows.
     fn place(self, cell: &DelayCell) -> (u32, u32) {
         let mean = (cell.delay_ns / cell.windows.max(1) as i64).max(1);
         let octave = mean.ilog2();
@@ -212,7 +213,7 @@ mod tests {
             let ns = random.pareto(2_000.0, 1.2) as i64;
             detours.push((start, ns));
             delays.add(start, ns, &[(0, ns / 2), (1, ns - ns / 2)]);
-            // One that is written meanwhile changes nothing.
+            // Writing a document in between changes nothing.
             delays.document(&[0, 1]);
             start += ns + (random.uniform().powi(3) * 800_000.0) as i64;
         }
@@ -223,7 +224,7 @@ mod tests {
             assert_eq!((windows as usize, total), (late.len(), late.iter().sum()), "{}", grain.grain_ns);
             let parts: i64 = grain.cells.0.iter().flat_map(|cell| &cell.parts).map(|part| part.1).sum();
             assert_eq!(parts, total);
-            // The longest delays have a cell each, or share one with delays of about the same length.
+            // The longest delays have one cell each, or share one with delays of about the same length.
             let mut longest = late.iter().rev();
             for cell in grain.cells.0.iter().rev().take(8) {
                 let mean = cell.delay_ns as f64 / cell.windows as f64;

@@ -1,9 +1,9 @@
-//! Counts by length, as HdrHistogram has them.
+//! Counts by length, like in HdrHistogram.
 
 use becalm_model::digest::Counts;
 use hdrhistogram::Histogram;
 
-/// Counts in buckets whose width is a part of the value, for any value. It takes its memory with the first value.
+/// Counts in buckets with a width proportional to the value, for any value. Memory is allocated with the first value.
 #[derive(Clone, Debug)]
 pub(crate) struct Lengths {
     digits: u8,
@@ -11,19 +11,19 @@ pub(crate) struct Lengths {
 }
 
 impl Lengths {
-    /// With so many significant digits: of 2, buckets are at most 0.8 % wide, of 1, 6.3 %.
+    /// With this many significant digits: buckets are at most 0.8 % wide for 2, and 6.3 % for 1.
     pub(crate) const fn new(digits: u8) -> Self {
         Self { digits, counts: None }
     }
 
-    /// Takes one more; a negative one counts as 0.
+    /// Adds a value; negative ones count as 0.
     pub(crate) fn add(&mut self, ns: i64) {
         let digits = self.digits;
         let counts = self.counts.get_or_insert_with(|| Histogram::new(digits).expect("so few digits are allowed"));
         counts.record(ns.max(0) as u64).expect("a histogram that grows takes every value");
     }
 
-    /// Takes all of another one.
+    /// Adds all values of another histogram.
     pub(crate) fn merge(&mut self, other: &Self) {
         match (&mut self.counts, &other.counts) {
             (Some(ours), Some(theirs)) => ours.add(theirs).expect("a histogram that grows takes every other"),
@@ -47,7 +47,7 @@ mod tests {
 
     use super::*;
 
-    /// What the document says of the width of buckets is what they have.
+    /// Buckets are as wide as the document's format says.
     #[test]
     fn buckets_are_as_wide_as_is_said() {
         for (digits, bits) in [(1, SOURCE_BITS), (2, LENGTH_BITS)] {

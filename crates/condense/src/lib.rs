@@ -1,7 +1,7 @@
-//! Detours and activities become the summary form of a recording, row by row and in bounded memory: histograms of their lengths, sums,
-//! how late they make work, the noise in slots of time, and the longest detours as they were.
+//! Condenses detours and activities to the summary form of a recording, row by row and in bounded memory: histograms of their lengths, sums, the
+//! delays of work, the noise in time slots, and the longest detours unchanged.
 //!
-//! The same code counts while a recording is made and when a stored one is condensed, so that both give the same document.
+//! The same code counts during a recording and when a stored one is condensed, so both give the same document.
 
 #![forbid(unsafe_code)]
 
@@ -23,15 +23,15 @@ use slots::{SlotGrid, halved};
 /// Maximum number of distinct names of a node; further names are merged by kind. It bounds the memory, not the document.
 const NAMES: usize = 1 << 14;
 
-/// So many sources of a node are kept with the slots in which they came.
+/// The number of sources per node that are stored with their time slots.
 const MOMENTS: usize = 64;
 
-/// An activity, as the table of activities has it.
+/// An activity, as in the table of activities.
 #[derive(Clone, Copy, Debug)]
 pub struct ActivityRow {
     /// The number of its detour on its CPU; they must not decrease.
     pub detour: u64,
-    /// When it began, since the run's origin, in nanoseconds.
+    /// Its start, since the run's origin, in nanoseconds.
     pub start_ns: i64,
     /// Its own time, in nanoseconds.
     pub self_ns: i64,
@@ -47,12 +47,12 @@ pub struct Condenser {
     grid: SlotGrid,
     cpus: Vec<CpuCounts>,
     names: SourceIds,
-    /// In which slots the source of each number began anything; sources beyond its end have begun nothing.
+    /// The slots in which the source of each number started anything; missing sources have none.
     moments: Vec<SlotSet>,
 }
 
 impl Condenser {
-    /// For the CPUs of a recording, whose origin is so many nanoseconds after 1970. `traced` says whether activities will come.
+    /// For the CPUs of a recording with this origin, in nanoseconds since 1970. `traced` says whether activities will come.
     pub fn new(origin_ns: i64, cpus: impl IntoIterator<Item = CpuId>, traced: bool) -> Self {
         Self {
             origin_ns,
@@ -68,7 +68,7 @@ impl Condenser {
         &mut self.names
     }
 
-    /// Takes an activity of the CPU at this place.
+    /// Takes an activity of the CPU at this index.
     pub fn activity(&mut self, place: usize, row: &ActivityRow) {
         if self.cpus[place].is_next_detour(row.detour) {
             self.close_detour(place);
@@ -76,7 +76,7 @@ impl Condenser {
         self.cpus[place].activity(row);
     }
 
-    /// Takes a detour of the CPU at this place.
+    /// Takes a detour of the CPU at this index.
     pub fn detour(&mut self, place: usize, start_ns: i64, duration_ns: i64, incomplete: bool) {
         self.close_detour(place);
         let begin = self.origin_ns.saturating_add(start_ns);
@@ -87,7 +87,7 @@ impl Condenser {
         }
     }
 
-    /// Books the activities of a detour on their roots, as all of them have come.
+    /// Charges the activities of a detour to their roots, after the last of them.
     fn close_detour(&mut self, place: usize) {
         let Some(start_ns) = self.cpus[place].pending_start() else { return };
         let begin = self.origin_ns.saturating_add(start_ns);
@@ -98,7 +98,7 @@ impl Condenser {
         cpus[place].close_detour(|root| moments[root.index()].set(slot));
     }
 
-    /// Makes slots twice as long until one holds this instant.
+    /// Doubles the length of slots until one contains this instant.
     fn reach(&mut self, instant: i64) {
         while !self.grid.reaches(instant) {
             let odd = self.grid.double();
@@ -107,7 +107,7 @@ impl Condenser {
         }
     }
 
-    /// The document of all that came so far, for a recording of which this is the document and whose CPUs are those that were given.
+    /// The document of the rows so far, for a recording with the document `run` and the CPUs given to [`Self::new`].
     #[must_use]
     pub fn document(&mut self, run: NodeDoc) -> DigestDoc {
         for place in 0..self.cpus.len() {
@@ -120,7 +120,7 @@ impl Condenser {
             let sum = wholes.entry(id).or_default();
             *sum = sum.saturating_add(whole);
         }
-        // What becalm itself does, and what belongs to no activity, strikes nobody.
+        // becalm itself and entry/exit overhead are not listed as sources.
         let name = |id: SourceId| self.names.name(id);
         let told = |id: SourceId| !matches!(name(id).0, Kind::Becalm | Kind::Edge);
         let mut ranked: Vec<(SourceId, i64)> =

@@ -1,20 +1,20 @@
-//! Slots of time by the wall clock, which become twice as long whenever there would be too many of them.
+//! Wall-clock time slots that double in length whenever there would be too many.
 
 use becalm_model::digest::{SLOT_BITS, SLOTS, SlotSet};
 
-/// Which slots there are: the first one's number since 1970, and how long they are.
+/// The first slot's number since 1970, and the length of slots.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SlotGrid {
-    /// `None` before anything came.
+    /// `None` before the first instant.
     first: Option<i64>,
-    /// How often they were made twice as long.
+    /// The number of doublings.
     doubled: u32,
-    /// How many of them anything came into, or would have come.
+    /// The number of slots up to the last used one.
     used: usize,
 }
 
 impl SlotGrid {
-    /// How long a slot is, in nanoseconds.
+    /// The length of a slot, in nanoseconds.
     pub(crate) const fn slot_ns(&self) -> i64 {
         1 << self.bits()
     }
@@ -28,16 +28,16 @@ impl SlotGrid {
         self.first.unwrap_or(0)
     }
 
-    /// How many slots there are.
+    /// The number of slots.
     pub(crate) const fn used(&self) -> usize {
         self.used
     }
 
-    /// Whether a slot holds this instant, which then counts as used; what lies before the first one is in it.
+    /// Whether a slot contains this instant, which then counts as used. Earlier instants belong to the first slot.
     pub(crate) fn reaches(&mut self, instant: i64) -> bool {
         let first = *self.first.get_or_insert(instant >> self.bits());
         let at = usize::try_from((instant >> self.bits()).saturating_sub(first)).unwrap_or(0);
-        // Longer ones would begin before all time.
+        // The length of longer slots would overflow.
         if at >= SLOTS && self.bits() < 62 {
             return false;
         }
@@ -45,19 +45,19 @@ impl SlotGrid {
         true
     }
 
-    /// The place of the slot that holds an instant.
+    /// The index of the slot that contains an instant.
     pub(crate) fn slot_of(&self, instant: i64) -> usize {
         let at = (instant >> self.bits()).saturating_sub(self.first());
         usize::try_from(at).unwrap_or(0).min(SLOTS - 1)
     }
 
-    /// When the slot at a place ends.
+    /// The end of the slot at this index.
     pub(crate) fn end_of(&self, slot: usize) -> i64 {
         let number = self.first().saturating_add(slot as i64 + 1);
         number.saturating_mul(self.slot_ns())
     }
 
-    /// Makes them twice as long; gives whether the first one becomes the second half of its new one.
+    /// Doubles the length of slots; returns whether the first one becomes the second half of its new slot.
     pub(crate) fn double(&mut self) -> bool {
         let odd = self.first() & 1 == 1;
         self.first = self.first.map(|first| first >> 1);
@@ -67,7 +67,7 @@ impl SlotGrid {
     }
 }
 
-/// Adds up the values of each two slots that become one.
+/// Adds up the values of each two slots that are merged.
 pub(crate) fn halve<T: Copy + Default>(values: &mut Vec<T>, odd: bool, add: impl Fn(T, T) -> T) {
     let shift = usize::from(odd);
     let mut halved = vec![T::default(); (values.len() + shift).div_ceil(2)];
@@ -78,7 +78,7 @@ pub(crate) fn halve<T: Copy + Default>(values: &mut Vec<T>, odd: bool, add: impl
     *values = halved;
 }
 
-/// The slots that those of a set become.
+/// The merged slots of a set.
 pub(crate) fn halved(set: &SlotSet, odd: bool) -> SlotSet {
     let mut halved = SlotSet::default();
     set.slots().for_each(|slot| halved.set((slot + usize::from(odd)) / 2));
@@ -89,7 +89,7 @@ pub(crate) fn halved(set: &SlotSet, odd: bool) -> SlotSet {
 mod tests {
     use super::*;
 
-    /// However often they became longer, each instant is in the slot of its number.
+    /// However often slots are merged, each instant is in the slot with its number.
     #[test]
     fn slots_stay_where_they_are_by_the_clock() {
         for begin in [0_i64, 1 << 50, (1 << 50) + (3 << 24)] {

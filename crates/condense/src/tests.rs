@@ -72,7 +72,7 @@ fn an_hour_of_a_cpu_takes_little_and_adds_up() {
     assert!(bytes < 64 << 10, "{bytes} bytes of an hour");
 }
 
-/// The worst: all lengths and gaps that there are, of more sources than are kept.
+/// The worst case: all possible lengths and gaps, with more sources than are kept.
 #[test]
 fn no_recording_takes_more_than_is_stated() {
     let mut counts = condenser();

@@ -1,4 +1,4 @@
-//! `becalm fleet`: which of many nodes is noisy, and why, and what that costs the site's jobs.
+//! `becalm fleet`: which of many nodes is noisy, why, and the cost for the site's jobs.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use crate::report::jobs::{FleetCostReport, FleetSweepReport};
 use crate::sacct::{self, Unreadable};
 use crate::survey::{Fleet, survey};
 
-/// The largest file of accounting that is read.
+/// The largest accounting file that is read, in bytes.
 const ACCOUNTING_LIMIT: u64 = 1 << 30;
 
 /// Rank many nodes by their noise, and name those that differ from their equals, with the reason
@@ -84,8 +84,7 @@ pub struct FleetPredictArgs {
 
 reading_task!(FleetArgs);
 
-/// Reads the nodes and prints what they come to. Fails if a run cannot be opened, no node of any can be read, or the output cannot be
-/// written.
+/// Reads the nodes and prints the result. Fails if a recording cannot be opened, no node can be read, or the output cannot be written.
 fn run(args: &FleetArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     if let Some(FleetCommand::Predict(args)) = &args.command {
         return predict(args, out);

@@ -1,5 +1,4 @@
-//! When the noise of the nodes came: a map of node and time, and the moments of each source by the wall clock, from the slots of the
-//! summary form.
+//! The noise of the nodes over time: a map of nodes and time, and the moments of each source by the wall clock, from the slots of the summary form.
 
 use std::collections::BTreeMap;
 
@@ -10,25 +9,25 @@ use becalm_units::{Nanos, counted};
 use crate::survey::{Problem, SourceName};
 use crate::together::{Moments, NODES, NODES_MIN, SLOTS_MIN, Together, strikes};
 
-/// The columns of the map of node and time.
+/// The columns of the map.
 pub const COLUMNS: usize = 48;
 
-/// Of so many nodes the moments are kept, as not all of them will have been watched all the time.
+/// The number of nodes whose moments are kept; not all of them will have been watched all the time.
 const CANDIDATES: usize = 4 * NODES;
 
-/// The noise of each node in equal parts of the time in which most nodes were watched.
+/// The noise of each node in equal parts of the time when most nodes were watched.
 #[derive(Clone, Debug)]
 pub struct Heat {
-    /// When the first column begins, in nanoseconds since 1970 by the wall clock.
+    /// The start of the first column, in nanoseconds since 1970 by the wall clock.
     pub begin_ns: i64,
-    /// How long a column is, in nanoseconds.
+    /// The length of a column, in nanoseconds.
     pub column_ns: i64,
-    /// The noise of each of [`Fleet::nodes`](crate::Fleet::nodes) in each column, in the same order: the part of the time of the watched CPUs that was lost,
-    /// from 0 on; a detour counts where it happened, to the slot.
+    /// The noise of each of [`Fleet::nodes`](crate::Fleet::nodes) in each column, in the same order: the share of the watched CPUs' time that was
+    /// lost, from 0 on; a detour counts where it occurred, at the resolution of slots.
     pub rows: Vec<Vec<f64>>,
 }
 
-/// From when until when, in nanoseconds since 1970.
+/// A period, in nanoseconds since 1970.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Window {
     pub(super) begin: i64,
@@ -40,7 +39,7 @@ impl Window {
         self.end.saturating_sub(self.begin)
     }
 
-    /// When the loops of a node ran, by its wall clock; if that is not known, since its own origin.
+    /// The period of a node's loops, by its wall clock; if that is unknown, since its own origin.
     pub(super) fn from_document(doc: &NodeDoc) -> Option<Self> {
         let origin = i64::try_from(doc.origin_ns()).unwrap_or(0);
         let begin = doc.cpus.iter().map(|cpu| cpu.start_ns.get()).min()?;
@@ -49,8 +48,8 @@ impl Window {
     }
 }
 
-/// The times that are looked at: in one of them most nodes were watched at some time, in the other nearly all of them all the time. One node in ten may have
-/// another clock, or have died, without moving either.
+/// The periods considered: one in which most nodes were watched at some time, and one in which nearly all were watched all the time. Up to one node
+/// in ten may have a wrong clock, or have died, without affecting either.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Windows {
     pub(super) most: Window,
@@ -71,7 +70,7 @@ impl Windows {
         }
     }
 
-    /// Whether a node was watched at no time of that in which most were.
+    /// Whether a node was never watched while most were.
     pub(super) const fn misses(&self, window: Window) -> bool {
         window.end <= self.most.begin || window.begin >= self.most.end
     }
@@ -82,18 +81,18 @@ struct SlotNoise {
     slot_ns: i64,
     first_slot: i64,
     cpus: usize,
-    /// For all CPUs together, in nanoseconds; a whole column of the map is told to three digits.
+    /// The sum over all CPUs, in nanoseconds; a column of the map needs three digits.
     noise: Vec<f32>,
 }
 
 impl SlotNoise {
-    /// The part of the time that was lost in each column of a window.
+    /// The share of time lost in each column of a window.
     fn row(&self, window: Window) -> Vec<f64> {
         let column = window.length() as f64 / COLUMNS as f64;
         let mut lost = vec![0.0; COLUMNS];
         for (at, noise) in self.noise.iter().enumerate() {
             let begin = (self.first_slot.saturating_add(at as i64)).saturating_mul(self.slot_ns);
-            // In columns, so that a slot of several goes into each of them with its part.
+            // In columns; a slot across several columns contributes its part to each.
             let from = begin.saturating_sub(window.begin) as f64 / column;
             let to = from + self.slot_ns as f64 / column;
             for (number, lost) in lost.iter_mut().enumerate().skip(from.max(0.0) as usize) {
@@ -109,11 +108,11 @@ impl SlotNoise {
     }
 }
 
-/// A node whose sources may be tested for what comes at once.
+/// A node whose sources may be tested for simultaneous noise.
 struct Candidate {
     node: String,
     window: Window,
-    /// How far its wall clock may be off, by what its document states, in nanoseconds.
+    /// The stated error of its wall clock, in nanoseconds.
     clock_error: Option<i64>,
     slot_ns: i64,
     first_slot: i64,
@@ -121,7 +120,7 @@ struct Candidate {
     moments: Vec<(SourceName, SlotSet)>,
 }
 
-/// What was read of the nodes so far.
+/// The data read from the nodes so far.
 #[derive(Default)]
 pub(super) struct Gathered {
     noise: BTreeMap<String, SlotNoise>,
@@ -129,13 +128,13 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
-    /// Takes what of a node is needed later.
+    /// Keeps the data of a node needed later.
     pub(super) fn take(&mut self, digest: &DigestDoc) {
         let mut noise = vec![0.0_f32; digest.slots];
         for cpu in &digest.cpus {
             noise.iter_mut().zip(&cpu.noise_ns).for_each(|(sum, ns)| *sum += *ns as f32);
         }
-        // Without a start on the wall clock it has no place among other nodes.
+        // Without a start on the wall clock it cannot be placed among other nodes.
         if digest.run.origin.is_none() {
             return;
         }
@@ -158,8 +157,7 @@ impl Gathered {
         }
     }
 
-    /// The map in the order of these nodes, and the sources that strike several at once. Tells of nodes whose clocks may be too far off for
-    /// that.
+    /// The map in the order of these nodes, and the sources that hit several at once. Reports nodes whose clocks may be too wrong for that.
     pub(super) fn finish<'a>(
         self,
         windows: &Windows,
@@ -182,8 +180,8 @@ impl Gathered {
     }
 }
 
-/// How long slots must be, in nanoseconds, so that what comes to two nodes at one instant is in one slot or in neighbors by their clocks:
-/// twice as long as a clock may be off. One node in ten may have a worse clock; and no longer than leaves enough slots of the common time.
+/// The slot length, in nanoseconds, with which simultaneous events on two nodes fall into the same slot or neighbors despite clock errors: twice the
+/// error. One node in ten may have a worse clock; and no longer than leaves enough slots of the common time.
 fn widened(tested: &[&Candidate], slot_ns: i64, common: Window) -> i64 {
     let mut errors: Vec<i64> = tested.iter().filter_map(|node| node.clock_error).collect();
     errors.sort_unstable();
@@ -192,26 +190,26 @@ fn widened(tested: &[&Candidate], slot_ns: i64, common: Window) -> i64 {
     while !fits(*error, wide) && common.length() / wide.saturating_mul(2) > SLOTS_MIN as i64 {
         wide = wide.saturating_mul(2);
     }
-    // Where the clocks are too bad for any slots, nothing is gained by longer ones.
+    // If the clocks are too bad for any slots, longer ones do not help.
     if fits(*error, wide) { wide } else { slot_ns }
 }
 
-/// Whether a clock that may be off so far, in nanoseconds, tells slots of this length.
+/// Whether a clock with this error, in nanoseconds, can resolve slots of this length.
 const fn fits(error: i64, slot_ns: i64) -> bool {
     error <= slot_ns / 2
 }
 
-/// Tests the nodes that were watched all the time in the slots that they have in common.
+/// Tests the nodes that were watched all the time, in their common slots.
 fn at_once(candidates: &[Candidate], common: Window, problems: &mut Vec<Problem>) -> Result<Together, String> {
     let covers = |node: &&Candidate| node.window.begin <= common.begin && node.window.end >= common.end;
     let mut tested: Vec<&Candidate> = candidates.iter().filter(covers).collect();
     let mut lengths: Vec<i64> = tested.iter().map(|node| node.slot_ns).collect();
     lengths.sort_unstable();
-    // One that was recorded for far longer has slots that are too long.
+    // A node recorded for much longer has slots that are too long.
     let slot_ns = lengths.get(lengths.len() * 9 / 10).copied().unwrap_or(1);
     tested.retain(|node| node.slot_ns <= slot_ns);
     let slot_ns = widened(&tested, slot_ns, common);
-    // Of too few nodes nothing is told, whatever their clocks are.
+    // With too few nodes nothing is reported, whatever their clocks.
     let few = tested.len() < NODES_MIN;
     let (fit, off): (Vec<&Candidate>, Vec<&Candidate>) =
         tested.into_iter().partition(|node| few || node.clock_error.is_none_or(|error| fits(error, slot_ns)));

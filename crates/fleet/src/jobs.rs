@@ -1,7 +1,7 @@
-//! What the noise of a fleet costs its jobs: by size, and what of it goes with each source, and with what one node has more than its peers.
+//! The cost of a fleet's noise for its jobs: by size, by source, and for the excess of single nodes over their peers.
 //!
-//! Delays are drawn from the summary form of each node, and phases are sampled from them ([`becalm_scale::sampled`]). Each rank of a job has
-//! one CPU of the fleet, drawn at random: a job of many ranks meets a bad node almost surely, one of few seldom.
+//! Delays are drawn from each node's summary form, and phases are sampled from them ([`becalm_scale::sampled`]). Each rank of a job has one CPU of
+//! the fleet, drawn at random: a job with many ranks meets a bad node almost surely, one with few seldom.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,62 +16,61 @@ use becalm_units::Nanos;
 use crate::sacct::Accounting;
 use crate::survey::{Fleet, SourceName};
 
-/// What could be mended.
+/// Something that can be fixed.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Cause {
-    /// A source of a node that has more of it than its equals.
+    /// A source on a node that has more of it than its peers.
     OnNode(String, SourceName),
-    /// A source on all nodes, but for those where it is a cause of its own.
+    /// A source on all nodes, except those that have it as a separate cause.
     Everywhere(SourceName),
 }
 
-/// What jobs of a size lose.
+/// The loss of jobs of one size.
 #[derive(Clone, PartialEq, Debug)]
 pub struct JobLoss {
     /// The ranks of a job.
     pub ranks: u64,
-    /// How many times as long a job takes as without noise.
+    /// The run time of a job with noise over that without.
     pub slowdown: f64,
-    /// What the recordings may have missed, so that it is at least that.
+    /// The events that the recordings may have missed, which make the slowdown a lower bound.
     pub missed: Option<Missed>,
-    /// The node-hours of such jobs in a year; `None` without accounting.
+    /// The node-hours of such jobs per year; `None` without accounting.
     pub node_hours: Option<f64>,
-    /// How many of these are lost.
+    /// The number of them lost to noise.
     pub lost_hours: Option<f64>,
 }
 
-/// What mending a cause gains.
+/// The gain of fixing a cause.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Mending {
-    /// What is mended.
+    /// The cause to fix.
     pub cause: Cause,
-    /// By which part jobs of each size become shorter, in the order of [`FleetCost::sizes`].
+    /// The relative gain for jobs of each size, in the order of [`FleetCost::sizes`].
     pub gains: Vec<f64>,
-    /// The node-hours a year that this saves; `None` without accounting.
+    /// The node-hours saved per year; `None` without accounting.
     pub saved_hours: Option<f64>,
 }
 
-/// What noise costs the jobs of a fleet.
+/// The cost of noise for the jobs of a fleet.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FleetCost {
-    /// How many nodes there are.
+    /// The number of nodes.
     pub nodes: usize,
     /// The work of each rank between two collectives.
     pub grain: Nanos,
-    /// For how long CPUs were recorded, all together.
+    /// The recorded time, over all CPUs.
     pub recorded: Nanos,
-    /// What jobs of each size lose, the smallest first.
+    /// The loss of jobs of each size, smallest size first.
     pub sizes: Vec<JobLoss>,
-    /// What could be mended, the most rewarding first; what gains nothing is left out.
+    /// The possible fixes, largest gain first; those without any gain are left out.
     pub mendings: Vec<Mending>,
-    /// The jobs of the accounting, where there is one.
+    /// The number of jobs in the accounting, if there is one.
     pub jobs: Option<u64>,
-    /// Notes on the noise of nodes, one sentence each: findings of the survey, and nodes that could not be read again.
+    /// Notes on the noise of nodes, one sentence each: findings of the survey, and nodes that failed to be read again.
     pub problems: Vec<(String, String)>,
 }
 
-/// What the noise of these nodes, whose outliers are known, costs jobs of so many ranks, or those of the accounting. Fails if no node can
-/// be read.
+/// The cost of the noise of these nodes, with known outliers, for jobs of these sizes or those of the accounting. Fails if no node can be read.
 pub fn fleet_cost(
     bundles: &[StoredNodes],
     fleet: &Fleet,
@@ -79,7 +78,7 @@ pub fn fleet_cost(
     ranks: &[u64],
     accounting: Option<&Accounting>,
 ) -> Result<FleetCost, SummaryError> {
-    // What a node that differs has more of than its equals is a cause of its own.
+    // The source responsible for an outlier is a separate cause.
     let own: BTreeMap<&str, &SourceName> = fleet
         .nodes
         .iter()
@@ -111,7 +110,7 @@ pub fn fleet_cost(
                     losses.merge(&of_node, Clone::clone);
                     recorded = recorded.saturating_add(time);
                 }
-                // What the survey could not read either is told already.
+                // The survey has already reported nodes that it could not read.
                 Err(_) if problems.iter().any(|(name, _)| name == node) => {}
                 Err(error) => problems.push((node.to_owned(), error.to_string())),
             }

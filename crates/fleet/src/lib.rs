@@ -1,4 +1,4 @@
-//! `becalm fleet`: many nodes ranked by their noise, those that differ from their peers, and the cost of the noise for jobs.
+//! `becalm fleet`: ranks many nodes by their noise, names outliers, and computes the cost of the noise for jobs.
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,8 @@
-//! What jobs a site runs, from the accounting of Slurm: what `sacct --parsable2` prints.
+//! The jobs of a site from Slurm's accounting: the output of `sacct --parsable2`.
 //!
-//! The first line names the columns. Needed are `JobID`, `ElapsedRaw` (seconds) or `Elapsed` (`DAYS-HH:MM:SS`), `NNodes` or `AllocNodes`, `Start` and
-//! `End`; `NCPUS` or `AllocCPUS` where ranks are to be told from nodes. Others are ignored, and so are the steps of jobs, which have a dot in their
-//! number, and jobs that have no end yet. A line that cannot be read costs no other: it is left out and counted, whoever wrote it.
+//! The first line names the columns. Required are `JobID`, `ElapsedRaw` (seconds) or `Elapsed` (`DAYS-HH:MM:SS`), `NNodes` or `AllocNodes`, `Start`
+//! and `End`; `NCPUS` or `AllocCPUS` distinguish ranks from nodes. Other columns are ignored, and so are job steps, which have a dot in their number,
+//! and unfinished jobs. An invalid line is skipped and counted without affecting others.
 
 use std::collections::BTreeMap;
 
@@ -12,46 +12,46 @@ const YEAR_HOURS: f64 = 365.25 * 24.0;
 /// The jobs of a site, by size.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Accounting {
-    /// The jobs of each size: of the ranks, the power of two that is nearest below.
+    /// The jobs of each size: the ranks, rounded down to a power of two.
     pub sizes: Vec<JobSize>,
-    /// How many jobs were read.
+    /// The number of jobs read.
     pub jobs: u64,
-    /// From the first start to the last end, in hours.
+    /// The time from the first start to the last end, in hours.
     pub span_hours: f64,
-    /// Lines that were left out because their jobs have no end or took no time.
+    /// Lines skipped because their jobs have not ended or took no time.
     pub left_out: u64,
-    /// Lines that were left out because they are cut or cannot be read; `None` if there are none.
+    /// Lines skipped because they are truncated or invalid; `None` if there are none.
     pub unreadable: Option<Unreadable>,
 }
 
-/// Lines that cannot be read.
+/// Invalid lines.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unreadable {
     /// How many there are.
     pub lines: u64,
-    /// Which is the first, and why it cannot be read.
+    /// The first of them, and the error.
     pub first: String,
 }
 
-/// The jobs of a size.
+/// The jobs of one size.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct JobSize {
-    /// Their ranks, one a CPU: a power of two.
+    /// Their number of ranks, one per CPU: a power of two.
     pub ranks: u64,
     /// How many there are.
     pub jobs: u64,
-    /// The node-hours that they took.
+    /// The node-hours used.
     pub node_hours: f64,
 }
 
 impl Accounting {
-    /// By how much what was read grows in a year.
+    /// The factor from the accounted time to a year.
     pub fn per_year(&self) -> f64 {
         if self.span_hours > 0.0 { YEAR_HOURS / self.span_hours } else { 0.0 }
     }
 }
 
-/// Where the columns stand.
+/// The indices of the columns.
 struct Columns {
     job: usize,
     elapsed: usize,
@@ -84,8 +84,8 @@ impl Columns {
     }
 }
 
-/// Reads it. A job that says no CPUs has as many a node as are given here. Fails if columns are missing, or no line is of a job that ended.
-/// If lines could not be read, it says which was the first, and why.
+/// Parses the accounting. A job without a number of CPUs has `cpus_a_node` per node. Fails if columns are missing, or no line has a finished job. If
+/// lines are invalid, the error describes the first.
 pub fn parse(text: &str, cpus_a_node: u64) -> Result<Accounting, String> {
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).peekable();
     let (_, header) = lines.next().ok_or("it is empty")?;
@@ -99,12 +99,12 @@ pub fn parse(text: &str, cpus_a_node: u64) -> Result<Accounting, String> {
         accounting.unreadable.get_or_insert_with(first).lines += 1;
     };
     while let Some((number, line)) = lines.next() {
-        // The last line may be cut within a field.
+        // The last line may be truncated within a field.
         if is_cut && lines.peek().is_none() {
             unreadable(number, "it has no end");
             break;
         }
-        // Periods that were appended to one file have a header each, and need not have the same columns.
+        // Files with several periods may have several headers, with different columns.
         if let Ok(again) = Columns::from_header(line) {
             columns = again;
             continue;
@@ -135,11 +135,11 @@ pub fn parse(text: &str, cpus_a_node: u64) -> Result<Accounting, String> {
     Ok(accounting)
 }
 
-/// A job that ended.
+/// A finished job.
 struct Job {
     ranks: u64,
     node_hours: f64,
-    /// In seconds since 1970.
+    /// Seconds since 1970.
     start: i64,
     end: i64,
 }
@@ -170,8 +170,8 @@ fn job(fields: &[&str], columns: &Columns, cpus_a_node: u64) -> Result<Option<Jo
     }))
 }
 
-/// A number as Slurm prints it: large ones may be `1.50K`, `12K` or `2M`. A K is 1024 (`convert_num_unit` in `slurm_protocol_api.c`), also of
-/// nodes. By default, Slurm does that only to numbers that it does not have to round.
+/// A number as printed by Slurm: large ones may be `1.50K`, `12K` or `2M`. A K is 1024 (`convert_num_unit` in `slurm_protocol_api.c`), also for
+/// nodes. By default, Slurm abbreviates only numbers that need no rounding.
 fn abbreviated(text: &str) -> Option<u64> {
     let Some((power, number)) =
         (1..).zip(["K", "M", "G", "T", "P"]).find_map(|(power, unit)| Some((power, text.strip_suffix(unit)?)))
@@ -192,14 +192,14 @@ fn seconds(text: &str) -> Option<u64> {
     let days: u64 = days.parse().ok()?;
     let mut sum = 0_u64;
     for part in time.split(':') {
-        // Some versions write parts of seconds.
+        // Some versions write fractions of seconds.
         let part: u64 = part.split('.').next()?.parse().ok()?;
         sum = sum.checked_mul(60)?.checked_add(part)?;
     }
     days.checked_mul(86_400)?.checked_add(sum)
 }
 
-/// Seconds since 1970 of `YYYY-MM-DDTHH:MM:SS`, in whatever zone all of them are.
+/// Seconds since 1970 for `YYYY-MM-DDTHH:MM:SS`, in the common time zone of all lines.
 fn instant(text: &str) -> Option<i64> {
     let (date, time) = text.split_once('T')?;
     let mut date = date.split('-').map(|part| part.parse::<i64>().ok());
@@ -207,7 +207,7 @@ fn instant(text: &str) -> Option<i64> {
     if !(1_970..=9_999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;
     }
-    // Days from civil, of H. Hinnant: years begin in March.
+    // "Days from civil" by H. Hinnant: years start in March.
     let shifted = if month > 2 { year } else { year - 1 };
     let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
     let days = shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400 + of_year - 719_468;
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!((cut.jobs, cut.unreadable.unwrap().lines), (1, 1));
     }
 
-    /// Each of these lines is as a site's script, a job's name or a cut field may leave it.
+    /// Each of these lines could come from a site's script, a job's name or a truncated field.
     #[test]
     fn a_line_that_cannot_be_read_is_left_out_and_counted() {
         let whole = parse(TEXT, 64).unwrap();

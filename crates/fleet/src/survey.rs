@@ -1,9 +1,8 @@
-//! Many nodes: ranked by their noise, those that differ from their equals with the reason, when the noise came, and what strikes several
-//! nodes at the same time.
+//! Surveys many nodes: ranks them by noise, names outliers with the reason, and finds when the noise occurred and which sources hit several nodes at
+//! the same time.
 //!
-//! Nodes are read one after another, each once and in its summary form, so that memory holds the figures of all and the rows and documents
-//! of none. What cannot be read of a node is told,
-//! and the others are read.
+//! Nodes are read one by one, each once and in its summary form: memory contains the figures of all nodes, but no rows or documents. Nodes that
+//! cannot be read are reported and skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,30 +20,30 @@ use becalm_units::{CpuList, Nanos, counted, cpus};
 use crate::heat::{Gathered, Heat, Window, Windows};
 use crate::together::Together;
 
-/// So many sources of a node are compared with those of other nodes: the largest. What others took counts as 0 of each.
+/// The number of a node's sources, the largest, that are compared with those of other nodes. All others count as 0.
 const SOURCES: usize = 64;
 
-/// A kind and the name of a source.
+/// The kind and the name of a source.
 pub type SourceName = (Kind, String);
 
-/// What many nodes come to.
+/// The results for many nodes.
 #[derive(Clone, Debug)]
 pub struct Fleet {
     /// The nodes that were read, the noisiest first; equal ones by name.
     pub nodes: Vec<FleetNode>,
-    /// How many of them have a noise that is known well enough to be compared.
+    /// The number of them whose noise is known well enough for a comparison.
     pub compared: usize,
-    /// The median noise ratio of all nodes, as parts of 1.
+    /// The median noise ratio of all nodes, 0 to 1.
     pub median_ratio: f64,
-    /// When the noise came.
+    /// The noise over time.
     pub heat: Option<Heat>,
-    /// Which sources strike nodes at the same time, or why that cannot be told.
+    /// The sources that hit nodes at the same time, or why they cannot be determined.
     pub together: Result<Together, String>,
     /// Notes on nodes.
     pub problems: Vec<Problem>,
 }
 
-/// A note on a node. Commands that compare no nodes show the part on noise alone.
+/// A note on a node. Commands that do not compare nodes show only the part on noise.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
     /// The node.
@@ -64,7 +63,7 @@ impl Problem {
         Self { node: node.to_owned(), noise: None, comparison: Some(comparison) }
     }
 
-    /// All of it, in a sentence.
+    /// Both parts in a sentence.
     pub fn what(&self) -> String {
         let parts: Vec<&str> = [&self.noise, &self.comparison].into_iter().flatten().map(String::as_str).collect();
         parts.join("; ")
@@ -76,29 +75,29 @@ impl Problem {
 pub struct FleetNode {
     /// Its name.
     pub node: String,
-    /// Its noise ratio, as parts of 1.
+    /// Its noise ratio, 0 to 1.
     pub ratio: f64,
     /// The 95 % interval of the ratio.
     pub interval: Interval,
-    /// How many CPUs were watched.
+    /// The number of watched CPUs.
     pub cpus: usize,
     /// The longest detour, in nanoseconds.
     pub longest_ns: i64,
-    /// The source with the largest whole time, with its share of all time, as parts of 1.
+    /// The source with the largest total time, and its share of all time, 0 to 1.
     pub largest: Option<(SourceName, f64)>,
-    /// How it differs from its equals, if it does.
+    /// Its difference from its peers, if it is an outlier.
     pub differs: Option<Difference>,
-    /// Whether it is held against the others.
+    /// Whether it is compared with the others.
     comparable: bool,
-    /// Its noise ratio in the quietest part of its time; `None` where it is not known when it was watched.
+    /// Its noise ratio in the quietest part of its time; `None` if it is unknown when it was watched.
     steady: Option<f64>,
-    /// Only nodes with as many CPUs are its equals.
+    /// Its size; only nodes of the same size are its peers.
     size: Size,
-    /// What its sources took of all time, wholes, as parts of 1.
+    /// The share of each source in all time, by total time, 0 to 1.
     sources: BTreeMap<SourceName, f64>,
 }
 
-/// How many CPUs of a node were online when it was recorded, and how many of them were watched.
+/// The number of a node's online CPUs during the recording, and how many of them were watched.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Size {
     online: usize,
@@ -111,18 +110,18 @@ impl Size {
     }
 }
 
-/// How a node differs from its equals.
+/// The difference of a node from its peers.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Difference {
     /// Its noise ratio over the median of all: above 1 noisier, below 1 quieter.
     pub factor: f64,
-    /// The probability that any of so many equals would differ as much, at most.
+    /// An upper bound of the probability that any of so many peers would differ as much.
     pub chance: f64,
-    /// The source that makes most of the difference, and the part of the difference that it makes, from 0 to 1; `None` where no source is known.
+    /// The source with the largest part of the difference, and that part, from 0 to 1; `None` if no source is known.
     pub reason: Option<(SourceName, f64)>,
 }
 
-/// What is remembered of a node to hold it against the others.
+/// The facts about a node that are needed for comparisons.
 struct Facts {
     node: String,
     ended: bool,
@@ -130,10 +129,10 @@ struct Facts {
     counter: String,
     watched: Option<Window>,
     size: Size,
-    /// The CPUs of which the loops ended before the others, in words.
+    /// The CPUs whose loops ended before the others, in words.
     cut_short: Option<String>,
     threshold_ns: i64,
-    /// The first warning by which its figures carry no verdict, in words.
+    /// The first warning that makes its figures unusable for a verdict, in words.
     doubt: Option<String>,
 }
 
@@ -152,7 +151,7 @@ impl Facts {
             },
             doubt: {
                 let mut grave = doc.bearing_warnings().filter(|warning| warning.bearing() == Bearing::NotEnough);
-                // How a loop that ended early is told has words of its own.
+                // Loops that ended early are reported separately.
                 let doubt = grave.find(|warning| warning.known() != Some(Code::CutShort));
                 doubt.map(|warning| warning.message.clone())
             },
@@ -161,8 +160,7 @@ impl Facts {
     }
 }
 
-/// Reads the nodes of some bundles, one after another: a full recording becomes its summary form at once, in one pass over its tables.
-/// Fails if no node of them can be read.
+/// Reads the nodes of some recordings one by one: a full recording is condensed at once, in one pass over its tables. Fails if no node can be read.
 pub fn survey(bundles: &[StoredNodes]) -> Result<Fleet, SummaryError> {
     let (mut problems, mut failure) = (Vec::new(), None);
     let (mut facts, mut nodes, mut gathered) = (Vec::new(), Vec::new(), Gathered::default());
@@ -218,12 +216,12 @@ pub fn survey(bundles: &[StoredNodes]) -> Result<Fleet, SummaryError> {
 }
 
 impl FleetNode {
-    /// Whether its noise is known well enough to be compared.
+    /// Whether its noise is known well enough for a comparison.
     fn is_known(&self) -> bool {
         self.ratio > 0.0 && self.interval.low().is_some_and(|low| low > 0.0)
     }
 
-    /// Nothing for a node that was watched for no time.
+    /// `None` for a node that was never watched.
     fn from_digest(digest: &DigestDoc) -> Option<Self> {
         let NodeNoise { ratio, interval } = node_noise(digest)?;
         let spans = digest.run.cpus.iter().zip(&digest.cpus);
@@ -255,8 +253,7 @@ impl FleetNode {
     }
 }
 
-/// The noise ratio of a node in the quietest of [`PARTS`] equal parts of the time for which it was watched, if all of its CPUs were `observed`
-/// for so long together.
+/// The noise ratio of a node in the quietest of [`PARTS`] equal parts of its time; `observed` is the total observed time of its CPUs.
 fn steady(digest: &DigestDoc, observed: f64) -> Option<f64> {
     let window = Window::from_document(&digest.run)?;
     let mut parts = [0.0; PARTS];
@@ -272,7 +269,7 @@ fn steady(digest: &DigestDoc, observed: f64) -> Option<f64> {
     Some(least / (observed / PARTS as f64))
 }
 
-/// The value that most of them have.
+/// The most frequent value.
 fn usual<'a, T: Ord + 'a>(values: impl Iterator<Item = &'a T>) -> Option<&'a T> {
     let mut counts: BTreeMap<&T, usize> = BTreeMap::new();
     values.for_each(|value| *counts.entry(value).or_default() += 1);
@@ -282,8 +279,8 @@ fn usual<'a, T: Ord + 'a>(values: impl Iterator<Item = &'a T>) -> Option<&'a T> 
 const NOT_COMPARED: Option<&str> = Some("it is not compared");
 const LIKE_ITSELF: Option<&str> = Some("it is compared with nodes like itself alone");
 
-/// Tells of nodes that did not end, that another program recorded, and that were watched at another time, otherwise, or in part. Gives those
-/// whose noise is not that of the others for that reason alone.
+/// Reports nodes whose recordings did not end, are from another program, or were made at another time, with other settings, or in part. Returns those
+/// whose noise differs from the others for that reason alone.
 fn note_others(facts: &[Facts], windows: &Windows, problems: &mut Vec<Problem>) -> BTreeSet<String> {
     let program = usual(facts.iter().map(|facts| &facts.program));
     let counter = usual(facts.iter().map(|facts| &facts.counter));
@@ -351,7 +348,7 @@ fn note_others(facts: &[Facts], windows: &Windows, problems: &mut Vec<Problem>) 
     apart
 }
 
-/// Names those that differ from their equals, with the reason; gives how many were compared, and the median ratio of all.
+/// Names outliers with the reason; returns how many nodes were compared, and the median ratio of all.
 fn name_outliers(nodes: &mut [FleetNode]) -> (usize, f64) {
     let groups = groups(nodes);
     let peer = |node: &FleetNode| Peer { ratio: node.ratio, interval: node.interval, steady: node.steady };
@@ -376,20 +373,20 @@ fn name_outliers(nodes: &mut [FleetNode]) -> (usize, f64) {
     (all, median_mid(&mut ratios).unwrap_or(0.0))
 }
 
-/// The places of the nodes that are each other's equals.
+/// The indices of nodes that are each other's peers.
 fn groups(nodes: &[FleetNode]) -> BTreeMap<Size, Vec<usize>> {
     let mut groups: BTreeMap<Size, Vec<usize>> = BTreeMap::new();
     for (place, node) in nodes.iter().enumerate().filter(|(_, node)| node.comparable) {
         groups.entry(node.size).or_default().push(place);
     }
-    // Where all nodes together are too few, that is said of all of them.
+    // If all groups are too small, the comparison reports that for all nodes together.
     if groups.values().any(|places| places.len() >= PEERS_MIN) {
         groups.retain(|_, places| places.len() >= PEERS_MIN);
     }
     groups
 }
 
-/// Tells of nodes that have no equals, as few or none have as many CPUs.
+/// Reports nodes without peers, because too few have as many CPUs.
 fn note_sizes(nodes: &[FleetNode], problems: &mut Vec<Problem>) {
     let groups = groups(nodes);
     for node in nodes.iter().filter(|node| node.comparable && !groups.contains_key(&node.size)) {
@@ -398,7 +395,7 @@ fn note_sizes(nodes: &[FleetNode], problems: &mut Vec<Problem>) {
     }
 }
 
-/// What the median node has of each source; those of which it has nothing are left out.
+/// The median node's share of each source, without sources that it lacks.
 fn usual_sources(nodes: &[FleetNode], places: &[usize]) -> BTreeMap<SourceName, f64> {
     let mut values: BTreeMap<&SourceName, Vec<f64>> = BTreeMap::new();
     for place in places {
@@ -414,7 +411,7 @@ fn usual_sources(nodes: &[FleetNode], places: &[usize]) -> BTreeMap<SourceName, 
     usual.collect()
 }
 
-/// The source of which the node has most more (or, of a quiet node, most less) than the median node, as a part of the difference of the noise.
+/// The source with the largest excess over the median node (for a quiet node, the largest deficit), as a fraction of the difference in noise.
 fn reason(node: &FleetNode, usual: &BTreeMap<SourceName, f64>, median: f64) -> Option<(SourceName, f64)> {
     let difference = node.ratio - median;
     let names: Vec<&SourceName> = if difference < 0.0 { usual.keys().collect() } else { node.sources.keys().collect() };

@@ -1,11 +1,12 @@
-//! Which sources strike several nodes at the same time: a permutation test of their moments.
+//! Which sources hit several nodes at the same time: a permutation test of their moments.
 //!
-//! Time is cut into slots, at least 16.8 ms each and twice as long as the clocks of the nodes may be off by what they state; they are those of the
-//! summary form, or several of them together. A node whose clock may be off further than the others' is left out. A source has in each slot a number of nodes in which it began there, and the
-//! statistic is the sum of the squares of these numbers. Were the nodes independent of each other, each could as well have begun at any other time: so the slots of
-//! each node are turned by a random number of places, 999 times over, which keeps its own trains and periods whole. The chance is the part of all turns, the
-//! one that was recorded among them, whose statistic is as large. It is compared with 5 % over the number of tested sources (Bonferroni). Beside that a
-//! quarter more pairs of nodes must meet than on the average of the turns, as of a frequent source a trifle would be beyond chance.
+//! Time is divided into slots, at least 16.8 ms each and twice the stated clock errors; a slot is one of the summary form, or several of them. A node
+//! with a larger clock error than the others is left out. For a source, each slot has the number of nodes on which it started there; the statistic is
+//! the sum of the squares of these numbers. If the nodes were independent, each source could have started at any other time: so the slots of each
+//! node are rotated by a random number of places, 999 times, which preserves its own trains and periods. The chance is the fraction of all rotations,
+//! including the recorded one, with a statistic at least as large. It is compared with 5 % over the number of tested sources (Bonferroni). In
+//! addition, a quarter more pairs of nodes must coincide than on average over the rotations, because for a frequent source a tiny excess would be
+//! significant.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,58 +15,57 @@ use becalm_stats::splitmix::SplitMix64;
 
 use crate::survey::SourceName;
 
-/// So many nodes are tested, the first that were watched all the time.
+/// The most nodes tested: the first that were watched all the time.
 pub(super) const NODES: usize = 64;
-/// The fewest nodes that are tested.
+/// The fewest nodes for a test.
 pub(super) const NODES_MIN: usize = 3;
-/// The fewest slots.
+/// The fewest slots for a test.
 pub(super) const SLOTS_MIN: usize = 64;
-/// How many sources are tested: those in most slots.
+/// The number of tested sources: those in most slots.
 const SOURCES: usize = 20;
-/// How often the nodes are turned.
+/// The number of random rotations.
 const TURNS: u64 = 999;
-/// The probability of naming any source where none strikes nodes together, at most.
+/// An upper bound of the probability of naming any source if none hits nodes together.
 const LEVEL: f64 = 0.05;
 
-/// What was found.
+/// The result of the test.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Together {
-    /// How many nodes were tested.
+    /// The number of tested nodes.
     pub nodes: usize,
-    /// How long a slot is, in nanoseconds: what comes within it comes at the same time.
+    /// The length of a slot, in nanoseconds: starts within it are simultaneous.
     pub slot_ns: i64,
-    /// How far the clocks of the tested nodes may be off at most, by what the nodes state, in nanoseconds; `None` where none states it. At most half
-    /// of a slot.
+    /// The largest stated clock error of the tested nodes, in nanoseconds, at most half a slot; `None` if none states one.
     pub clock_error_ns: Option<i64>,
-    /// How many of them do not state it.
+    /// The number of them that do not state it.
     pub unstated: usize,
-    /// The sources, by their chance.
+    /// The sources, sorted by chance.
     pub sources: Vec<Struck>,
 }
 
-/// A source that came on several nodes.
+/// A source that occurred on several nodes.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Struck {
     /// Its kind and name.
     pub name: SourceName,
-    /// On how many nodes it came.
+    /// The number of nodes that had it.
     pub nodes: usize,
-    /// On how many nodes it came in the slot in which it came on most.
+    /// The largest number of nodes that had it in one slot.
     pub most: usize,
-    /// The probability of as much togetherness among nodes that are independent, by the test; `None` where it was not tested.
+    /// The probability of as much coincidence among independent nodes, by the test; `None` if it was not tested.
     pub chance: Option<f64>,
-    /// What follows.
+    /// The conclusion.
     pub verdict: Verdict,
 }
 
-/// Whether a source strikes nodes at the same time.
+/// Whether a source hits nodes at the same time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// It does.
     Together,
-    /// It was not shown to.
+    /// There is no evidence for it.
     NotShown,
-    /// It is in more than half of the slots, so that it would coincide anyway.
+    /// It is in more than half of the slots, so it would coincide anyway.
     Everywhere,
 }
 
@@ -81,12 +81,12 @@ impl Verdict {
     }
 }
 
-/// In which slots a source began on a node.
+/// The slots with a start of a source on a node.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Moments(Vec<bool>);
 
 impl Moments {
-    /// In these slots.
+    /// From a mark per slot.
     pub(super) fn from_slots(slots: Vec<bool>) -> Self {
         Self(slots)
     }
@@ -96,7 +96,7 @@ impl Moments {
     }
 }
 
-/// Tests the sources of these nodes, in so many slots of this length.
+/// Tests the sources of these nodes, with `slots` slots of length `slot_ns`.
 pub(super) fn strikes(nodes: &[BTreeMap<SourceName, Moments>], slots: usize, slot_ns: i64) -> Result<Together, String> {
     if slots < SLOTS_MIN {
         return Err(format!("the nodes have less than {SLOTS_MIN} slots of time in common by their clocks"));
@@ -145,12 +145,12 @@ pub(super) fn strikes(nodes: &[BTreeMap<SourceName, Moments>], slots: usize, slo
     Ok(Together { nodes: nodes.len(), slot_ns, clock_error_ns: None, unstated: 0, sources })
 }
 
-/// A number in words.
+/// A number with its verb.
 fn are(nodes: usize) -> String {
     if nodes == 1 { "is 1".to_owned() } else { format!("are {nodes}") }
 }
 
-/// On how many nodes it came in each slot, where each node is turned by so many places.
+/// The number of nodes with a start in each slot, with each node rotated by its number of places.
 fn at_once(nodes: &[&Moments], turns: &[usize]) -> Vec<u16> {
     let slots = nodes.first().map_or(0, |node| node.0.len());
     let mut counts = vec![0_u16; slots];
@@ -162,7 +162,7 @@ fn at_once(nodes: &[&Moments], turns: &[usize]) -> Vec<u16> {
     counts
 }
 
-/// The part of all turns in which as many nodes meet, and how many times as many pairs of nodes meet as on the average of the turns.
+/// The fraction of all rotations with at least as much coincidence, and the ratio of coinciding pairs of nodes to their average over the rotations.
 fn chance(nodes: &[&Moments]) -> (f64, f64) {
     let statistic =
         |turns: &[usize]| -> u64 { at_once(nodes, turns).into_iter().map(|count| u64::from(count).pow(2)).sum() };
@@ -176,7 +176,7 @@ fn chance(nodes: &[&Moments]) -> (f64, f64) {
         as_large += u64::from(turned >= recorded);
         sum += turned;
     }
-    // Each node meets itself, however it is turned.
+    // Each node coincides with itself in any rotation.
     let alone: usize = nodes.iter().map(|node| node.count()).sum();
     let expected = (sum as f64 / TURNS as f64 - alone as f64).max(f64::MIN_POSITIVE);
     ((1 + as_large) as f64 / (1 + TURNS) as f64, (recorded as f64 - alone as f64) / expected)
@@ -195,7 +195,7 @@ mod tests {
         (Kind::Task, name.to_owned())
     }
 
-    /// Nodes with a daemon each at times of their own, and where `both` one that comes to all of them at once.
+    /// Nodes with independent daemons and, if `both`, one that hits all of them at once.
     fn nodes(source: &mut Source, both: bool) -> Vec<BTreeMap<SourceName, Moments>> {
         let common: Vec<f64> = source.poisson(1.0, LENGTH as f64);
         (0..8)
@@ -230,7 +230,7 @@ mod tests {
         assert!(right >= 57, "{right} of 60 common daemons are found");
     }
 
-    /// Turned one by one, slot after slot.
+    /// Rotates one by one, slot by slot.
     #[test]
     fn turning_is_what_turning_is_plainly() {
         let of = nodes(&mut Source::seeded(9), false);

@@ -1,4 +1,4 @@
-//! Which columns of a table fit into a width, and how wide each is.
+//! Which columns of a table fit into a width, and their widths.
 
 use crate::grid::Grid;
 use becalm_report::Value;
@@ -7,19 +7,19 @@ use crate::table::Panel;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FittedColumn {
-    /// Its place in the grid.
+    /// Its index in the grid.
     pub column: usize,
-    /// How many characters it has.
+    /// Its width in characters.
     pub width: usize,
 }
 
-/// The blanks between two columns.
+/// The number of blanks between two columns.
 const GAP: usize = 2;
 
-/// A name is not cut shorter than this; rather, a column is left out.
+/// The smallest width of a shortened name; below that, columns are dropped.
 const SHORTEST: usize = 14;
 
-/// The columns of a table by rank: those at the end are left out first, and those that are not named before them.
+/// The columns of a table by rank: unlisted ones are dropped first, then those at the end.
 const fn ranks(panel: Panel) -> &'static [&'static str] {
     match panel {
         Panel::Cpus => &[
@@ -51,7 +51,7 @@ const fn ranks(panel: Panel) -> &'static [&'static str] {
             "duration_ns",
             "mostly",
             "start_ns",
-            // Of a single detour.
+            // For a single detour.
             "nested",
             "self_ns",
             "bar",
@@ -63,7 +63,7 @@ const fn ranks(panel: Panel) -> &'static [&'static str] {
     }
 }
 
-/// The width below which a column does not fall, so that it stays where it is while its figures change.
+/// The minimum width of a value, which keeps columns in place while figures change.
 const fn least(value: &Value) -> usize {
     match value {
         Value::Time(_) => 6,
@@ -73,14 +73,13 @@ const fn least(value: &Value) -> usize {
     }
 }
 
-/// The columns that fit, in the table's order. Names are shortened first, then columns are left out; the one that the
-/// table is sorted by, which bears a sign, and the first of the ranks stay. A column that says nothing (no row has its
-/// flag, or a count of what went wrong is zero in all) is not shown.
+/// The columns that fit, in the table's order. Names are shortened first, then columns are dropped; the sort column, which has a sign, and the first
+/// of the ranks stay. A column without information is hidden (no row has its flag, or an error count is zero in all).
 pub fn fit(grid: &Grid, sorted_by: Option<usize>, width: usize, panel: Panel) -> Vec<FittedColumn> {
     let ranks = ranks(panel);
     let rank = |column: usize| {
         let rank = ranks.iter().position(|name| *name == grid.columns[column].name).unwrap_or(ranks.len());
-        // What went wrong is worth more than any figure.
+        // Errors matter more than any figure.
         if grid.columns[column].name == "incomplete" { 1 } else { rank }
     };
     let says_something = |column: usize| {
@@ -99,7 +98,7 @@ pub fn fit(grid: &Grid, sorted_by: Option<usize>, width: usize, panel: Panel) ->
     loop {
         let needed = shown.iter().map(|fitted| fitted.width + GAP).sum::<usize>().saturating_sub(GAP);
         let Some(mut excess) = needed.checked_sub(width).filter(|excess| *excess > 0) else { return shown };
-        // As much as the names give, the longest first.
+        // The width that names can give up, the longest first.
         let give = |fitted: &FittedColumn| {
             let is_name = grid.columns[fitted.column].is_text && grid.columns[fitted.column].name != "bar";
             if is_name { fitted.width.saturating_sub(SHORTEST) } else { 0 }
@@ -176,8 +175,7 @@ mod tests {
         assert_eq!(names(&grid, &fit(&grid, mean, 26, Panel::Sources)), ["source", "mean_ns"]);
     }
 
-    /// Columns are known by the names that they have in JSON. One that was renamed would lose its rank, its color or its order
-    /// without a word.
+    /// Columns are identified by their JSON names. A renamed one would silently lose its rank, its color or its order.
     #[test]
     fn every_column_that_is_named_is_in_its_table() {
         let live = live();

@@ -1,4 +1,4 @@
-//! `becalm top`, with its arguments.
+//! `becalm top` and its arguments.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -62,15 +62,15 @@ impl Task for TopArgs {
     }
 }
 
-/// Measures and shows. Fails if there is no terminal, and where `becalm record` would fail.
+/// Measures and shows. Fails without a terminal, and whenever `becalm record` would fail.
 fn run(args: &TopArgs) -> Result<Exit> {
     if looks::forbids_color() {
-        // The terminal library decides for itself otherwise.
+        // Otherwise the terminal library decides by itself.
         ratatui::crossterm::style::force_color_output(false);
     }
     let root = Path::new("/");
     let settings = settings(args, root)?;
-    // While the process has one thread.
+    // While the process has only one thread.
     let recording = Session::begin(root, !args.measuring.no_sources).context("cannot block signals")?;
     let rights = rights::lower_while_recording();
     let plan = || RecordPlan { rights: rights.clone(), ..args.measuring.plan(root) };
@@ -87,14 +87,14 @@ fn run(args: &TopArgs) -> Result<Exit> {
         Err(error) if exit::is_broken_pipe(&error) => return Ok(Exit::Done),
         shown => shown?,
     };
-    // Said when the terminal can be read again.
+    // Printed once the terminal is readable again.
     for path in saved {
         say(format_args!("stored in {}", path.display()));
     }
     Ok(Exit::Done)
 }
 
-/// What was asked for, checked.
+/// The validated settings.
 fn settings(args: &TopArgs, root: &Path) -> Result<ViewSettings> {
     if args.interval < Nanos::from_millis(100) {
         return Err(UsageError::new("--interval is shorter than 100ms, which nobody can read").into());
@@ -122,7 +122,7 @@ fn settings(args: &TopArgs, root: &Path) -> Result<ViewSettings> {
     })
 }
 
-/// Why there can be no view on a terminal here; `None` if there can.
+/// Why a view on this terminal is impossible; `None` if it is possible.
 fn obstacle() -> Option<&'static str> {
     if !io::stdout().is_terminal() {
         return Some("standard output is not a terminal");

@@ -1,4 +1,4 @@
-//! The view on a terminal of any size: what does not fit is left out by rank, the less important first.
+//! Draws the view on a terminal of any size: less important parts are dropped first.
 
 use std::iter;
 
@@ -18,26 +18,26 @@ use crate::theme::Theme;
 use crate::view::{Cover, View};
 use crate::{help, spark};
 
-/// The smallest terminal on which anything is shown.
+/// The smallest terminal that shows anything.
 const SMALLEST: (u16, u16) = (32, 8);
 
-/// Lines of a table beside its rows: its title and those of its columns.
+/// The lines of a table in addition to its rows: its title and those of its columns.
 const HEAD: u16 = 2;
 
-/// The columns of the line over all CPUs.
+/// The columns of the line with the totals.
 pub(crate) const TOTALS: [&str; 7] =
     ["noise_ratio", "rate_hz", "detours", "max_ns", "mean_ns", "total_ns", "incomplete"];
 
-/// What only the session knows.
+/// Information from the session.
 #[derive(Clone, Default, Debug)]
 pub struct StatusLines {
-    /// What happened last, or what is going on.
+    /// The latest event or activity.
     pub message: Option<String>,
-    /// Where drawing goes on, and what a save would hold.
+    /// The CPUs used for drawing, and the contents of a save.
     pub standing: Vec<String>,
 }
 
-/// Draws everything; gives the tables as they are shown, on which the keys act.
+/// Draws everything; returns the tables on the screen, for the keys.
 pub fn draw(frame: &mut Frame<'_>, live: &Live, view: &View, status: &StatusLines, theme: Theme) -> [PanelTable; 3] {
     let tables = tables(live, view);
     let area = frame.area();
@@ -68,7 +68,7 @@ pub fn draw(frame: &mut Frame<'_>, live: &Live, view: &View, status: &StatusLine
 }
 
 impl Canvas<'_> {
-    /// The lines above the tables; gives the first one below.
+    /// The lines above the tables; returns the first one below.
     fn head(&mut self, area: Rect, live: &Live, view: &View) -> u16 {
         let right = area.right();
         let mut clock = Value::Time(live.elapsed().get()).cell();
@@ -92,7 +92,7 @@ impl Canvas<'_> {
         let total = total(live, view.pick);
         let name = view.pick.map_or_else(|| "all CPUs".to_owned(), |cpu| format!("CPU {cpu}"));
         let columns = TOTALS.iter().filter_map(|name| total.column(name));
-        // What went wrong is said where something did.
+        // Errors are shown only if there are any.
         let columns =
             columns.filter(|at| total.columns[*at].name != "incomplete" || total.rows[0][*at] != Value::Count(0));
         let cells = columns.map(|at| (total.columns[at].title, total.rows[0][at].cell()));
@@ -115,7 +115,7 @@ impl Canvas<'_> {
         y
     }
 
-    /// The lines below the tables; gives the first of them.
+    /// The lines below the tables; returns the first of them.
     fn foot(&mut self, area: Rect, live: &Live, view: &View, status: &StatusLines) -> u16 {
         let mut y = area.bottom() - 1;
         let mut x = area.x;
@@ -165,7 +165,7 @@ impl Canvas<'_> {
             self.text(area.x + 2, body.y, area.width - 2, table.empty, self.theme.quiet());
             return;
         }
-        // On a narrow terminal the noise over time gets what the figures leave.
+        // On a narrow terminal the noise over time gets the room left by the figures.
         let with_sparks = table.panel == Panel::Cpus && usize::from(area.width) >= 3 * spark::LEAST;
         let spark_width = if with_sparks { spark::LEAST } else { 0 };
         let for_figures = (area.width as usize).saturating_sub(2);
@@ -223,7 +223,7 @@ impl Canvas<'_> {
         }
     }
 
-    /// A cover of running text.
+    /// A full-screen text.
     fn lines(&mut self, area: Rect, title: &str, lines: &[(String, String)], scroll: usize) {
         self.title(area, title, true);
         let rows = usize::from(area.height - 1);
@@ -235,7 +235,7 @@ impl Canvas<'_> {
         }
     }
 
-    /// A cover with what happened in a detour.
+    /// The activities of a detour, full-screen.
     fn detour(&mut self, area: Rect, title: &str, activities: &Grid, scroll: usize) {
         self.title(area, title, true);
         let body = Rect { y: area.y + 1, height: area.height - 1, ..area };
@@ -254,8 +254,7 @@ impl Canvas<'_> {
     }
 }
 
-/// Spreads lines over tables: each gets what it wants while there is enough, and a fair part otherwise. What nobody wants
-/// goes to the last one.
+/// Distributes lines among tables: each gets what it wants if there is enough, else a fair share. The last one gets the remainder.
 fn shares<const N: usize>(lines: u16, wanted: [u16; N]) -> [u16; N] {
     let mut shares = [0; N];
     let mut left = lines;
@@ -275,7 +274,7 @@ fn shares<const N: usize>(lines: u16, wanted: [u16; N]) -> [u16; N] {
     shares
 }
 
-/// The warnings, wrapped, each with what can be done.
+/// The warnings, wrapped, each with its fix.
 fn warnings(live: &Live, width: u16) -> Vec<(String, String)> {
     let mut lines = Vec::new();
     for warning in live.warnings() {

@@ -1,4 +1,4 @@
-//! From the recorder to the view: each batch is attributed as `becalm record` does it, counted in the view, and stored.
+//! From the recorder to the view: each batch is attributed like in `becalm record`, counted in the view, and stored.
 
 use std::io;
 use std::sync::Arc;
@@ -15,27 +15,27 @@ use becalm_units::CpuList;
 use crate::session::{LiveSession, ViewRequest};
 use crate::watch::ViewThread;
 
-/// How often what was recorded is stored.
+/// How often recorded data is stored.
 const SEGMENT: Duration = Duration::from_secs(10);
 
-/// One recording on its way into the view.
+/// The path of one recording into the view.
 pub struct ViewFeed<'a> {
-    /// Attributes the batches and writes them into the bundle that can be saved.
+    /// Attributes the batches and writes them into the hidden recording.
     detours: DetourStore,
     session: &'a Arc<LiveSession>,
     watcher: &'a mut ViewThread,
-    /// With more bytes stored than this, the recording is to be renewed.
+    /// The number of stored bytes beyond which the recording is replaced.
     bound: u64,
     stored: Instant,
 }
 
 impl<'a> ViewFeed<'a> {
-    /// The feed of a recording that is about to begin.
+    /// The feed of a recording that will start next.
     pub fn new(detours: DetourStore, session: &'a Arc<LiveSession>, watcher: &'a mut ViewThread, bound: u64) -> Self {
         Self { detours, session, watcher, bound, stored: Instant::now() }
     }
 
-    /// The view is worth more than what could be saved of it.
+    /// The view matters more than the recording.
     fn go_on_without_storing(&mut self, why: &dyn std::fmt::Display) {
         self.detours.stop_storing();
         self.session.set_storing(false);
@@ -53,7 +53,7 @@ impl Store for ViewFeed<'_> {
             self.session.set_storing(true);
         }
         self.session.begin(node, threads);
-        // The recorder has gone to the CPUs that are not measured, and whom it starts inherits that.
+        // The recorder has moved to CPUs that are not measured, and its children inherit that.
         let measured: CpuList = threads.iter().map(|thread| thread.cpu).collect();
         let free = sched::allowed_cpus().map(|allowed| allowed.without(&measured)).unwrap_or_default();
         let tid = self.watcher.start(self.session, free)?;

@@ -1,7 +1,7 @@
-//! Tables apart from how they are drawn, for the live view: which figures stand in which column, under which name and
-//! title, in which unit and rounding. They come from the same fields as the report's tables and JSON.
+//! Tables of the live view, independent of drawing: the figures of the columns with their names, titles, units and rounding, from the same fields as
+//! the report's tables and JSON.
 //!
-//! Nothing here knows of terminals, colors or widths.
+//! Nothing here knows about terminals, colors or widths.
 
 use std::cmp::Ordering;
 
@@ -9,20 +9,20 @@ use becalm_report::Value;
 use becalm_report::form::field::Field;
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
-/// What stands above a column, and how it is aligned.
+/// The header of a column, and its alignment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GridColumn {
     /// The figure's name in JSON.
     pub name: &'static str,
-    /// The title that stands above the column.
+    /// The title above the column.
     pub title: &'static str,
-    /// Whether it holds text, which stands to the left; numbers stand to the right.
+    /// Whether it contains text, which is left-aligned; numbers are right-aligned.
     pub is_text: bool,
 }
 
 /// A table: columns, and rows with a value for each.
 ///
-/// Serialized, it is an array of objects.
+/// It serializes to an array of objects.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Grid {
     /// The columns, from left to right.
@@ -40,7 +40,7 @@ impl Grid {
         )
     }
 
-    /// A table of values, each row as long as `fields`.
+    /// A table of values; each row has the length of `fields`.
     pub fn from_values<R>(fields: &[&Field<R>], rows: Vec<Vec<Value>>) -> Self {
         let column = |(at, field): (usize, &&Field<R>)| GridColumn {
             name: field.name,
@@ -54,9 +54,8 @@ impl Grid {
         self.columns.iter().position(|column| column.name == name)
     }
 
-    /// The order of the rows by one column: names and numbers that name something rising, all else falling, so that
-    /// what is noisiest stands first; `reverse` turns that round. What is missing comes last, and what is equal keeps
-    /// its order.
+    /// The order of the rows by one column: names and identifying numbers ascending, everything else descending, with the noisiest first; `reverse`
+    /// inverts that. Missing values come last, and equal ones keep their order.
     pub fn order(&self, column: usize, reverse: bool) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.rows.len()).collect();
         order.sort_by(|a, b| {

@@ -1,5 +1,4 @@
-//! The tables of `becalm top`: figures of CPUs, sources, counters and detours while they are measured. They come from the same
-//! fields as the report's tables and JSON.
+//! The tables of `becalm top`: CPUs, sources, counters and detours during the measurement, from the same fields as the report's tables and JSON.
 
 use becalm_analyze::summary::{Figures, SourceSummary, Timeline};
 use becalm_model::node::CounterGrowth;
@@ -20,13 +19,13 @@ pub struct LiveCpu {
     pub cpu: CpuId,
     /// Its figures since the start.
     pub figures: Figures,
-    /// The noise ratio of the last seconds; `None` before any are over.
+    /// The noise ratio of the last seconds; `None` before the first is over.
     pub recent_ratio: Option<f64>,
-    /// How long the last detour took, in nanoseconds; `None` before the first.
+    /// The length of the last detour, in nanoseconds; `None` before the first.
     pub last_ns: Option<i64>,
 }
 
-/// A CPU that is being measured, as a row.
+/// The row of a measured CPU.
 struct LiveRow {
     all: CpuRow,
     recent_ratio: Option<f64>,
@@ -34,7 +33,7 @@ struct LiveRow {
 }
 
 fields! {
-    /// The figures of the report over the time until now, and those that CPUs have only while they are measured.
+    /// The report's figures until now, and those that CPUs have only while they are measured.
     LIVE, live: LiveRow {
         CPU = cpu::CPU => |row| &row.all;
         NOISE_RATIO = cpu::NOISE_RATIO => |row| &row.all;
@@ -49,7 +48,7 @@ fields! {
     }
 }
 
-/// CPUs while they are measured: the figures of the report over the time until now, and what is new.
+/// Measured CPUs: the report's figures until now, and the latest ones.
 pub fn live_cpus(cpus: &[LiveCpu]) -> Grid {
     let row = |cpu: &LiveCpu| LiveRow {
         all: CpuRow { place: Some((String::new(), cpu.cpu)), figures: cpu.figures.clone() },
@@ -72,13 +71,12 @@ const SOURCES: [&Field<SourceSummary>; 9] = [
     &source::TIME_RATIO,
 ];
 
-/// Sources, with the figures of the report.
+/// Sources, with the report's figures.
 pub fn sources(sources: &[SourceSummary]) -> Grid {
     Grid::new(&SOURCES, sources)
 }
 
-/// Growth of the kernel's counters over the observed time, added up over the CPUs; those that stand for times first,
-/// then the fastest.
+/// The growth of kernel counters over the observed time, summed over the CPUs; times first, then the fastest.
 pub fn counters(counters: &[CounterGrowth], observed_ns: Option<i64>) -> Grid {
     let rows = figures::counter_rows("", counters, observed_ns, false);
     Grid::new(&[&counter::NAME, &counter::GROWTH, &counter::RATE_HZ], &rows)
@@ -87,19 +85,19 @@ pub fn counters(counters: &[CounterGrowth], observed_ns: Option<i64>) -> Grid {
 const DETOURS: [&Field<Timeline>; 5] =
     [&detour::CPU, &detour::DURATION_NS, &detour::START_NS, &timeline::MOSTLY, &detour::INCOMPLETE];
 
-/// Detours, each with what took most of it.
+/// Detours, each with its costliest source.
 pub fn detours(detours: &[&Timeline]) -> Grid {
     let rows: Vec<Vec<Value>> =
         detours.iter().map(|row| DETOURS.iter().map(|field| (field.get)(row)).collect()).collect();
     Grid::from_values(&DETOURS, rows)
 }
 
-/// What happened in a detour, activity by activity, with a bar for where in it.
+/// The activities of a detour, with bars for their place in it.
 pub fn activities(timeline: &Timeline) -> Grid {
     Grid::new(&timeline::SHOWN, &timeline::rows(timeline))
 }
 
-/// Updates of the view, one after the other: `becalm.top/1`.
+/// Updates of the view, in chronological order: `becalm.top/1`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct TopDocument<'a> {

@@ -1,4 +1,4 @@
-//! The keys: all of them for the help, and those of the moment for the last line.
+//! The keys: all of them for the help, and the relevant ones for the last line.
 
 use crate::table::Panel;
 use crate::view::{Cover, View};
@@ -22,12 +22,12 @@ const KEYS: [(&str, &str); 16] = [
     ("?", "this help; esc closes it"),
 ];
 
-/// The text of the help, a line for each key: the key, and what it does.
+/// The text of the help, one line per key: the key and its action.
 pub fn lines() -> Vec<(String, String)> {
     KEYS.iter().map(|(key, what)| (format!("{key:<12}"), (*what).to_owned())).collect()
 }
 
-/// The keys that matter now, by rank: those at the end are left out first where there is little room.
+/// The relevant keys by rank: those at the end are dropped first if there is little room.
 pub fn footer(view: &View) -> Vec<(&'static str, &'static str)> {
     let leave = match &view.cover {
         Some(Cover::Detour(_) | Cover::Warnings | Cover::Help) => {

@@ -1,25 +1,24 @@
-//! Noise over time: how much of each second was lost.
+//! Noise over time: the lost part of each second.
 
 use std::collections::VecDeque;
 
 use becalm_units::Nanos;
 
-/// The time of a cell.
+/// The length of a cell.
 const CELL: i64 = 1_000_000_000;
 
-/// How many cells are kept.
+/// The number of cells kept.
 const KEPT: usize = 300;
 
-/// The time lost in each of the last seconds on the view's axis. A detour counts in every second that it touches, with
-/// its part in it.
+/// The time lost in each of the last seconds on the view's axis. A detour across several seconds counts in each with its part.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     /// The number of the first cell.
     first: i64,
     cells: VecDeque<i64>,
-    /// Up to this instant all is known.
+    /// Everything is known until this instant.
     until: i64,
-    /// From this instant on there is anything to know.
+    /// The start of the known time.
     since: Option<i64>,
 }
 
@@ -37,26 +36,26 @@ impl History {
         }
     }
 
-    /// All is known up to this instant.
+    /// Marks everything until this instant as known.
     pub fn advance(&mut self, until: Nanos) {
         self.since.get_or_insert(until.get());
         self.until = self.until.max(until.get());
         self.cell(self.until.div_euclid(CELL));
     }
 
-    /// The noise ratio of each of the last seconds that are over, the latest last; at most `count`.
+    /// The noise ratios of the last complete seconds, the latest last; at most `count`.
     pub fn last(&self, count: usize) -> Vec<f64> {
         let whole = self.whole();
         whole.skip(self.whole().count().saturating_sub(count)).map(|lost| lost as f64 / CELL as f64).collect()
     }
 
-    /// The noise ratio over the last whole seconds, `over` of them or as many as there are; `None` if there are none.
+    /// The noise ratio over the last complete seconds, at most `over`; `None` if there are none.
     pub fn recent(&self, over: Nanos) -> Option<f64> {
         let last = self.last((over.get() / CELL).max(1) as usize);
         (!last.is_empty()).then(|| last.iter().sum::<f64>() / last.len() as f64)
     }
 
-    /// The cells that were observed from their beginning to their end.
+    /// The completely observed cells.
     fn whole(&self) -> impl Iterator<Item = i64> {
         let (since, until) = (self.since.unwrap_or(i64::MAX), self.until);
         let numbered = self.cells.iter().zip(self.first..);
@@ -109,7 +108,7 @@ mod tests {
         assert!(history_of(&[(0, 5)], 999_999_999).last(10).is_empty());
         assert_eq!(history_of(&[(0, 5)], 999_999_999).recent(SECOND), None);
         assert_eq!(history_of(&[(0, 500_000_000)], 1_999_999_999).last(10), [0.5]);
-        // Nor is the one in which the loop began.
+        // Nor is the one with the start of the loop.
         let mut late = History::default();
         late.advance(Nanos::new(300_000_000));
         late.advance(Nanos::from_secs(2));
@@ -131,7 +130,7 @@ mod tests {
             detours in prop::collection::vec((0_i64..50_000_000_000, 1_i64..4_000_000_000), 0..40),
         ) {
             let history = history_of(&detours, 60_000_000_000);
-            // Plainly: each second, each detour's overlap with it.
+            // Plain reference: each second's overlap with each detour.
             for (second, ratio) in history.last(60).iter().enumerate() {
                 let (from, to) = (second as i64 * CELL, (second as i64 + 1) * CELL);
                 let overlap = |(start, duration): &(i64, i64)| ((start + duration).min(to) - (*start).max(from)).max(0);

@@ -1,13 +1,13 @@
-//! The recording that goes on behind the view, under a hidden name until it is saved.
+//! The recording behind the view, under a hidden name until it is saved.
 //!
-//! It is a bundle as `becalm record` writes it. After a kill -9 it stays, and opens.
+//! It is a recording as written by `becalm record`. After a kill -9 it remains and can be opened.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process;
 
-/// Names of runs: what is saved, and what is hidden until then.
+/// Names of recordings: saved ones, and hidden ones until then.
 #[derive(Clone, Debug)]
 pub struct RunNames {
     folder: PathBuf,
@@ -15,14 +15,14 @@ pub struct RunNames {
 }
 
 impl RunNames {
-    /// Runs that are saved under this path, the later ones with a number.
+    /// Recordings saved under this path, with a number from the second on.
     pub fn new(path: &Path) -> Self {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let stem = name.strip_suffix(".becalm").unwrap_or(&name).to_owned();
         Self { folder: path.parent().unwrap_or(Path::new("")).to_owned(), stem }
     }
 
-    /// A hidden name beside them, so that saving is only renaming.
+    /// A hidden name in the same directory, so saving is a rename.
     pub fn hidden(&self) -> PathBuf {
         self.free(&format!(".{}.top-{}", self.stem, process::id()))
     }
@@ -31,7 +31,7 @@ impl RunNames {
         self.free(&self.stem)
     }
 
-    /// The first name of its kind that nothing has.
+    /// The first such name that is not taken.
     fn free(&self, stem: &str) -> PathBuf {
         let taken = |path: &PathBuf| path.symlink_metadata().is_ok();
         let numbered = (2_u64..).map(|number| format!("{stem}-{number}.becalm"));
@@ -41,24 +41,24 @@ impl RunNames {
     }
 }
 
-/// A hidden bundle. Dropped without having been saved, it is removed.
+/// A hidden recording. It is removed on drop unless it was saved.
 #[derive(Debug)]
 pub struct HiddenBundle {
     path: PathBuf,
 }
 
 impl HiddenBundle {
-    /// The hidden bundle that the next recording is written into.
+    /// The hidden place of the next recording.
     pub fn new(names: &RunNames) -> Self {
         Self { path: names.hidden() }
     }
 
-    /// The folder of the bundle while it is written.
+    /// The directory of the recording while it is written.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Gives it its name. Fails if it cannot be renamed; it is removed then.
+    /// Renames it to its final name. Fails if it cannot be renamed; it is then removed.
     pub fn save(self, names: &RunNames) -> io::Result<PathBuf> {
         let name = names.next();
         fs::rename(&self.path, &name)?;
@@ -68,7 +68,7 @@ impl HiddenBundle {
 
 impl Drop for HiddenBundle {
     fn drop(&mut self) {
-        // Where it was saved, or was never written, there is nothing.
+        // Nothing exists if it was saved or never written.
         let _ = fs::remove_dir_all(&self.path);
     }
 }

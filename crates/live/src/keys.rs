@@ -1,8 +1,7 @@
 //! Keys, from the bytes that a terminal sends for them.
 //!
-//! Only what the view knows is understood; other sequences are passed over whole. The reader that comes with the drawing
-//! library is not used: it installs a signal handler, loses keys that come together with a new size, and never returns
-//! once the terminal is gone.
+//! Only the view's keys are recognized; other sequences are skipped as a whole. The drawing library's reader is not used: it installs a signal
+//! handler, loses keys that arrive together with a new size, and never returns once the terminal is gone.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,24 +11,23 @@ use std::time::Duration;
 use becalm_linux::signals;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// So long the rest of a key may take to come: terminals send the bytes of one at once, but a network may part them.
-/// In tests, the thread that sends them may have to wait for a CPU.
+/// How long to wait for the rest of a key: terminals send its bytes at once, but a network may split them. In tests, the sending thread may have to
+/// wait for a CPU.
 const REST: Duration = Duration::from_millis(if cfg!(test) { 2_000 } else { 25 });
 
-/// More bytes than this are no key.
+/// The most bytes of a key.
 const LONGEST: usize = 4_096;
 
 /// The keyboard of a terminal in raw mode.
 pub struct Keyboard(File);
 
 impl Keyboard {
-    /// That of standard input, past its buffer. Fails if there is none.
+    /// The keyboard of standard input, bypassing its buffer. Fails if there is none.
     pub fn new() -> io::Result<Self> {
         Ok(Self(File::from(io::stdin().as_fd().try_clone_to_owned()?)))
     }
 
-    /// The keys that were pressed, after waiting for one at most so long. The error is [`io::ErrorKind::UnexpectedEof`]
-    /// if the terminal is gone.
+    /// The pressed keys, after waiting at most `patience` for one. The error is [`io::ErrorKind::UnexpectedEof`] if the terminal is gone.
     pub fn read(&mut self, patience: Duration) -> io::Result<Vec<KeyEvent>> {
         if signals::wait_readable([Some(self.0.as_fd())], patience)? == [false] {
             return Ok(Vec::new());
@@ -45,7 +43,7 @@ impl Keyboard {
         Ok(parse(&bytes))
     }
 
-    /// Appends the bytes that the terminal has sent; waits for none.
+    /// Appends the bytes that the terminal has sent, without waiting.
     fn take(&mut self, bytes: &mut Vec<u8>) -> io::Result<()> {
         let mut some = [0; 256];
         match self.0.read(&mut some)? {
@@ -58,7 +56,7 @@ impl Keyboard {
     }
 }
 
-/// Whether the last of these bytes may be the beginning of a key whose rest is still to come.
+/// Whether the last of these bytes may be the start of an incomplete key.
 fn is_part(bytes: &[u8]) -> bool {
     if std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none()) {
         return true;
@@ -91,11 +89,11 @@ fn parse(mut bytes: &[u8]) -> Vec<KeyEvent> {
     keys
 }
 
-/// What comes after an escape, and how many bytes it is with the escape. An escape before anything else is the key.
+/// The key after an escape, and its length in bytes including the escape. An escape before anything else is itself the key.
 fn escape(rest: &[u8]) -> (Option<KeyCode>, usize) {
     let (body, lead) = match rest.first() {
         Some(b'[') => (&rest[1..], 2),
-        // Of keypads in their other mode, one byte.
+        // Keypads in application mode send one byte.
         Some(b'O') => return (rest.get(1).and_then(|last| named(b"", *last)), 3),
         _ => return (Some(KeyCode::Esc), 1),
     };
@@ -105,7 +103,7 @@ fn escape(rest: &[u8]) -> (Option<KeyCode>, usize) {
     }
 }
 
-/// The key of a sequence with these parameters and this last byte. Modifiers, after a semicolon, change nothing here.
+/// The key of a sequence with these parameters and this last byte. Modifiers, after a semicolon, are ignored.
 fn named(parameters: &[u8], last: u8) -> Option<KeyCode> {
     let number = parameters.split(|byte| *byte == b';').next().unwrap_or_default();
     match (last, number) {
@@ -123,7 +121,7 @@ fn named(parameters: &[u8], last: u8) -> Option<KeyCode> {
     }
 }
 
-/// The first character, and how many bytes it is; bytes that are none are passed over.
+/// The first character and its length in bytes; invalid bytes are skipped.
 fn character(bytes: &[u8]) -> (Option<KeyCode>, usize) {
     let valid = match std::str::from_utf8(bytes) {
         Ok(text) => text,
@@ -168,11 +166,11 @@ mod tests {
     fn keys_that_come_together() {
         assert_eq!(codes(b"\x1bq"), [KeyCode::Esc, KeyCode::Char('q')]);
         assert_eq!(codes(b"\x1b[B\x1b[B>s"), [KeyCode::Down, KeyCode::Down, KeyCode::Char('>'), KeyCode::Char('s')]);
-        // What is not known is passed over whole, and so is what was cut off.
+        // Unknown and truncated sequences are skipped as a whole.
         assert_eq!(codes(b"\x1b[200~x\x1b[24;5~\xff\x1b[12"), [KeyCode::Char('x')]);
     }
 
-    /// Each part is written after the one before has been waited for.
+    /// Writes each part after the previous one was awaited.
     fn read(parts: &[&[u8]]) -> Vec<KeyCode> {
         let (reader, mut writer) = io::pipe().unwrap();
         let mut keyboard = Keyboard(File::from(std::os::fd::OwnedFd::from(reader)));
@@ -210,7 +208,7 @@ mod tests {
     }
 
     proptest! {
-        /// Wherever the bytes of keys are parted, the part that is left over is waited for.
+        /// Wherever a key is split, the reader waits for the rest.
         #[test]
         fn no_part_of_a_key_is_taken_for_one(
             keys in proptest::collection::vec(

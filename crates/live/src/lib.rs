@@ -1,8 +1,8 @@
-//! `becalm top`: what interrupts the CPUs, shown while it is measured. It measures exactly as `becalm record` does, into a
-//! hidden recording that becomes a run when the user saves it.
+//! `becalm top`: shows what interrupts the CPUs during the measurement. It measures exactly like `becalm record`, into a hidden recording that the
+//! user can save.
 //!
-//! Two threads: the calling one records (`feed`), another one shows (`watch`); between them lies the `session`. What is known
-//! (`live`), what the user has chosen (`view`) and how both become cells of a terminal (`draw`) know nothing of either.
+//! There are two threads: the calling one records (`feed`), another one shows (`watch`); they share the `session`. The data (`live`), the user's
+//! choices (`view`) and the drawing (`draw`) depend on neither.
 
 #![forbid(unsafe_code)]
 

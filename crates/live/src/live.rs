@@ -1,8 +1,6 @@
-//! What the live view knows: per CPU and per source sums, noise over time, and the longest detours, kept up while rows
-//! come in. It neither measures nor draws.
+//! The data of the live view: sums per CPU and source, noise over time, and the longest detours, updated as rows arrive. No measuring, no drawing.
 //!
-//! A view outlives its recordings: each save begins a new one. Its sums go on over all of them, and its axis of time
-//! leaves out what lies between two.
+//! A view outlives its recordings: each save starts a new one. The sums continue across all of them, and the time axis omits the gaps between two.
 
 use std::sync::Arc;
 
@@ -18,28 +16,28 @@ use becalm_units::{CpuId, CpuList, Nanos};
 use crate::grids::LiveCpu;
 use crate::history::History;
 
-/// How many of the longest detours each CPU keeps.
+/// The number of longest detours kept per CPU.
 const LONGEST: usize = 32;
 
-/// Over which time the recent noise is taken.
+/// The time span of the recent noise.
 const RECENT: Nanos = Nanos::from_secs(10);
 
-/// What the view adds up for one CPU.
+/// The view's sums for one CPU.
 #[derive(Clone, Debug, Default)]
 struct CpuSums {
     cpu: CpuId,
     t_min: Nanos,
     threshold: Nanos,
-    /// The time that earlier recordings observed on this CPU.
+    /// The time observed on this CPU by earlier recordings.
     before: Nanos,
-    /// When the loop of this recording began, and until when its detours are known.
+    /// The start of this recording's loop, and the end of its known time.
     span: Option<(Nanos, Nanos)>,
     durations: Moments,
     /// The detours of 1 us and more.
     long: Moments,
-    /// What becalm itself took, which is in no other sum.
+    /// becalm's own time, which is in no other sum.
     own: Nanos,
-    /// Detours that were only counted, and their sum.
+    /// The number and the sum of detours that were only counted.
     unstored: Unstored,
     incomplete: u64,
     last: Option<Nanos>,
@@ -47,10 +45,10 @@ struct CpuSums {
     account: CpuAccount,
     /// The detours of each source, in the order of [`Live::names`].
     sources: Vec<Moments>,
-    /// The time of which each source is the root, in the same order.
+    /// The time charged to each source, in the same order.
     wholes: Vec<Nanos>,
     history: History,
-    /// The longest detours with what happened in them, the longest first.
+    /// The longest detours with their activities, the longest first.
     longest: Vec<Arc<Timeline>>,
 }
 
@@ -59,7 +57,7 @@ impl CpuSums {
         self.before + self.span.map_or(Nanos::ZERO, |(began, until)| until - began)
     }
 
-    /// Forgets all sums; what is observed from now on counts.
+    /// Resets all sums; time observed from now on counts.
     fn forget(&mut self) {
         let span = self.span.map(|(_, until)| (until, until));
         let account = std::mem::take(&mut self.account);
@@ -112,33 +110,32 @@ impl CpuSums {
             unseen_ns: tracing.then(|| unseen.map(|(_, times)| times.total()).sum()),
             steal_ns: None,
             cut_short: false,
-            // Pieces of work are followed in recordings alone.
+            // Only recordings follow pieces of work.
             work_p99_ns: None,
         }
     }
 }
 
-/// Everything that a view shows. A clone of it is a view at one instant.
+/// The data of a view. A clone is a snapshot.
 #[derive(Clone, Debug, Default)]
 pub struct Live {
-    /// The node's document as the recording began.
+    /// The node's document at the start of the recording.
     node: Option<Arc<NodeDoc>>,
-    /// The measured CPUs, by rising number.
+    /// The measured CPUs, in ascending order.
     cpus: Vec<CpuSums>,
-    /// The place in `cpus` of each loop of this recording.
+    /// The index in `cpus` of each loop of this recording.
     places: Vec<usize>,
     names: SourceIds,
     owners: LabelOwners,
-    /// What this recording's origin is on the view's axis: zero for the first, so that its detours begin in the view
-    /// when they do in its report.
+    /// This recording's origin on the view's axis: zero for the first, so its detours have the same times as in its report.
     base: Nanos,
-    /// The end of the recording before, at which this one's loops will have begun on the view's axis.
+    /// The end of the previous recording, which is the start of this one's loops on the view's axis.
     joint: Option<Nanos>,
     counters: Vec<CounterGrowth>,
 }
 
 impl Live {
-    /// A recording begins; the first, or another one.
+    /// Starts the first or another recording.
     pub fn begin(&mut self, node: &NodeDoc, threads: &[LoopThread]) {
         self.owners.clear();
         let end = |cpu: &CpuSums| cpu.span.map(|(_, until)| self.base + until);
@@ -161,8 +158,7 @@ impl Live {
         self.node = Some(Arc::new(node.clone()));
     }
 
-    /// Takes what one loop gave since the last time: its detours and their activities, when it began, and the instant
-    /// up to which its detours are all known now.
+    /// Takes the new data of one loop: its detours and their activities, its start, and the instant until which all its detours are known.
     pub fn take(&mut self, part: LanePart<'_>, labels: &Labels) {
         let (began, until) = (part.began, part.complete_until);
         if let (Some(began), Some(joint)) = (began, self.joint) {
@@ -207,7 +203,7 @@ impl Live {
                 cpu.keep(Timeline::new(id, *base + detour.start, duration, detour.incomplete, entries));
             }
         }
-        // At the very end of a recording the instant lies in no time; its last detour says how far it went.
+        // At the very end of a recording there is no such instant; the last detour gives the end.
         let last = part.detours.last().map(|last| last.start + last.duration);
         let until = if until == Nanos::MAX { last } else { Some(until) };
         if let (Some(began), Some(until)) = (began, until) {
@@ -217,12 +213,12 @@ impl Live {
         }
     }
 
-    /// Enters how the kernel's own counters grew since the view began.
+    /// Sets the growth of the kernel's counters since the start of the view.
     pub fn set_counters(&mut self, counters: Vec<CounterGrowth>) {
         self.counters = counters;
     }
 
-    /// Starts all sums again from zero.
+    /// Resets all sums to zero.
     pub fn forget(&mut self) {
         self.cpus.iter_mut().for_each(CpuSums::forget);
         self.counters.clear();
@@ -233,12 +229,12 @@ impl Live {
         self.node.is_some()
     }
 
-    /// How long the longest loop was observed.
+    /// The longest observed time of a loop.
     pub fn elapsed(&self) -> Nanos {
         self.cpus.iter().map(CpuSums::observed).max().unwrap_or(Nanos::ZERO)
     }
 
-    /// How long the longest loop of this recording was observed.
+    /// The longest observed time of a loop in this recording.
     pub fn recording(&self) -> Nanos {
         let spans = self.cpus.iter().filter_map(|cpu| cpu.span);
         spans.map(|(began, until)| until - began).max().unwrap_or(Nanos::ZERO)
@@ -249,22 +245,22 @@ impl Live {
         self.cpus.iter().map(|cpu| cpu.cpu).collect()
     }
 
-    /// The host, how it is measured, and what limits what the numbers say.
+    /// The host, the method of measurement, and its limitations.
     pub fn node(&self) -> Option<&NodeDoc> {
         self.node.as_deref()
     }
 
-    /// What limits what the numbers say.
+    /// Everything that limits the numbers.
     pub fn warnings(&self) -> &[Warning] {
         self.node.as_ref().map_or(&[], |node| &node.warnings)
     }
 
-    /// Whether the kernel is traced, so that detours have sources.
+    /// Whether the kernel is traced; only then do detours have sources.
     pub fn is_tracing(&self) -> bool {
         self.node.as_ref().is_some_and(|node| node.rung == Rung::Tracepoints)
     }
 
-    /// The CPUs, in rising order.
+    /// The CPUs, in ascending order.
     pub fn cpus(&self) -> Vec<LiveCpu> {
         let row = |cpu: &CpuSums| LiveCpu {
             cpu: cpu.cpu,
@@ -275,7 +271,7 @@ impl Live {
         self.cpus.iter().map(row).collect()
     }
 
-    /// All CPUs together, or one.
+    /// The figures of all CPUs together, or of one.
     pub fn total(&self, pick: Option<CpuId>) -> Figures {
         let mut total = CpuSums::default();
         for cpu in self.picked(pick) {
@@ -289,7 +285,7 @@ impl Live {
         Figures { unseen_ns: None, ..total.figures(false, &[]) }
     }
 
-    /// The sources over all CPUs, or of one, those that took most first.
+    /// The sources over all CPUs, or of one, the largest total first.
     pub fn sources(&self, pick: Option<CpuId>) -> Vec<SourceSummary> {
         let (mut noise, mut observed) = (0_i64, 0_i64);
         let mut times = vec![(Moments::default(), Nanos::ZERO); self.names.len()];
@@ -324,7 +320,7 @@ impl Live {
         sources
     }
 
-    /// The share of the observed time that becalm's own threads took; `None` where that cannot be seen.
+    /// The share of the observed time taken by becalm's own threads; `None` if it is not observable.
     pub fn own_ratio(&self) -> Option<f64> {
         let observed: i64 = self.cpus.iter().map(|cpu| cpu.observed().get()).sum();
         let own: i64 = self.cpus.iter().map(|cpu| cpu.own.get()).sum();
@@ -346,7 +342,7 @@ impl Live {
         self.counters.iter().filter(|counter| pick.is_none_or(|cpu| cpu == counter.cpu)).cloned().collect()
     }
 
-    /// The noise ratio of each of the last whole seconds of a CPU, the latest last; at most `count`.
+    /// The noise ratios of a CPU's last complete seconds, the latest last; at most `count`.
     pub fn history(&self, cpu: CpuId, count: usize) -> Vec<f64> {
         match self.cpus.binary_search_by_key(&cpu, |cpu| cpu.cpu) {
             Ok(place) => self.cpus[place].history.last(count),

@@ -1,4 +1,4 @@
-//! What the view is made of: texts, labeled figures, lines with titles, the rows of tables.
+//! The building blocks of the view: texts, labeled figures, lines with titles, table rows.
 
 use crate::grid::Grid;
 use becalm_report::Value;
@@ -9,21 +9,21 @@ use ratatui::style::Style;
 use crate::columns::FittedColumn;
 use crate::theme::Theme;
 
-/// The screen that the view is drawn on.
+/// The screen to draw the view on.
 pub struct Canvas<'a> {
-    /// The cells of the terminal, which are drawn into.
+    /// The cells of the terminal.
     pub buffer: &'a mut Buffer,
-    /// The styles of all that is drawn.
+    /// The styles of the view.
     pub theme: Theme,
 }
 
 impl Canvas<'_> {
-    /// Writes a text, cut to a width; gives the column after it.
+    /// Writes a text, cut to a width; returns the column after it.
     pub fn text(&mut self, x: u16, y: u16, width: u16, text: &str, style: Style) -> u16 {
         self.buffer.set_stringn(x, y, text, width.into(), style).0
     }
 
-    /// Labeled figures beside each other, two blanks apart, as many as fit.
+    /// Labeled figures next to each other, separated by two blanks, as many as fit.
     pub fn parts<'a>(&mut self, mut x: u16, y: u16, right: u16, parts: impl Iterator<Item = (&'a str, &'a str)>) {
         for (label, value) in parts {
             let gap = if x == 0 { 0 } else { 2 };
@@ -45,7 +45,7 @@ impl Canvas<'_> {
         self.text(area.x + 1, area.y, area.width - 1, &title, if focused { style } else { self.theme.strong() });
     }
 
-    /// The titles of the columns, with a sign at the one that the table is sorted by; gives where they end.
+    /// The titles of the columns, with a sign at the sort column; returns where they end.
     pub fn titles(&mut self, area: Rect, grid: &Grid, fitted: &[FittedColumn], sorted: Option<(usize, char)>) -> u16 {
         let mut x = area.x + 2;
         for (at, FittedColumn { column, width }) in fitted.iter().enumerate() {
@@ -87,7 +87,7 @@ impl Canvas<'_> {
     }
 }
 
-/// A text that is not wider than this; what is cut off leaves an ellipsis.
+/// A text shortened to a width, with an ellipsis if it was cut.
 pub fn shortened(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! The view as text, update after update, for logs and pipes; or as one JSON document, `becalm.top/1`.
+//! The view as text, update by update, for logs and pipes; or as one JSON document, `becalm.top/1`.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -15,20 +15,20 @@ use crate::table::PanelTable;
 use crate::tables::tables;
 use crate::view::View;
 
-/// The characters of a line, as many as the tables need.
+/// The width of a line, as needed by the tables.
 const WIDTH: usize = 110;
 
-/// How many rows of a table are shown.
+/// The number of rows shown of a table.
 const ROWS: usize = 20;
 
-/// What is known at one moment.
+/// The data at one moment.
 struct Update {
     observed_ns: i64,
     own_ratio: Option<f64>,
     tables: [PanelTable; 3],
 }
 
-/// Updates, one after the other.
+/// Updates in chronological order.
 #[derive(Default)]
 struct Updates(Vec<Update>);
 
@@ -64,17 +64,17 @@ impl Report for Updates {
 /// Prints updates to standard output, as text or as one JSON document.
 pub struct Plain {
     out: File,
-    /// All updates until now, for the document at the end; `None` if each is printed as text.
+    /// All updates so far, for the document at the end; `None` if each is printed as text.
     document: Option<Updates>,
 }
 
 impl Plain {
-    /// To standard output, as one document if `json`. Fails if there is no standard output.
+    /// Prints text to standard output, or one document if `json`. Fails if there is no standard output.
     pub fn new(json: bool) -> io::Result<Self> {
         Ok(Self { out: screen::output()?, document: json.then(Updates::default) })
     }
 
-    /// One more update.
+    /// Prints or stores an update.
     pub fn show(&mut self, live: &Live) -> io::Result<()> {
         let tables = tables(live, &View::default());
         let update = Update { observed_ns: live.elapsed().get(), own_ratio: live.own_ratio(), tables };
@@ -85,7 +85,7 @@ impl Plain {
         Ok(())
     }
 
-    /// There are no more.
+    /// Prints the document, if there is one.
     pub fn end(mut self) -> io::Result<()> {
         match &self.document {
             Some(updates) => becalm_report::print(updates, true, Form::default(), &mut self.out),

@@ -1,6 +1,6 @@
-//! The terminal while the view is on it, and as it was before.
+//! The terminal while it shows the view, and its previous state.
 //!
-//! It is written to through a descriptor of its own: the main thread holds standard output locked.
+//! It is written to through a separate descriptor, because the main thread keeps standard output locked.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -17,20 +17,19 @@ use ratatui::crossterm::terminal::{
     Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 
-/// The terminal that ratatui draws on, by way of a buffered file.
+/// The terminal that ratatui draws on, through a buffered file.
 pub type Drawing = Terminal<CrosstermBackend<BufWriter<File>>>;
 
-/// The terminal, taken. Dropping it gives the terminal back.
+/// The terminal in use by the view. Dropping it restores the terminal.
 pub struct Screen {
-    /// What is drawn on the terminal.
+    /// The terminal to draw on.
     pub drawing: Drawing,
-    /// Whether the terminal is the view's; a panic changes that.
+    /// Whether the view uses the terminal; a panic resets that.
     taken: Arc<AtomicBool>,
 }
 
 impl Screen {
-    /// Takes the terminal: keys come at once and unseen, and the screen is another one than before. Also after a panic,
-    /// of whichever thread, it is given back.
+    /// Takes the terminal: raw mode without echo, on the alternate screen. A panic of any thread restores it as well.
     pub fn take() -> io::Result<Self> {
         let taken = Arc::new(AtomicBool::new(false));
         restore_at_panic(Arc::clone(&taken));
@@ -47,20 +46,20 @@ impl Screen {
         self.wipe()
     }
 
-    /// Clears the terminal, so that everything is drawn again.
+    /// Clears the terminal, to redraw everything.
     pub fn wipe(&mut self) -> io::Result<()> {
-        // Not by `Terminal::clear`, which asks the terminal where its cursor is, through the locked standard output.
+        // `Terminal::clear` would ask the terminal for its cursor through the locked standard output.
         execute!(self.drawing.backend_mut(), Clear(ClearType::All))?;
         self.drawing = drawing()?;
         Ok(())
     }
 
-    /// Gives the terminal back for a while.
+    /// Restores the terminal for a while.
     pub fn leave(&mut self) {
         restore(&self.taken);
     }
 
-    /// Whether it is the view's: a panic elsewhere gives it back.
+    /// Whether the view uses it: a panic elsewhere restores it.
     pub fn is_taken(&self) -> bool {
         self.taken.load(Ordering::SeqCst)
     }
@@ -72,17 +71,17 @@ impl Drop for Screen {
     }
 }
 
-/// Makes the terminal that is drawn on, with nothing drawn yet.
+/// The terminal to draw on, with nothing drawn yet.
 fn drawing() -> io::Result<Drawing> {
     Terminal::new(CrosstermBackend::new(BufWriter::new(output()?)))
 }
 
-/// Standard output, beside the lock on it.
+/// Standard output, bypassing its lock.
 pub fn output() -> io::Result<File> {
     Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }
 
-/// Gives the terminal back, if it is taken. A terminal that is gone need not be restored.
+/// Restores the terminal if it is in use. A terminal that is gone needs no restoring.
 fn restore(taken: &AtomicBool) {
     if !taken.swap(false, Ordering::SeqCst) {
         return;
@@ -94,7 +93,7 @@ fn restore(taken: &AtomicBool) {
     }
 }
 
-/// Before a panic's message is printed, the terminal is restored, so that it can be read.
+/// Restores the terminal before a panic's message is printed, to keep it readable.
 fn restore_at_panic(taken: Arc<AtomicBool>) {
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
@@ -113,7 +112,7 @@ mod tests {
 
     use super::*;
 
-    /// Run by the test below, on a terminal of its own.
+    /// Run by the test below, on a separate terminal.
     #[test]
     #[ignore = "takes the terminal that the tests run on"]
     fn a_thread_panics_while_the_terminal_is_taken() {
@@ -123,7 +122,7 @@ mod tests {
         assert!(!screen.is_taken());
     }
 
-    /// The message of a panic stands on the screen that stays, and lines are edited and echoed again.
+    /// The message of a panic is on the normal screen, and line editing and echo work again.
     #[test]
     fn a_panic_gives_the_terminal_back() {
         if !machine_has(&[Need::Program("script")]) {

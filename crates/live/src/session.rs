@@ -1,4 +1,4 @@
-//! What the thread that measures and the one that draws share, and what the one asks of the other.
+//! The shared state of the measuring and the drawing thread, and the requests between them.
 
 use std::collections::VecDeque;
 use std::process;
@@ -13,27 +13,27 @@ use crate::live::Live;
 /// How long a message is shown.
 const NEWS: Duration = Duration::from_secs(10);
 
-/// What can be asked of the thread that measures. Each ends the present recording.
+/// A request to the measuring thread. Each ends the present recording.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ViewRequest {
-    /// Keep the recording under a name of its own, and begin another.
+    /// Save the recording under its own name, and start another.
     Save,
-    /// Drop the recording, which has become too large, and begin another.
+    /// Drop the recording, which has become too large, and start another.
     Renew,
-    /// Drop the recording, stop the process as a shell's job, and begin another when it goes on.
+    /// Drop the recording, stop the process as a job of the shell, and start another when it continues.
     Suspend,
     /// Drop the recording and end the program.
     Quit,
 }
 
-/// What the thread that measures is doing.
+/// The state of the measuring thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LivePhase {
     /// Between two recordings, or before the first.
     Preparing,
-    /// A recording is being made.
+    /// During a recording.
     Measuring,
-    /// The last recording has ended, and no other will begin.
+    /// The last recording has ended.
     Over,
 }
 
@@ -43,7 +43,7 @@ struct State {
     phase: LivePhase,
     requests: VecDeque<ViewRequest>,
     message: Option<(Instant, String)>,
-    /// Whether the recording is stored, so that it can be saved.
+    /// Whether the recording is stored and can be saved.
     storing: bool,
 }
 
@@ -63,24 +63,24 @@ impl LiveSession {
         }))
     }
 
-    /// What the view shows, as of now.
+    /// The present data.
     pub fn live(&self) -> Arc<Live> {
         Arc::clone(&self.lock().live)
     }
 
-    /// Brings what is known up to date. What others still look at stays as it was.
+    /// Updates the data. References that others still have stay unchanged.
     pub fn update(&self, update: impl FnOnce(&mut Live)) {
         update(Arc::make_mut(&mut self.lock().live));
     }
 
-    /// Notes that a recording begins, of these loops.
+    /// Notes the start of a recording with these loops.
     pub fn begin(&self, node: &NodeDoc, threads: &[LoopThread]) {
         let mut state = self.lock();
         state.phase = LivePhase::Measuring;
         Arc::make_mut(&mut state.live).begin(node, threads);
     }
 
-    /// Notes that the recording has ended and that another may follow.
+    /// Notes the end of a recording; another may follow.
     pub fn pause(&self) {
         self.lock().phase = LivePhase::Preparing;
     }
@@ -90,13 +90,12 @@ impl LiveSession {
         self.lock().phase = LivePhase::Over;
     }
 
-    /// What the thread that measures is doing.
+    /// The state of the measuring thread.
     pub fn phase(&self) -> LivePhase {
         self.lock().phase
     }
 
-    /// Asks something of the thread that measures, and tells whether it will be done: one thing at a time, but quitting
-    /// always.
+    /// Sends a request to the measuring thread; returns whether it will be handled: one at a time, but quitting always.
     pub fn ask(&self, request: ViewRequest) -> bool {
         let mut state = self.lock();
         let busy = state.phase != LivePhase::Measuring || !state.requests.is_empty();
@@ -105,28 +104,28 @@ impl LiveSession {
         }
         state.requests.push_back(request);
         drop(state);
-        // It sleeps until a signal comes. Where that cannot be sent it looks when a segment is over.
+        // It sleeps until a signal arrives. If none can be sent, it checks at the end of a segment.
         let _ = signals::terminate(process::id());
         true
     }
 
-    /// Takes the oldest request that is still open, if there is one.
+    /// Takes the oldest open request, if there is one.
     pub fn take_request(&self) -> Option<ViewRequest> {
         self.lock().requests.pop_front()
     }
 
-    /// Replaces the message that the view shows; `None` takes it away.
+    /// Replaces the message in the view; `None` removes it.
     pub fn say(&self, message: Option<String>) {
         self.lock().message = message.map(|message| (Instant::now(), message));
     }
 
-    /// The message to show, for `NEWS` after it was given.
+    /// The message to show, for `NEWS` after it was set.
     pub fn message(&self) -> Option<String> {
         let state = self.lock();
         state.message.as_ref().filter(|(said, _)| said.elapsed() < NEWS).map(|(_, message)| message.clone())
     }
 
-    /// Notes whether the recording is stored, so that it can be saved.
+    /// Notes whether the recording is stored and can be saved.
     pub fn set_storing(&self, storing: bool) {
         self.lock().storing = storing;
     }
@@ -137,7 +136,7 @@ impl LiveSession {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Whoever panicked with it, what is in it is a view of the past at worst.
+        // After a panic the data is an old state at worst.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! Recordings, one after the other, behind one view.
+//! Consecutive recordings behind one view.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,49 +16,48 @@ use crate::keep::{HiddenBundle, RunNames};
 use crate::session::{LiveSession, ViewRequest};
 use crate::watch::{Front, ViewThread, ViewThreadSettings};
 
-/// What is shown and how, and what is kept of it.
+/// The settings of the view and its recordings.
 #[derive(Clone, Debug)]
 pub struct ViewSettings {
     /// Whether the view is drawn on a terminal or printed as text.
     pub front: Front,
-    /// How often the view is drawn.
+    /// The interval between two drawings.
     pub interval: Nanos,
     /// The scheduling class of the loops.
     pub policy: Policy,
-    /// The folder below which the kernel's files are read, `/` but for tests.
+    /// The root directory of the kernel's files, `/` except in tests.
     pub root: PathBuf,
-    /// The name of the run that is saved first; later ones get a number.
+    /// The name of the first saved recording; later ones get a number.
     pub output: PathBuf,
-    /// With this many bytes the recording behind the view is dropped, and a new one begins.
+    /// The size of the recording behind the view beyond which it is dropped and a new one starts.
     pub keep: ByteCount,
 }
 
-/// Why a view ended that nobody ended.
+/// Why a view ended without a request.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
-    /// The recording could not be made, or not be finished.
+    /// The recording failed.
     #[error("{0}")]
     Record(RecordError<io::Error>),
     #[error("a buffer was full")]
     BufferFull,
-    /// Real-time loops had every CPU, and ended by themselves.
+    /// Real-time loops occupied every CPU, and ended by themselves.
     #[error("the real-time loops had every CPU, and nothing was collected from them for too long")]
     Unattended,
     /// There is no CPU left to measure.
     #[error("every measured CPU went offline or left the cpuset")]
     CpusGone,
-    /// The process cannot be stopped as a shell's job.
+    /// The process cannot be stopped as a job of the shell.
     #[error("cannot stop: {0}")]
     Suspend(io::Error),
-    /// The terminal or standard output refused.
+    /// The terminal or standard output failed.
     #[error("cannot show the view: {0}")]
     Show(io::Error),
 }
 
 becalm_units::fault::faultless!(LiveError);
 
-/// Measures as `plan` says and shows what is found, until the user ends it. Returns the names of the runs that the user
-/// saved. Fails if nothing can be measured or shown.
+/// Measures by `plan` and shows the results until the user ends it. Returns the names of saved recordings. Fails if it cannot measure or show.
 pub fn show(
     recording: &Recording,
     settings: &ViewSettings,
@@ -79,7 +78,7 @@ pub fn show(
     Ok(saved)
 }
 
-/// Records, one recording after the other, until somebody wants to quit; gives those that were saved.
+/// Makes one recording after another until the user quits; returns those that were saved.
 fn measure(
     recording: &Recording,
     settings: &ViewSettings,
@@ -90,9 +89,9 @@ fn measure(
     let names = RunNames::new(&settings.output);
     let mut saved = Vec::new();
     loop {
-        // Where every CPU is measured, the interval is how often the detours are looked at.
+        // If every CPU is measured, the interval determines how often the detours are read.
         let plan = RecordPlan { duration: None, segment: Some(settings.interval), ..plan() };
-        // Text for a pipe is not saved.
+        // Recordings for text output are not saved.
         let keep = matches!(settings.front, Front::Terminal).then(|| HiddenBundle::new(&names));
         let recorded = once(recording, plan, keep.as_ref().map(HiddenBundle::path), settings.keep, session, watcher)?;
         match session.take_request() {
@@ -109,7 +108,7 @@ fn measure(
     }
 }
 
-/// One recording, until somebody asks for something.
+/// Makes one recording, until a request arrives.
 fn once<'a>(
     recording: &Recording,
     plan: RecordPlan,
@@ -130,7 +129,7 @@ fn once<'a>(
     }
 }
 
-/// Completes a recording and gives it its name; tells what is to be said of it.
+/// Completes and renames a recording; returns a message.
 fn save(
     mut recorded: Recorded<ViewFeed<'_>>,
     keep: HiddenBundle,

@@ -1,4 +1,4 @@
-//! A table of the view: rows of figures in an order, each known by what it stands for.
+//! A table of the view: rows of figures in an order, each with a key.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use becalm_units::CpuId;
 pub enum Panel {
     /// A row for each measured CPU.
     Cpus,
-    /// Who took the time; on the lower rungs the kernel's counters.
+    /// The sources; without a trace, the kernel's counters.
     Sources,
     /// The longest detours of all CPUs.
     Detours,
@@ -23,16 +23,16 @@ impl Panel {
     pub const ALL: [Self; 3] = [Self::Cpus, Self::Sources, Self::Detours];
 }
 
-/// How a table is sorted.
+/// The sort order of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Order {
-    /// The title of the column that it is sorted by.
+    /// The title of the sort column.
     pub column: &'static str,
-    /// Whether its natural order is turned round.
+    /// Whether its natural order is reversed.
     pub reverse: bool,
 }
 
-/// What a row stands for; by this it is found again when the order has changed.
+/// The key of a row, which identifies it when the order has changed.
 #[derive(Clone, Debug)]
 pub enum RowKey {
     /// A measured CPU, by its number.
@@ -41,7 +41,7 @@ pub enum RowKey {
     Source(Kind, String),
     /// One of the kernel's counters.
     Counter(String),
-    /// A detour, with what happened in it.
+    /// A detour with its activities.
     Detour(Arc<Timeline>),
 }
 
@@ -60,20 +60,20 @@ impl PartialEq for RowKey {
 /// A table in its order.
 #[derive(Clone, Debug)]
 pub struct PanelTable {
-    /// Which of the view's tables it is.
+    /// Its table in the view.
     pub panel: Panel,
-    /// The title above the table, which says what it shows.
+    /// The title above the table.
     pub title: String,
     /// Its columns and rows, the rows in order.
     pub grid: Grid,
     pub rows: Vec<RowKey>,
     pub sorted_by: Option<usize>,
-    /// What is said where it has no rows.
+    /// The text shown without rows.
     pub empty: &'static str,
 }
 
 impl PanelTable {
-    /// A table whose rows are put in this order.
+    /// A table with its rows in this order.
     pub fn new(panel: Panel, title: String, grid: Grid, rows: Vec<RowKey>, order: Order, empty: &'static str) -> Self {
         let sorted_by = grid.column(order.column);
         let places = sorted_by.map(|column| grid.order(column, order.reverse));

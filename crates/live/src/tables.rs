@@ -1,4 +1,4 @@
-//! The tables of the view, made of what is known and ordered as the user wants them.
+//! The tables of the view, in the user's order.
 
 use becalm_analyze::summary::Timeline;
 use becalm_report::Value;
@@ -10,7 +10,7 @@ use crate::live::Live;
 use crate::table::{Panel, PanelTable, RowKey};
 use crate::view::View;
 
-/// What is said where there is no detour.
+/// The text shown without any detour.
 fn nothing(live: &Live) -> &'static str {
     if live.elapsed() == Nanos::ZERO { "nothing is measured yet" } else { "no detour was seen" }
 }
@@ -75,7 +75,7 @@ fn detours(live: &Live, view: &View, picked: &str) -> PanelTable {
     )
 }
 
-/// The figures over all CPUs, or of the one that is picked, as one row.
+/// A row with the figures over all CPUs or of the chosen one.
 pub fn total(live: &Live, pick: Option<CpuId>) -> Grid {
     let figures = live.total(pick);
     grids::live_cpus(&[LiveCpu { cpu: pick.unwrap_or(CpuId::new(0)), figures, recent_ratio: None, last_ns: None }])

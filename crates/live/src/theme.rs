@@ -1,25 +1,23 @@
-//! The view's styles: few colors, of the sixteen that every terminal has in its own theme, and none where they are
-//! unwanted. Whatever a color says is also said by a sign or a word.
+//! The view's styles: few colors, from the sixteen of every terminal's theme, or none. A sign or a word accompanies every color.
 
 use std::env;
 use std::ffi::OsString;
 
 use ratatui::style::{Color, Modifier, Style};
 
-/// The styles of the view, with colors or without.
+/// The styles of the view, with or without colors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Theme {
     colored: bool,
 }
 
 impl Theme {
-    /// As the environment wants it: no colors with `NO_COLOR` set to anything (<https://no-color.org>) or
-    /// `CLICOLOR=0`.
+    /// The theme for the environment: no colors with any `NO_COLOR` (<https://no-color.org>) or with `CLICOLOR=0`.
     pub fn from_environment() -> Self {
         Self::from_variables(env::var_os("NO_COLOR"), env::var_os("CLICOLOR"))
     }
 
-    /// As the values of these two variables want it; one that is empty counts as not set.
+    /// The theme for these two variables; an empty one counts as unset.
     fn from_variables(no_color: Option<OsString>, clicolor: Option<OsString>) -> Self {
         let [no_color, clicolor] = [no_color, clicolor].map(|value| value.filter(|value| !value.is_empty()));
         Self { colored: no_color.is_none() && clicolor.is_none_or(|value| value != "0") }
@@ -35,37 +33,37 @@ impl Theme {
         if self.colored { Style::new().fg(color) } else { Style::new() }
     }
 
-    /// The name of the program, the title of the table that the keys act on.
+    /// The program's name and the title of the active table.
     pub const fn strong(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// The titles of columns, lines, and explanations.
+    /// Column titles, lines and explanations.
     pub const fn quiet(self) -> Style {
         self.color(Color::DarkGray)
     }
 
-    /// The title and the line of the table that the keys act on.
+    /// The title and the line of the active table.
     pub const fn focus(self) -> Style {
         self.color(Color::Cyan).add_modifier(Modifier::BOLD)
     }
 
-    /// The bars that show noise over time.
+    /// The bars of noise over time.
     pub const fn spark(self) -> Style {
         self.color(Color::Cyan)
     }
 
-    /// What must not be overlooked.
+    /// Anything that must not be overlooked.
     pub const fn warning(self) -> Style {
         self.color(Color::Yellow)
     }
 
-    /// The row that the user has chosen.
+    /// The chosen row.
     pub const fn chosen(self) -> Style {
         Style::new().add_modifier(Modifier::REVERSED)
     }
 
-    /// A noise ratio: plain below a thousandth, from a hundredth on alarming.
+    /// A noise ratio: plain below 0.1 %, alarming from 1 % on.
     pub fn noise(self, ratio: f64) -> Style {
         match ratio {
             ratio if ratio >= 0.01 => self.color(Color::Red),
@@ -84,7 +82,7 @@ mod tests {
         for (no_color, clicolor, colored) in [
             (None, None, true),
             (Some("1"), None, false),
-            // Whatever it says.
+            // Whatever its value.
             (Some("0"), None, false),
             (Some(""), None, true),
             (None, Some("0"), false),

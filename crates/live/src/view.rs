@@ -1,4 +1,4 @@
-//! What the user has chosen to see: which table, row, order and CPU; and what a key does about it. No drawing.
+//! The user's choices: table, row, order and CPU; and the effect of keys on them. No drawing.
 
 use std::sync::Arc;
 
@@ -9,50 +9,50 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use crate::live::Live;
 use crate::table::{Order, Panel, PanelTable, RowKey};
 
-/// What is shown in place of the tables.
+/// A screen in place of the tables.
 #[derive(Clone, Debug)]
 pub enum Cover {
-    /// The help: what each key does.
+    /// The help: the action of each key.
     Help,
-    /// What limits what the numbers say.
+    /// Everything that limits the numbers.
     Warnings,
     Detour(Arc<Timeline>),
 }
 
-/// What a key asks of others.
+/// The action requested by a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
     /// Nothing has to be done; the view itself may have changed.
     None,
-    /// End the program, as the key `q` asks.
+    /// Quit the program; the key `q`.
     Quit,
-    /// Keep the recording as a run.
+    /// Save the recording.
     Save,
-    /// Stop the program, as a shell's job.
+    /// Stop the process as a job of the shell.
     Suspend,
-    /// Start all sums again from zero.
+    /// Reset all sums to zero.
     Forget,
-    /// Draw the whole screen again, as after another program wrote on it.
+    /// Redraw the whole screen, for example after another program wrote on it.
     Redraw,
 }
 
-/// Which row is chosen, and where it was last.
+/// The chosen row, and its last position.
 #[derive(Clone, Default, Debug)]
 struct Cursor {
     row: Option<RowKey>,
     at: usize,
 }
 
-/// What the user has chosen to see.
+/// The user's choices.
 #[derive(Clone, Debug)]
 pub struct View {
     /// The table that the keys act on.
     pub panel: Panel,
-    /// What is shown in place of the tables, if anything.
+    /// The screen in place of the tables, if any.
     pub cover: Option<Cover>,
-    /// The CPU whose sources and detours alone are shown; `None` shows those of all.
+    /// The CPU to which sources and detours are limited; `None` for all.
     pub pick: Option<CpuId>,
-    /// While paused, what is shown. Measuring goes on.
+    /// The frozen data while paused. Measuring continues.
     pub paused: Option<Arc<Live>>,
     orders: [Order; 3],
     cursors: [Cursor; 3],
@@ -76,19 +76,19 @@ impl Default for View {
 }
 
 impl View {
-    /// How a table is sorted.
+    /// The sort order of a table.
     pub const fn order(&self, panel: Panel) -> Order {
         self.orders[panel as usize]
     }
 
-    /// The chosen row of a table, as it is ordered now: where the row that was chosen is, or the nearest to where it was.
+    /// The index of the chosen row in the present order: that of the same row, or the nearest to its last position.
     pub fn selected(&self, table: &PanelTable) -> usize {
         let cursor = &self.cursors[table.panel as usize];
         let found = cursor.row.as_ref().and_then(|row| table.rows.iter().position(|other| other == row));
         found.unwrap_or(cursor.at).min(table.rows.len().saturating_sub(1))
     }
 
-    /// Does what a key asks for. `tables` are as shown, `live` as it is now.
+    /// Handles a key. `tables` are those on the screen, `live` the present data.
     pub fn key(&mut self, key: KeyEvent, tables: &[PanelTable; 3], live: impl FnOnce() -> Arc<Live>) -> Action {
         if key.kind == KeyEventKind::Release {
             return Action::None;

@@ -1,5 +1,5 @@
-//! The thread that shows the view: it runs where nothing is measured, or is known as becalm's own; it looks at the keys,
-//! draws at each interval and after each key, and sleeps else.
+//! The thread that shows the view. It runs on CPUs that are not measured, or is known as becalm's own. It handles keys, draws at each interval and
+//! after each key, and sleeps otherwise.
 
 use std::io;
 use std::path::PathBuf;
@@ -26,22 +26,22 @@ use crate::tables::tables;
 use crate::theme::Theme;
 use crate::view::{Action, View};
 
-/// A view that is over notices it within this time.
+/// The time within which a view notices that it has ended.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// How long a view that is over may take to end.
+/// How long a view may take to end.
 const LAST_PATIENCE: Duration = Duration::from_secs(5);
 
-/// How the view is shown.
+/// The form of the view.
 #[derive(Clone, Debug)]
 pub enum Front {
-    /// Drawn on a terminal again and again.
+    /// Drawn on a terminal repeatedly.
     Terminal,
-    /// As text, so many times; or as one JSON document at the end.
+    /// As text, a number of times; or as one JSON document at the end.
     Text {
-        /// How many times the view is printed before the program ends.
+        /// The number of printed updates before the program ends.
         iterations: u32,
-        /// Whether one JSON document is printed at the end in place of text.
+        /// Whether one JSON document is printed at the end instead of text.
         json: bool,
     },
 }
@@ -52,25 +52,25 @@ pub struct ViewThreadSettings {
     pub front: Front,
     /// The time between two drawings.
     pub interval: Duration,
-    /// The class of the loops.
+    /// The scheduling class of the loops.
     pub policy: Policy,
-    /// Below which the kernel's own counters are read.
+    /// The root directory of the kernel's counters.
     pub root: PathBuf,
 }
 
-/// The thread that shows the view, once it is started.
+/// The thread that shows the view, once started.
 pub struct ViewThread {
     settings: ViewThreadSettings,
     thread: Option<(i32, JoinHandle<io::Result<()>>)>,
 }
 
 impl ViewThread {
-    /// A watcher whose thread is not started yet.
+    /// The thread's state before its start.
     pub const fn new(settings: ViewThreadSettings) -> Self {
         Self { settings, thread: None }
     }
 
-    /// Starts it, unless it runs; gives its number.
+    /// Starts it unless it is running; returns its thread ID.
     pub fn start(&mut self, session: &Arc<LiveSession>, free: CpuList) -> io::Result<i32> {
         if let Some((tid, _)) = &self.thread {
             return Ok(*tid);
@@ -96,7 +96,7 @@ impl ViewThread {
                     }
                     thread::sleep(Duration::from_millis(5));
                 }
-                // A panic has printed its own message.
+                // The panic has printed its message.
                 thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread that draws failed")))
             }
             None => Ok(()),
@@ -104,7 +104,7 @@ impl ViewThread {
     }
 }
 
-/// Ends the session when the thread does, for whatever reason.
+/// Ends the session when the thread ends, for whatever reason.
 struct QuitAtEnd<'a>(&'a LiveSession);
 
 impl Drop for QuitAtEnd<'_> {
@@ -118,10 +118,10 @@ impl Drop for QuitAtEnd<'_> {
 fn show(settings: &ViewThreadSettings, session: &LiveSession, free: &CpuList, tid: &Sender<i32>) -> io::Result<()> {
     let _quit = QuitAtEnd(session);
     if free.is_empty() && settings.policy.is_realtime() {
-        // Beside real-time loops on every CPU it would never run.
+        // Next to real-time loops on every CPU it would never run.
         let _ = sched::set_policy(Policy::Fifo((settings.policy.priority() + 1).min(99)));
     }
-    // Whoever reads keys and draws names that others chose needs none.
+    // Reading keys and drawing foreign names needs no rights.
     rights::give_up_of_this_thread()?;
     let _ = tid.send(sched::current_tid());
     let mut counters = CountersShown::new(settings);
@@ -146,8 +146,8 @@ fn show(settings: &ViewThreadSettings, session: &LiveSession, free: &CpuList, ti
     }
 }
 
-/// Sleeps until the loops, however long their preparation takes, have observed whole intervals more than what was shown; tells whether the
-/// session still goes on then.
+/// Sleeps until the loops, however long their preparation takes, have observed a whole number of intervals beyond `shown`; returns whether the
+/// session still continues then.
 fn wait_for_interval(session: &LiveSession, interval: Duration, shown: Duration) -> bool {
     let intervals = shown.as_nanos() / interval.as_nanos().max(1) + 1;
     let end = interval.saturating_mul(u32::try_from(intervals).unwrap_or(u32::MAX));
@@ -161,7 +161,7 @@ fn wait_for_interval(session: &LiveSession, interval: Duration, shown: Duration)
     false
 }
 
-/// The kernel's counters, where they are all that is known of sources.
+/// The kernel's counters, if they are the only source information.
 struct CountersShown {
     root: PathBuf,
     since: Option<KernelCounters>,
@@ -172,7 +172,7 @@ impl CountersShown {
         Self { root: settings.root.clone(), since: None }
     }
 
-    /// Enters how far the counters have grown since they were first read.
+    /// Enters the growth of the counters since they were first read.
     fn look(&mut self, session: &LiveSession) {
         let live = session.live();
         if live.is_tracing() || !live.has_begun() {
@@ -189,7 +189,7 @@ impl CountersShown {
         }
     }
 
-    /// Counts from the next reading on.
+    /// Restarts counting at the next reading.
     fn forget(&mut self) {
         self.since = None;
     }
@@ -216,11 +216,11 @@ fn on_terminal(
         let status = status(session, &live, &place);
         let mut drawn = None;
         screen.drawing.draw(|frame| drawn = Some(draw(frame, &live, &view, &status, theme)))?;
-        // Held no longer than needed: the thread that measures copies what somebody still looks at.
+        // Released as soon as possible: the measuring thread copies data that is still referenced.
         drop(live);
         let (Some(drawn), Some(keys)) = (drawn, wait_for_keys(&mut keyboard, session, next)) else { break };
         for (number, key) in keys.into_iter().enumerate() {
-            // Of keys that come together each acts on what the ones before it have made of the tables.
+            // Of several keys at once, each acts on the tables as changed by the previous ones.
             let now = || tables(&view.paused.clone().unwrap_or_else(|| session.live()), &view);
             let shown = if number == 0 { drawn.clone() } else { now() };
             let action = view.key(key, &shown, || session.live());
@@ -232,7 +232,7 @@ fn on_terminal(
     Ok(())
 }
 
-/// Sleeps until there is something to draw: news, keys, another size of the terminal. `None` if the terminal is gone.
+/// Sleeps until there is something to draw: new data, keys, a new terminal size. `None` if the terminal is gone.
 fn wait_for_keys(keyboard: &mut Keyboard, session: &LiveSession, next: Instant) -> Option<Vec<KeyEvent>> {
     let size = terminal::size().ok();
     loop {
@@ -247,7 +247,7 @@ fn wait_for_keys(keyboard: &mut Keyboard, session: &LiveSession, next: Instant) 
     }
 }
 
-/// Does what a key asks for; tells whether the view goes on.
+/// Performs the action of a key; returns whether the view continues.
 fn act(action: Action, session: &LiveSession, screen: &mut Screen, counters: &mut CountersShown) -> io::Result<bool> {
     match action {
         Action::None => {}
@@ -271,7 +271,7 @@ fn save(session: &LiveSession) {
     }
 }
 
-/// Gives the terminal back until the process goes on.
+/// Restores the terminal until the process continues.
 fn suspend(session: &LiveSession, screen: &mut Screen) -> io::Result<()> {
     screen.leave();
     if session.ask(ViewRequest::Suspend) {

@@ -1,4 +1,4 @@
-//! The ways in which a recording can fail.
+//! Reasons why a recording fails.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use becalm_units::fault::{Fault, Wording};
 use crate::loops::{LoopError, ThreadError};
 use crate::machine::CpuError;
 
-/// A recording that could not be made, or not be finished.
+/// The reason why a recording could not be made or finished.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError<S> {
     /// The CPUs cannot be measured.
@@ -22,13 +22,13 @@ pub enum RecordError<S> {
     /// The counter cannot be used.
     #[error(transparent)]
     Rate(#[from] RateError),
-    /// A buffer cannot be had.
+    /// A buffer could not be allocated.
     #[error(transparent)]
     Memory(#[from] MemoryError),
-    /// The recorder cannot be placed or get its scheduling class.
+    /// The recorder cannot be placed or given its scheduling class.
     #[error(transparent)]
     Sched(#[from] SchedError),
-    /// The loops would be of the highest priority on every CPU, and nothing could end them.
+    /// Loops of the highest priority on every CPU would leave nothing that could stop the recording.
     #[error(
         "at real-time priority 99 on every CPU that this process may use, nothing would be left that could end the recording: \
          98 is the highest there, or leave one CPU out"
@@ -37,22 +37,22 @@ pub enum RecordError<S> {
     /// A loop cannot measure on its CPU.
     #[error(transparent)]
     Loop(#[from] LoopError),
-    /// A measuring thread ended by a fault of its own, so that nothing is known of what it measured.
+    /// A measuring thread panicked, so its measurements are lost.
     #[error("the measuring thread on CPU {0} failed by a fault of becalm's own")]
     Panicked(CpuId),
-    /// The kernel's trace could not be used: what was attempted, as it follows "cannot", and why it failed.
+    /// The kernel's trace could not be used: the attempt (worded to follow "cannot") and the reason.
     #[error("cannot {0}: {1}")]
     Trace(&'static str, TracefsError),
-    /// The process cannot give up its rights, and does not go on with them.
+    /// The process could not drop its privileges, and does not continue with them.
     #[error(transparent)]
     Rights(#[from] RightsError),
-    /// The command that was to run meanwhile, with a program of this name, cannot be started.
+    /// The accompanying command, a program of this name, could not be started.
     #[error("cannot start the command '{0}': {1}")]
     Command(String, io::Error),
-    /// Something of the system failed: what was attempted, as it follows "cannot", and why it failed.
+    /// A system call failed: the attempt (worded to follow "cannot") and the reason.
     #[error("cannot {0}: {1}")]
     System(&'static str, io::Error),
-    /// What was recorded cannot be stored.
+    /// The sink could not store the data.
     #[error(transparent)]
     Sink(S),
 }

@@ -1,7 +1,7 @@
-//! Measuring: the loops that catch detours or do work, their calibration, and the recorder that runs one loop on every
-//! measured CPU and collects what the loops and the kernel's trace say.
+//! Measuring: the loops that catch detours or do work, their calibration, and the recorder, which runs one loop per measured CPU and collects the
+//! data of the loops and the kernel's trace.
 //!
-//! What is collected goes, batch by batch, to a [`Sink`]; interpreting and storing it is the sink's affair.
+//! The recorder hands batches to a [`Sink`], which interprets and stores them.
 
 #![forbid(unsafe_code)]
 

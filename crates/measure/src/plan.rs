@@ -1,4 +1,4 @@
-//! A recording as it is planned.
+//! The plan of a recording.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +18,7 @@ use becalm_units::{CpuId, CpuList, Nanos, ParseNanosError};
 use crate::machine;
 use crate::work::Body;
 
-/// From which length on a step is kept.
+/// The least length of steps that are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Threshold {
     /// Just above the loop's own variation, see [`crate::StepProfile::auto_threshold`].
@@ -45,47 +45,47 @@ impl FromStr for Threshold {
     }
 }
 
-/// What the loops do: watch the counter, or work.
+/// The task of the loops: watch the counter, or work.
 #[derive(Clone, PartialEq, Debug)]
 pub enum LoopTask {
-    /// They watch the counter, and keep the steps from this threshold on.
+    /// They watch the counter, and keep steps of at least this threshold.
     Watch(Threshold),
-    /// They work, and keep every sample.
+    /// They work and keep every sample.
     Work(WorkPlan),
 }
 
-/// Work for the loops to do.
+/// The work of the loops.
 #[derive(Clone, PartialEq, Debug)]
 pub struct WorkPlan {
-    /// The kind of work that the loops do.
+    /// The kind of work.
     pub body: Body,
-    /// The kind of work of each CPU, where each has one of its own; empty where all do the same.
+    /// The kind of work per CPU, if it differs; empty if all do the same.
     pub bodies: BTreeMap<CpuId, Body>,
-    /// How long a sample is to take, or takes.
+    /// The intended (fixed work) or actual (fixed time) length of a sample.
     pub grain: Nanos,
-    /// What stays the same from sample to sample.
+    /// The quantity that is constant from sample to sample.
     pub fixed: Fixed,
-    /// How many samples each loop takes; `None` means until the recording ends for another reason.
+    /// The number of samples per loop; `None` means until the recording ends for another reason.
     pub samples: Option<u64>,
-    /// The maximum allowable variation, as parts of 1, by which the loops end when they have repeated enough.
+    /// The maximum allowable variation, as a fraction, at which the loops have repeated enough and end.
     pub maiv: Option<f64>,
-    /// How many loops do the same on each CPU, at least 1. One of them is measured.
+    /// How many copies of the loop run on each CPU, at least 1. One of them is measured.
     pub copies: u32,
-    /// Timer interrupts a second that the caller adds to those of each CPU meanwhile; the run's document says so.
+    /// Timer interrupts per second that the caller adds on each CPU meanwhile; stored in the run's document.
     pub added_hz: u32,
-    /// What the processor or the kernel counts in the measured loops, in user space and in the kernel apart.
+    /// Hardware or kernel events counted in the measured loops, in user space and in the kernel separately.
     pub counters: Vec<PerfEvent>,
-    /// The iterations of each CPU, of a run that is resumed; calibrated otherwise.
+    /// The iterations per CPU, for a resumed run; otherwise calibrated.
     pub iterations: BTreeMap<CpuId, u64>,
 }
 
 impl WorkPlan {
-    /// What the loop on a CPU does.
+    /// The work of the loop on a CPU.
     pub fn body_on(&self, cpu: CpuId) -> Body {
         self.bodies.get(&cpu).copied().unwrap_or(self.body)
     }
 
-    /// The name of what the loops do: of CPUs with bodies of their own the names of all, in the order of the CPUs.
+    /// The name of the work; if CPUs have different bodies, all names in the order of the CPUs.
     pub fn body_name(&self) -> String {
         match self.bodies.values().map(|body| body.name()).collect::<Vec<_>>() {
             names if names.is_empty() => self.body.name().to_owned(),
@@ -99,62 +99,62 @@ impl WorkPlan {
 pub struct PlannedCommand {
     /// The program, ready to be started.
     pub command: Command,
-    /// The program and its arguments, as they are stored.
+    /// The program and its arguments as they are stored.
     pub written: Vec<String>,
 }
 
-/// A recording as it was asked for.
+/// A recording as requested.
 #[derive(Debug)]
 pub struct RecordPlan {
-    /// The CPUs to measure; `None` means every online CPU on which the process may run, isolated ones included.
+    /// The CPUs to measure; `None` means every online CPU that the process may use, including isolated ones.
     pub cpus: Option<CpuList>,
     /// How long to measure; `None` means until a signal or the end of the command.
     pub duration: Option<Nanos>,
-    /// How many detours to catch on each CPU, whose loop ends with the last of them; the recording ends with the last loop. `None` without
-    /// such an end. It is for loops that watch: those that work have [`WorkPlan::samples`].
+    /// The number of detours to catch on each CPU, whose loop ends with the last; the recording ends with the last loop. `None` means no limit. For
+    /// watching loops only; working loops have [`WorkPlan::samples`].
     pub detours: Option<NonZeroU64>,
-    /// When to begin, in nanoseconds since 1970 by the wall clock; at once where it is `None`, or over.
+    /// Wall-clock start time in nanoseconds since 1970; `None` or a past time starts at once.
     pub at_ns: Option<i64>,
-    /// The name of the node in the bundle, of the kind that [`becalm_model::check_node_name`] lets pass. `None` takes the host's, which several
-    /// nodes have in common where they share a host, and which in a container is that of the container.
+    /// The name of the node in the bundle, valid according to [`becalm_model::check_node_name`]. `None` takes the host's name, which several nodes on
+    /// one host share; in a container it is the container's.
     pub node: Option<String>,
     /// Whether the loops watch the counter or do work.
     pub task: LoopTask,
     /// The scheduling class of the loops.
     pub policy: Policy,
-    /// Whether the kernel's activity is traced.
+    /// Whether to trace kernel activity.
     pub sources: bool,
-    /// The program that runs meanwhile.
+    /// The program to run during the recording.
     pub command: Option<PlannedCommand>,
-    /// How much time a segment of the bundle holds at most. What a segment holds is lost if the process is killed. `None` means 10 s;
-    /// where no CPU is free of loops, 60 s or 64 MiB of what waits, as attributing and storing it takes time from the loops.
+    /// The longest time span of a segment of the bundle. A killed process loses its current segment. `None` means 10 s, or 60 s or 64 MiB of waiting
+    /// data if no CPU is free of loops, because attributing and storing takes time from them.
     pub segment: Option<Nanos>,
-    /// The size of the ring between each loop and the collector, in bytes; 16 a detour.
+    /// The size of the ring between each loop and the collector, in bytes; 16 per detour.
     pub ring_bytes: usize,
-    /// The size of the kernel's trace buffer of each measured CPU, in bytes.
+    /// The size of the kernel's trace buffer per measured CPU, in bytes.
     pub trace_bytes: usize,
-    /// The bytes of raw trace that may wait for the end of their segment; with more, the segment ends early.
+    /// The bytes of raw trace that may wait for the end of their segment; more end the segment early.
     pub backlog_bytes: usize,
-    /// How long real-time loops on every CPU go on while nothing is collected from them. Without such an end a collector that
-    /// the kernel no longer lets run would leave the machine to them.
+    /// How long real-time loops on every CPU continue while nothing is collected from them. Without this limit, a starved collector would leave the
+    /// machine to the loops.
     pub unattended: Nanos,
-    /// The names of the kernel's functions, where they have been read already; that takes some ten milliseconds.
+    /// Names of the kernel's functions, if they have been read already, which takes some tens of milliseconds.
     pub symbols: Option<Arc<Kallsyms>>,
-    /// What becomes of the process's rights once everything that needs them is open, before the loops begin.
+    /// What happens to the process's privileges once everything that needs them is open, before the loops start.
     pub rights: AfterSetUp,
     /// The root of the file system: `/` outside of tests.
     pub root: PathBuf,
 }
 
-/// What becomes of the process's rights once a recording is set up. Those of the measuring threads go in any case.
+/// What happens to the process's privileges after a recording is set up. The measuring threads always drop theirs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum AfterSetUp {
-    /// The recorder is a part of a process that has more to do with them.
+    /// The recorder is part of a process that still needs them.
     #[default]
     Keep,
-    /// They are put down until the recording has ended, as another one is to be set up then; it acts as this user meanwhile.
+    /// They are lowered until the recording has ended, because another one will be set up then; meanwhile the process acts as this user.
     Lower(Option<User>),
-    /// They are given up for good, but for what is left.
+    /// They are dropped permanently, except for these.
     GiveUp(RemainingRights),
 }
 
@@ -182,8 +182,7 @@ impl RecordPlan {
         }
     }
 
-    /// Cuts the trace buffers so that those of all CPUs together take a sixteenth of the machine's memory at most, but
-    /// leaves each 1 MiB, which holds about 40,000 events.
+    /// Limits the trace buffers to a sixteenth of the machine's memory in total, but at least 1 MiB each, which holds about 40,000 events.
     pub fn limit_trace_buffers(&mut self) {
         let cpus = self.cpus.as_ref().map_or_else(|| machine::cpu_list(&self.root, "online").len(), CpuList::len);
         let memory = becalm_linux::memory::total_bytes();

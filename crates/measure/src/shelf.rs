@@ -1,24 +1,24 @@
-//! A list that grows without moving what it holds.
+//! A list that grows without moving its items.
 
-/// Items in order, in parts of equal room. A vector that grows copies all that it holds, which for some megabytes takes
-/// longer than a recorder may stay on a measured CPU; here a further part is begun. Emptied, it keeps its memory.
+/// Items in order, in parts of equal capacity. A growing vector copies its contents, which for some megabytes takes longer than a recorder may stay
+/// on a measured CPU; this list starts another part instead. Clearing it keeps its memory.
 #[derive(Debug)]
 pub struct Shelf<T> {
     parts: Vec<Vec<T>>,
-    /// The part that is being filled; those before hold items, those after are empty.
+    /// The part being filled; earlier parts contain items, later ones are empty.
     filling: usize,
     room: usize,
     len: usize,
 }
 
 impl<T: Copy> Shelf<T> {
-    /// An empty list whose parts have room for this many items each, at least one. It takes memory when it gets the first item.
+    /// An empty list whose parts have room for this many items each, at least one. It allocates memory with the first item.
     pub const fn new(room: usize) -> Self {
         Self { parts: Vec::new(), filling: 0, room: if room == 0 { 1 } else { room }, len: 0 }
     }
 
-    /// Takes the memory for so many items now, while it is empty, and writes to it, as the kernel gives a page only when it is first
-    /// written to, which takes about as long as adding a hundred items.
+    /// Allocates memory for this many items while the list is empty, and writes to it, because the kernel maps a page only at the first write, which
+    /// takes about as long as adding a hundred items.
     pub fn prepare(&mut self, items: usize, any: T) {
         while self.parts.iter().map(Vec::capacity).sum::<usize>() < items {
             let mut part = vec![any; self.room];
@@ -27,12 +27,12 @@ impl<T: Copy> Shelf<T> {
         }
     }
 
-    /// How many items it holds.
+    /// The number of items.
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it holds no item.
+    /// Whether there are no items.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -43,7 +43,7 @@ impl<T: Copy> Shelf<T> {
         self.len += 1;
     }
 
-    /// Adds items, which may come to lie in several parts.
+    /// Adds items, possibly in several parts.
     pub fn extend(&mut self, mut items: &[T]) {
         self.len += items.len();
         while !items.is_empty() {
@@ -54,13 +54,13 @@ impl<T: Copy> Shelf<T> {
         }
     }
 
-    /// Adds items so that they stand in one part, one behind the other.
+    /// Adds items contiguously, in one part.
     pub fn extend_together(&mut self, items: &[T]) {
         self.len += items.len();
         self.part_with_room(items.len()).extend_from_slice(items);
     }
 
-    /// Takes all items out.
+    /// Removes all items.
     pub fn clear(&mut self) {
         self.parts.iter_mut().for_each(Vec::clear);
         (self.filling, self.len) = (0, 0);
@@ -71,7 +71,7 @@ impl<T: Copy> Shelf<T> {
         self.parts.iter().map(Vec::as_slice).filter(|part| !part.is_empty())
     }
 
-    /// The part to which so many items can be added without moving those that it has.
+    /// The part that has room for this many more items without moving those it contains.
     fn part_with_room(&mut self, items: usize) -> &mut Vec<T> {
         let fits = |part: &Vec<T>| part.capacity() - part.len() >= items;
         while self.parts.get(self.filling).is_some_and(|part| !fits(part)) {

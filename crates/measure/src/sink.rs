@@ -1,4 +1,4 @@
-//! Where what was recorded goes.
+//! The receiver of recorded data.
 
 use std::ops::AddAssign;
 
@@ -8,7 +8,7 @@ use becalm_units::Nanos;
 
 use crate::trace::Names;
 
-/// What one CPU gave since the batch before.
+/// The data of one CPU since the previous batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Batch<'a> {
     /// The position of the CPU among the loops.
@@ -17,20 +17,19 @@ pub struct Batch<'a> {
     pub steps: &'a [Step],
     /// The iterations done in each of the steps, if the loops do work; empty otherwise.
     pub work: &'a [u64],
-    /// The kernel events, in order of time. They may reach beyond the last step.
+    /// The kernel events, in order of time. They may be later than the last step.
     pub events: &'a [Event],
     /// When the loop took its first reading; `None` before that.
     pub began: Option<Nanos>,
-    /// No step that begins before this instant will come any more.
+    /// No further step will start before this instant.
     pub complete_until: Nanos,
-    /// Until when the kernel was traced, if that ended before the recording.
+    /// When tracing ended, if it ended before the recording.
     pub traced_until: Option<Nanos>,
-    /// What was counted of the CPU between looks at it, in order of time. It comes before the steps that it may explain, as do those of
-    /// the sibling.
+    /// Counts of the CPU between two reads, in order of time. They come before the steps that they may explain, like the sibling's steps.
     pub watches: &'a [Watch],
-    /// The steps of the measured sibling thread of its core; none where there is no such.
+    /// The steps of the measured hyperthread sibling of its core; empty without one.
     pub sibling: &'a [Step],
-    /// The steps that the loop only counted, as there was no room for them, and their sum.
+    /// The number and sum of steps that the loop only counted because the ring was nearly full.
     pub unstored: Unstored,
 }
 
@@ -50,18 +49,18 @@ impl AddAssign for Unstored {
     }
 }
 
-/// Something that takes a recording while it is made, segment by segment.
+/// Receives a recording while it is made, segment by segment.
 pub trait Sink {
-    /// What can go wrong while taking it.
+    /// An error while receiving it.
     type Error;
 
-    /// The loops are calibrated and about to start. Fails if nothing can be stored; the recording does not begin.
+    /// The loops are calibrated and about to start. If this fails, the recording does not start.
     fn begin(&mut self, node: &NodeDoc, threads: &[LoopThread], names: &mut Names) -> Result<(), Self::Error>;
 
-    /// Takes a portion of a CPU's part of a segment; how many there are makes no difference. `pause` is to be called within long
-    /// work, after each small portion of it: it may sleep, where the recorder has no CPU of its own.
+    /// Takes a portion of a CPU's part of a segment; the number of portions makes no difference. Long work must call `pause` after each small
+    /// portion: it may sleep if the recorder has no CPU of its own.
     fn batch(&mut self, batch: Batch<'_>, names: &mut Names, pause: &mut dyn FnMut()) -> Result<(), Self::Error>;
 
-    /// Every CPU's part of the segment has been given. `pause` is as above.
+    /// Every CPU's part of the segment is complete. `pause` is as above.
     fn end_segment(&mut self, names: &Names, pause: &mut dyn FnMut()) -> Result<(), Self::Error>;
 }

@@ -1,4 +1,4 @@
-//! What a recording holds: detours or samples, and the activities that they are split over.
+//! The contents of a recording: detours or samples, and the activities in them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,52 +8,50 @@ use serde::{Deserialize, Serialize};
 
 use crate::Label;
 
-/// One interval in which the measuring thread, although it wanted the CPU, did not make progress.
+/// An interval during which the measuring thread made no progress although it wanted the CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Detour {
-    /// The CPU whose loop caught it.
+    /// The CPU of the loop that caught it.
     pub cpu: CpuId,
-    /// When the step of the loop began that holds the detour, since the run's origin.
+    /// The start of the loop's step with the detour, since the run's origin.
     pub start: Nanos,
-    /// The step's length minus `t_min`, the length of the loop's shortest step.
+    /// The step's length minus `t_min`, the length of the shortest step.
     pub duration: Nanos,
-    /// Whether kernel events were lost while it lasted, so that its activities may be wrong.
+    /// Whether kernel events were lost during it, so its activities may be wrong.
     pub incomplete: bool,
 }
 
-/// One sample of a loop that does work: a fixed amount, of which the time was taken, or a fixed time, in which the work
-/// was counted. The samples of a CPU lie end to end.
+/// A sample of a loop that does work: a fixed amount with its duration, or a fixed duration with the work done. The samples of a CPU are contiguous.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sample {
-    /// The CPU whose loop did the work.
+    /// The CPU of the loop that did the work.
     pub cpu: CpuId,
-    /// When it began, since the run's origin.
+    /// Its start, since the run's origin.
     pub start: Nanos,
-    /// How long it took, which is until the next one began.
+    /// Its duration, until the start of the next one.
     pub duration: Nanos,
-    /// The iterations of the loop's body that were done in it.
+    /// The iterations of the loop's body in it.
     pub work: u64,
-    /// Whether kernel events were lost while it lasted, so that its activities may be wrong.
+    /// Whether kernel events were lost during it, so its activities may be wrong.
     pub incomplete: bool,
 }
 
-/// The share that one activity has in one detour, or in one sample of a run of work.
+/// The share of one activity in one detour, or in one sample of a run of work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Activity {
-    /// The CPU whose loop it interrupted, which is also where it ran.
+    /// The CPU of the interrupted loop, on which the activity ran.
     pub cpu: CpuId,
     /// The number of its detour (or sample) on that CPU, counted from 0 in order of time over the whole run.
     pub detour: u64,
-    /// When it began within the detour, since the run's origin.
+    /// Its start within the detour, since the run's origin.
     pub start: Nanos,
-    /// Its time in the detour, without the time of what interrupted it. Over a detour the self times add up to the
-    /// detour's duration exactly.
+    /// Its time in the detour, excluding nested interruptions. The self times in a detour add up to its duration exactly.
     pub self_time: Nanos,
-    /// Which kind of thing it was.
+    /// Its kind.
     pub kind: Kind,
     /// Its stable name: `timer`, `net_rx`, `virtio1-req.0`, `kworker:vmstat_update`, `sshd`.
     pub source: Label,
-    /// Which instance: a pid, a vector, a function.
+    /// The instance: a PID, a vector, a function.
     pub detail: Label,
 }
 
@@ -109,7 +107,7 @@ kinds! {
 }
 
 impl Kind {
-    /// Whether it is time that belongs to no activity: a name of its source says nothing without it.
+    /// Whether this is time without an activity, so the name of its source is meaningless without the kind.
     pub const fn is_rest(self) -> bool {
         matches!(self, Self::Edge | Self::Unseen | Self::NotTraced)
     }

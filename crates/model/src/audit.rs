@@ -1,4 +1,4 @@
-//! What becalm can see on a machine, and what it cannot: what the plain `becalm` command says.
+//! The capabilities of becalm on a machine, as printed by plain `becalm`.
 
 use becalm_units::CpuList;
 use serde::Serialize;
@@ -67,7 +67,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// An ability that can be had in full.
+    /// An ability that is fully available.
     pub fn available(ability: Ability, what: impl Into<String>) -> Self {
         Self {
             ability,
@@ -78,7 +78,7 @@ impl Answer {
         }
     }
 
-    /// An ability that can be had in part.
+    /// An ability that is partly available.
     pub fn limited(
         ability: Ability,
         what: impl Into<String>,
@@ -89,7 +89,7 @@ impl Answer {
         Self { ability, access: Availability::Limited, what, consequence, advice }
     }
 
-    /// An ability that cannot be had.
+    /// An ability that is not available.
     pub fn missing(
         ability: Ability,
         what: impl Into<String>,
@@ -110,40 +110,39 @@ pub struct FirstStep {
     pub why: String,
 }
 
-/// Everything that was found out about a machine.
+/// All results of the audit of a machine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Audit {
     /// The machine's name; empty if it cannot be read.
     pub node: String,
     /// The release of its kernel; empty if it cannot be read.
     pub kernel: String,
-    /// The model of its processors; empty if the kernel does not tell.
+    /// The model of its processors; empty if the kernel does not report it.
     pub processor: String,
-    /// One or more answers for each ability, in the order of [`Ability`].
+    /// At least one answer per ability, in the order of [`Ability`].
     pub answers: Vec<Answer>,
     /// The CPUs that can be measured.
     pub measurable: CpuList,
-    /// Those of them that are isolated from the scheduler.
+    /// The measurable CPUs that are isolated from the scheduler.
     pub isolated: CpuList,
-    /// The commands to begin with; empty if nothing can be measured.
+    /// Suggested first commands; empty if nothing can be measured.
     pub first_steps: Vec<FirstStep>,
 }
 
 impl Audit {
-    /// How well an ability can be had: the worst of its answers; `None` if it was not looked for, since an earlier one
-    /// rules it out.
+    /// The availability of an ability: the worst of its answers; `None` if it was not checked, because an earlier one rules it out.
     pub fn access(&self, ability: Ability) -> Option<Availability> {
         self.answers.iter().filter(|answer| answer.ability == ability).map(|answer| answer.access).max()
     }
 
-    /// Whether an ability can be had, in full or in part.
+    /// Whether an ability is available, fully or partly.
     pub fn has(&self, ability: Ability) -> bool {
         self.access(ability).is_some_and(|access| access < Availability::Missing)
     }
 
-    /// How far up the ladder a recording can go.
+    /// The highest possible access level of a recording.
     pub fn rung(&self) -> Rung {
-        // What was not looked at, as tracefs is to be mounted first, is not lacking.
+        // Abilities that were not checked, because tracefs must be mounted first, are not missing.
         let lacks = |ability| self.access(ability) == Some(Availability::Missing);
         if self.has(Ability::Tracing) && !lacks(Ability::Events) && !lacks(Ability::TraceClock) {
             Rung::Tracepoints

@@ -1,8 +1,8 @@
-//! The summary form of a node's recording, also `runs/node=HOST.json`: what is kept of it where keeping every detour would be too much.
+//! The summary form of a node's recording, also in `runs/node=HOST.json`, for recordings too large to keep every detour.
 //!
-//! Whatever the length of the recording, it has at most [`SLOTS`] slots of time, [`SOURCES`] sources a CPU beside the sums of the others, and
-//! the [`LONGEST`] longest detours of each CPU. What a slot is depends on the length: a power of two times [`SLOT_NS`], counted from 1970 on,
-//! so that nodes which were recorded at the same time have the same slots.
+//! Regardless of the recording's length, it has at most [`SLOTS`] time slots, [`SOURCES`] sources per CPU plus the sums of the others, and the
+//! [`LONGEST`] longest detours of each CPU. The slot length depends on the recording's: it is a power of two times [`SLOT_NS`], and slots are counted
+//! from 1970, so nodes recorded at the same time have the same slots.
 
 use becalm_units::CpuId;
 use serde::{Deserialize, Serialize};
@@ -13,25 +13,25 @@ use crate::{Document, NodeDoc};
 /// The version of the schema that this program writes and reads.
 pub const SCHEMA: &str = "becalm.run-summary/1";
 
-/// The most slots into which time is cut.
+/// The maximum number of time slots.
 pub const SLOTS: usize = 512;
 
 /// The shortest slot, in nanoseconds: 2^24, about 16.8 ms.
 pub const SLOT_NS: i64 = 1 << SLOT_BITS;
 
-/// The binary logarithm of that.
+/// The binary logarithm of [`SLOT_NS`].
 pub const SLOT_BITS: u32 = 24;
 
-/// So many sources of a CPU are kept apart: those that took most. What is left over is summed up for each kind, as [`OTHERS`].
+/// The number of sources per CPU that are stored separately: the most expensive ones. The others are summed per kind as [`OTHERS`].
 pub const SOURCES: usize = 32;
 
-/// The name of the sources of a kind that are not kept apart.
+/// The name for the remaining sources of a kind.
 pub const OTHERS: &str = "(others)";
 
-/// So many of the longest detours of a CPU are kept, each as it was.
+/// The number of longest detours per CPU that are stored individually.
 pub const LONGEST: usize = 128;
 
-/// No document takes more, in bytes a CPU, however long and noisy the recording was.
+/// The maximum size of a document in bytes per CPU, for any length and noise of the recording.
 pub const BYTES_A_CPU: u64 = 512 << 10;
 
 /// One node's recording in summary form.
@@ -108,16 +108,16 @@ pub struct SourceDigest {
     pub lengths: Counts,
 }
 
-/// The grains of work for which delays are kept, in nanoseconds. Each is a multiple of [`WINDOWS`].
+/// The grains of work with stored delays, in nanoseconds. Each is a multiple of [`WINDOWS`].
 pub const GRAINS_NS: [i64; 7] = [100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000];
 
-/// The number of windows that start within one grain of work, at even distances. Each detour is in as many windows.
+/// The number of windows that start within one grain of work, evenly spaced. Each detour is in as many windows.
 pub const WINDOWS: usize = 8;
 
-/// The most cells of a grain.
+/// The maximum number of cells per grain.
 pub const DELAY_CELLS: usize = 256;
 
-/// So many sources have parts in a cell at most.
+/// The maximum number of sources in a cell.
 pub const DELAY_PARTS: usize = 6;
 
 /// How late a grain of work was. Windows of as much work begin [`WINDOWS`] times in each grain of it; the noise that comes within one is its
@@ -140,25 +140,25 @@ pub struct GrainDelays {
 #[serde(try_from = "String", into = "String")]
 pub struct DelayCells(pub Vec<DelayCell>);
 
-/// Windows with about the same delay, caused mostly by the same source.
+/// Windows with similar delay, mostly from the same source.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DelayCell {
-    /// How many there are.
+    /// The number of windows.
     pub windows: u64,
     /// The sum of their delays, in nanoseconds.
     pub delay_ns: i64,
-    /// The part of that sum charged to each source: its place in the list of the CPU, and nanoseconds.
+    /// The parts of that sum charged to sources: the index in the CPU's list of sources, and nanoseconds.
     pub parts: Vec<(u32, i64)>,
 }
 
-/// The text of cells in a document.
+/// The text form of cells in a document.
 mod cells_text {
     use super::{DELAY_CELLS, DELAY_PARTS, DelayCell, DelayCells};
 
     /// The digits, by value.
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-    /// The value of each digit by its byte; 64 of what is none.
+    /// The value of each digit by its byte; 64 for other bytes.
     const VALUES: [u8; 256] = {
         let mut values = [64; 256];
         let mut value = 0;
@@ -201,7 +201,7 @@ mod cells_text {
         text.push(char::from(DIGITS[number as usize]));
     }
 
-    /// The cells of a text; nothing if it is none, or has more than there can be.
+    /// Parses cells; `None` if the text is invalid or has too many.
     pub(super) fn read(text: &str) -> Option<Vec<DelayCell>> {
         let mut digits = text.bytes();
         let mut cells = Vec::new();
@@ -239,7 +239,7 @@ mod cells_text {
 }
 
 impl DelayCell {
-    /// The mean delay of its windows, in nanoseconds.
+    /// The mean delay of the windows, in nanoseconds.
     pub fn delay(&self) -> f64 {
         self.delay_ns as f64 / self.windows.max(1) as f64
     }
@@ -295,17 +295,17 @@ pub struct SourceSlots {
 pub struct SlotSet([u64; SLOTS / 64]);
 
 impl SlotSet {
-    /// Adds the slot at a place. Panics for a place that no slot can have.
+    /// Adds the slot at this index. Panics if no slot can have it.
     pub const fn set(&mut self, slot: usize) {
         self.0[slot / 64] |= 1 << (slot % 64);
     }
 
-    /// Whether the slot at a place is among them.
+    /// Whether the slot at this index is in the set.
     pub fn has(&self, slot: usize) -> bool {
         self.0.get(slot / 64).is_some_and(|bits| bits >> (slot % 64) & 1 == 1)
     }
 
-    /// Their places, in rising order.
+    /// The indices of the slots, in ascending order.
     pub fn slots(&self) -> impl Iterator<Item = usize> + '_ {
         (0..SLOTS).filter(|slot| self.has(*slot))
     }
@@ -353,7 +353,7 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// Takes one more.
+    /// Adds a value.
     pub fn add(&mut self, ns: i64) {
         (self.min_ns, self.max_ns) =
             if self.count == 0 { (ns, ns) } else { (self.min_ns.min(ns), self.max_ns.max(ns)) };
@@ -362,7 +362,7 @@ impl Sums {
         self.squares_ns2 += ns as f64 * ns as f64;
     }
 
-    /// Takes all of another set.
+    /// Adds all values of another set.
     pub fn merge(&mut self, other: &Self) {
         if other.count == 0 {
             return;
@@ -376,11 +376,11 @@ impl Sums {
     }
 }
 
-/// How many leading bits a bucket of [`CpuDigest::lengths`] is told by: HdrHistogram with two significant digits. Buckets are at most 0.8 %
+/// The number of leading bits that determine a bucket of [`CpuDigest::lengths`]: HdrHistogram with two significant digits. Buckets are at most 0.8 %
 /// wide.
 pub const LENGTH_BITS: u32 = 8;
 
-/// The same of all other histograms: one significant digit, buckets of at most 6.3 %.
+/// The same for all other histograms: one significant digit, buckets of at most 6.3 %.
 pub const SOURCE_BITS: u32 = 5;
 
 /// A histogram: the shortest value of each bucket that has any, in rising order, each followed by how many there are.
@@ -390,18 +390,18 @@ pub const SOURCE_BITS: u32 = 5;
 pub struct Counts(pub Vec<u64>);
 
 impl Counts {
-    /// The shortest value of each bucket and how many it has.
+    /// The shortest value and the count of each bucket.
     pub fn buckets(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + '_ {
         self.0.chunks_exact(2).map(|pair| (pair[0], pair[1]))
     }
 
-    /// The shortest value of each bucket, how wide it is, and how many it has. Buckets are told by so many leading bits.
+    /// The shortest value, the width and the count of each bucket. `bits` leading bits determine a bucket.
     pub fn spans(&self, bits: u32) -> impl DoubleEndedIterator<Item = (u64, u64, u64)> + '_ {
         let width = move |value: u64| 1 << (value.max(1).ilog2() + 1).saturating_sub(bits);
         self.buckets().map(move |(value, count)| (value, width(value), count))
     }
 
-    /// How many values there are.
+    /// The total count.
     pub fn count(&self) -> u64 {
         self.buckets().fold(0, |sum: u64, (_, count)| sum.saturating_add(count))
     }
@@ -539,7 +539,7 @@ mod tests {
         let text = serde_json::to_string(&delays).unwrap();
         assert!(text.starts_with(r#"{"grain_ns":100000,"cells":"BfAIgBBAgB"#), "{text}");
         assert_eq!(serde_json::from_str::<GrainDelays>(&text).unwrap(), delays);
-        // No numbers; a number that does not end, one of more than 64 bits, too few, more parts than there can be.
+        // No numbers; a number that does not end; one of more than 64 bits; too few numbers; too many parts.
         for wrong in ["B f", "é", "Bf", "g", &"_".repeat(40), "BfB", "BfBA", &format!("BfH{}", "AB".repeat(7))] {
             assert_eq!(cells_text::read(wrong), None, "{wrong}");
         }

@@ -1,19 +1,19 @@
-//! What all documents that a node has in a bundle have in common.
+//! Common parts of all documents of a node in a bundle.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// A node's document: it names its schema and its node, and can check what its types do not say.
+/// A node's document: it names its schema and its node, and can check constraints beyond its types.
 pub trait Document: Serialize + DeserializeOwned {
-    /// The version of its schema that this program writes and reads.
+    /// The schema version that this program writes and reads.
     const SCHEMA: &'static str;
 
-    /// The schema that this document names.
+    /// The schema named in this document.
     fn schema(&self) -> &str;
 
-    /// The node that this document tells of.
+    /// The node that this document describes.
     fn node(&self) -> &str;
 
-    /// Checks what the types do not say.
+    /// Checks constraints beyond the types.
     fn check(&self) -> Result<(), String>;
 }

@@ -1,36 +1,34 @@
-//! Kernel events as attribution takes them: already decoded, timed on the run's axis, with names interned.
+//! Kernel events as input of attribution: decoded, timed on the run's axis, with interned names.
 
 use becalm_units::Nanos;
 
 use crate::Label;
 use crate::carried::Carrier;
 
-/// The kernel's number of a thread.
+/// The kernel's number of a thread (TID).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Pid(pub i32);
 
 impl Pid {
-    /// The idle thread, which has the number 0 on every CPU.
+    /// The idle thread, number 0 on every CPU.
     pub const IDLE: Self = Self(0);
 }
 
 /// One kernel event on one CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// When, since the run's origin.
+    /// Its time, since the run's origin.
     pub time: Nanos,
-    /// The thread that was on the CPU when the kernel wrote it; of no meaning for lost events, and the one that leaves for a
-    /// switch.
+    /// The thread on the CPU when the kernel wrote the event: for a switch, the thread that leaves; meaningless for lost events.
     pub thread: Pid,
-    /// Which kind of event it is, with what the kernel said of it.
+    /// The kind of event, with the kernel's details.
     pub what: Happening,
 }
 
-/// What happened. The labels name the source as tables show it (`timer`, `net_rx`, `virtio1-req.0`);
-/// entry and exit of one thing carry the same label.
+/// The kinds of events. Labels name the source as in tables (`timer`, `net_rx`, `virtio1-req.0`); entry and exit have the same label.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Happening {
-    /// A device interrupt's handler or a local vector began.
+    /// A device interrupt's handler or a local vector started.
     IrqEntry {
         /// The name of the interrupt's source: `virtio1-req.0`, `local_timer`, `reschedule`.
         source: Label,
@@ -39,68 +37,68 @@ pub enum Happening {
     },
     /// The handler of an interrupt returned.
     IrqExit {
-        /// As at the entry.
+        /// As in the entry.
         source: Label,
-        /// As at the entry.
+        /// As in the entry.
         detail: Label,
     },
-    /// The handler of a softirq began.
+    /// The handler of a softirq started.
     SoftirqEntry {
         /// The name of the softirq: `net_rx`, `timer`, `rcu`.
         source: Label,
     },
     /// The handler of a softirq returned.
     SoftirqExit {
-        /// As at the entry.
+        /// As in the entry.
         source: Label,
     },
-    /// A handler of a non-maskable interrupt ended just now, and had run for `delta`.
+    /// A handler of a non-maskable interrupt just ended after running for `delta`.
     Nmi {
-        /// The handler's function, as far as it could be resolved.
+        /// The handler's function, if it could be resolved.
         source: Label,
-        /// How long it ran.
+        /// Its duration.
         delta: Nanos,
     },
-    /// The CPU went from one thread to another.
+    /// The CPU switched threads.
     Switch {
         /// The thread that ran until now.
         prev: Pid,
-        /// Whether it could have gone on: it was pre-empted, or gave way, but does not sleep.
+        /// Whether it could have continued: it was preempted or yielded, but does not sleep.
         prev_runnable: bool,
         /// The thread that runs from now on.
         next: Pid,
     },
-    /// A kworker began a work item.
+    /// A kworker started a work item.
     WorkStart {
-        /// The name of the function that it runs: `kworker:vmstat_update`.
+        /// The name of its function: `kworker:vmstat_update`.
         source: Label,
         /// The address of the work structure, which pairs start and end.
         work: u64,
     },
     /// The function of a work item returned.
     WorkEnd {
-        /// As at the start; empty where the kernel's event does not name the function.
+        /// As in the start event; empty if the kernel's end event does not name the function.
         source: Label,
-        /// As at the start.
+        /// As in the start event.
         work: u64,
     },
     /// A function of an interrupt or a softirq started.
     FunctionEntry {
-        /// Its name as a source: `tick`, `timer:hrtimer_wakeup`, `timer:process_timeout`; of a tasklet, its function. Empty if the
-        /// kernel hides the name.
+        /// Its name as a source: `tick`, `timer:hrtimer_wakeup`, `timer:process_timeout`; for a tasklet, its function. Empty if the kernel hides the
+        /// name.
         source: Label,
-        /// Its fixed root as `kind:source`, or empty. See [`root`](crate::carried::root).
+        /// Its fixed root as `kind:source`, or empty; see [`root`](crate::carried::root).
         root: Label,
-        /// What runs it.
+        /// The runner of the function.
         carrier: Carrier,
         /// The name of a timer interrupt without events of its own.
         interrupt: Label,
     },
-    /// The last function of an interrupt, or of the softirq `hrtimer`, returned. Those of other softirqs have no such event.
+    /// The last function of an interrupt, or of the softirq `hrtimer`, returned. Other softirqs have no such event.
     FunctionExit {
-        /// As at the entry.
+        /// As in the entry.
         carrier: Carrier,
-        /// As at the entry.
+        /// As in the entry.
         interrupt: Label,
     },
     /// A thread is woken.
@@ -108,16 +106,16 @@ pub enum Happening {
         /// The woken thread.
         thread: Pid,
     },
-    /// A page fault began. The kernel does not say when it ends: the fault lasts until the thread makes progress.
+    /// A page fault started. The kernel does not report its end: the fault lasts until the thread makes progress.
     Fault {
-        /// Whose code faulted: `page_fault_user` or `page_fault_kernel`.
+        /// The code that faulted: `page_fault_user` or `page_fault_kernel`.
         source: Label,
-        /// The instruction's or the data's address, as far as it says something.
+        /// The address of the instruction or of the data, if it is informative.
         detail: Label,
     },
-    /// Between the event before and this instant the kernel lost events.
+    /// The kernel lost events between the previous event and this instant.
     Lost {
-        /// How many, where the kernel says so.
+        /// Their number, if the kernel reports it.
         count: Option<u64>,
     },
 }

@@ -1,4 +1,4 @@
-//! What a counter of the processor or the kernel came to beside a measurement.
+//! Hardware and kernel event counts of a measurement.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,14 +30,14 @@ pub struct EventCount {
 }
 
 impl EventCount {
-    /// Takes in what the same event came to elsewhere, or later.
+    /// Adds a count of the same event, from elsewhere or later.
     pub fn add(&mut self, other: &Self) {
         self.value = self.value.saturating_add(other.value);
         self.enabled_ns = self.enabled_ns.saturating_add(other.enabled_ns);
         self.running_ns = self.running_ns.saturating_add(other.running_ns);
     }
 
-    /// That its figures can be true.
+    /// Checks that the figures are plausible.
     pub fn check(&self) -> Result<(), String> {
         let Self { event, enabled_ns, running_ns, .. } = self;
         match (0..=LONGEST_NS).contains(enabled_ns) && (0..=*enabled_ns).contains(running_ns) {
@@ -47,7 +47,7 @@ impl EventCount {
     }
 }
 
-/// A day: sums of as many as there may be stay far from where integers end.
+/// A day: sums of the maximum number of such times do not overflow.
 const LONGEST_NS: i64 = 86_400_000_000_000;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The families of knobs, by which `--only` and `--skip` choose.
+//! The families of knobs that `--only` and `--skip` select.
 
 use becalm_units::UnknownName;
 use serde::{Deserialize, Serialize};

@@ -1,14 +1,14 @@
-//! Interned names, so that millions of activities share a few hundred strings.
+//! Interned names, so millions of activities share a few hundred strings.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A short handle of a string in [`Labels`].
+/// A short handle for a string in [`Labels`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Label(u32);
 
 impl Label {
-    /// The empty string, which every table holds.
+    /// The empty string, which is in every table.
     pub const EMPTY: Self = Self(0);
 
     /// The position of the string in its table.
@@ -17,7 +17,7 @@ impl Label {
     }
 }
 
-/// A growing table of strings. Handles of one table mean nothing to another.
+/// A growing table of strings. Handles are only valid for their own table.
 #[derive(Clone, Debug)]
 pub struct Labels {
     texts: Vec<Arc<str>>,
@@ -33,12 +33,12 @@ impl Default for Labels {
 }
 
 impl Labels {
-    /// A table that holds the empty string.
+    /// Creates a table with only the empty string.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The handle of a string, which is added if it is new. Panics with more than 2^32 different strings.
+    /// The handle of a string, which is added if it is new. Panics with more than 2^32 distinct strings.
     pub fn intern(&mut self, text: &str) -> Label {
         if let Some(label) = self.index.get(text) {
             return *label;
@@ -50,7 +50,7 @@ impl Labels {
         label
     }
 
-    /// The string of a handle. Panics on a handle of another, larger table.
+    /// The string of a handle. Panics on a handle from another, larger table.
     pub fn text(&self, label: Label) -> &str {
         &self.texts[label.index()]
     }
@@ -60,7 +60,7 @@ impl Labels {
         self.texts.iter().map(AsRef::as_ref)
     }
 
-    /// How many strings, at least 1.
+    /// The number of strings, at least 1.
     pub fn len(&self) -> usize {
         self.texts.len()
     }

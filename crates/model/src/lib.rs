@@ -1,6 +1,5 @@
-//! The vocabulary of becalm: detours, activities, kernel events and samples, and the documents that tell of a recording,
-//! of a study, of a parallel benchmark, of a network, of injected noise and of predictions held against a
-//! job; the plans that make CPUs quiet, and the catalogue of what removes which noise.
+//! The vocabulary of becalm: detours, activities, kernel events and samples; documents of recordings, studies, parallel benchmarks, networks,
+//! injected noise and predictions compared with a job; the plans that isolate CPUs; and the catalogue of fixes.
 //!
 //! These are plain types. Nothing here measures, stores, interprets or prints.
 

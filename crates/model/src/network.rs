@@ -1,5 +1,5 @@
-//! The document of a measured network, which `becalm-mpi network` stores and prints: what messages between two ranks cost, and the
-//! parameters that follow from it.
+//! The document of a measured network, stored and printed by `becalm-mpi network`: the costs of messages between two ranks, and the parameters
+//! derived from them.
 
 use becalm_units::Nanos;
 use serde::{Deserialize, Serialize};

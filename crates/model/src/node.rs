@@ -1,4 +1,4 @@
-//! The node's document, `runs/node=HOST.json`: what was recorded, where, how, and what could not be seen.
+//! The node's document, `runs/node=HOST.json`: the recording, its machine and settings, and everything that could not be observed.
 
 use std::collections::BTreeMap;
 
@@ -85,29 +85,27 @@ pub enum Ended {
 }
 
 impl NodeDoc {
-    /// Whether the recording came to its end, so that its document counts all that was stored. One that failed may have counted what it
-    /// could not store any more.
+    /// Whether the recording finished, so its document counts everything stored. A failed one may have counted data that it could no longer store.
     pub const fn is_complete(&self) -> bool {
         !matches!(self.ended, None | Some(Ended::Failed))
     }
 
-    /// Whether another program recorded it: its file says less than becalm's.
+    /// Whether another program recorded it: its file contains less than becalm's.
     pub const fn is_imported(&self) -> bool {
         matches!(self.ended, Some(Ended::Unknown))
     }
 
-    /// Whether a loop looked at the clock. Otherwise the detours are of the kernel's events alone, and what a loop would have counted is not
-    /// known.
+    /// Whether a loop watched the clock. Otherwise the detours are from kernel events only, and a loop's counts are unknown.
     pub fn has_loop(&self) -> bool {
         !self.warnings.iter().any(|warning| warning.known() == Some(Code::NoLoop))
     }
 
-    /// The warnings that bear on a verdict.
+    /// The warnings that affect a verdict.
     pub fn bearing_warnings(&self) -> impl Iterator<Item = &Warning> {
         self.warnings.iter().filter(|warning| warning.bearing() != Bearing::None)
     }
 
-    /// The origin in nanoseconds since 1970, for differences between instants of this node; 0 where it is not known.
+    /// The origin in nanoseconds since 1970, for differences between instants of this node; 0 if it is unknown.
     pub fn origin_ns(&self) -> i128 {
         self.origin.map_or(0, jiff::Timestamp::as_nanosecond)
     }
@@ -155,22 +153,22 @@ pub struct MachineDoc {
     pub fair_servers: Option<bool>,
 }
 
-/// The build options that [`MachineDoc::built_with`] keeps.
+/// The build options in [`MachineDoc::built_with`].
 pub const BUILD_OPTIONS: &[&str] =
     &["CFS_BANDWIDTH", "HIGH_RES_TIMERS", "HZ", "NO_HZ_FULL", "PREEMPT_RT", "RCU_NOCB_CPU", "RT_GROUP_SCHED"];
 
 impl MachineDoc {
-    /// What lies below its kernel.
+    /// The platform below its kernel.
     pub const fn platform(&self) -> Platform {
         if self.hypervisor.is_some() { Platform::Guest } else { Platform::Metal }
     }
 
-    /// How many ticks a second its kernel has on a busy CPU; `None` where that is not known.
+    /// The kernel's ticks per second on a busy CPU; `None` if unknown.
     pub fn tick_hz(&self) -> Option<f64> {
         self.built_with.get("HZ")?.parse().ok()
     }
 
-    /// Whether its kernel was built with one of [`BUILD_OPTIONS`]; `None` where that is not known.
+    /// Whether its kernel was built with one of [`BUILD_OPTIONS`]; `None` if unknown.
     pub fn has_option(&self, option: &str) -> Option<bool> {
         self.built_with.get(option).map(|value| value != "n")
     }
@@ -334,7 +332,7 @@ pub struct Warning {
 }
 
 impl Warning {
-    /// Makes a warning. Those of becalm itself are made by the functions of [`warning`](crate::warning).
+    /// Creates a warning. becalm's own warnings come from the functions of [`warning`](crate::warning).
     pub fn new(code: Code, message: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { code: code.to_string(), message: message.into(), advice: advice.into() }
     }
@@ -482,18 +480,18 @@ pub struct UnstoredLengths {
 }
 
 impl CpuDoc {
-    /// The time that the loop lost: in the detours that were stored, and in those that were only counted.
+    /// The time lost by the loop: in stored detours, and in those that were only counted.
     pub fn noise_ns(&self) -> Nanos {
         self.total_ns + self.unstored_ns
     }
 
-    /// The document of a CPU before anything was measured on it.
+    /// The document of a CPU before any measurement.
     pub fn new(cpu: CpuId) -> Self {
         Self { cpu, ..Self::default() }
     }
 }
 
-/// Leaves out of a document what most recordings do not have.
+/// Omits a field that is zero in most recordings.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives references")]
 fn is_zero(time: &Nanos) -> bool {
     *time == Nanos::ZERO
@@ -526,7 +524,7 @@ pub struct TracingDoc {
 }
 
 impl NodeDoc {
-    /// How another program changed the trace, if one did: the sources are known of a part of the time only.
+    /// The change of the trace by another program, if any: the sources are then known for a part of the time only.
     pub fn trace_change(&self) -> Option<&TraceChange> {
         self.tracing.as_ref()?.changed.as_ref()
     }
@@ -559,7 +557,7 @@ pub struct CounterGrowth {
 }
 
 impl CounterGrowth {
-    /// Whether a counter with this name counts the interrupts of a CPU's own timer.
+    /// Whether a counter with this name counts interrupts of a CPU's own timer.
     pub fn is_of_timer(name: &str) -> bool {
         matches!(name, "interrupts/LOC" | "interrupts/arch_timer")
     }
@@ -577,12 +575,12 @@ pub struct TracedCount {
 }
 
 impl TracedCount {
-    /// How many of so many counted ones are in the trace.
+    /// The number of `counted` events that are in the trace.
     pub fn found(self, counted: u64) -> u64 {
         counted.min(self.most)
     }
 
-    /// Adds what another run or another CPU found.
+    /// Adds the count of another run or CPU.
     pub const fn plus(self, other: Self) -> Self {
         Self { least: self.least.saturating_add(other.least), most: self.most.saturating_add(other.most) }
     }
@@ -624,8 +622,8 @@ impl Document for NodeDoc {
     }
 }
 
-/// No time lies farther from the run's origin, in nanoseconds: 146 years. Differences of two, and sums of what does not overlap,
-/// still fit.
+/// The limit of times relative to the run's origin, in nanoseconds: 146 years. Differences of two times, and sums of disjoint intervals, do not
+/// overflow.
 pub const FARTHEST: i64 = 1 << 62;
 
 const fn times(cpu: &CpuDoc) -> [(&'static str, Nanos); 10] {

@@ -1,11 +1,10 @@
-//! The names that nodes bear in documents and in the names of files.
+//! The names of nodes in documents and file names.
 
-/// The longest name of a node, in bytes. With `.node=` and `.json.0.draft` around it, a file's name stays below the 255 bytes
-/// that file systems allow.
+/// The longest name of a node, in bytes. With `.node=` and `.json.0.draft` added, a file name stays below the limit of 255 bytes.
 const LONGEST: usize = 200;
 
-/// The name that a host's files bear: the host's name, with `_` for each character that could not stand in a file's
-/// name or would be taken for syntax by readers of `node=HOST` folders.
+/// The name in a host's files: the host's name with `_` for each character that is invalid in a file name, or that readers of `node=HOST` directories
+/// would parse as syntax.
 pub fn node_name(host: &str) -> String {
     let name: String = host.chars().map(|c| if is_plain(c) { c } else { '_' }).take(LONGEST).collect();
     if name.is_empty() { "localhost".to_owned() } else { name }
@@ -15,7 +14,7 @@ const fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')
 }
 
-/// Refuses names of nodes that [`node_name`] would not give.
+/// Refuses node names that [`node_name`] would not return.
 pub fn check_node_name(name: &str) -> Result<(), &'static str> {
     if name.is_empty() {
         Err("it is empty")

@@ -1,5 +1,5 @@
-//! The sources of kind `not_traced`: why the kernel's trace does not tell who had the time. The host of a guest, firmware and
-//! hardware, which are `unseen`, are not meant.
+//! The sources of kind `not_traced`: reasons why the kernel's trace does not show who used the time. Sources of kind `unseen` (the host of a guest,
+//! firmware, hardware) are separate.
 
 /// Another program changed the trace.
 pub const TRACE_CHANGED: &str = "trace_changed";

@@ -1,8 +1,7 @@
-//! The document of a node's part of a parallel benchmark, `runs/node=HOST.json` of a bundle that `becalm-mpi` wrote: the
-//! job, the ranks of the node, and how the node's clock relates to that of rank 0. The phases are a table beside it; the crate
-//! `bundle` reads and writes both.
+//! The document of a node's part of a parallel benchmark, `runs/node=HOST.json` of a bundle from `becalm-mpi`: the job, the node's ranks, and the
+//! relation of the node's clock to that of rank 0. The phases are in a separate table; the crate `bundle` reads and writes both.
 //!
-//! What the phases come to is not stored: it is computed again from them, for whoever reads the bundle.
+//! Results of the phases are not stored; readers compute them.
 
 use becalm_units::{CpuId, Nanos, UnknownName};
 use serde::{Deserialize, Serialize};
@@ -114,10 +113,10 @@ pub struct ClockRelationDoc {
     pub round_trips: u64,
 }
 
-/// No time here is longer: a week.
+/// The longest time in these documents: a week.
 pub const LONGEST_NS: i64 = 7 * 86_400_000_000_000;
 
-/// No rank of a job has more phases.
+/// The maximum number of phases per rank.
 pub const PHASES_MAX: u64 = 1 << 32;
 
 impl Document for PhasesDoc {

@@ -1,21 +1,21 @@
-//! What a person calls a source of noise. Documents and options keep the kind and the stable name.
+//! Plain names of noise sources, for people. Documents and options use the kind and the stable name.
 
 use crate::carried::{TICK, TIMERS};
 use crate::node::MachineDoc;
 use crate::{Kind, Platform, not_traced, unseen};
 
-/// Where recordings were made, as far as it is the same for all machines.
+/// The common platform of these machines; `None` if it is unknown or differs.
 pub fn platform<'a>(machines: impl IntoIterator<Item = &'a MachineDoc>) -> Option<Platform> {
     let mut platforms = machines.into_iter().map(|machine| match &machine.hypervisor {
         Some(_) => Some(Platform::Guest),
-        // A document without a kernel says nothing of its machine.
+        // A document without a kernel does not describe its machine.
         None => (!machine.kernel.is_empty()).then_some(Platform::Metal),
     });
     let first = platforms.next()??;
     platforms.all(|platform| platform == Some(first)).then_some(first)
 }
 
-/// What a person calls a source of a recording on such a platform.
+/// The plain name of a source on this platform.
 #[must_use]
 pub fn plain_name(kind: Kind, source: &str, platform: Option<Platform>) -> String {
     match kind {

@@ -1,6 +1,6 @@
-//! The catalogue of known sources of noise and of what removes each: the one table that advice, checks and plans read.
+//! The catalogue of known noise sources and their fixes: the one table behind advice, checks and plans.
 //!
-//! A source that it does not know has the advice of its kind.
+//! An unknown source gets the advice for its kind.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,12 +20,12 @@ pub struct NoiseSource {
 }
 
 impl NoiseSource {
-    /// The noise of a source by its own name: an interrupt by that of its handler, a thread by that of its program.
+    /// The noise of a source by its own name: an interrupt by its handler's name, a thread by its program's.
     pub fn new(kind: Kind, source: impl Into<String>) -> Self {
         Self { kind, source: source.into() }
     }
 
-    /// Whether it is the source of a recording with this kind and name.
+    /// Whether this is the source with this kind and name in a recording.
     pub fn matches(&self, kind: Kind, source: &str) -> bool {
         kind == self.kind && fits(&self.source, source)
     }
@@ -38,27 +38,27 @@ impl From<Known> for NoiseSource {
     }
 }
 
-/// Whether a name is that of a pattern, whose final `*` stands for any ending.
+/// Whether a name matches a pattern; a final `*` in it stands for any ending.
 fn fits(pattern: &str, name: &str) -> bool {
     pattern.strip_suffix('*').map_or(pattern == name, |beginning| name.starts_with(beginning))
 }
 
-/// A row of the catalogue: a source of noise, and what helps against it.
+/// A row of the catalogue: a noise source and its fix.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Remedy {
     /// The kind of the activity.
     pub kind: Kind,
     /// The name of the source; a final `*` stands for any ending.
     pub source: &'static str,
-    /// The families of knobs among whose changes is one that removes it while the kernel runs.
+    /// The families of knobs with a change that removes it at run time.
     pub families: &'static [Family],
-    /// What usually removes or lessens it, in a sentence; `None` if nothing is known, or if a later row that fits says it.
+    /// A sentence about what usually removes or reduces it; `None` if nothing is known, or if a later matching row has it.
     pub advice: Option<&'static str>,
-    /// What the advice needs.
+    /// The requirement of the advice.
     pub needs: Option<Need>,
 }
 
-/// What advice needs of a machine.
+/// A requirement of advice on the machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Need {
     /// A kernel that stops the tick of a CPU with one runnable thread.
@@ -67,24 +67,24 @@ pub enum Need {
     MovableCallbacks,
     /// Control groups of version 2.
     NewGroups,
-    /// Hardware and firmware of its own, not those of a host.
+    /// Hardware and firmware of its own, not a host's.
     Metal,
 }
 
 impl Need {
-    /// Whether a machine has it; `None` where that is not known.
+    /// Whether a machine meets it; `None` if unknown.
     pub fn is_met(self, machine: &MachineDoc) -> Option<bool> {
         match self {
             Self::NewGroups => machine.cpu_groups.map(|version| version >= 2),
             Self::StoppableTick => machine.has_option("NO_HZ_FULL"),
             Self::MovableCallbacks => machine.has_option("RCU_NOCB_CPU"),
             Self::Metal if machine.hypervisor.is_some() => Some(false),
-            // A document without a kernel says nothing of its machine.
+            // A document without a kernel does not describe its machine.
             Self::Metal => (!machine.kernel.is_empty()).then_some(true),
         }
     }
 
-    /// What is said where it is not met: what is missing, or what helps there.
+    /// The text if it is not met: what is missing, or what helps instead.
     pub const fn otherwise(self) -> &'static str {
         match self {
             Self::StoppableTick => {
@@ -98,7 +98,7 @@ impl Need {
         }
     }
 
-    /// The advice if only some of the machines have it or if this is not known; `None` if the row's advice stands.
+    /// The advice if only some machines meet it, or if that is unknown; `None` to keep the row's advice.
     pub const fn in_doubt(self) -> Option<&'static str> {
         match self {
             Self::StoppableTick | Self::MovableCallbacks | Self::NewGroups => None,
@@ -112,14 +112,14 @@ impl Need {
 macro_rules! catalogue {
     ($($(#[doc = $doc:literal])+
         $known:ident: $kind:ident $source:literal, [$($family:ident),*], $advice:expr $(, needs $need:ident)?;)+) => {
-        /// The known sources of noise. Where several fit a name, the first one tells.
+        /// The known noise sources. If several match a name, the first one applies.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         pub enum Known {
             $($(#[doc = $doc])+ $known,)+
         }
 
         impl Known {
-            /// Every known source, the special ones of a kind before the general ones.
+            /// Every known source; within a kind, specific ones precede general ones.
             pub const ALL: &[Self] = &[$(Self::$known,)+];
 
             /// The row of the catalogue.
@@ -166,9 +166,9 @@ catalogue! {
         Some("the soft lockup detector: set kernel.watchdog to 0, or take these CPUs out of kernel.watchdog_cpumask");
     /// Any other high-resolution timer.
     AnyTimer: Irq "timer:*", [Timers], OTHER_TIMERS;
-    /// Another CPU reads performance counters of this one.
+    /// Another CPU reads this CPU's performance counters.
     CounterRead: Irq "ipi:__perf_*", [], COUNTER_READS;
-    /// Another CPU changes or reads performance counters of this one.
+    /// Another CPU changes or reads this CPU's performance counters.
     CounterCall: Irq "ipi:remote_function", [], COUNTER_READS;
     /// Another CPU changed memory that it shares with this one.
     Flush: Irq "ipi:flush_tlb*", [Memory], OTHER_CPUS;
@@ -181,25 +181,25 @@ catalogue! {
     BalancingCall: Irq "ipi:nohz_csd_func", [], Some("load balancing: isolate the CPUs, with a cpuset partition or isolcpus=");
     /// Another CPU calls any other function on this one.
     AnyCall: Irq "ipi:*", [], OTHER_CPUS;
-    /// The interrupt of a CPU's timer, as x86 names it.
+    /// The interrupt of a CPU's timer, as named on x86.
     LocalTimer: Irq "local_timer", [], TICK, needs StoppableTick;
-    /// The interrupt of a CPU's timer, as Arm names it.
+    /// The interrupt of a CPU's timer, as named on Arm.
     ArchTimer: Irq "arch_timer", [], TICK, needs StoppableTick;
-    /// The timer of a machine whose CPUs have none of their own.
+    /// The timer of a machine without per-CPU timers.
     SharedTimer: Irq "timer", [], TICK, needs StoppableTick;
     /// The interrupt of a CPU's timer under Hyper-V, which has no event.
     HyperVTimer: Irq "hyperv_stimer0", [], TICK, needs StoppableTick;
-    /// The interrupt of a CPU's timer of which the kernel has no event.
+    /// The interrupt of a CPU's timer without kernel events.
     UntracedTimer: Irq "untraced_timer", [], TICK, needs StoppableTick;
-    /// Another CPU has the scheduler look again.
+    /// Another CPU asks this CPU's scheduler to run.
     Reschedule: Irq "reschedule", [], OTHER_CPUS;
-    /// Another CPU has a function run on all CPUs, as after memory was unmapped.
+    /// Another CPU runs a function on all CPUs, for example after unmapping memory.
     CallFunction: Irq "call_function", [Memory], UNKNOWN_CALL;
-    /// Another CPU has a function run on this one.
+    /// Another CPU runs a function on this one.
     CallFunctionSingle: Irq "call_function_single", [], UNKNOWN_CALL;
-    /// Another CPU has a function run, on this one or on all.
+    /// Another CPU runs a function on this one or on all.
     AnyCallFunction: Irq "call_function*", [], UNKNOWN_CALL;
-    /// Work that the kernel puts off to an interrupt of its own.
+    /// Work that the kernel defers to an interrupt of its own.
     IrqWork: Irq "irq_work", [], OTHER_CPUS;
     /// The interrupt of any device.
     Device: Irq "*", [Irq], Some("move it to another CPU: write that CPU's number to /proc/irq/N/smp_affinity_list");
@@ -218,65 +218,65 @@ catalogue! {
     /// The scheduler's load balancing.
     Balancing: Softirq "sched", [Cpuset],
         Some("load balancing: isolate the CPUs, with a cpuset partition or isolcpus=");
-    /// Requests of disks that were done.
+    /// Completed disk requests.
     Block: Softirq "block", [], Some("it follows the disk's interrupts: move those");
-    /// Writing back of files.
+    /// Writeback of files.
     Writeback: Workqueue "kworker:wb_workfn", [Workqueue], None;
-    /// Folding of the memory statistics of a CPU.
+    /// Folding of a CPU's memory statistics.
     VmstatUpdate: Workqueue "kworker:vmstat_update", [Vmstat], None;
-    /// Folding of memory statistics, and looking after it.
+    /// Folding of memory statistics, and its watchdog.
     AnyVmstatWorker: Workqueue "kworker:vmstat_*", [Vmstat], None;
-    /// Folding of memory statistics, where the worker has no name.
+    /// Folding of memory statistics in an unnamed worker.
     AnyVmstat: Workqueue "vmstat_*", [], None;
     /// The gate of the kernel's sampling allocator (KFENCE).
     AllocationGateWorker: Workqueue "kworker:toggle_allocation_gate", [], None;
-    /// The gate of the kernel's sampling allocator, where the worker has no name.
+    /// The gate of the kernel's sampling allocator in an unnamed worker.
     AllocationGate: Workqueue "toggle_allocation_gate", [], None;
     /// Work items that kernel threads run.
     Work: Workqueue "*", [], Some(
         "take these CPUs out of /sys/devices/virtual/workqueue/cpumask; items bound to a CPU need their cause removed",
     );
-    /// The thread of a CPU that runs callbacks of memory reclaiming.
+    /// A CPU's thread for callbacks of memory reclaiming.
     Rcuc: Kthread "rcuc", [], None;
     /// The thread of a soft lockup detector.
     Watchdog: Kthread "watchdog", [Watchdog], None;
-    /// The thread that moves tasks between CPUs, and that the soft lockup detector runs in.
+    /// The thread that moves tasks between CPUs, and that runs the soft lockup detector.
     Migration: Kthread "migration", [Watchdog, Cpuset], None;
-    /// The thread of an interrupt's handler, which runs where the interrupt does.
+    /// The thread of an interrupt's handler, on the same CPU as the interrupt.
     IrqThread: Kthread "irq/*", [Irq], None;
     /// The threads that run work items.
     Kworker: Kthread "kworker", [Workqueue], None;
-    /// The thread that joins pages to huge ones.
+    /// The thread that joins pages into huge ones.
     Khugepaged: Kthread "khugepaged", [Memory], None;
-    /// The thread that merges equal pages.
+    /// The thread that merges identical pages.
     Ksmd: Kthread "ksmd", [Memory], None;
     /// The thread that compacts memory.
     Kcompactd: Kthread "kcompactd", [], None;
     /// The thread that swaps memory out.
     Kswapd: Kthread "kswapd", [], None;
-    /// Any kernel thread that has no row of its own.
+    /// Any kernel thread without its own row.
     Kthread: Kthread "*", [Affinity],
         Some("move it with taskset -p where it may move; threads bound to a CPU need their cause removed");
-    /// Any process of a user.
+    /// Any user process.
     Task: Task "*", [Affinity, Cpuset, Throttling],
         Some("keep processes off these CPUs: with a cpuset partition, isolcpus=, or taskset");
     /// Page faults of the measuring thread.
     Fault: Fault "*", [Memory], Some("lock and touch the memory before the work: mlockall, huge pages");
-    /// The limit of the time that real-time threads may run.
+    /// The limit on the time of real-time threads.
     RealTimeThrottling: Throttling "rt_throttling", [Throttling],
         Some("the limit on real-time threads took the CPU: sysctl kernel.sched_rt_runtime_us=-1 lifts it");
-    /// The limit of the time that a control group may run.
+    /// The limit on the time of a control group.
     Quota: Throttling "cfs_bandwidth", [],
         Some("the quota of its control group took the CPU: raise cpu.max of the group"), needs NewGroups;
-    /// Ways from a guest to its host and back.
+    /// VM exits from a guest to its host and back.
     UnseenExit: Unseen "exit_to_host", [], Some(
         "the hypervisor handles something of this guest: pin its CPUs, give them to it alone, pass devices through",
     );
-    /// Short stops of a processor without a hypervisor.
+    /// Short stalls of a processor without a hypervisor.
     UnseenStall: Unseen "stall", [], Some("hardware or firmware: look for power states, and for SMI sources in the BIOS");
     /// The host of a guest ran something else, or the firmware did.
     UnseenLong: Unseen "long", [], Some("not the kernel: firmware; turn off SMI sources in the BIOS"), needs Metal;
-    /// The host of a guest ran something else, as it says itself.
+    /// The host of a guest ran something else, according to its steal time.
     UnseenStolen: Unseen "stolen", [], Some(
         "the hypervisor ran something else and says so: give this guest's CPUs to it alone, or lower what the host runs beside it",
     );
@@ -293,11 +293,11 @@ catalogue! {
     PreemptedByHost: Unseen "preempted_by_host", [], Some(
         "the host took the CPU in the middle of the guest kernel's work: dedicate its CPUs to this guest",
     );
-    /// Time in which another program had changed the trace.
+    /// Time during which another program had changed the trace.
     NotTraced: NotTraced "*", [], Some(
         "another program changed becalm's trace: record again without it (trace-cmd reset -a resets every tracing instance)",
     );
-    /// What takes time without the kernel knowing.
+    /// Time without the kernel's knowledge.
     Unseen: Unseen "*", [],
         Some("not the kernel: firmware (turn off SMI sources in the BIOS), or the other hardware thread of the core"), needs Metal;
     /// Non-maskable interrupts, of a watchdog or a profiler.
@@ -305,22 +305,22 @@ catalogue! {
         Some("the watchdog or a profiler: set kernel.nmi_watchdog to 0, end perf sessions");
     /// The measuring program itself.
     Becalm: Becalm "*", [], Some("becalm's own work: leave it a CPU that is not measured");
-    /// The way into the kernel and out of it.
+    /// The entry into the kernel and the exit.
     Edge: Edge "*", [], None;
 }
 
 /// If timer interrupts exceed the tick rate by more than this factor, not all of them are ticks.
 const TICKS_AND_MORE: f64 = 1.5;
-/// The tick rate of a kernel that hides its own: the highest of all, per second.
+/// The tick rate assumed for a kernel that hides its own: the highest possible one, per second.
 const HIGHEST_TICK_HZ: f64 = 1_000.0;
 
-/// Whether unnamed timer interrupts at this rate, per CPU and second, can be the tick of one of these machines.
+/// Whether unnamed timer interrupts at this rate, per CPU and second, can be the tick of any of these machines.
 pub fn may_be_the_tick<'a>(rate_hz: f64, machines: impl IntoIterator<Item = &'a MachineDoc>) -> bool {
     let tick_hz = machines.into_iter().map(|machine| machine.tick_hz().unwrap_or(HIGHEST_TICK_HZ));
     rate_hz <= TICKS_AND_MORE * tick_hz.reduce(f64::max).unwrap_or(HIGHEST_TICK_HZ)
 }
 
-/// Whether anything can be done about a source: not about the processor itself, nor about what the trace lacks without anyone's doing.
+/// Whether a fix for a source can exist: not for the processor itself, nor for gaps in the trace that nothing else caused.
 fn has_remedy(kind: Kind, source: &str) -> bool {
     match kind {
         Kind::NotTraced => ![not_traced::MISSING_SWITCH, not_traced::LOST_EVENTS].contains(&source),
@@ -329,8 +329,8 @@ fn has_remedy(kind: Kind, source: &str) -> bool {
     }
 }
 
-/// What removes or lessens a source on these machines, in a sentence, or what they lack for that. `None` if nothing is known.
-/// `timers_tick` says whether unnamed timer interrupts may be the tick; see [`may_be_the_tick`].
+/// A sentence about what removes or reduces a source on these machines, or about the missing requirement. `None` if nothing is known. `timers_tick`
+/// says whether unnamed timer interrupts may be the tick; see [`may_be_the_tick`].
 pub fn advice<'a>(
     kind: Kind,
     source: &str,
@@ -436,7 +436,7 @@ mod tests {
             assert_eq!(advice(Kind::Irq, source, [], false), Some(NOT_THE_TICK), "{source}");
         }
         assert_eq!(advice(Kind::Irq, "tick", [], false), TICK);
-        // The softirq of that name is another source.
+        // The softirq of this name is another source.
         assert_eq!(advice(Kind::Softirq, "timer", [], false), OTHER_TIMERS);
     }
 

@@ -1,4 +1,4 @@
-//! The sources of kind `unseen`: what is known of the time in which the kernel's trace shows nothing.
+//! The sources of kind `unseen`: categories of time without events in the kernel's trace.
 
 use becalm_units::Nanos;
 
@@ -6,27 +6,27 @@ use crate::Platform;
 
 /// Below 1 us: the processor itself, its caches and what shares them. The kernel and a hypervisor take longer.
 pub const SHORT: &str = "short";
-/// On a guest, from 1 us and below 20 us: as long as the processor's way to the host and back takes.
+/// On a guest, from 1 us and below 20 us: the length of a VM exit to the host and back.
 pub const EXIT_TO_HOST: &str = "exit_to_host";
 /// On a machine without hypervisor, from 1 us and below 20 us: hardware, or short work of the firmware.
 pub const STALL: &str = "stall";
 /// From 20 us: on a guest, the host ran something else; on other machines, firmware (system management interrupts).
 pub const LONG: &str = "long";
-/// From 20 us, on a guest: while it lasted, the hypervisor admitted to have taken the CPU for about as long.
+/// From 20 us, on a guest: the hypervisor reported about as much steal time meanwhile.
 pub const STOLEN: &str = "stolen";
-/// From 20 us, on a machine without hypervisor: while it lasted, the processor counted a system management interrupt.
+/// From 20 us, on a machine without hypervisor: the processor counted a system management interrupt meanwhile.
 pub const SMI: &str = "smi";
 /// Below 20 us: the other hardware thread of the core was away from its loop for 1 us or more, for at least half of it.
 pub const SIBLING: &str = "sibling";
-/// On a guest: the part of an activity of the kernel by which it took far longer than its like.
+/// On a guest: the excess of a kernel activity that took far longer than similar ones.
 pub const PREEMPTED_BY_HOST: &str = "preempted_by_host";
 
-/// From where on it is not the processor's own any more. Published ratios of noise count detours from here on.
+/// Longer times are not from the processor itself. Published noise ratios count detours of at least this length.
 pub const SHORTEST_OF_SYSTEM: Nanos = Nanos::new(1_000);
-/// From where on it is longer than a way to the host and back.
+/// Longer times are longer than a VM exit to the host and back.
 const LONGEST_EXIT: Nanos = Nanos::new(20_000);
 
-/// The source of a detour of that length in which the kernel did nothing.
+/// The source of a detour of this length without kernel activity.
 pub fn source(duration: Nanos, platform: Platform) -> &'static str {
     if duration < SHORTEST_OF_SYSTEM {
         SHORT
@@ -40,16 +40,16 @@ pub fn source(duration: Nanos, platform: Platform) -> &'static str {
     }
 }
 
-/// What was counted of a CPU, from outside of its loop, between two looks at it. Looks follow each other without gaps.
+/// Counts of a CPU, from outside of its loop, between two reads. Reads follow each other without gaps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Watch {
-    /// When the look before was taken at the earliest.
+    /// The earliest time of the previous read.
     pub from: Nanos,
-    /// When this one was taken at the latest.
+    /// The latest time of this read.
     pub until: Nanos,
-    /// How much steal the kernel accounted meanwhile.
+    /// The steal time that the kernel accounted meanwhile.
     pub steal: Nanos,
-    /// How many system management interrupts the processor counted meanwhile.
+    /// The system management interrupts that the processor counted meanwhile.
     pub smis: u64,
 }
 

@@ -1,73 +1,73 @@
-//! What `becalm-mpi validate` found: a job under a grid of known noises, each measured and predicted.
+//! The results of `becalm-mpi validate`: a job under a grid of known noises, each measured and predicted.
 
 use becalm_units::Nanos;
 use serde::Serialize;
 
 use crate::Estimate;
 
-/// What one run of `becalm-mpi validate` measured and predicted, over its whole grid of noises.
+/// The measurements and predictions of one run of `becalm-mpi validate`, over its whole grid of noises.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ValidationDoc {
-    /// The MPI library's own words.
+    /// The MPI library's description of itself.
     pub library: String,
     /// The number of ranks of the job.
     pub ranks: u32,
     /// The number of nodes of the job.
     pub nodes: u32,
-    /// The collective, with the algorithm that is taken for the library's: `barrier:dissemination`.
+    /// The collective, with the algorithm assumed for the library: `barrier:dissemination`.
     pub collective: String,
-    /// Useful CPU time of a phase; 0 of collectives back to back.
+    /// Useful CPU time of a phase; 0 for back-to-back collectives.
     pub grain_ns: Nanos,
     /// The scheduling class of the ranks: `other`, `fifo:40`.
     pub sched: String,
-    /// How long a phase takes without noise, in nanoseconds: the mean of the quietest batch.
+    /// The length of a phase without noise, in nanoseconds: the mean of the quietest batch.
     pub quiet_phase_ns: f64,
-    /// How long a compute phase takes without noise, in nanoseconds; of ranks that share a CPU, those of all of them.
+    /// The length of a compute phase without noise, in nanoseconds; for ranks that share a CPU, the sum over them.
     pub quiet_compute_ns: f64,
-    /// The number of CPUs that the ranks run on, each of which is predicted as one rank.
+    /// The number of CPUs with ranks; each is predicted as one rank.
     pub cpus: u32,
-    /// The mean phase without injected noise beside every run, in nanoseconds.
+    /// The mean phase without injected noise next to every run, in nanoseconds.
     pub quiet: Vec<f64>,
-    /// The number of runs during which that changed, though they were made again.
+    /// The number of runs during which that changed, even though they were repeated.
     pub unsteady: usize,
-    /// The share of time that each of the first ranks' CPUs lost before, between 0 and 1.
+    /// The share of time that the CPU of each of the first ranks lost before, between 0 and 1.
     pub own_noise_ratio: Vec<f64>,
-    /// The network of the predictions, as LogGP's parameters.
+    /// The network of the predictions, as LogGP parameters.
     pub network: String,
-    /// What L and o of single messages were multiplied with for that.
+    /// The factor applied to L and o of single messages for that.
     pub fit_factor: f64,
-    /// What a small message takes from rank to rank, in nanoseconds.
+    /// The time of a small message from rank to rank, in nanoseconds.
     pub one_way_ns: f64,
-    /// The number of runs of a cell.
+    /// The number of runs per cell.
     pub repetitions: u32,
-    /// The number of predictions of a cell.
+    /// The number of predictions per cell.
     pub replicas: u64,
-    /// The seed from which all random places were drawn.
+    /// The seed of all random places.
     pub seed: u64,
-    /// The noises that were tried.
+    /// The tested noises.
     pub cells: Vec<ValidationCell>,
-    /// What must be known before the numbers are believed.
+    /// Caveats of the numbers.
     pub warnings: Vec<String>,
 }
 
 /// One noise, measured and predicted.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ValidationCell {
-    /// From one detour to the next.
+    /// The time from one detour to the next.
     pub interval_ns: Nanos,
-    /// How long a detour lasts.
+    /// The length of a detour.
     pub detour_ns: Nanos,
-    /// Whether all CPUs lost the same instants.
+    /// Whether all CPUs were interrupted at the same instants.
     pub synchronized: bool,
-    /// The share of time from which the interval follows; `None` where the interval was asked for.
+    /// The share of time that determined the interval; `None` if the interval was requested.
     pub constant_ratio: Option<f64>,
-    /// The share of time asked for.
+    /// The requested share of time.
     pub requested_ratio: f64,
-    /// The share of time delivered; `None` if no run was made.
+    /// The delivered share of time; `None` without a run.
     pub delivered_ratio: Option<f64>,
-    /// How many times as long phases took; `None` if it was not measured.
+    /// The measured slowdown of phases; `None` if it was not measured.
     pub measured: Option<Estimate>,
-    /// How many times as long phases were to take; `None` if it was not measured.
+    /// The predicted slowdown of phases; `None` if it was not measured.
     pub predicted: Option<Estimate>,
     /// Why it was not measured; `None` if it was.
     pub why_not: Option<String>,

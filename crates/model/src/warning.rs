@@ -1,7 +1,6 @@
-//! What limits the numbers of a run, as values with their figures and the next step, and the catalogue of all of them.
+//! The catalogue of all warnings: limits of a run's numbers, as values with their figures and the next step.
 //!
-//! Warnings are stored with a run, so that their advice is written down in the words of the program that made it: options are
-//! those of `becalm`.
+//! Warnings are stored with a run, so their advice uses the terms of the program that made it: options are those of `becalm`.
 
 mod code;
 
@@ -13,7 +12,7 @@ use crate::node::{CpuDoc, TraceChange, Warning};
 
 pub use code::{Bearing, Code, bearing_warnings};
 
-/// Warnings of the catalogue: a function each, with the code, the message and the advice.
+/// The warnings of the catalogue: one function each, with the code, the message and the advice.
 macro_rules! warnings {
     ($($(#[$doc:meta])+ $name:ident($($parameter:ident: $type:ty),*) $code:ident: $message:expr, $advice:expr;)+) => {
         $($(#[$doc])+ pub fn $name($($parameter: $type),*) -> Warning {
@@ -22,7 +21,7 @@ macro_rules! warnings {
     };
 }
 
-// Before and while a recording is made.
+// Before and during a recording.
 
 warnings! {
     /// The processor's own counter cannot be used, for this reason.
@@ -35,18 +34,18 @@ warnings! {
         format!("the node is called localhost, as its name is not known: {why}"),
         "runs of several such nodes cannot go into one bundle; free a descriptor (ulimit -n) or mount /proc, and record again";
 
-    /// The counters of the measured CPUs are proven to differ by so much.
+    /// The counters of the measured CPUs differ by at least this much.
     counters_differ(proven: Nanos) CountersDiffer:
         format!("the counters of the measured CPUs differ by at least {proven}"),
         "times on different CPUs cannot be compared to better than that; each CPU's own detours are right";
 
-    /// A counter ran backwards so many times.
+    /// A counter ran backwards this many times.
     backwards(count: u64) CounterBackwards:
         format!("the counter was seen to run backwards {}", counted(count, "time", "times")),
         "do not trust this recording: the machine's counter is broken; report it to its vendor";
 }
 
-/// These CPUs are online and were left out, as the process may not use them.
+/// These CPUs are online and were left out, because the process may not use them.
 pub fn left_out(list: &CpuList) -> Warning {
     let (it, was) = if list.len() == 1 { ("it", "it was") } else { ("them", "they were") };
     Warning::new(
@@ -62,7 +61,7 @@ warnings! {
         format!("the sources of detours are unknown, as the kernel's trace cannot be had: {why}"),
         "run becalm without arguments to see what is missing and how to get it";
 
-    /// What is stored was seen by the kernel's events alone, before a window in which a loop ran.
+    /// The stored detours are from kernel events only, before a window with a running loop.
     no_loop() NoLoop:
         "no loop ran: these are the stretches in which interrupts, softirqs and kernel threads had the CPU, by the kernel's events \
          alone; what programs took, and what no event shows, is not in them",
@@ -73,17 +72,17 @@ warnings! {
         format!("some kernel events cannot be recorded: {}", missing.join("; ")),
         "what they would show counts as edge or unseen";
 
-    /// The kernel's functions have no names, for this reason; and how to get them.
+    /// The kernel's functions have no names, for this reason; `advice` says how to get them.
     no_symbols(why: &str, advice: &str) NoSymbols:
         format!("work items and handlers go by address: {why}"),
         advice;
 
-    /// The loops' memory could not be locked; and how to get the right to.
+    /// The loops' memory could not be locked; `advice` says how to get the privilege.
     not_locked(advice: &str) MemoryNotLocked:
         "the loops' memory could not be locked, so that a page fault of their own may show as a detour".to_owned(),
         advice;
 
-    /// Every CPU is measured, so that collecting disturbs the loops.
+    /// Every CPU is measured, so collecting disturbs the loops.
     no_free_cpu() NoFreeCpu:
         "all CPUs that becalm may use are measured, so its collector runs on them; its time is kept out of the figures and said apart"
             .to_owned(),
@@ -97,7 +96,7 @@ warnings! {
         ),
         "nothing to do unless becalm is killed";
 
-    /// So many pages of the trace could not be decoded, the first of them on this CPU, for this reason.
+    /// This many pages of the trace could not be decoded, the first of them on this CPU, for this reason.
     broken_pages(pages: u64, cpu: CpuId, why: &str) BrokenPages:
         format!(
             "{} of the kernel's trace could not be decoded, the first on CPU {cpu}: {why}",
@@ -122,7 +121,7 @@ pub fn work_failed(why: &str) -> Warning {
     failed("run", why, "resume it")
 }
 
-// What a finished recording shows of itself.
+// Findings about a finished recording.
 
 /// Another program changed the trace.
 pub fn trace_changed(change: &TraceChange) -> Warning {
@@ -137,7 +136,7 @@ pub fn trace_changed(change: &TraceChange) -> Warning {
     )
 }
 
-/// A run that is compared, or checked, was traced for a part of its time only.
+/// A run that is compared or checked was only traced for a part of its time.
 pub fn trace_changed_in(run: &str, change: &TraceChange) -> Warning {
     Warning::new(
         Code::TraceChanged,
@@ -149,7 +148,7 @@ pub fn trace_changed_in(run: &str, change: &TraceChange) -> Warning {
     )
 }
 
-/// The files of a trace that were changed, the first few by name.
+/// The changed files of a trace, the first few by name.
 pub fn changed_files(files: &[String]) -> String {
     const NAMED: usize = 3;
     let named = files.iter().take(NAMED).map(|file| printable(file)).collect::<Vec<_>>().join(", ");
@@ -160,7 +159,7 @@ pub fn changed_files(files: &[String]) -> String {
 }
 
 warnings! {
-    /// So many kernel events were lost, so that the sources of so many detours are incomplete.
+    /// This many kernel events were lost, so the sources of `incomplete` detours are incomplete.
     lost_events(lost: u64, incomplete: u64) LostEvents:
         format!(
             "{} lost, which leaves {} with incomplete sources",
@@ -169,7 +168,7 @@ warnings! {
         ),
         "give the trace more room with --trace-buffer";
 
-    /// Kernel events were lost in a recording that did not live to say so itself.
+    /// Kernel events were lost in a recording that was killed before it could report them.
     lost_events_untold(lost: u64) LostEvents:
         format!(
             "the kernel lost {}; the detours that this touches are counted as incomplete",
@@ -177,12 +176,12 @@ warnings! {
         ),
         "record fewer CPUs at once, or leave one CPU unmeasured";
 
-    /// Kernel events were lost in so many detours of one of two runs that are compared.
+    /// Kernel events were lost in this many detours of one of two compared runs.
     lost_events_in(run: &str, detours: u64) LostEvents:
         format!("detours of {run} in which kernel events were lost: {detours}; the sources of these may be wrong"),
         "record fewer CPUs at once, or leave one CPU unmeasured";
 
-    /// The trace of a CPU lacks events without admitting to a loss.
+    /// The trace of a CPU lacks events without reporting a loss.
     unmatched_events(cpu: &CpuDoc) UnmatchedEvents:
         format!(
             "on CPU {} the kernel's trace lacks {} among {}, without admitting to a loss{}",
@@ -194,7 +193,7 @@ warnings! {
         "time that may be one thread's or another's is booked as not_traced: missing_switch; all books still close";
 }
 
-/// The time that lies between two threads because a switch is missing, and which threads.
+/// The time that may belong to either of two threads because a switch is missing, and the threads.
 fn missing_switch(cpu: &CpuDoc) -> String {
     if cpu.missing_switch_ns == Nanos::ZERO {
         return String::new();
@@ -209,7 +208,7 @@ warnings! {
         format!("the loop on CPU {} ended early, after {:.3}", cpu.cpu, cpu.duration_ns),
         "its CPU went offline or left the cpuset, or its buffer was full (--buffer)";
 
-    /// The loop on a CPU had only a part of the time that all were to have, as it was late.
+    /// The loop on a CPU started late, and only ran for a part of the intended time.
     began_late(cpu: &CpuDoc, intended: Nanos) BeganLate:
         format!(
             "the loop on CPU {} measured for {:.3} of {}: others had its CPU when it was to begin",
@@ -218,20 +217,20 @@ warnings! {
         "record for longer, let nothing else run there, or give the loop a real-time class (--sched fifo:50)";
 }
 
-/// Interrupts of one kind that the trace lacks.
+/// Interrupts of one kind that are missing in the trace.
 #[derive(Clone, Copy, Debug)]
 pub struct Untraced<'a> {
     /// Their line in `/proc/interrupts`.
     pub line: &'a str,
     /// The kernel's description of the line.
     pub description: &'a str,
-    /// The CPUs that they came on.
+    /// The CPUs on which they occurred.
     pub cpus: &'a CpuList,
     /// The kernel's own count.
     pub counted: u64,
-    /// Those of them that the trace has.
+    /// The number of those in the trace.
     pub found: u64,
-    /// Whether the functions that they run name them.
+    /// Whether the functions that they run give their name.
     pub named: bool,
 }
 
@@ -276,12 +275,12 @@ fn are_not_compared(what: &str) -> String {
     format!("the {what} in the trace are not compared with the kernel's own counts")
 }
 
-/// Whether a warning says that these were not compared: `interrupts` or `softirqs`.
+/// Whether a warning says that `interrupts` or `softirqs` were not compared.
 pub fn says_not_compared(warning: &Warning, what: &str) -> bool {
     warning.code.parse() == Ok(Code::NotCompared) && warning.message.starts_with(&are_not_compared(what))
 }
 
-/// There was no room for all short detours of a CPU, so that some were only counted.
+/// There was no room for all short detours of a CPU, so some were only counted.
 pub fn unstored(cpu: &CpuDoc) -> Warning {
     let noise = cpu.noise_ns().get().max(1) as f64;
     let below = cpu.unstored_lengths.iter().map(|class| class.below_ns).max().unwrap_or_default();
@@ -299,7 +298,7 @@ pub fn unstored(cpu: &CpuDoc) -> Warning {
     )
 }
 
-/// Loops ended before the others in a recording that did not live to say so itself.
+/// Loops ended before the others in a recording that was killed before it could report it.
 pub fn cut_short_untold(list: &[CpuId]) -> Warning {
     let loops = plural(list.len() as u64, "loop", "loops");
     let cpus = cpus(&list.iter().copied().collect());
@@ -311,7 +310,7 @@ pub fn cut_short_untold(list: &[CpuId]) -> Warning {
 }
 
 warnings! {
-    /// The loop on a CPU was disturbed by itself.
+    /// The loop on a CPU disturbed itself.
     loop_disturbed(cpu: &CpuDoc) LoopDisturbed:
         format!(
             "becalm's own loop on CPU {} took {} and slept {} while it measured",
@@ -321,7 +320,7 @@ warnings! {
         ),
         "lock its memory (run as root or raise ulimit -l); such detours show as kind fault";
 
-    /// The trace of a CPU shows what the loop cannot have missed.
+    /// The trace of a CPU shows an interruption that the loop cannot have missed.
     clocks_disagree(cpu: &CpuDoc) ClocksDisagree:
         format!(
             "on CPU {} the trace shows an interrupt of {} outside of every detour, above the threshold of {}",
@@ -329,12 +328,12 @@ warnings! {
         ),
         "the trace and the loop disagree; do not trust the sources of this CPU, and report it to becalm's developers";
 
-    /// Real-time loops may be kept from their CPU for so long of each period, unless that is lifted.
+    /// Real-time loops may be throttled for this part of each period, unless that is disabled.
     rt_throttling(time: Nanos, period: Nanos, lift: &str) RtThrottling:
         format!("RT throttling may keep real-time loops from their CPU for up to {time} of every {period}"),
         format!("to measure without it: {lift}, and put it back afterward");
 
-    /// Threads that wait may take so long of each period from real-time loops, unless that is lifted.
+    /// Waiting threads may take this part of each period from real-time loops, unless that is disabled.
     fair_server(time: Nanos, period: Nanos, lift: &str) FairServer:
         format!(
             "real-time loops may lose up to {time} of every {period} to waiting threads, by the fair server of their CPU"
@@ -342,7 +341,7 @@ warnings! {
         format!("to measure without that: {lift}, for each CPU, and put it back afterward");
 }
 
-/// The cache by which a body of work is sized is not known; so many bytes were assumed.
+/// The size of the cache that determines a body's memory is unknown; `assumed_bytes` is used instead.
 pub fn cache_unknown(body: &str, assumed_bytes: u64) -> Warning {
     let kib = assumed_bytes >> 10;
     Warning::new(
@@ -355,18 +354,18 @@ pub fn cache_unknown(body: &str, assumed_bytes: u64) -> Warning {
 }
 
 warnings! {
-    /// One iteration of a body of work takes longer than a sample is to take.
+    /// One iteration of a body of work takes longer than the intended length of a sample.
     grain_too_short(body: &str, iteration: Nanos, cpu: CpuId, grain: Nanos) GrainTooShort:
         format!("one iteration of the body {body} takes {iteration:.3} on CPU {cpu}, longer than the grain of {grain}"),
         "nothing to do: a sample is one iteration";
 
-    /// Another program measured what was imported.
+    /// Another program measured the imported data.
     imported() Imported:
         "another program measured this; becalm knows the detours and nothing of the machine, the loop, or what was too \
          short to be kept",
         "compare it with a recording of becalm's own";
 
-    /// No loop ran: what took the CPU from a thread was found in the kernel's events. The thread is named as `python3, thread 77`; it had its CPUs
+    /// No loop ran: interruptions of a thread were derived from the kernel's events. The thread is named like `python3, thread 77`; it had its CPUs
     /// for `had` of `whole`, and waited for them for `waited`.
     thread_of_trace(thread: &str, had: Nanos, waited: Nanos, whole: Nanos) NoLoop:
         format!(
@@ -376,7 +375,7 @@ warnings! {
         ),
         "ratios are of all of the time, also of that in which the thread slept; compare with other recordings of this kind only";
 
-    /// The thread whose detours were found in a trace went on elsewhere, so many times, after it had waited.
+    /// The thread whose detours were found in a trace continued on another CPU after waiting, this many times.
     thread_moved(moved: u64, cpus: &CpuList) ThreadMoved:
         format!(
             "the thread was on {}, and went to another one {} after it had waited: such a detour ends when it runs again elsewhere",
@@ -400,7 +399,7 @@ pub fn not_in_trace(kinds: &[String], are_recorded_told: bool) -> Warning {
     )
 }
 
-/// A trace has no switch away from the idle tasks of these CPUs.
+/// A trace has no switch from the idle tasks of these CPUs.
 pub fn idle_not_in_trace(cpus: &CpuList) -> Warning {
     Warning::new(
         Code::MissingEvents,
@@ -413,7 +412,7 @@ pub fn idle_not_in_trace(cpus: &CpuList) -> Warning {
     )
 }
 
-/// Which threads of a trace were taken for programs by their names alone, those with most time first.
+/// Threads of a trace that were taken for programs by their names alone, those with the most time first.
 pub fn taken_for_programs(programs: &[(String, Nanos)]) -> Warning {
     const SHOWN: usize = 10;
     let shown: Vec<String> =
@@ -434,7 +433,7 @@ pub fn taken_for_programs(programs: &[(String, Nanos)]) -> Warning {
 }
 
 warnings! {
-    /// A trace that another program recorded lost so many events, in so many gaps that are so long together.
+    /// A trace that another program recorded lost this many events, in this many gaps with this total time.
     lost_in_trace(lost: u64, gaps: u64, time: Nanos, incomplete: u64) LostEvents:
         format!(
             "{} lost in {}, which take {time:.3} together, and of which nothing is known; {} incomplete",
@@ -444,7 +443,7 @@ warnings! {
         ),
         "record with more room: trace-cmd record -b, perf record -m";
 
-    /// The kernel counted losses in a trace, of which the trace itself has no mark.
+    /// The kernel counted losses in a trace that the trace itself does not mark.
     lost_untold_in_trace(lost: u64) LostEvents:
         format!(
             "the kernel counted {} that the trace lost, and the trace does not tell where",
@@ -464,13 +463,13 @@ warnings! {
         "the times of the trace are whole microseconds: a detour is right to one of them, and what is shorter has a nanosecond or one",
         "print the trace with nanoseconds: perf script --ns";
 
-    /// The kernel says that the figures of its noise tracer contradict each other.
+    /// The kernel reports that the figures of its noise tracer contradict each other.
     tracer_tainted() TracerTainted:
         "the kernel marked its trace as tainted: figures of the tracer contradicted each other, as a clock went backwards perhaps".to_owned(),
         "trace again, and do not trust this one";
 }
 
-/// In so many periods the kernel's noise tracer counted more than its trace holds: what, how many were counted, and how many of them are there.
+/// In this many periods, the kernel's noise tracer counted more than its trace contains: the kind, the count, and the number in the trace.
 pub fn tracer_saw_more(periods: u64, lacking: &[(&str, u64, u64)]) -> Warning {
     let clause =
         |(what, counted, found): &(&str, u64, u64)| format!("{counted} {what}, of which the trace has {found}");
@@ -486,14 +485,14 @@ pub fn tracer_saw_more(periods: u64, lacking: &[(&str, u64, u64)]) -> Warning {
 }
 
 warnings! {
-    /// The loops of the kernel's noise tracer ran for a part of the time.
+    /// The loops of the kernel's noise tracer only ran for a part of the time.
     tracer_paused(runtime: Nanos, whole: Nanos) TracerPaused:
         format!(
             "the tracer's loops say that they ran for {runtime:.3} of {whole:.3} of CPU time, and rested or were not done for the other; ratios and              rates are of all of that time, and so too low"
         ),
         "trace with runtime and period alike: rtla osnoise top -r 1000000 -p 1000000";
 
-    /// So many stamps of a trace lay before the one in front of them.
+    /// This many time stamps of a trace were earlier than the previous one.
     stamps_backwards(count: u64) CounterBackwards:
         format!(
             "{} moved behind it",
@@ -505,34 +504,34 @@ warnings! {
         ),
         "do not trust lengths around them; see whether the trace was sorted by time, and its clock";
 
-    /// A trace holds buffers beside the one that was read.
+    /// A trace contains other buffers besides the one that was read.
     buffers_left_out(names: &[String]) BuffersLeftOut:
         format!("the file holds further buffers, which are left out: {}", names.join(", ")),
         "record without -B, or each buffer into a file of its own";
 
-    /// Samples that were imported do not say when they began.
+    /// Imported samples have no start times.
     imported_end_to_end() ImportedEndToEnd:
         "the file does not say when samples began: they are laid end to end, as if nothing had passed between two of them",
         "take periods and times for the least that they can be";
 
-    /// Statistics that were imported are of the first part of the measurement alone.
+    /// Imported statistics only cover the first part of the measurement.
     imported_store_full(series: &str, after: Nanos) ImportedStoreFull:
         format!(
             "the store of {series} was full {after} after its start: what came later is counted, and in no quantile"
         ),
         "measure again for a shorter time, or with a higher threshold";
 
-    /// A file that was imported ends before what its program writes last: `what` is not known.
+    /// An imported file ends before its program's last output: `what` is unknown.
     imported_cut(what: &str) ImportedCut:
         format!("the file ends too early: {what}"),
         "import the whole file: the longest and the latest values may be missing from this one";
 
-    /// Nothing in a file that was imported shows whether all of it is there.
+    /// Nothing in an imported file shows whether it is complete.
     imported_end_unknown() ImportedEndUnknown:
         "nothing in a file of this format marks its end: if it was cut after a line, the rest is missing, and nothing shows that",
         "make sure that the program that wrote it ended by itself";
 
-    /// Lines of a file that was imported were left out.
+    /// Lines of an imported file were left out.
     imported_lines_left_out(count: u64, first: usize) ImportedLinesLeftOut:
         format!(
             "{} left out: becalm does not know lines of this form (the first is line {first})",
@@ -541,7 +540,7 @@ warnings! {
         "check that they hold no values";
 }
 
-/// A histogram that was imported does not say how wide its buckets are.
+/// An imported histogram does not specify the width of its buckets.
 pub fn imported_width_unknown(at_most: Option<i64>) -> Warning {
     let known = at_most.map_or_else(
         || "no quantile can be computed".to_owned(),
@@ -555,7 +554,7 @@ pub fn imported_width_unknown(at_most: Option<i64>) -> Warning {
 }
 
 warnings! {
-    /// The shortest or the longest of these series does not lie within the histogram that was imported.
+    /// The shortest or the longest of these series is not within the imported histogram.
     imported_rows_missing(series: &[&str]) ImportedRowsMissing:
         format!(
             "the rows of {} do not reach from its shortest to its longest value: rows are missing",
@@ -563,16 +562,16 @@ warnings! {
         ),
         "import all rows: quantiles are of those that are there";
 
-    /// Values that were imported are not all of them measured.
+    /// Some imported values were not measured.
     imported_values_put_in() ImportedValuesPutIn:
         "jHiccup puts in values for what its thread slept through: counts are no counts of events, and sums no sums of time",
         "read quantiles and the longest";
 }
 
-// What the reader of a run finds.
+// Findings of a reader of a run.
 
 warnings! {
-    /// A run that is shown did not end.
+    /// A displayed run did not end.
     not_ended() NotEnded:
         "the recording did not end: it still runs, or was killed; what is shown is what was stored, and the observed time ends \
          where that does",
@@ -583,19 +582,19 @@ warnings! {
         format!("the recording of node {node} did not end: it is used up to its last detour"),
         "record again for a prediction that matters";
 
-    /// The summary form of a recording, of which much cannot be said.
+    /// The summary form of a recording, which lacks many details.
     summary_form() SummaryForm:
         "this is the summary form of a recording: quantiles are rounded by up to 0.8 %, they and the cost at scale have no intervals, \
          and there is nothing of periods, the spectrum, the anatomy of an interrupt, and single detours",
         "record without --summary where these matter";
 
-    /// The summary form was made of a recording in which activities did not add up to detours.
+    /// The summary form was made from a recording with activities that did not add up to detours.
     summary_of_open_books() BooksOpen:
         "the activities of some detours did not add up to their length when the summary form was made",
         "becalm report of the full recording says which; do not rely on the sources";
 }
 
-/// A prediction rests on the delays of a summary form: for `drawn` of the `recorded` time.
+/// A prediction uses the delays of a summary form, for `drawn` of the `recorded` time.
 pub fn drawn_of_summary(drawn: Nanos, recorded: Nanos) -> Warning {
     let less = if drawn < recorded { format!(", {drawn:.1} of the {recorded:.1} recorded") } else { String::new() };
     Warning::new(
@@ -608,7 +607,7 @@ pub fn drawn_of_summary(drawn: Nanos, recorded: Nanos) -> Warning {
     )
 }
 
-/// The loops began later than they were asked to.
+/// The loops started later than requested.
 pub fn late_start(late: Nanos) -> Warning {
     Warning::new(
         Code::LateStart,
@@ -617,7 +616,7 @@ pub fn late_start(late: Nanos) -> Warning {
     )
 }
 
-/// The wall clock is not kept right, or not well enough for what it is needed for.
+/// The wall clock is not synchronized, or not accurately enough for its use.
 pub fn wall_clock_off(error: Option<Nanos>) -> Warning {
     let known = match error {
         Some(error) => format!("may be off by {error:.1}"),
@@ -631,12 +630,12 @@ pub fn wall_clock_off(error: Option<Nanos>) -> Warning {
 }
 
 warnings! {
-    /// One of two runs that are compared did not end.
+    /// One of two compared runs did not end.
     not_ended_in(run: &str) NotEnded:
         format!("{run} did not end: its time is taken to end with the last stored detour"),
         "record again for exact rates";
 
-    /// The CPUs of a node were not watched for the same time: the longest for `longest`, all together for `common`.
+    /// The CPUs of a node were watched for different times: the longest for `longest`, all together for `common`.
     cut_to_common(node: &str, longest: Nanos, common: Nanos) CutToCommon:
         format!(
             "node {node}: its CPUs were watched for up to {longest}, but all of them together only for {common}, which is \
@@ -644,7 +643,7 @@ warnings! {
         ),
         "choose CPUs that were watched to the end with --cpus";
 
-    /// A phase of this grain takes more CPU time than was recorded, from so many ranks on.
+    /// A phase of this grain takes more CPU time than was recorded, from `ranks` ranks on.
     short_recording(ranks: u64, grain: Nanos, recorded: Nanos) ShortRecording:
         format!(
             "from {} ranks on, a phase of {grain} takes more CPU time than the {recorded:.1} that were recorded: the longest \
@@ -662,13 +661,13 @@ warnings! {
         ),
         "ask for fewer ranks or a shorter grain; for detours of one length becalm law has closed forms";
 
-    /// Finding out for a page which sources are to blame would take too much.
+    /// Computing the responsible sources for a page would take too long.
     no_blame(run: &Path) NoBlame:
         "which sources are to blame would take too much time or memory to find out here",
         format!("becalm predict {} --ranks 16Ki --grain 1ms --blame finds it out", run.display());
 }
 
-/// The tables hold other detours of a CPU than its loop counted.
+/// The tables contain other detours of a CPU than its loop counted.
 pub fn rows_differ(cpu: &CpuDoc, rows: u64, rows_sum: Nanos) -> Warning {
     let CpuDoc { cpu, detours: kept, total_ns: kept_sum, .. } = cpu;
     Warning::new(
@@ -681,7 +680,7 @@ pub fn rows_differ(cpu: &CpuDoc, rows: u64, rows_sum: Nanos) -> Warning {
     )
 }
 
-/// The tables hold detours of CPUs that the document does not list.
+/// The tables contain detours of CPUs that the document does not list.
 pub fn rows_unlisted(list: &CpuList) -> Warning {
     Warning::new(
         Code::RowsUnlisted,
@@ -690,8 +689,8 @@ pub fn rows_unlisted(list: &CpuList) -> Warning {
     )
 }
 
-/// The activities of a detour of a CPU do not add up to its duration; `None` if there is no such detour. Both are in
-/// nanoseconds, since that is what they differ by.
+/// The activities of a detour of a CPU do not add up to its duration; `None` if there is no such detour. Both are in nanoseconds, because the
+/// difference may be that small.
 pub fn books_open(cpu: CpuId, detour: u64, duration_ns: Option<i64>, activities_ns: i64) -> Warning {
     let message = match duration_ns {
         Some(ns) => format!(
@@ -706,7 +705,7 @@ pub fn books_open(cpu: CpuId, detour: u64, duration_ns: Option<i64>, activities_
     Warning::new(Code::BooksOpen, message, advice)
 }
 
-// What the comparison of two runs, A and B, finds.
+// Findings of the comparison of two runs, A and B.
 
 warnings! {
     /// The CPUs of both runs are not the same.
@@ -719,22 +718,22 @@ warnings! {
         format!("{run} measured {cpus}, and not every run did: the comparison leaves that out"),
         "--cpus-a and --cpus-b compare different CPUs as a whole";
 
-    /// The runs that are compared have so many CPUs over all nodes.
+    /// The compared runs have this many CPUs over all nodes.
     cpus_together(cpus: usize) CpusTogether:
         format!("the nodes have {cpus} CPUs: each node is compared, and its CPUs only together"),
         "--node-a and --node-b compare the CPUs of one node";
 
-    /// Runs are compared of which at least one is in summary form.
+    /// At least one of the compared runs is in summary form.
     compared_in_summary_form() SummaryForm:
         "the runs are compared in summary form, as not all of them are full recordings: quantiles are rounded by up to 0.8 %, and quantiles and          sources have no interval within a run, as there are only their sums. What is shorter than the common threshold is taken off by          its sums as well",
         "compare several runs a side, or record without --summary where these matter";
 
-    /// Of a run that is compared, a node could not be read.
+    /// A node of a compared run could not be read.
     node_left_out_of(run: &str, node: &str, why: &str) NodeLeftOut:
         format!("{node} of {run} is left out: {why}"),
         "record that node again";
 
-    /// So many of all detours of a run, which are so many percent of its noise, are shorter than what both runs kept.
+    /// This many detours of a run, with this percentage of its noise, are shorter than the threshold of both runs.
     below_common_threshold(run: &str, dropped: u64, all: u64, percent: &str, shortest: Nanos) BelowCommonThreshold:
         format!(
             "{dropped} of {} of {run}, {percent}% of its noise, {} shorter than {shortest}, and not all loops kept such \

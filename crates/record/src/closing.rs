@@ -1,10 +1,10 @@
-//! What a finished recording of detours or samples shows of itself.
+//! Warnings about a finished recording of detours or samples.
 
 use becalm_model::node::{CpuDoc, TracingDoc, Warning};
 use becalm_model::warning;
 use becalm_units::Nanos;
 
-/// Warnings that the finished recording shows. `intended` is the duration for every loop, if the recording ended by it.
+/// The warnings of a finished recording. `intended` is the duration of every loop, if the recording ended by it.
 pub fn closing_warnings(cpus: &[CpuDoc], tracing: Option<&TracingDoc>, intended: Option<Nanos>) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let lost: u64 = cpus.iter().map(|cpu| cpu.lost_events).sum();
@@ -12,7 +12,7 @@ pub fn closing_warnings(cpus: &[CpuDoc], tracing: Option<&TracingDoc>, intended:
     if lost > 0 || incomplete > 0 {
         warnings.push(warning::lost_events(lost, incomplete));
     }
-    // One or two are frames that were open when the trace began.
+    // One or two are frames that were open when the trace started.
     for cpu in cpus.iter().filter(|cpu| cpu.unmatched_events > 2) {
         warnings.push(warning::unmatched_events(cpu));
     }
@@ -20,7 +20,7 @@ pub fn closing_warnings(cpus: &[CpuDoc], tracing: Option<&TracingDoc>, intended:
         warnings.push(warning::cut_short(cpu));
     }
     if let Some(intended) = intended {
-        // All end at the same instant. A tenth is more than the way to a busy CPU takes.
+        // All end at the same instant. A tenth is more than starting on a busy CPU takes.
         let least = Nanos::new(intended.get() / 10 * 9);
         let is_late = |cpu: &&CpuDoc| !cpu.cut_short && cpu.duration_ns < least;
         for cpu in cpus.iter().filter(is_late) {
@@ -35,7 +35,7 @@ pub fn closing_warnings(cpus: &[CpuDoc], tracing: Option<&TracingDoc>, intended:
         warnings.push(warning::loop_disturbed(cpu));
     }
     if tracing.is_some() {
-        // Detours that were not stored are no place for events either.
+        // Unstored detours cannot contain events either.
         let limit = |cpu: &CpuDoc| cpu.unstored_lengths.iter().map(|class| class.below_ns + cpu.t_min_ns).max();
         let contradicted =
             |cpu: &&CpuDoc| cpu.below_threshold_max_ns > cpu.threshold_ns.max(limit(cpu).unwrap_or_default());

@@ -1,4 +1,4 @@
-//! The store of detours: a bundle as `becalm record` makes it.
+//! The store of detours: a bundle as written by `becalm record`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ struct CpuDetours {
     incomplete: u64,
     stored: u64,
     unstored: Unstored,
-    /// From when to when the CPU was watched so far; `None` before its loop has begun.
+    /// The start and end of the time observed so far; `None` before the loop has started.
     watched: Option<(Nanos, Nanos)>,
 }
 
@@ -40,7 +40,7 @@ impl CpuDetours {
         }
     }
 
-    /// The CPU's document as far as the recording has come; `None` before its loop has begun.
+    /// The CPU's document for the recording so far; `None` before its loop has started.
     fn so_far(&self, started: &CpuDoc) -> Option<CpuDoc> {
         let (began, until) = self.watched?;
         Some(CpuDoc {
@@ -68,39 +68,39 @@ pub struct DetourStore {
 }
 
 impl DetourStore {
-    /// Prepares to write to this path; the bundle is created when the recording begins.
+    /// Prepares to write to this path; the bundle is created when the recording starts.
     pub fn new(path: &Path) -> Self {
         Self { path: Some(path.to_owned()), ..Self::unstored() }
     }
 
-    /// Prepares to count the detours and to store nothing.
+    /// Prepares to count the detours without storing them.
     pub const fn unstored() -> Self {
         Self { path: None, output: None, cpus: Vec::new(), rows: 0 }
     }
 
-    /// How many bytes were stored.
+    /// The number of bytes stored.
     pub fn bytes_written(&self) -> u64 {
         self.output.as_ref().map_or(0, |output| output.writer.bytes_written())
     }
 
-    /// The folder that is written into; `None` before the recording begins, and where nothing is stored.
+    /// The bundle's directory; `None` before the recording starts, and if nothing is stored.
     pub fn held(&self) -> Option<Arc<HeldFolder>> {
         self.output.as_ref().map(|output| output.writer.held())
     }
 
-    /// Stores nothing from now on.
+    /// Stops storing.
     pub fn stop_storing(&mut self) {
         (self.path, self.output) = (None, None);
     }
 
-    /// Says in the document that the recording failed, and why. Returns whether anything of the recording was stored.
+    /// Stores in the document that the recording failed, with the reason. Returns whether anything of the recording was stored.
     pub fn fail(&mut self, why: &str) -> bool {
         let Some(output) = &mut self.output else { return false };
         output.fail(warning::recording_failed(why));
         true
     }
 
-    /// Counts a part without keeping its rows.
+    /// Counts a part without storing its rows.
     pub(crate) fn count(&mut self, part: LanePart<'_>) {
         let cpu = &mut self.cpus[part.index];
         for detour in part.detours {
@@ -111,14 +111,14 @@ impl DetourStore {
         cpu.stored += part.detours.len() as u64;
         cpu.unstored += part.unstored;
         if let Some(began) = part.began {
-            // After the last part nothing comes any more, and the loop itself will say how long it ran.
+            // After the last part, the loop itself reports how long it ran.
             let until = if part.complete_until == Nanos::MAX { began } else { part.complete_until };
             let known = cpu.watched.map_or(began, |(_, known)| known);
             cpu.watched = Some((began, until.max(known)));
         }
     }
 
-    /// Enters what came so far into the documents of the CPUs.
+    /// Updates the documents of the CPUs with the counts so far.
     pub(crate) fn note_into(&self, cpus: &mut [CpuDoc]) {
         for (doc, cpu) in cpus.iter_mut().zip(&self.cpus) {
             if let Some(so_far) = cpu.so_far(doc) {

@@ -1,45 +1,45 @@
-//! One measured CPU: its steps and kernel events become detours and activities.
+//! The lane of one measured CPU turns its steps and kernel events into detours and activities.
 
 use becalm_attribute::{Attributor, Tally};
 use becalm_measure::{Batch, Unstored};
 use becalm_model::{Activity, Detour, Label, Labels, LoopThread, Platform, Step, Tasks};
 use becalm_units::Nanos;
 
-/// What one CPU gave since the part before.
+/// The data of one CPU since the previous part.
 #[derive(Clone, Copy, Debug)]
 pub struct LanePart<'a> {
     /// The position of the CPU among the lanes.
     pub index: usize,
     /// The thread that measured the CPU.
     pub thread: LoopThread,
-    /// The steps that were kept, in order of time; of a loop that does work, the samples.
+    /// The steps that were kept, in order of time; for a loop that does work, the samples.
     pub steps: &'a [Step],
     /// The iterations done in each step; empty if the loop does no work.
     pub work: &'a [u64],
     /// The detours of the steps, in order of time.
     pub detours: &'a [Detour],
-    /// What the detours are split over, in the order of the detours; empty where the kernel is not traced.
+    /// The activities in the detours, in the order of the detours; empty if the kernel is not traced.
     pub activities: &'a [Activity],
     /// The loop's first reading; `None` before that.
     pub began: Option<Nanos>,
-    /// No detour that begins before this instant will come any more.
+    /// No further detour will start before this instant.
     pub complete_until: Nanos,
-    /// The detours that were only counted, as there was no room for them, and their sum.
+    /// The number and sum of the detours that were only counted because the ring was nearly full.
     pub unstored: Unstored,
 }
 
-/// A measured CPU, and what is known of its time so far.
+/// A measured CPU with its state so far.
 #[derive(Debug)]
 pub struct Lane {
     thread: LoopThread,
-    /// `None` where the kernel is not traced. Nothing is known of the sources then, which is not the same as `unseen`.
+    /// `None` if the kernel is not traced. The sources are then unknown, which is not the same as `unseen`.
     attributor: Option<Attributor>,
     detours: Vec<Detour>,
     activities: Vec<Activity>,
 }
 
 impl Lane {
-    /// Begins the lane of a thread. `traced` says on what the kernel runs, if its events will come.
+    /// Starts the lane of a thread. `traced` is the platform below the kernel, if its events will come.
     #[must_use]
     pub fn new(thread: LoopThread, traced: Option<Platform>, labels: &mut Labels) -> Self {
         Self {
@@ -50,8 +50,8 @@ impl Lane {
         }
     }
 
-    /// Splits the steps of a batch over the kernel events in them. Without a trace each step becomes a detour without
-    /// activities. What is returned stays until the next batch.
+    /// Attributes the steps of a batch to the kernel events in them. Without a trace, each step becomes a detour without activities. The result is
+    /// valid until the next batch.
     pub fn attribute<'a>(&'a mut self, batch: Batch<'a>, tasks: &Tasks, labels: &mut Labels) -> LanePart<'a> {
         self.detours.clear();
         self.activities.clear();
@@ -79,12 +79,12 @@ impl Lane {
         }
     }
 
-    /// Ends the lane, and returns what attribution counted.
+    /// Ends the lane and returns the counts of attribution.
     pub fn finish(&mut self, labels: &mut Labels) -> Tally {
         self.attributor.as_mut().map_or_else(Tally::default, |attributor| attributor.finish(labels))
     }
 
-    /// Between whom switches were missing in detours, the first few pairs.
+    /// The pairs of threads between which switches were missing in detours, the first few.
     pub fn missing_switches(&self) -> impl Iterator<Item = Label> {
         self.attributor.iter().flat_map(|attributor| attributor.missing_switches().iter().copied())
     }

@@ -1,8 +1,8 @@
-//! Recording: where what the loops measured and what the kernel's trace says meet. A [`Session`] lets the loops run, each
-//! CPU's [`Lane`] turns steps and kernel events into detours and activities, and a [`Store`] keeps these.
+//! Recording: combines the loops' measurements with the kernel's trace. A [`Session`] runs the loops, each CPU's [`Lane`] turns steps and kernel
+//! events into detours and activities, and a [`Store`] keeps these.
 //!
-//! There are four stores: [`DetourStore`] writes a bundle of detours, [`SummaryStore`] their summary form, [`SampleStore`] one of samples of work, and [`MemoryStore`]
-//! keeps everything for who looks at it at once. Nothing here measures, and nothing says what a recording means.
+//! There are four stores: [`DetourStore`] writes a bundle of detours, [`SummaryStore`] their summary form, [`SampleStore`] one of samples of work,
+//! and [`MemoryStore`] keeps everything in memory. Nothing here measures or interprets recordings.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The store that keeps everything in memory, for short recordings that are looked at by the program that made them.
+//! The in-memory store, for short recordings that the recording program evaluates itself.
 
 use std::convert::Infallible;
 
@@ -10,10 +10,10 @@ use becalm_units::CpuId;
 
 use crate::{LanePart, Store};
 
-/// Everything that was recorded on one CPU.
+/// The recorded data of one CPU.
 #[derive(Debug)]
 pub struct MemoryLane {
-    /// The CPU that was measured.
+    /// The measured CPU.
     pub cpu: CpuId,
     /// The steps that were kept, in order of time.
     pub steps: Vec<Step>,
@@ -21,16 +21,16 @@ pub struct MemoryLane {
     pub work: Vec<u64>,
     /// The detours of the steps, in order of time.
     pub detours: Vec<Detour>,
-    /// What the detours are split over, in the order of the detours; empty where the kernel was not traced.
+    /// The activities in the detours, in the order of the detours; empty if the kernel was not traced.
     pub activities: Vec<Activity>,
-    /// What attribution counted; complete once the recording is.
+    /// The counts of attribution; complete once the recording is.
     pub tally: Tally,
 }
 
-/// Keeps everything that a recording gives.
+/// Keeps all data of a recording.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
-    /// One entry for each CPU, in rising order.
+    /// One entry per CPU, in ascending order.
     pub lanes: Vec<MemoryLane>,
     /// The texts of the activities' labels, as of the last segment.
     pub labels: Labels,

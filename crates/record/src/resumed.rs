@@ -1,9 +1,9 @@
-//! The document of a run of work that goes on: what its sessions come to together.
+//! The document of a resumed run of work: the totals of its sessions.
 
 use becalm_model::node::{CpuDoc, NodeDoc, TraceChange, WorkCount, WorkDoc, WorkSession};
 use becalm_units::Nanos;
 
-/// Adds a session, whose origin lies `offset` behind that of the run, to the run's document.
+/// Adds a session to the run's document; its origin is `offset` after that of the run.
 pub fn joined(before: &NodeDoc, session: &NodeDoc, offset: Nanos) -> NodeDoc {
     let mut node = before.clone();
     node.ended = session.ended;
@@ -29,7 +29,7 @@ pub fn joined(before: &NodeDoc, session: &NodeDoc, offset: Nanos) -> NodeDoc {
             |change: &TraceChange| TraceChange { traced_until_ns: change.traced_until_ns + offset, ..change.clone() };
         tracing.changed = tracing.changed.take().or_else(|| new.changed.as_ref().map(moved));
     }
-    // Sources are only known of the whole if they are known of each session.
+    // Sources of the whole are only known if they are known for each session.
     if session.tracing.is_none() {
         node.tracing = None;
         node.rung = node.rung.min(session.rung);
@@ -57,7 +57,7 @@ fn add_cpu(cpu: &mut CpuDoc, new: &CpuDoc) {
     cpu.cut_short |= new.cut_short;
 }
 
-/// Whether both counts are of one event in one place.
+/// Whether both counts are of the same event on the same CPU and in the same space.
 fn count_the_same(a: &WorkCount, b: &WorkCount) -> bool {
     (a.cpu, &a.count.event, a.count.space) == (b.cpu, &b.count.event, b.count.space)
 }

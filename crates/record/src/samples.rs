@@ -1,8 +1,8 @@
-//! The store of samples: a bundle as `becalm work` makes it.
+//! The store of samples: a bundle as written by `becalm work`.
 //!
-//! To attribution a sample is a step all of whose time may be somebody's. Of what it finds, three things are not kept:
-//! `edge` and `unseen`, which here are mostly the work itself, and page faults of the loop, which have no end in the
-//! trace, so that what follows them in the sample would count as theirs. All of that is what subtraction leaves.
+//! Attribution treats a sample as a step that may be entirely interruption. Three of its results are not kept: `edge` and `unseen`, which are mostly
+//! the work itself here, and page faults of the loop, which have no end in the trace, so the rest of the sample would count as fault. All of these
+//! are left over after subtraction.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use crate::{LanePart, Store};
 struct CpuSamples {
     samples: Shelf<Sample>,
     activities: Shelf<Activity>,
-    /// Samples of the sessions before, by which the numbers of activities are moved.
+    /// The number of samples in previous sessions, by which the numbers of activities are shifted.
     before: u64,
     longest: Nanos,
     incomplete: u64,
@@ -41,11 +41,11 @@ impl CpuSamples {
     }
 }
 
-/// Writes samples, and what ran in them, into a bundle.
+/// Writes samples, and the activities in them, into a bundle.
 pub struct SampleStore {
     path: PathBuf,
     output: Option<BundleOutput>,
-    /// The document of the run that goes on; `None` for a new run.
+    /// The document of the resumed run; `None` for a new run.
     resumed: Option<NodeDoc>,
     /// From this session's origin to that of the run.
     offset: Nanos,
@@ -55,38 +55,38 @@ pub struct SampleStore {
 }
 
 impl SampleStore {
-    /// Prepares to write to this path; the bundle is created when the run begins.
+    /// Prepares to write to this path; the bundle is created when the run starts.
     pub fn new(path: &Path) -> Self {
         Self { path: path.to_owned(), output: None, resumed: None, offset: Nanos::ZERO, cpus: Vec::new(), rows: 0 }
     }
 
-    /// Prepares to write behind what is there of the run with this document.
+    /// Prepares to append to the run with this document.
     pub fn resume(path: &Path, before: NodeDoc) -> Self {
         Self { resumed: Some(before), ..Self::new(path) }
     }
 
-    /// Says in the document that the run failed, and why. Returns whether anything of the run was stored.
+    /// Stores in the document that the run failed, with the reason. Returns whether anything of the run was stored.
     pub fn fail(&mut self, why: &str) -> bool {
         let Some(output) = &mut self.output else { return false };
         output.fail(warning::work_failed(why));
         true
     }
 
-    /// The folder that is written into; `None` before the run begins.
+    /// The bundle's directory; `None` before the run starts.
     pub fn held(&self) -> Option<Arc<HeldFolder>> {
         self.output.as_ref().map(|output| output.writer.held())
     }
 
-    /// Opens the run that goes on, behind its samples.
+    /// Opens the resumed run, to append to its samples.
     fn go_on(&mut self, before: &NodeDoc, node: &NodeDoc, threads: &[LoopThread]) -> Result<BundleOutput, BundleError> {
-        // A clock that was set back must not bring samples before those that are there.
+        // A clock that was set back must not put new samples before existing ones.
         let apart = (node.origin_ns() - before.origin_ns()).max(0);
         let apart = Nanos::new(i64::try_from(apart).unwrap_or(i64::MAX / 4));
         let StoredSamples { end, counts } = stored_samples(&Bundle::open(&self.path)?, &before.node)?;
         for (cpu, thread) in self.cpus.iter_mut().zip(threads) {
             cpu.before = counts.get(&thread.cpu).copied().unwrap_or(0);
         }
-        // The first reading of a loop may lie a little before its origin, never a second.
+        // The first reading of a loop may be slightly before its origin, but never by a second.
         self.offset = apart.max(end + Nanos::from_secs(1));
         BundleOutput::resume(&self.path, joined(before, node, self.offset))
     }
@@ -186,7 +186,7 @@ impl Store for SampleStore {
     }
 }
 
-/// Work that does not take the grain that was asked for.
+/// Warnings if the calibrated work does not take the requested grain.
 fn calibration_warnings(node: &NodeDoc) -> Vec<Warning> {
     let Some(work) = &node.settings.work else { return Vec::new() };
     let mut warnings = Vec::new();

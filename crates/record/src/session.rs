@@ -1,5 +1,5 @@
-//! What the recordings of a process have in common: the guard that removes the kernel's trace should the process be
-//! killed, and the signals that end a recording in good order.
+//! The common parts of a process's recordings: the guard that removes the kernel's trace if the process is killed, and the signals that end a
+//! recording cleanly.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use becalm_model::warning;
 use crate::closing::closing_warnings;
 use crate::{Lane, Store};
 
-/// What a process sets up once for all of its recordings: signals, and the guard of its trace instances.
+/// The setup of a process for all of its recordings: signals, and the guard of its trace instances.
 #[derive(Debug)]
 pub struct Session {
     root: PathBuf,
@@ -27,10 +27,10 @@ pub struct Session {
 }
 
 impl Session {
-    /// Prepares the process for recordings below a root. The process must have one thread still.
+    /// Prepares the process, which must still be single-threaded, for recordings below a root.
     ///
-    /// `traced` says whether the kernel will be traced, for which a guard process is started. Where that fails, the
-    /// recordings warn of it. Fails if the system does not let the process take signals.
+    /// `traced` says whether the kernel will be traced, which requires a guard process. If that cannot be started, the recordings warn of it. Fails
+    /// if the process cannot handle signals.
     pub fn begin(root: &Path, traced: bool) -> io::Result<Self> {
         let guard = if traced {
             Janitor::spawn(&root.join("proc")).map(Arc::new).map_err(|error| error.to_string())
@@ -40,7 +40,7 @@ impl Session {
         Ok(Self { root: root.to_owned(), guard, signals: StopSignals::block()? })
     }
 
-    /// The guard process, or why there is none.
+    /// The guard process, or the reason why there is none.
     pub const fn guard(&self) -> &Result<Arc<Janitor>, String> {
         &self.guard
     }
@@ -50,7 +50,7 @@ impl Session {
         &self.signals
     }
 
-    /// Records as planned into a store.
+    /// Records according to the plan into a store.
     pub fn record<S: Store>(
         &self,
         plan: RecordPlan,
@@ -79,9 +79,9 @@ impl Session {
 pub struct Recorded<S> {
     /// The node's document; complete after [`Self::complete`].
     pub node: NodeDoc,
-    /// The command that ran meanwhile, and may run still.
+    /// The accompanying command, which may still run.
     pub command: Companion,
-    /// The store that took what was recorded.
+    /// The store of the recorded data.
     pub store: S,
     names: Names,
     lanes: Vec<Lane>,
@@ -90,7 +90,7 @@ pub struct Recorded<S> {
 }
 
 impl<S: Store> Recorded<S> {
-    /// Completes the document with what attribution found and what limits the numbers, and stores it.
+    /// Adds the results of attribution and the warnings to the document, and stores it.
     pub fn complete(&mut self) -> Result<(), S::Error> {
         let labels = &mut self.names.labels;
         let tallies: Vec<Tally> = self.lanes.iter_mut().map(|lane| lane.finish(labels)).collect();
@@ -112,16 +112,16 @@ impl<S: Store> Recorded<S> {
     }
 }
 
-/// A recording that could not be made, or not be finished.
+/// A recording that could not be made or finished.
 #[derive(Debug)]
 pub struct Failure<S: Store> {
     /// Why the recording could not be made or finished.
     pub error: RecordError<S::Error>,
-    /// What was recorded until then.
+    /// The data recorded until then.
     pub store: S,
 }
 
-/// Warns of what could keep real-time loops from their CPU.
+/// Warns of limits that can keep real-time loops from their CPU.
 fn held_up(HeldUp { holder, time, period }: &HeldUp) -> Warning {
     let warn = match holder {
         Holder::Throttling => warning::rt_throttling,
@@ -130,10 +130,10 @@ fn held_up(HeldUp { holder, time, period }: &HeldUp) -> Warning {
     warn(*time, *period, &holder.lift())
 }
 
-/// Stands between the loops and a store: attributes what the loops gave.
+/// Connects the loops with a store: attributes their data.
 struct Recorder<S> {
     store: S,
-    /// One entry for each CPU, in the order of the batches' positions.
+    /// One entry per CPU, in the order of the batches' positions.
     lanes: Vec<Lane>,
 }
 

@@ -1,4 +1,4 @@
-//! What keeps the detours of a recording.
+//! Stores of recorded detours.
 
 use becalm_attribute::Tally;
 use becalm_measure::Names;
@@ -7,26 +7,23 @@ use becalm_model::node::{CpuDoc, NodeDoc};
 
 use crate::LanePart;
 
-/// Keeps what was recorded, segment by segment.
+/// Stores recorded data, segment by segment.
 pub trait Store {
-    /// Why something cannot be kept.
+    /// The reason why data cannot be stored.
     type Error;
 
-    /// The loops are calibrated and about to start. `node` is the document before anything was measured, `threads` has one
-    /// entry for each CPU, in the order of the parts' positions. Fails if nothing can be stored; the recording does not
-    /// begin.
+    /// The loops are calibrated and about to start. `node` is the document before any measurement, `threads` has one entry per CPU, in the order of
+    /// the parts' positions. If this fails, the recording does not start.
     fn begin(&mut self, node: &NodeDoc, threads: &[LoopThread], names: &mut Names) -> Result<(), Self::Error>;
 
-    /// Takes a portion of a CPU's part of a segment. `pause` is to be called within long work, after each small portion of it:
-    /// it may sleep, where the recorder has no CPU of its own.
+    /// Takes a portion of a CPU's part of a segment. Long work must call `pause` after each small portion: it may sleep if the recorder has no CPU of
+    /// its own.
     fn take(&mut self, part: LanePart<'_>, names: &Names, pause: &mut dyn FnMut()) -> Result<(), Self::Error>;
 
-    /// Every CPU's part of the segment has been given. `pause` is as above. Fails if the segment cannot be stored; the
-    /// recording ends.
+    /// Every CPU's part of the segment is complete. `pause` is as above. If the segment cannot be stored, this fails and the recording ends.
     fn end_segment(&mut self, names: &Names, pause: &mut dyn FnMut()) -> Result<(), Self::Error>;
 
-    /// Enters what was seen on each CPU into its document. `tallies` are those of the attribution, in the order of the
-    /// lanes.
+    /// Adds the counts of each CPU to its document. `tallies` are those of attribution, in the order of the lanes.
     fn enter(&mut self, cpus: &mut [CpuDoc], tallies: &[Tally]);
 
     /// Completes and stores the document of the finished recording.

@@ -1,4 +1,4 @@
-//! The store that keeps the summary form of a recording, and what is common to it and the store of all detours.
+//! The store of a recording's summary form, and the choice between it and the store of all detours.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use becalm_model::{LoopThread, warning};
 use crate::detours::DetourStore;
 use crate::{LanePart, Store};
 
-/// Condenses detours as they come, in memory that does not grow with them. With each segment the document is written anew, and at the end.
+/// Condenses detours as they arrive, in memory independent of their number. The document is rewritten with each segment and at the end.
 pub struct SummaryStore {
     path: PathBuf,
-    /// Counts what the documents of the CPUs say.
+    /// Counts for the documents of the CPUs.
     counted: DetourStore,
     state: Option<State>,
 }
 
-/// What there is once the recording has begun.
+/// The state once the recording has started.
 struct State {
     writer: SummaryWriter,
     started: NodeDoc,
@@ -38,23 +38,23 @@ impl State {
 }
 
 impl SummaryStore {
-    /// Prepares to write to this path; the bundle is created when the recording begins.
+    /// Prepares to write to this path; the bundle is created when the recording starts.
     pub fn new(path: &Path) -> Self {
         Self { path: path.to_owned(), counted: DetourStore::unstored(), state: None }
     }
 
-    /// The folder that is written into; `None` before the recording begins.
+    /// The bundle's directory; `None` before the recording starts.
     pub fn held(&self) -> Option<Arc<HeldFolder>> {
         self.state.as_ref().map(|state| state.writer.held())
     }
 
-    /// Says in the document that the recording failed, and why. Returns whether anything of the recording was stored.
+    /// Stores in the document that the recording failed, with the reason. Returns whether anything of the recording was stored.
     pub fn fail(&mut self, why: &str) -> bool {
         let Some(state) = &mut self.state else { return false };
         state.started.ended = Some(Ended::Failed);
         state.started.warnings.push(warning::recording_failed(why));
         let document = state.document();
-        // Should even this fail, the document of the last segment says that the recording did not end.
+        // If even this fails, the document of the last segment shows that the recording did not end.
         let _ = state.writer.close(&document);
         true
     }
@@ -117,16 +117,16 @@ impl Store for SummaryStore {
     }
 }
 
-/// Where a recording goes.
+/// The store of a recording.
 pub enum RecordingStore {
-    /// All of it into a bundle, or nowhere.
+    /// A bundle of everything, or nothing.
     Full(Box<DetourStore>),
-    /// Its summary form.
+    /// The summary form.
     Summary(Box<SummaryStore>),
 }
 
 impl RecordingStore {
-    /// The folder that is written into; `None` before the recording begins, and where nothing is stored.
+    /// The bundle's directory; `None` before the recording starts, and if nothing is stored.
     pub fn held(&self) -> Option<Arc<HeldFolder>> {
         match self {
             Self::Full(store) => store.held(),
@@ -134,7 +134,7 @@ impl RecordingStore {
         }
     }
 
-    /// Says in the document that the recording failed, and why. Returns whether anything of the recording was stored.
+    /// Stores in the document that the recording failed, with the reason. Returns whether anything of the recording was stored.
     pub fn fail(&mut self, why: &str) -> bool {
         match self {
             Self::Full(store) => store.fail(why),

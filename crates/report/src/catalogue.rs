@@ -1,48 +1,48 @@
-//! Figures that several reports have, each under one name and one title.
+//! Figures of several reports, each with one name and one title.
 //!
-//! A figure is here if it means the same in all of them. Names that only happen to be alike, as the family of a knob and the
-//! family of tests, are not.
+//! A figure is listed here if it means the same in all reports. Names that coincide by chance, such as the family of a knob and the family of tests,
+//! are not.
 
 use crate::form::field::Title;
 
-/// The host where something was measured.
+/// The host of a measurement.
 pub const NODE: Title = Title::new("node", "node");
 /// The number of a CPU.
 pub const CPU: Title = Title::new("cpu", "cpu");
-/// Several CPUs, as a list.
+/// A list of CPUs.
 pub const CPUS: Title = Title::new("cpus", "cpus");
-/// The stable name of what took time.
+/// The stable name of a noise source.
 pub const SOURCE: Title = Title::new("source", "source");
 /// The kind of a source.
 pub const KIND: Title = Title::new("kind", "kind");
 /// How often a source ran.
 pub const COUNT: Title = Title::new("count", "count");
-/// How much time was taken in all, in nanoseconds.
+/// Time taken in total, in nanoseconds.
 pub const TOTAL_NS: Title = Title::new("total_ns", "total");
-/// Which share of the time was taken by a source.
+/// The share of the time taken by a source.
 pub const TIME_RATIO: Title = Title::new("time_ratio", "of time");
-/// Which share of the time was taken by all noise.
+/// The share of the time taken by all noise.
 pub const NOISE_RATIO: Title = Title::new("noise_ratio", "noise");
-/// How often something came in a second.
+/// Events per second.
 pub const RATE_HZ: Title = Title::new("rate_hz", "rate");
-/// The frequency of a chart of frequencies.
+/// The frequency in a spectrum.
 pub const FREQUENCY_HZ: Title = Title::new("frequency_hz", "frequency");
-/// From one start to the next, in nanoseconds.
+/// The time from one start to the next, in nanoseconds.
 pub const INTERVAL_NS: Title = Title::new("interval_ns", "interval");
-/// How likely chance alone shows such a period.
+/// The probability that chance alone shows such a period.
 pub const FALSE_ALARM_RATIO: Title = Title::new("false_alarm_ratio", "by chance");
-/// For how long a loop ran, in nanoseconds.
+/// The time that a loop ran, in nanoseconds.
 pub const OBSERVED_NS: Title = Title::new("duration_ns", "observed");
-/// How long a detour lasted, in nanoseconds.
+/// The length of a detour, in nanoseconds.
 pub const DURATION_NS: Title = Title::new("duration_ns", "duration");
-/// How long the detours of a chart or of an injection are, in nanoseconds.
+/// The length of the detours in a chart or of an injection, in nanoseconds.
 pub const LENGTH_NS: Title = Title::new("length_ns", "length");
 /// The number of a detour on its CPU.
 pub const DETOUR: Title = Title::new("detour", "detour");
-/// When a detour began, since the run did.
+/// The start of a detour, in nanoseconds since the start of the recording.
 pub const START_NS: Title = Title::new("start_ns", "start");
 
-/// How many samples there are.
+/// The number of samples.
 pub const SAMPLES: Title = Title::new("samples", "samples");
 /// The samples that took much longer than the others.
 pub const SLOWIES: Title = Title::new("slowies", "slowies");
@@ -63,19 +63,19 @@ pub const P999_NS: Title = Title::new("p999_ns", "p99.9");
 /// The longest time, in nanoseconds.
 pub const MAX_NS: Title = Title::new("max_ns", "max");
 
-/// An event that the processor counts.
+/// A processor event that is counted.
 pub const EVENT: Title = Title::new("event", "event");
-/// For which share of the time an event was counted.
+/// The share of the time while an event was counted.
 pub const COUNTED_RATIO: Title = Title::new("counted_ratio", "counted");
-/// Kernel events that were lost, since a buffer was full.
+/// Kernel events that were dropped because a buffer was full.
 pub const LOST_EVENTS: Title = Title::new("lost_events", "lost events");
 
-/// The ranks of a job.
+/// The number of ranks of a job.
 pub const RANKS: Title = Title::new("ranks", "ranks");
-/// How many times as long a job takes as without noise.
+/// The run time of a job with noise over that without.
 pub const SLOWDOWN_RATIO: Title = Title::new("slowdown_ratio", "slowdown");
 
-/// What a knob of the machine belongs to.
+/// The family of a knob.
 pub const FAMILY: Title = Title::new("family", "family");
-/// What can be changed on the machine.
+/// A setting of the machine.
 pub const KNOB: Title = Title::new("knob", "knob");

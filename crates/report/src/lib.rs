@@ -1,10 +1,9 @@
-//! Numbers to people and to scripts: each command has one folder, which makes of what was measured a text for the terminal,
-//! one JSON document, and for some commands a page for a browser.
+//! Reports for people and scripts: each command has a directory that turns its results into text for the terminal, one JSON document, and for some
+//! commands an HTML page.
 //!
-//! What a command has to say implements [`Report`]. What a figure is called, in which unit it is and how it is written is
-//! said once, as a field, in its command's folder, and what several commands have in `catalogue`; tables and JSON both read
-//! it there. `form` and `html` know nothing of the commands. Nothing here computes a figure: that is the work of the crates
-//! `analyze` and `scale`.
+//! The output of a command implements [`Report`]. The name, unit and format of a figure are defined once, as a field, in the command's directory, or
+//! in `catalogue` if several commands share it; tables and JSON both use that definition. `form` and `html` know nothing about the commands. Figures
+//! are computed elsewhere, in `analyze` and `scale`.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What every command hands to its reader: one document for scripts, one text for people, and for some a page for a browser.
+//! The output of every command: one document for scripts, one text for people, and for some a page.
 
 use std::io::{self, BufWriter, Write};
 
@@ -9,21 +9,21 @@ use crate::form::section::{Page, foot};
 use crate::form::sheet::{Form, Sheet};
 use crate::form::terminal;
 
-/// What a command has to say.
+/// The output of a command.
 pub trait Report {
     /// The name and version of the document for scripts, like `becalm.law/1`.
     fn schema(&self) -> &'static str;
 
-    /// The fields of the document for scripts, which follow its `schema`.
+    /// The fields of the document for scripts, without `schema`.
     fn document(&self) -> impl Serialize;
 
-    /// The document for scripts with its name, which stands first unless a report says otherwise.
+    /// The document for scripts with its `schema`, by default in front.
     fn named_document(&self) -> impl Serialize {
         NamedDocument { schema: self.schema(), document: self.document() }
     }
 
-    /// The report for people, for a terminal of this form: sections that a terminal and a page show, and at the foot of the page what stands
-    /// after its maker. A report that is not written as sections has a `text` and a `page` of its own.
+    /// The report for people, for a terminal of this form: the sections of terminal and page, and the rest of the page's footer. A report without
+    /// sections implements `text` and `page` itself.
     fn view(&self, _form: Form) -> Page {
         Page::default()
     }
@@ -33,7 +33,7 @@ pub trait Report {
         terminal::write(&self.view(out.form()).sections, out)
     }
 
-    /// The page for a browser, made by `program`, like `becalm 0.1.0`; `None` where there is none.
+    /// The page, made by `program`, like `becalm 0.1.0`; `None` if there is none.
     fn page(&self, program: &str) -> Option<Page> {
         let view = self.view(Form::default().with_all(true));
         if view.sections.is_empty() {
@@ -44,7 +44,7 @@ pub trait Report {
     }
 }
 
-/// A document with the name of its schema in front.
+/// A document with its schema's name in front.
 #[derive(Serialize)]
 struct NamedDocument<T> {
     schema: &'static str,
@@ -52,7 +52,7 @@ struct NamedDocument<T> {
     document: T,
 }
 
-/// The document for scripts as it is printed: JSON of several lines, with a line break at its end.
+/// The printed document for scripts: JSON of several lines with a final line break.
 pub fn json(report: &impl Report) -> String {
     let document = serde_json::to_string_pretty(&report.named_document());
     let mut text = document.expect("the keys are texts and numbers are finite or null");
@@ -71,7 +71,7 @@ pub fn print(report: &impl Report, as_json: bool, form: Form, out: &mut dyn Writ
     out.flush()
 }
 
-/// The report as Markdown, with all rows instead of the most important ones if `all`; `None` if it is only a text.
+/// The report as Markdown, with all rows if `all`, else with the most important ones; `None` if it is only a text.
 pub fn markdown(report: &impl Report, all: bool) -> Option<String> {
     let view = report.view(Form::default().with_all(all));
     (!view.sections.is_empty()).then(|| markdown::text(&view, all))

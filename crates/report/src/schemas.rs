@@ -1,6 +1,6 @@
-//! The JSON schemas of all documents, and the page of the book that lists them, as the program `becalm-schemas` writes them.
+//! JSON schemas of all documents, and the page of the book that lists them; the program `becalm-schemas` writes both.
 //!
-//! They come from the types that are serialized. Each is closed: a document with one more, one fewer or a renamed field is refused.
+//! They are generated from the serialized types. Each is closed: a document with an additional, missing or renamed field is rejected.
 
 use std::fs;
 use std::io;
@@ -17,20 +17,20 @@ use crate::record::json::{DetoursDocument, RunDocument, RunTables};
 use crate::{audit, check, compare, config, doctor, law, mpi, predict};
 use crate::{sweep, together, work};
 
-/// A document, and where readers meet it.
+/// A document, and where readers find it.
 #[derive(Debug)]
 pub struct Document {
     /// The name in its `schema`, without the version.
     pub name: &'static str,
-    /// The commands that print it, or the file that holds it.
+    /// The commands that print it, or the file that contains it.
     pub by: &'static str,
-    /// What it says.
+    /// A description of its content.
     pub content: &'static str,
-    /// Makes its schema, as schemars has it.
+    /// Generates its schema with schemars.
     pub schema: fn() -> Value,
 }
 
-/// The documents of a crate: `"name": Type, "printed or stored by", "what it says";`, a line each.
+/// The documents of a crate, one per line: `"name": Type, "printed or stored by", "what it says";`.
 #[macro_export]
 macro_rules! documents {
     ($($name:literal: $type:ty, $by:literal, $content:literal;)+) => {
@@ -71,12 +71,12 @@ documents! {
     "mpi-run": model::phases::PhasesDoc, "runs/node=HOST.json of becalm-mpi", "the ranks of a job on a node";
 }
 
-/// The schema of a type, as schemars has it.
+/// The schema of a type, from schemars.
 pub fn schema<T: JsonSchema>() -> Value {
     SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>().into()
 }
 
-/// Writes the schemas of documents into `schemas` of the book, and their table into its page. Fails if a file cannot be read or written.
+/// Writes the documents' schemas into `schemas` of the book, and their table into its page. Fails if a file cannot be read or written.
 pub fn write(book: &Path, documents: &[&Document]) -> io::Result<()> {
     let schemas = book.join("schemas");
     for file in fs::read_dir(&schemas)? {
@@ -98,7 +98,7 @@ pub fn write(book: &Path, documents: &[&Document]) -> io::Result<()> {
     )
 }
 
-/// The page with its table made again; `None` if it has no place for one.
+/// The page with its table regenerated; `None` if it has no place for one.
 fn with_table(page: &str, documents: &[&Document]) -> Option<String> {
     const START: &str = "<!-- documents -->\n";
     const END: &str = "<!-- end of documents -->\n";
@@ -134,13 +134,13 @@ impl Document {
     }
 }
 
-/// A command or a file as a page writes it, with what follows its name.
+/// A command or a file in the page's markup, with the words after its name.
 fn quoted(by: &str) -> String {
     let end = by.find(" with lists").or_else(|| by.find(" of ")).unwrap_or(by.len());
     format!("`{}`{}", &by[..end], &by[end..])
 }
 
-/// Adds the name of the schema to the fields that a document must have.
+/// Adds `schema` to the required fields.
 fn require_schema(required: &mut Value) {
     let mut names = required.as_array().cloned().unwrap_or_default();
     names.retain(|name| name != "schema");
@@ -148,7 +148,7 @@ fn require_schema(required: &mut Value) {
     *required = Value::Array(names);
 }
 
-/// The definitions to which a schema refers, also by others of them.
+/// The definitions that a schema uses, directly or through others.
 fn used(schema: &Value, definitions: &Value) -> Value {
     let mut used = Map::new();
     let Some(definitions) = definitions.as_object() else { return Value::Object(used) };
@@ -164,8 +164,7 @@ fn used(schema: &Value, definitions: &Value) -> Value {
     }
 }
 
-/// Makes a schema say what documents hold: figures that are not finite are `null`, and there are no other fields. A schema that
-/// is only a part of another one is not `closed` by itself.
+/// Adapts a schema to the documents: numbers that are not finite are `null`, and there are no other fields. A part of another schema is not `closed`.
 fn finish(schema: &mut Value, definitions: &Value, closed: bool) {
     let Some(fields) = schema.as_object_mut() else { return };
     merge_reference(fields, definitions);
@@ -195,7 +194,7 @@ fn finish(schema: &mut Value, definitions: &Value, closed: bool) {
     }
 }
 
-/// Takes the fields of a definition over into a schema that refers to it and has fields of its own, as the variants of enums with a tag do.
+/// Merges a definition into a schema that refers to it and has fields of its own, like the variants of tagged enums.
 fn merge_reference(fields: &mut Map<String, Value>, definitions: &Value) {
     if !fields.contains_key("properties") {
         return;
@@ -215,7 +214,7 @@ fn merge_reference(fields: &mut Map<String, Value>, definitions: &Value) {
     }
 }
 
-/// A comment in the words of a document: one line, `null` for what Rust calls `None`, and no links into the sources.
+/// A doc comment in the terms of a document: one line, `null` for Rust's `None`, and no links.
 fn plain(comment: &str) -> String {
     let line = comment.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut parts = line.split("[`");

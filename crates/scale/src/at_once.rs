@@ -1,15 +1,15 @@
-//! Events that stop several CPUs of a node at once, for example stops by the hypervisor: detours of different CPUs overlap in time.
+//! Events that stop several CPUs of a node at once, such as stops by the hypervisor: detours of different CPUs overlap in time.
 //!
-//! If CPUs are sampled one by one, such an event would count once for each CPU. It counts once, with its longest detour, because a phase
-//! waits for the latest rank.
+//! Sampling CPUs one by one would count such an event once per CPU. It counts once, with its longest detour, because a phase waits for the latest
+//! rank.
 
 use becalm_stats::Longest;
 use becalm_units::Nanos;
 
-/// The detours of a CPU with their starts and durations, in order of time.
+/// The detours of a CPU by start and duration, in order of time.
 pub type TimedDetours = Vec<(Nanos, Nanos)>;
 
-/// The longest detours of a CPU, which come in order of time. Detours that touch are one.
+/// The longest detours of a CPU, added in order of time. Adjacent detours are merged.
 #[derive(Clone, Default, Debug)]
 pub struct LongestStops {
     last: Option<(i64, i64)>,
@@ -17,14 +17,14 @@ pub struct LongestStops {
 }
 
 impl LongestStops {
-    /// Of all detours of a CPU.
+    /// From all detours of a CPU.
     pub fn from_detours(detours: impl IntoIterator<Item = (Nanos, Nanos)>) -> Self {
         let mut stops = Self::default();
         detours.into_iter().for_each(|(start, duration)| stops.add(start, duration));
         stops
     }
 
-    /// Takes the next detour.
+    /// Adds the next detour.
     pub fn add(&mut self, start: Nanos, duration: Nanos) {
         match &mut self.last {
             Some((began, lasted)) if began.saturating_add(*lasted) == start.get() => {
@@ -38,7 +38,7 @@ impl LongestStops {
         }
     }
 
-    /// They alone.
+    /// The longest detours, in order of time.
     fn sorted(mut self) -> TimedDetours {
         if let Some((began, lasted)) = self.last {
             self.longest.add(began, lasted);
@@ -47,7 +47,7 @@ impl LongestStops {
     }
 }
 
-/// Which detours belong to an event whose longest detour is on another CPU, for each CPU of a node.
+/// For each CPU of a node, the detours that belong to an event with its longest detour on another CPU.
 pub fn repeated_stops(cpus: impl IntoIterator<Item = LongestStops>) -> Vec<TimedDetours> {
     let cpus: Vec<TimedDetours> = cpus.into_iter().map(LongestStops::sorted).collect();
     let mut repeated = vec![Vec::new(); cpus.len()];
@@ -58,17 +58,17 @@ pub fn repeated_stops(cpus: impl IntoIterator<Item = LongestStops>) -> Vec<Timed
     repeated
 }
 
-/// A detour in lists of several CPUs.
+/// The position of a detour in the lists of several CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DetourPlace {
-    /// The list of its CPU.
+    /// The index of its CPU's list.
     pub cpu: usize,
-    /// Its place in that list.
+    /// Its index in that list.
     pub place: usize,
 }
 
-/// The detours of the CPUs of a node that came at once. Each event lists the longest detour first, then at most one of each other CPU. A
-/// detour is part of one event at most.
+/// The detours that hit several CPUs of a node at once. Each event lists the longest detour first, then at most one of each other CPU. A detour is
+/// part of at most one event.
 pub fn events_at_once(cpus: &[TimedDetours]) -> Vec<Vec<DetourPlace>> {
     let mut left: Vec<Vec<bool>> = cpus.iter().map(|detours| vec![true; detours.len()]).collect();
     let places =
@@ -102,7 +102,7 @@ const fn end((start, duration): (Nanos, Nanos)) -> Nanos {
     start.saturating_add(duration)
 }
 
-/// Whether two detours come together for most of the shorter one.
+/// Whether two detours overlap for more than half of the shorter one.
 fn is_same(one: (Nanos, Nanos), other: (Nanos, Nanos)) -> bool {
     let both = end(one).min(end(other)).get().saturating_sub(one.0.max(other.0).get());
     both > one.1.min(other.1).get() / 2
@@ -130,7 +130,7 @@ mod tests {
         let events: Vec<_> = events.iter().map(places).collect();
         assert_eq!(events, [vec![(2, 0), (0, 0), (1, 0)], vec![(0, 2), (2, 1)]]);
         let stops = cpus.map(LongestStops::from_detours);
-        // Detours that touch are one: (10, 70) and (80, 30).
+        // Adjacent detours are merged: (10, 70) and (80, 30).
         let repeated = repeated_stops(stops);
         assert_eq!(repeated, [detours(&[(0, 100)]), detours(&[(10, 100)]), detours(&[(2_001, 4)])]);
     }

@@ -1,8 +1,7 @@
-//! Which sources are to blame at scale: what each adds, by the closed books of one replay, and what would be left
-//! without the few that add most.
+//! The sources to blame at scale: the contribution of each, from the closed books of one replay, and the slowdown without the largest few.
 //!
-//! All replays draw the same offsets, so that they differ by the sources and not by luck. For ranks that are too many to be
-//! replayed there are no books; then every source is taken out, which takes a prediction for each.
+//! All replays draw the same offsets, so they differ by the sources and not by chance. For too many ranks to replay there are no books; then each
+//! source is removed in turn, with one prediction per source.
 
 use becalm_model::Estimate;
 use becalm_units::Nanos;
@@ -19,44 +18,43 @@ use crate::replay::{ReplayOutcome, replay};
 use crate::watch::ReplayWatch;
 use crate::workers::side_by_side;
 
-/// The slowdown that is left without some sources.
+/// The slowdown without some sources.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Removal {
     /// Ranks of the job.
     pub ranks: u64,
-    /// The numbers of the sources that are out, in the order in which they were taken; none for the noise as it is.
+    /// The numbers of the removed sources, in order of removal; empty for the noise as it is.
     pub sources: Vec<usize>,
-    /// The slowdown that is left: the mean over replicas.
+    /// The remaining slowdown: the mean over replicas.
     pub slowdown: f64,
-    /// How much lower it is than that of the noise as it is, with the interval over replicas of the same offsets; only beside
-    /// closed books.
+    /// The reduction of the slowdown, with the interval over replicas with the same offsets; only with closed books.
     pub gain: Option<Estimate>,
 }
 
-/// The blame at one number of ranks.
+/// The blame for one number of ranks.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Blame {
     /// The noise as it is.
     pub all: Removal,
-    /// What each source adds to it, and which detours cost most.
+    /// The contribution of each source, and the most expensive detours.
     pub books: Option<ClosedBooks>,
-    /// Removal each source alone, the most rewarding first; beside closed books only those that add most.
+    /// Each source removed alone, the largest gain first; with closed books only the largest contributors.
     pub each: Vec<Removal>,
-    /// Removal the best source, without it and the best next one, and so on.
+    /// The best source removed, then the next best one too, and so on.
     pub next: Vec<Removal>,
 }
 
-/// How much of the blame is wanted.
+/// The requested amount of detail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BlameWanted {
-    /// How many of the sources that add most are taken out: each alone, and one after another.
+    /// The number of largest contributors to remove: each alone, and cumulatively.
     pub without: usize,
-    /// How many of the detours that cost most are named.
+    /// The number of most expensive detours to list.
     pub detours: usize,
 }
 
-/// What every source adds at each number of ranks, and what is left without those that add most at any. `out` marks
-/// sources that are taken out from the start, `watch` is told of the phases of all replays.
+/// The contribution of every source at each number of ranks, and the slowdown without the largest contributors at any. `out` marks sources to remove
+/// from the start; `watch` is notified of the phases of all replays.
 ///
 /// # Errors
 /// [`ScaleError`], as for [`Prediction`].
@@ -94,7 +92,7 @@ pub fn blame(
             if set.len() == 1 {
                 blame.each.push(without.clone());
             }
-            // One after another ends where nothing is gained any more.
+            // The cumulative removal ends when nothing is gained any more.
             let last = blame.next.last().unwrap_or(&blame.all).slowdown;
             if blamed.starts_with(&set) && blame.next.len() + 1 == set.len() && without.slowdown < last {
                 blame.next.push(without);
@@ -132,7 +130,7 @@ fn books_of_all(
     ranks.iter().map(|ranks| closed_books(&table, &as_it_is, &books, question, *ranks, dearest, watch)).collect()
 }
 
-/// The sources with the largest shares at any number of ranks, the largest first; of equals the lower number.
+/// The sources with the largest shares at any number of ranks, the largest first; on ties the lower number.
 fn most_blamed(closed: &[ClosedBooks], most: usize) -> Vec<usize> {
     let mut shares: Vec<(usize, f64)> = Vec::new();
     for share in closed.iter().flat_map(ClosedBooks::sources) {
@@ -169,7 +167,7 @@ fn replays(
 }
 
 impl Blame {
-    /// From books, with nothing taken out yet.
+    /// From books, with nothing removed yet.
     fn from_books(books: ClosedBooks) -> Self {
         let slowdowns: Vec<f64> = books.replicas.iter().map(ReplicaBooks::slowdown).collect();
         let slowdown = from_replicas(&slowdowns).map_or(1.0, |slowdown| slowdown.mean);
@@ -177,7 +175,7 @@ impl Blame {
         Self { all, books: Some(books), each: Vec::new(), next: Vec::new() }
     }
 
-    /// What the same replicas are without some sources.
+    /// The same replicas without some sources.
     fn removal(&self, sources: &[usize], slowdowns: &[f64]) -> Removal {
         let replicas = self.books.iter().flat_map(|books| &books.replicas);
         let gains = replicas.zip(slowdowns).map(|(replica, left)| replica.slowdown() - left);
@@ -190,13 +188,13 @@ impl Blame {
     }
 }
 
-/// Predicts without each source, and without the best of them one after another until `steps` are out, nothing is
-/// left to gain, or no source is left. `out` marks sources that are taken out from the start.
+/// Predicts without each source, and without the best ones cumulatively until `steps` are removed, nothing is gained, or no source is left. `out`
+/// marks sources to remove from the start.
 ///
-/// `watch` is told of the phases of all predictions.
+/// `watch` is notified of the phases of all predictions.
 ///
-/// It is what there is where books are not, and what they are held against. Ties go to the source with the lower number.
-/// Where ranks are too many to be replayed, order statistics take over.
+/// Used if there are no books, and as the reference for them. Ties go to the source with the lower number. With too many ranks to replay, order
+/// statistics are used.
 ///
 /// # Errors
 /// [`ScaleError`], as for [`Prediction`].
@@ -233,7 +231,7 @@ pub fn blame_by_removal(
             next: Vec::new(),
         })
         .collect();
-    // A source that is nowhere the root goes with others, and not by itself.
+    // A source that is nowhere a root is removed together with others, not alone.
     let candidates: Vec<usize> = noise
         .totals()
         .iter()

@@ -1,73 +1,73 @@
-//! Detours with their books: how much of each went to which source, so that sources can be taken out.
+//! Detours with their books: the time of each source in each detour, for removing sources.
 
 use becalm_units::{Nanos, counted};
 
 use crate::ScaleError;
 use crate::noise::{Alignment, NodeNoise, Noise, NoiseTrace, TraceError};
 
-/// One entry: so much of a detour was the source's own time.
+/// One entry: the own time of a source in a detour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BookEntry {
-    /// The detour's number in the order given.
+    /// The index of the detour, in the order given.
     pub detour: usize,
-    /// The source's number in the list of names.
+    /// The index of the source in the list of names.
     pub source: u32,
-    /// The number of its root: the source with which it goes.
+    /// The index of its root: the source that it is removed with.
     pub root: u32,
     /// Its time in the detour.
     pub self_time: Nanos,
 }
 
 impl BookEntry {
-    /// Whether it goes with the sources that are taken out.
+    /// Whether it is removed with the marked sources.
     pub(crate) fn is_out(&self, out: &[bool]) -> bool {
         out[self.source as usize] || out[self.root as usize]
     }
 }
 
-/// A detour and whose it is.
+/// A detour and its owner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OwnedDetour {
-    /// When it starts, since its window does; below 0 where it was under way then.
+    /// Its start, relative to its window; negative if it was under way then.
     pub start: Nanos,
-    /// How long it is.
+    /// Its length.
     pub length: Nanos,
-    /// The number of the source that is the root of most of it, of several the lowest; `None` where nothing of it is booked.
+    /// The source that is the root of most of it, on ties the lowest; `None` if it has no entries.
     pub owner: Option<u32>,
 }
 
-/// What is left of a detour when sources are taken out.
+/// The remainder of a detour after removing sources.
 pub(crate) struct LeftDetour<'a> {
-    /// When it starts.
+    /// Its start.
     pub start: Nanos,
-    /// How long it still is.
+    /// Its remaining length.
     pub left: Nanos,
-    /// Its entries, those of what was taken out among them.
+    /// Its entries, including removed ones.
     pub entries: &'a [BookEntry],
 }
 
-/// Why books were refused.
+/// Why books were rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BooksError {
-    /// The detours themselves are no trace.
+    /// The detours themselves are not a valid trace.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// An entry of no detour.
+    /// An entry of a detour that does not exist.
     #[error("a source's time is booked on detour {detour}, but the trace has only {}", counted(*detours as u64, "detour", "detours"))]
     NoSuchDetour {
-        /// The number booked on.
+        /// The index in the entry.
         detour: usize,
-        /// How many there are.
+        /// The number of detours.
         detours: usize,
     },
-    /// An entry of no source.
+    /// An entry of a source that does not exist.
     #[error("time in detour {detour} is booked on source {source_number}, but names are known for only {sources}")]
     NoSuchSource {
         /// The number of the detour.
         detour: usize,
-        /// The number of the source that the time was booked on.
+        /// The number of the source in the entry.
         source_number: u32,
-        /// How many have names.
+        /// The number of named sources.
         sources: usize,
     },
     /// An entry has a negative time.
@@ -75,10 +75,10 @@ pub enum BooksError {
     Negative {
         /// The number of the detour.
         detour: usize,
-        /// The time that it is said to have taken.
+        /// The claimed time.
         self_time: Nanos,
     },
-    /// More time than there is.
+    /// The entries exceed the detour.
     #[error("the sources of detour {detour} take {booked} together, but it lasts {duration}")]
     Overbooked {
         /// The number of the detour.
@@ -102,8 +102,7 @@ pub struct BookedTrace {
 impl BookedTrace {
     /// From detours `(start, duration)` in a window of time, and the entries of their books in any order.
     ///
-    /// Books that do not close are taken as they are: what is not booked stays when all sources are taken out. Books
-    /// that say more than the detour lasted are refused.
+    /// Incomplete books are accepted: time without an entry stays when all sources are removed. Books that exceed a detour's duration are rejected.
     ///
     /// # Errors
     /// [`BooksError`], with the number of the detour.
@@ -138,13 +137,12 @@ impl BookedTrace {
         Ok(Self { begin, length, detours, entries })
     }
 
-    /// The same in a window within its own: it begins so much later, and has a length of its own.
+    /// Cuts to a window within its own, `later` after its start and of length `length`.
     fn cut(&self, later: Nanos, length: Nanos) -> Self {
         Self { begin: self.begin + later, length, detours: self.detours.clone(), entries: self.entries.clone() }
     }
 
-    /// The trace without some sources and all of which they are the root: a detour begins when it did and is shorter by what
-    /// these took.
+    /// The trace without some sources and everything charged to them: a detour keeps its start and is shortened by their time.
     ///
     /// # Errors
     /// None that [`BookedTrace::new`] has not found.
@@ -152,7 +150,7 @@ impl BookedTrace {
         NoiseTrace::from_window(self.begin, self.length, self.left(out).map(|detour| (detour.start, detour.left)))
     }
 
-    /// Each detour without some sources and all of which they are the root, in order of time.
+    /// Each detour without some sources and everything charged to them, in order of time.
     pub(crate) fn left<'a>(&'a self, out: &'a [bool]) -> impl Iterator<Item = LeftDetour<'a>> {
         let mut rest = self.entries.as_slice();
         self.detours.iter().enumerate().map(move |(number, (start, duration))| {
@@ -178,12 +176,12 @@ impl BookedTrace {
         })
     }
 
-    /// When the window begins in which the detours were recorded.
+    /// The start of the window of the recording.
     pub(crate) fn begin(&self) -> Nanos {
         self.begin
     }
 
-    /// How long it is.
+    /// The length of the window.
     pub(crate) fn length(&self) -> Nanos {
         self.length
     }
@@ -207,22 +205,22 @@ pub struct BookedNoise {
 }
 
 impl BookedNoise {
-    /// From the names of sources and the CPUs of each node. Fails for no CPUs, or CPUs of one node with different lengths.
+    /// From the names of sources and the CPUs of each node. Fails without CPUs, or if CPUs of one node have different lengths.
     pub fn new(sources: Vec<String>, nodes: Vec<BookedNode>) -> Result<Self, TraceError> {
         let booked = Self { sources, nodes, alignment: Alignment::Node };
         booked.without(&vec![false; booked.sources.len()])?;
         Ok(booked)
     }
 
-    /// The same with other ranks at a common offset.
+    /// Aligns other ranks at a common offset.
     pub fn aligned(self, alignment: Alignment) -> Result<Self, TraceError> {
         let booked = Self { alignment, ..self };
         booked.without(&vec![false; booked.sources.len()])?;
         Ok(booked)
     }
 
-    /// The same with the windows of all nodes cut to one length, each from so much later on than it began. Fails for a length of nothing,
-    /// or in which a CPU had noise only. Panics without a time for each node.
+    /// Cuts the windows of all nodes to one length, each starting `later` after its old start. Fails for a length of 0, or if a CPU has only noise in
+    /// it. Panics without a time for each node.
     pub fn cut(&self, later: &[Nanos], length: Nanos) -> Result<Self, TraceError> {
         assert_eq!(later.len(), self.nodes.len(), "each node has a time from which it is cut");
         let cut = |(node, later): (&BookedNode, &Nanos)| BookedNode {
@@ -251,7 +249,7 @@ impl BookedNoise {
     /// The number of a source.
     ///
     /// # Errors
-    /// [`ScaleError::UnknownSource`] with the names that there are.
+    /// [`ScaleError::UnknownSource`] with the known names.
     pub fn source(&self, name: &str) -> Result<usize, ScaleError> {
         self.sources
             .iter()
@@ -259,7 +257,7 @@ impl BookedNoise {
             .ok_or_else(|| ScaleError::UnknownSource { name: name.to_owned(), known: self.sources.join(", ") })
     }
 
-    /// The time of which each source is the root, over all detours.
+    /// The time charged to each source, over all detours.
     pub fn totals(&self) -> Vec<Nanos> {
         let mut totals = vec![Nanos::ZERO; self.sources.len()];
         for entry in self.nodes.iter().flat_map(|node| &node.cpus).flat_map(|cpu| &cpu.entries) {

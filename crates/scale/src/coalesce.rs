@@ -1,24 +1,23 @@
-//! Noise coalescing (Beckman et al. 2007, section 7): interrupts are masked for a while, on all CPUs at the same instants, and what came
-//! meanwhile is delivered together when they are allowed again.
+//! Noise coalescing (Beckman et al. 2007, section 7): interrupts are masked for a while, on all CPUs at the same instants, and delivered together
+//! when unmasked.
 //!
-//! Windows of one length follow each other. What begins within a window is put off until the window ends, and then comes back to back. The
-//! windows of all ranks end at the same instants, so that what differs between ranks is only how much came, and not when. Nothing is lost:
-//! the noise ratio stays.
+//! Windows of one length follow each other. A detour that starts within a window is postponed to its end, where all come back to back. The windows of
+//! all ranks end at the same instants, so ranks differ only in the amount of noise, not in its times. The noise ratio stays the same.
 
 use becalm_units::Nanos;
 
 use crate::noise::{LENGTH_LIMIT, Noise, NoiseTrace, TraceError};
 use crate::spec::{DRAWN_LIMIT, queue};
 
-/// Windows that a circle has at least where it cannot be both whole laps and whole windows, unless it has too many detours then.
+/// Minimum number of windows of a circle that cannot be both whole laps and whole windows, unless it would have too many detours.
 const WINDOWS: i64 = 1 << 10;
 
 impl NoiseTrace {
-    /// The same detours, put off until the end of the window in which they begin; the first window begins with the circle.
+    /// The same detours, postponed to the end of the window in which they start; the first window starts with the circle.
     ///
-    /// The new circle is as many laps as make whole windows. Where those have more than a million detours, it is cut to the last whole
-    /// window of one lap, or of as many as make a thousand windows. Fails for a window of nothing or of more than a circle can have;
-    /// [`TraceError::Full`] where what is cut leaves noise only.
+    /// The new circle is as many laps as give whole windows. If those have more than a million detours, it is cut to the last whole window of one
+    /// lap, or of as many as give a thousand windows. Fails for a window of 0 or above the limit of a circle; [`TraceError::Full`] if only noise is
+    /// left after the cut.
     pub fn coalesced(&self, window: Nanos) -> Result<Self, TraceError> {
         let (length, window_ns) = (self.length_ns(), window.get());
         if window_ns <= 0 || window > LENGTH_LIMIT {
@@ -45,7 +44,7 @@ impl NoiseTrace {
 
 /// The circle of coalesced noise: whole windows.
 struct CoalescedCircle {
-    /// How many laps of the noise it has.
+    /// The number of laps of the noise in it.
     laps: i64,
     length: i64,
 }
@@ -73,7 +72,7 @@ pub(crate) const fn greatest_common_divisor(a: i64, b: i64) -> i64 {
 }
 
 impl Noise {
-    /// The same coalesced in windows of this length, which end on all ranks at the same instants, whatever part of the noise each replays.
+    /// Coalesces in windows of this length, which end on all ranks at the same instants, whatever part of the noise each replays.
     pub fn coalesced(&self, window: Nanos) -> Result<Self, TraceError> {
         self.with_traces(Some(window), |trace| trace.coalesced(window))
     }
@@ -86,8 +85,8 @@ mod tests {
     use crate::spec::NoiseSpec;
     use proptest::prelude::*;
 
-    /// A CPU that is served nanosecond by nanosecond: what begins in a window waits for its end. Over laps of the new circle, until it is as it
-    /// was a lap before.
+    /// A CPU simulated nanosecond by nanosecond: work that arrives in a window waits for its end. Runs laps of the new circle until the state
+    /// repeats.
     fn busy_by_counting(trace: &NoiseTrace, window: i64, circle: i64) -> Vec<bool> {
         let mut busy = vec![false; circle as usize];
         let (mut masked, mut waiting) = (0, 0);
@@ -155,7 +154,7 @@ mod tests {
         Prediction::new(noise, question).unwrap().slowdown(ranks).unwrap().unwrap().mean
     }
 
-    /// Ranks whose noise comes at the same instants lose it once, however many they are; apart each of them is the latest in its turn.
+    /// Ranks with simultaneous noise lose it once, however many they are; otherwise each of them is the latest in its turn.
     #[test]
     fn the_windows_of_all_ranks_end_together() {
         let spec: NoiseSpec = "periodic:interval=10ms,detour=100us".parse().unwrap();

@@ -1,12 +1,11 @@
-//! The delay of a phase as a function of where on the circle it starts, and tables of it for many traces.
+//! The delay of a phase as a function of its start on the circle, and tables of it for many traces.
 //!
-//! With W(t) the work done by time t and C(t) = finish(t, G), a phase of grain G that starts at t is delayed by
-//! f(t) = C(t) - t - G. While the start moves through a gap between detours, f stays, and jumps up by d_j where the
-//! phase begins to reach detour j; while it moves through a detour, f falls with slope -1. So f is a chain of *pieces*,
-//! each flat first and then falling (either part may be empty), at most two for each detour.
+//! With W(t) the work done by time t and C(t) = finish(t, G), a phase of grain G that starts at t is delayed by f(t) = C(t) - t - G. While the start
+//! moves through a gap between detours, f is constant, and jumps up by d_j where the phase first reaches detour j; while it moves through a detour, f
+//! falls with slope -1. So f is a chain of *pieces*, each flat first and then falling (either part may be empty), at most two per detour.
 //!
-//! A grain of more than a lap's work adds the noise of its whole laps to every start: with G = q U + r, U the work of a
-//! lap and 1 <= r <= U, f(t; G) = q (L - U) + f(t; r).
+//! A grain of more than a lap's work adds the noise of its whole laps to every start: with G = q U + r, U the work of a lap and 1 <= r <= U, f(t; G)
+//! = q (L - U) + f(t; r).
 
 mod bounds;
 
@@ -20,21 +19,21 @@ use crate::envelope::{Piece, envelope};
 use crate::noise::{Alignment, NodeNoise, Noise, NoiseTrace};
 pub(crate) use bounds::DelayBounds;
 
-/// Times of a replay stay below this, 2^61 ns (73 years), so that sums of two cannot wrap.
+/// Times of a replay stay below this, 2^61 ns (73 years), so sums of two cannot overflow.
 pub const TIME_LIMIT: Nanos = Nanos::new(1 << 61);
 
-/// A whole number of laps, and the 1 ns to 1 lap of work that is left.
+/// A whole number of laps, and the remaining 1 ns to 1 lap of work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Laps {
-    /// How many whole laps.
+    /// The number of whole laps.
     pub whole: i64,
     /// The noise of the whole laps.
     pub delay: i64,
-    /// The rest of the grain.
+    /// The remaining grain.
     pub rest: i64,
 }
 
-/// Splits a grain; refuses one whose phase would not fit into [`TIME_LIMIT`].
+/// Splits a grain. Fails if its phase would not fit into [`TIME_LIMIT`].
 pub(crate) fn laps(trace: &NoiseTrace, grain: Nanos) -> Result<Laps, ScaleError> {
     if grain <= Nanos::ZERO {
         return Err(ScaleError::Grain { grain, needed: "phases without collective costs need one above 0" });
@@ -52,8 +51,8 @@ pub(crate) fn laps(trace: &NoiseTrace, grain: Nanos) -> Result<Laps, ScaleError>
     Ok(Laps { whole: count, delay: count * noise, rest: grain.get() - count * trace.work_ns() })
 }
 
-/// The pieces of a trace's delay function with a positive delay, for a grain of 1 ns to a lap's work. They come in the
-/// order of the circle, from some point of it on, and their delays leave out whole laps.
+/// The pieces of a trace's delay function with a positive delay, for a grain of 1 ns to a lap's work. They are in the order of the circle, from some
+/// point on, and their delays exclude whole laps.
 pub(crate) fn pieces(trace: &NoiseTrace, rest: i64) -> Vec<Piece> {
     let (length, work) = (trace.length_ns(), trace.work_ns());
     let (starts, durations) = (trace.starts_ns(), trace.durations_ns());
@@ -69,18 +68,18 @@ pub(crate) fn pieces(trace: &NoiseTrace, rest: i64) -> Vec<Piece> {
         points.push(start - origin - before);
         before += duration;
     }
-    // A phase that starts at work u meets the detours with u < point < u + rest, and, from within a detour, the
-    // remainder of that one. Detour j is reached from u = point - rest + 1 on, which is at or before its own point.
+    // A phase that starts at work u meets the detours with u < point < u + rest, and, if it starts within a detour, the remainder of that one. Detour
+    // j is reached from u = point - rest + 1 on, which is at or before its own point.
     let mut out = Vec::with_capacity(count + count / 2);
     let mut push = |start: i64, flat: i64, fall: i64, delay: i64| {
         if delay > 0 && flat + fall > 0 {
             out.push(Piece { start: (origin + start).rem_euclid(length), flat, length: flat + fall, delay });
         }
     };
-    // The sweep goes once round, from just before the first detour is left. By then these have been reached:
+    // The sweep goes round once, from just before the end of the first detour. These have been reached by then:
     let mut next = points.partition_point(|point| *point < rest);
     let mut delay: i64 = durations[..next].iter().sum();
-    // Reaching goes on in the next lap, where points are `work` further and times `length`.
+    // Reaching continues in the next lap, with points `work` further and times `length`.
     let (mut lap, mut at) = (0_i64, 0_i64);
     if next == count {
         (next, lap) = (0, 1);
@@ -90,7 +89,7 @@ pub(crate) fn pieces(trace: &NoiseTrace, rest: i64) -> Vec<Piece> {
         let detour_at = starts[index] - origin;
         loop {
             let reach = points[next] + lap * work - rest + 1;
-            // What is reached from the detour's own point counts while within the detour too.
+            // Detours reached from the detour's own point count while within the detour too.
             if reach > *point {
                 break;
             }
@@ -124,20 +123,20 @@ pub(crate) fn pieces(trace: &NoiseTrace, rest: i64) -> Vec<Piece> {
     out
 }
 
-/// What one unit of a job, a rank or a node, replays: one trace, or several at one offset.
+/// The traces that one unit of a job, a rank or a node, replays: one, or several at one offset.
 #[derive(Clone, Debug)]
 pub(crate) struct ReplayUnit<'a> {
     /// The traces of its ranks.
     pub traces: Vec<&'a NoiseTrace>,
-    /// The whole laps and the rest of the grain of each of them.
+    /// The whole laps and the remaining grain of each of them.
     pub laps: Vec<Laps>,
     /// The length of their circle.
     pub length: i64,
-    /// The delay that every start has.
+    /// The minimum delay of every start.
     pub base: i64,
 }
 
-/// A piece of one kind's delay function, with whole laps counted in.
+/// A piece of one kind's delay function, including whole laps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TablePiece {
     pub start: i64,
@@ -147,33 +146,32 @@ pub(crate) struct TablePiece {
     pub kind: u32,
 }
 
-/// The delay functions of everything that the units of a job can replay, for one grain: their pieces sorted by their
-/// largest delay. One table serves any number of replicas, and of ranks that fill their units.
+/// The delay functions of everything that the units of a job can replay, for one grain: their pieces sorted by their largest delay. One table serves
+/// any number of replicas, and of ranks that fill their units.
 ///
-/// It takes at most 80 bytes a detour, and 40 where detours are further apart than the grain.
+/// It takes at most 80 bytes per detour, and 40 if detours are further apart than the grain.
 #[derive(Clone, Debug)]
 pub struct DelayTable<'a> {
     noise: &'a Noise,
     per_node: u64,
     grain: Nanos,
     per_unit: u64,
-    /// Those of full units, and then those of one that has fewer ranks.
+    /// The kinds of full units, followed by those of one with fewer ranks.
     kinds: Vec<ReplayUnit<'a>>,
-    /// How many of them are full.
+    /// The number of full ones.
     full: usize,
-    /// The ranks of the last unit, where that is not full.
+    /// The ranks of the last unit if it is not full.
     rest: u64,
     pieces: Vec<TablePiece>,
-    /// Made for the first replay that asks for them.
+    /// Created by the first replay that needs them.
     bounds: OnceLock<DelayBounds>,
 }
 
 impl<'a> DelayTable<'a> {
-    /// For jobs with so many ranks a node.
+    /// For jobs with `per_node` ranks per node.
     ///
-    /// Units are nodes where several ranks share one and its CPUs were recorded together, or the whole recording where that
-    /// stays together; else every rank is a unit. Fails for a grain of zero or so long that times do not fit, no ranks a node, or more than
-    /// a node's CPUs.
+    /// Units are nodes if several ranks share one and its CPUs were recorded together, or the whole recording if that stays together; else every rank
+    /// is a unit. Fails for a grain of zero or so long that times do not fit, no ranks per node, or more than a node's CPUs.
     pub fn new(noise: &'a Noise, per_node: u64, grain: Nanos) -> Result<Self, ScaleError> {
         let units = units(noise, per_node)?;
         let per_unit = units.first().map_or(1, |traces| traces.len() as u64);
@@ -185,8 +183,8 @@ impl<'a> DelayTable<'a> {
         Ok(table)
     }
 
-    /// The table for a number of ranks: this one where they fill their units. Else the last unit is filled in part, and replays
-    /// the first CPUs of those that a full one would.
+    /// The table for a number of ranks: this one if they fill their units. Else the last unit is partly filled, and replays the first CPUs of a full
+    /// one.
     pub fn for_ranks(&self, ranks: u64) -> Result<Cow<'_, Self>, ScaleError> {
         let rest = ranks % self.per_unit;
         if rest == self.rest {
@@ -220,7 +218,7 @@ impl<'a> DelayTable<'a> {
                     next
                 }
                 Some(others) => {
-                    // Both functions are brought to the higher of the two bases, below which neither can decide.
+                    // Both functions are raised to the higher of the two bases, below which neither matters.
                     let higher = base.max(laps.delay);
                     let mut others = others;
                     raise(&mut others, base - higher);
@@ -247,32 +245,32 @@ impl<'a> DelayTable<'a> {
         self.pieces.sort_unstable_by_key(|piece| (std::cmp::Reverse(piece.delay), piece.kind, piece.start));
     }
 
-    /// The work between two collectives for which the delays were computed.
+    /// The work between two collectives that the delays were computed for.
     pub fn grain(&self) -> Nanos {
         self.grain
     }
 
-    /// Ranks of one unit, that is, ranks at one common offset. The last unit may have fewer.
+    /// The number of ranks of one unit, which have a common offset. The last unit may have fewer.
     pub fn ranks_per_unit(&self) -> u64 {
         self.per_unit
     }
 
-    /// Of what the offsets of units are multiples, where the noise was coalesced.
+    /// The offsets of units are multiples of this if the noise was coalesced.
     pub(crate) fn windows(&self) -> Option<Nanos> {
         self.noise.windows()
     }
 
-    /// How many kinds of full units there are; those behind are of one with fewer ranks.
+    /// The number of kinds of full units; the kinds after them have fewer ranks.
     pub(crate) fn full_kinds(&self) -> usize {
         self.full
     }
 
-    /// How many ranks the last unit has, where that is not full; else 0.
+    /// The number of ranks of the last unit if it is not full; else 0.
     pub(crate) fn rest(&self) -> u64 {
         self.rest
     }
 
-    /// How many pieces with a delay the functions have together.
+    /// The total number of pieces with a delay.
     pub fn len(&self) -> usize {
         self.pieces.len()
     }
@@ -296,14 +294,14 @@ impl<'a> DelayTable<'a> {
         &self.pieces
     }
 
-    /// Bounds of the delay functions; made once.
+    /// Bounds of the delay functions; created once.
     pub(crate) fn bounds(&self) -> &DelayBounds {
         self.bounds.get_or_init(|| DelayBounds::new(self))
     }
 }
 
-/// Moves delays up or down and drops what is no delay any more. A falling part is cut where it reaches 0, which
-/// nothing reads below.
+/// Moves delays up or down and drops those that are not positive any more. A falling part is cut where it reaches 0, because lower values are never
+/// read.
 fn raise(pieces: &mut Vec<Piece>, amount: i64) {
     if amount != 0 {
         pieces.retain_mut(|piece| {
@@ -340,7 +338,7 @@ pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Traces of few nanoseconds, in which everything that can happen happens often.
+    /// Traces of few nanoseconds, in which every case occurs often.
     pub(crate) fn small_trace(most: usize) -> impl Strategy<Value = NoiseTrace> {
         (proptest::collection::vec(any::<bool>(), 1..most), any::<prop::sample::Index>()).prop_map(
             |(mut noisy, free)| {

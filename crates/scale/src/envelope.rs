@@ -1,19 +1,19 @@
-//! The larger of two delay functions, again as pieces: what a node suffers is what its latest rank suffers.
+//! The larger of two delay functions, again as pieces: a node is delayed as long as its latest rank.
 
-/// A stretch of the circle on which the delay is `delay` for `flat`, and then falls by 1 ns with each until `length`.
+/// A stretch of the circle on which the delay is `delay` for `flat`, and then falls by 1 ns per ns until `length`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Piece {
-    /// Where it begins: on the circle.
+    /// Its start on the circle.
     pub start: i64,
-    /// How long it stays.
+    /// The length of its flat part.
     pub flat: i64,
-    /// How long it is: at least `flat`.
+    /// Its length: at least `flat`.
     pub length: i64,
     /// The delay at its start, and its largest.
     pub delay: i64,
 }
 
-/// A stretch with one slope: the value is `delay` at `start` and falls by `slope` (0 or 1) with each nanosecond.
+/// A stretch with one slope: the value is `delay` at `start` and falls by `slope` (0 or 1) per nanosecond.
 #[derive(Clone, Copy)]
 struct EnvelopeLine {
     start: i64,
@@ -79,7 +79,7 @@ pub(crate) fn envelope(length: i64, one: &[Piece], other: &[Piece]) -> Vec<Piece
         let (at_a, at_b) = (a.delay(at), b.delay(at));
         let (high, low, above) =
             if (at_a, b.slope) >= (at_b, a.slope) { (a, b, at_a - at_b) } else { (b, a, at_b - at_a) };
-        // The higher one falls under the other only if it alone falls, as many nanoseconds on as it is above.
+        // The higher one falls below the other only if it alone falls, after as many nanoseconds as it is above.
         let cross = if high.slope > low.slope { end.min(at + above) } else { end };
         out.add(at, cross, high.delay(at), high.slope);
         out.add(cross, end, low.delay(cross), low.slope);
@@ -90,7 +90,7 @@ pub(crate) fn envelope(length: i64, one: &[Piece], other: &[Piece]) -> Vec<Piece
     out.0
 }
 
-/// Pieces that grow by lines in rising order.
+/// Pieces that are built from lines in rising order.
 struct Pieces(Vec<Piece>);
 
 impl Pieces {

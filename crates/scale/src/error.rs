@@ -1,37 +1,37 @@
-//! What can be wrong with a question about scale, apart from the noise itself ([`crate::noise::TraceError`]).
+//! Errors of questions about scale, apart from the noise itself ([`crate::noise::TraceError`]).
 
 use becalm_units::Nanos;
 use becalm_units::fault::Fault;
 
 use crate::noise::TraceError;
 
-/// Why a prediction was refused.
+/// Why a prediction was rejected.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ScaleError {
     /// The noise is not usable.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// A formula that no noise can follow.
+    /// A formula with impossible noise.
     #[error("{formula}: {problem}")]
     Formula {
         /// The formula.
         formula: String,
-        /// What is wrong with its noise, or with a file that it names.
+        /// The problem with its noise, or with a file that it names.
         problem: String,
     },
     /// A job without ranks.
     #[error("the number of ranks is 0; at least 1 is needed")]
     NoRanks,
-    /// More ranks than the method can hold.
+    /// Too many ranks for the method.
     #[error("{ranks} ranks are more than the {limit} that {method} can hold{advice}")]
     TooManyRanks {
-        /// How many were asked for.
+        /// The requested number.
         ranks: u64,
-        /// How many are possible.
+        /// The maximum.
         limit: u64,
-        /// The method that cannot hold them.
+        /// The limited method.
         method: &'static str,
-        /// What to do instead; empty or starting with a semicolon.
+        /// The advice; empty or starting with a semicolon.
         advice: &'static str,
     },
     /// A prediction over no phases.
@@ -40,9 +40,9 @@ pub enum ScaleError {
     /// A grain of zero or less where one is needed.
     #[error("the grain is {grain}; {needed}")]
     Grain {
-        /// The grain that was given.
+        /// The given grain.
         grain: Nanos,
-        /// What is needed instead, as a part of a sentence.
+        /// The needed grain, as a part of a sentence.
         needed: &'static str,
     },
     /// A table of delays whose last unit has another number of ranks.
@@ -60,17 +60,17 @@ pub enum ScaleError {
         per_node: u64,
         /// The name of the node.
         node: String,
-        /// The number of CPUs that were recorded on it.
+        /// The number of its recorded CPUs.
         cpus: usize,
     },
     /// Times that would not fit.
     #[error("{what} would exceed the {limit} that times can hold; {advice}")]
     Overflow {
-        /// The time that would be too long.
+        /// The time that is too long.
         what: &'static str,
-        /// The longest time that can be held.
+        /// The maximum.
         limit: Nanos,
-        /// What to do instead.
+        /// The advice.
         advice: &'static str,
     },
     /// A number outside its range.
@@ -78,29 +78,29 @@ pub enum ScaleError {
     Range {
         /// The parameter, as a part of a sentence.
         name: &'static str,
-        /// The value that was given.
+        /// The given value.
         value: String,
-        /// The values that are allowed, as a part of a sentence.
+        /// The allowed values, as a part of a sentence.
         allowed: &'static str,
     },
-    /// A source that the books do not hold.
+    /// A source that is not in the books.
     #[error("no source is called '{name}'; the sources are {known}")]
     UnknownSource {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// The names that there are, separated by commas.
+        /// The known names, separated by commas.
         known: String,
     },
-    /// A text that does not describe what it should.
+    /// A text in the wrong format.
     #[error("'{text}' is not {expected}: {why}; {form}")]
     Text {
-        /// The text that was given.
+        /// The given text.
         text: String,
-        /// What it should describe.
+        /// The thing that it should describe.
         expected: &'static str,
-        /// What is wrong with it.
+        /// The problem.
         why: String,
-        /// How to write it.
+        /// The expected format.
         form: &'static str,
     },
 }

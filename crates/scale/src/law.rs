@@ -13,7 +13,7 @@ pub struct Law {
     grain: Nanos,
 }
 
-/// What the law says for one number of ranks.
+/// The law's result for one number of ranks.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LawPoint {
     /// The number of ranks, n.
@@ -28,18 +28,18 @@ pub struct LawPoint {
     pub valid: bool,
 }
 
-/// What may be of a job's noise at one number of ranks, if it may lose some share of its time; each with all else as it is.
+/// The tolerable noise of a job at one number of ranks, if it may lose some share of its time; each figure with all else unchanged.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct TolerablePoint {
-    /// The longest delay; nothing if there is no limit.
+    /// The longest delay; `None` if there is no limit.
     pub delay: Option<Nanos>,
     /// The highest probability of a delay on one rank, 0 to 1.
     pub probability: f64,
 }
 
 impl Law {
-    /// A rank is delayed by `delay` in a phase of `grain` with the given probability, independently of all others. Fails for a probability
-    /// outside of 0 to 1, a grain of zero, a negative delay.
+    /// A rank is delayed by `delay` in a phase of `grain` with the given probability, independently of all others. Fails for a probability outside of
+    /// 0 to 1, a grain of zero, or a negative delay.
     pub fn new(grain: Nanos, delay: Nanos, probability: f64) -> Result<Self, ScaleError> {
         if grain <= Nanos::ZERO {
             return Err(ScaleError::Grain { grain, needed: "the law needs one above 0" });
@@ -54,8 +54,7 @@ impl Law {
         Ok(Self { probability, delay, grain })
     }
 
-    /// A tick of a rate that always delays: p = G HZ. Nothing but an error where G HZ passes 1, as then a phase meets
-    /// several ticks and the law does not apply.
+    /// A tick of a rate that always delays: p = G HZ. Fails if G HZ exceeds 1, because then a phase meets several ticks and the law does not apply.
     pub fn from_rate(grain: Nanos, delay: Nanos, rate_hz: f64) -> Result<Self, ScaleError> {
         let probability = grain.as_secs_f64() * rate_hz;
         if !rate_hz.is_finite() || rate_hz < 0.0 || probability > 1.0 {
@@ -78,12 +77,12 @@ impl Law {
         self.delay
     }
 
-    /// The slowdown that no number of ranks passes: 1 + D/G.
+    /// The upper limit of the slowdown for any number of ranks: 1 + D/G.
     pub fn limit_ratio(&self) -> f64 {
         1.0 + self.delay.get() as f64 / self.grain.get() as f64
     }
 
-    /// What it says for a number of ranks.
+    /// The result for a number of ranks.
     pub fn at(&self, ranks: u64) -> Result<LawPoint, ScaleError> {
         if ranks == 0 {
             return Err(ScaleError::NoRanks);
@@ -101,13 +100,13 @@ impl Law {
         })
     }
 
-    /// What slows a job of so many ranks down so that it loses `lost` of its time, 0 to below 1: 1 - 1/slowdown. That is 1 + d(n) D/G,
-    /// solved for each of n, D and p.
+    /// The noise with which a job of this many ranks loses `lost` of its time, 0 to below 1: 1 - 1/slowdown. Solves 1 + d(n) D/G for each of n, D and
+    /// p.
     pub fn tolerable(&self, ranks: u64, lost: f64) -> Result<TolerablePoint, ScaleError> {
         let point = self.at(ranks)?;
         let added = self.tolerable_added_ns(lost);
         let longest = added / point.delay_probability;
-        // A longer one than any time is no limit.
+        // A delay beyond the time limit means no limit.
         let delay = (longest < TIME_LIMIT.get() as f64).then(|| Nanos::new(longest.floor() as i64));
         let probability = match added / self.delay.get() as f64 {
             share if share < 1.0 => Self::tolerable_probability(ranks, share),
@@ -116,10 +115,10 @@ impl Law {
         Ok(TolerablePoint { delay, probability })
     }
 
-    /// Up to how many ranks a job loses at most `lost` of its time; nothing if it does on any number.
+    /// The maximum number of ranks at which a job loses at most `lost` of its time; `None` if it does so at any number.
     pub fn tolerable_ranks(&self, lost: f64) -> Option<u64> {
         let share = self.tolerable_added_ns(lost) / self.delay.get() as f64;
-        // With d(n) below 1 the limit is only tended to.
+        // d(n) stays below 1, so the limit is only approached.
         if self.probability == 0.0 || self.delay == Nanos::ZERO || share >= 1.0 {
             return None;
         }
@@ -127,13 +126,12 @@ impl Law {
         Some(ranks.max(0.0).floor() as u64)
     }
 
-    /// What a phase may take longer on the average.
+    /// The tolerable mean extra time of a phase.
     fn tolerable_added_ns(&self, lost: f64) -> f64 {
         lost / (1.0 - lost) * self.grain.get() as f64
     }
 
-    /// The largest probability of a delay on one rank with which at most the given share of a machine's phases is
-    /// delayed: p = 1 - (1-d)^(1/n).
+    /// The largest probability of a delay on one rank with which at most the given share of a machine's phases is delayed: p = 1 - (1-d)^(1/n).
     pub fn tolerable_probability(ranks: u64, delayed_share: f64) -> f64 {
         -libm::expm1(libm::log1p(-delayed_share) / ranks as f64)
     }
@@ -184,7 +182,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is tolerated loses as much as may be lost, and a little more of it loses more.
+        /// Tolerable noise loses exactly the allowed time, and slightly more noise loses more.
         #[test]
         fn what_is_tolerable_is_the_law_turned_round(
             p in 1e-7_f64..0.5, delay_us in 1_i64..100_000, ranks in 1_u64..1_000_000, lost in 0.001_f64..0.9,

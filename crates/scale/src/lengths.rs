@@ -1,4 +1,4 @@
-//! How often detours come and how long they are: what the noise law takes, and where order statistics hold.
+//! The rate and the lengths of detours: the input of the noise law, and whether order statistics apply.
 
 use becalm_units::Nanos;
 
@@ -6,16 +6,16 @@ use crate::ScaleError;
 use crate::law::Law;
 use crate::noise::Noise;
 
-/// The law knows one length. It is asked where the standard deviation of lengths is at most so many times their mean.
+/// The law assumes one length. It is used if the standard deviation of lengths is at most this many times their mean.
 const SPREAD_LIMIT: f64 = 0.5;
 
-/// Order statistics are valid where so many ranks are within a detour at any time.
+/// Order statistics are valid if this many ranks are within a detour at any time.
 const WITHIN: f64 = 100.0;
 
 /// The detours of one CPU.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct DetourLengths {
-    /// Detours in a nanosecond.
+    /// Detours per nanosecond.
     rate: f64,
     /// Their mean length, in nanoseconds.
     mean: f64,
@@ -24,7 +24,7 @@ pub struct DetourLengths {
 }
 
 impl DetourLengths {
-    /// Of all traces, each as long as it is.
+    /// From all traces, weighted by their lengths.
     pub fn new(noise: &Noise) -> Self {
         let (mut length, mut count, mut sum, mut squares) = (0.0, 0.0, 0.0, 0.0);
         for trace in noise.traces() {
@@ -38,8 +38,8 @@ impl DetourLengths {
         Self { rate: count / length, mean: over(sum), squares: over(squares) }
     }
 
-    /// The law for a grain: a rank is delayed with p = 1 - exp(-rate G), by the mean length. Nothing where lengths differ
-    /// by more than half of their mean (standard deviation), which the law does not know. Fails for a grain of zero.
+    /// The law for a grain: a rank is delayed with p = 1 - exp(-rate G), by the mean length. `None` if the standard deviation of lengths is above
+    /// half of their mean, which the law does not model. Fails for a grain of zero.
     pub fn law(&self, grain: Nanos) -> Result<Option<Law>, ScaleError> {
         let variance = (self.squares - self.mean * self.mean).max(0.0);
         if variance.sqrt() > SPREAD_LIMIT * self.mean {
@@ -49,9 +49,9 @@ impl DetourLengths {
         Law::new(grain, Nanos::new(self.mean.round() as i64), probability).map(Some)
     }
 
-    /// Whether phases of so many ranks may be taken to start at random times, as order statistics take them: also within a detour. A
-    /// phase starts when the last rank is there, so that a rank is within a detour only if that began while it waited. Where many
-    /// are within detours at any time, a phase nearly always ends with one that many others of the same kind outlast.
+    /// Whether phases of this many ranks may be assumed to start at random times, including within a detour, as order statistics do. A phase starts
+    /// when the last rank arrives, so a rank is within a detour only if that started while it waited. If many are within detours at any time, a phase
+    /// nearly always ends with one that many others of the same kind outlast.
     pub fn starts_are_random(&self, ranks: u64) -> bool {
         self.rate == 0.0 || self.rate * self.mean * ranks as f64 >= WITHIN
     }

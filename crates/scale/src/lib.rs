@@ -1,21 +1,19 @@
-//! What noise costs at scale: from the detours of one node to the slowdown of a job on any number of ranks.
+//! The cost of noise at scale: from the detours of one node to the slowdown of a job on any number of ranks.
 //!
-//! - [`noise`]: traces as circles, checked when they are made; [`spec`] makes them from a line of text, [`books`] takes
-//!   single sources out of them.
-//! - [`law`]: the closed forms of Tsafrir 2007, with the range in which they hold; [`lengths`] says where noise is such.
-//! - [`delay`]: the delay that a phase suffers, as a function of where in the trace it starts; [`order`] gives the
-//!   expected largest of any number of such delays.
-//! - [`sampled`]: that, and what is left of it without each source, in one pass over detours that are not kept; [`at_once`] finds what came
-//!   to several CPUs of a node at once.
-//! - [`uncertainty`]: how far another recording of the same machine may lead to another slowdown.
+//! - [`noise`]: traces as circles, validated on construction; [`spec`] makes them from a line of text, [`books`] removes single sources from them.
+//! - [`law`]: the closed forms of Tsafrir 2007, with the range in which they hold; [`lengths`] decides where they apply.
+//! - [`delay`]: the delay of a phase, as a function of its start in the trace; [`order`] gives the expected maximum of any number of such delays.
+//! - [`sampled`]: the same, with and without each source, in one pass over detours that are not kept; [`at_once`] finds detours that hit several CPUs
+//!   of a node at once.
+//! - [`uncertainty`]: how much the slowdown may differ with another recording of the same machine.
 //! - [`replay`]: bulk-synchronous phases with an instantaneous collective, plain and fast.
 //! - [`machine`], [`collective`], [`network`]: per-rank clocks and messages that cost time.
-//! - [`closed`]: whose time is in the added time of a replay, to the nanosecond.
-//! - [`predict`] and [`blame`]: the two questions that users ask, answered with the above; [`phases`] says how the phases are spread,
-//!   [`tolerance`] turns the questions round, [`watch`] says how far they are.
+//! - [`closed`]: attributes the added time of a replay to sources, to the nanosecond.
+//! - [`predict`] and [`blame`]: the two questions that users ask, answered with the above; [`phases`] has the distribution of the phases,
+//!   [`tolerance`] inverts the questions, [`watch`] reports progress.
 //!
-//! Nothing here does input or output, reads a clock or starts randomness by itself: the same arguments give the same
-//! numbers, on any machine and with any number of threads.
+//! Nothing here does input or output, reads a clock or creates randomness: the same arguments give the same numbers, on any machine and with any
+//! number of threads.
 
 #![forbid(unsafe_code)]
 

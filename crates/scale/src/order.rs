@@ -1,18 +1,18 @@
-//! Order statistics: the delay of a phase in which n units start at independent uniform offsets.
+//! Order statistics: the delay of a phase of n units that start at independent uniform offsets.
 //!
-//! With F the distribution function of one unit's delay, the largest of n is at most x with probability F(x)^n, and its
-//! mean is the integral of 1 - F(x)^n. F is known from the pieces of the delay function: 1 - F falls by a jump where
-//! some piece is flat and linearly where some are falling, so both are exact for any n, in time O(m log m) once and
-//! O(m) for each n. Offsets are taken as real numbers; whole nanoseconds differ by less than one.
+//! With F the distribution function of one unit's delay, the largest of n is at most x with probability F(x)^n, and its mean is the integral of 1 -
+//! F(x)^n. F is known from the pieces of the delay function: 1 - F falls by a jump where some piece is flat and linearly where some are falling, so
+//! both are exact for any n, in time O(m log m) once and O(m) for each n. Offsets are treated as real numbers; whole nanoseconds differ by less than
+//! one.
 //!
-//! It holds for one phase at a random time. The phases of a replay follow each other at the same offsets, so their
-//! mean over a short replay varies around it.
+//! This holds for one phase at a random time. The phases of a replay follow each other at the same offsets, so their mean over a short replay varies
+//! around it.
 
 use becalm_units::Nanos;
 
 use crate::delay::DelayTable;
 
-/// The most units: 2^40. Beyond, the share of a trace that decides is finer than the arithmetic.
+/// Maximum number of units: 2^40. Beyond, the decisive share of a trace is finer than the arithmetic.
 pub const UNITS_LIMIT: u64 = 1 << 40;
 
 /// A stretch of delays on which 1 - F is linear.
@@ -56,7 +56,7 @@ impl DelayDistribution {
                 events.push((piece.delay - fall, 0.0, -weight[kind]));
             }
         }
-        // Starts that no piece covers have the delay of whole laps alone.
+        // Starts that no piece covers only have the delay of whole laps.
         for (number, kind) in kinds.iter().enumerate() {
             events.push((kind.base, (kind.length - covered[number]) as f64 * weight[number], 0.0));
         }
@@ -115,14 +115,14 @@ impl DelayDistribution {
         1.0 + self.expected_max_ns(units) / self.grain as f64
     }
 
-    /// The probability that a phase of n units is delayed by at most so much.
+    /// The probability that a phase of n units is delayed by at most `delay`.
     pub fn probability_at_most(&self, units: u64, delay: Nanos) -> f64 {
         let n = units.min(UNITS_LIMIT) as f64;
         let delay = delay.get();
         if delay < 0 {
             return 0.0;
         }
-        // Stretches run downwards; above the first nothing happens.
+        // Stretches run downwards; nothing happens above the first.
         let at = self.stretches.partition_point(|stretch| stretch.low > delay);
         let above = match self.stretches.get(at) {
             Some(stretch) if delay < stretch.high => {
@@ -134,7 +134,7 @@ impl DelayDistribution {
         1.0 - any(n, above)
     }
 
-    /// The smallest delay that a phase of n units stays within with the given probability, in whole nanoseconds.
+    /// The smallest delay that a phase of n units does not exceed with the given probability, in whole nanoseconds.
     pub fn quantile(&self, units: u64, probability: f64) -> Nanos {
         let (mut low, mut high) = (0, self.stretches.first().map_or(0, |stretch| stretch.high));
         while low < high {
@@ -178,8 +178,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against counting all positions of the circles. With offsets in whole nanoseconds a falling part takes the
-        /// values at the upper ends of its nanoseconds, half a nanosecond more than its mean.
+        /// Compared with counting all positions of the circles. With offsets in whole nanoseconds a falling part takes the values at the upper ends
+        /// of its nanoseconds, half a nanosecond more than its mean.
         #[test]
         fn agrees_with_counting(
             traces in proptest::collection::vec(small_trace(30), 1..4), grain in 1_i64..80, n in 1_u64..200,
@@ -227,7 +227,7 @@ mod tests {
         let noise = Noise::apart("periodic", trace);
         let table = DelayTable::new(&noise, 1, Nanos::from_millis(1)).unwrap();
         let distribution = DelayDistribution::new(&table);
-        // The detour is met by the starts of the 1 ms before it, but for the one at which the work ends as it begins.
+        // The starts in the 1 ms before the detour meet it, except for the one whose work ends as it starts.
         let expected = (0.1 * (1.0 - 1e-6) + 0.1 * 0.1 / 2.0) / 10.0 * 1e6;
         assert!((distribution.expected_max_ns(1) - expected).abs() < 1e-6);
         assert!((distribution.expected_slowdown(1 << 40) - 1.1).abs() < 1e-9);
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(distribution.quantile(1 << 40, 0.5), Nanos::from_micros(100));
     }
 
-    /// The mean over replicas of the first phase lies within its Monte Carlo interval.
+    /// The mean of the first phase over replicas is within its Monte Carlo interval.
     #[test]
     fn agrees_with_replays() {
         let trace = "poisson:rate=200Hz,detour=50us".parse::<crate::spec::NoiseSpec>().unwrap().trace(9).unwrap();

@@ -1,34 +1,33 @@
-//! How long the phases of a job are: quantiles, and the share that noise makes longer.
+//! The durations of a job's phases: quantiles, and the share that noise delays.
 
 use becalm_stats::Quantiles;
 use becalm_units::Nanos;
 
-/// How the durations of phases are spread.
+/// The distribution of phase durations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PhaseSpread {
-    /// How many phases there were.
+    /// The number of phases.
     pub phases: u64,
-    /// How many of them noise made longer.
+    /// The number of phases delayed by noise.
     pub delayed: u64,
-    /// Half of the phases are not longer.
+    /// The median.
     pub median: Nanos,
-    /// 99 in 100 are not longer.
+    /// The 99th percentile.
     pub p99: Nanos,
-    /// 999 in 1,000 are not longer.
+    /// The 99.9th percentile.
     pub p999: Nanos,
 }
 
 impl PhaseSpread {
-    /// The share of phases that noise made longer, 0 to 1.
+    /// The share of phases delayed by noise, 0 to 1.
     pub fn delayed_ratio(&self) -> f64 {
         self.delayed as f64 / self.phases as f64
     }
 }
 
-/// Takes the durations of phases, in bounded memory.
+/// Collects the durations of phases, in bounded memory.
 ///
-/// Of the phases that are longer than the shortest possible one 16,384 are known exactly; if there are more, their delay is at most
-/// 0.1 % too high.
+/// Of the phases above the minimum, 16,384 are known exactly; if there are more, their delay is at most 0.1 % too high.
 #[derive(Clone, Debug)]
 pub(crate) struct PhaseDurations {
     /// No phase is shorter.
@@ -36,24 +35,24 @@ pub(crate) struct PhaseDurations {
     /// Longer ones are delayed.
     quiet: i64,
     as_least: u64,
-    /// What the others take more than the least.
+    /// The time of the others above the minimum.
     more: Quantiles,
     others: u64,
     delayed: u64,
 }
 
 impl PhaseDurations {
-    /// Of phases that take so long without noise, and never less.
+    /// For phases that take this long without noise, and never less.
     pub(crate) fn never_below(quiet: Nanos) -> Self {
         Self { least: quiet.get(), ..Self::new(quiet) }
     }
 
-    /// Of phases that take so long without noise, but may be shorter, as one that follows a late one can be.
+    /// For phases that take this long without noise, but may be shorter, for example after a late one.
     pub(crate) fn new(quiet: Nanos) -> Self {
         Self { least: 0, quiet: quiet.get(), as_least: 0, more: Quantiles::default(), others: 0, delayed: 0 }
     }
 
-    /// Takes a phase.
+    /// Adds a phase.
     #[inline]
     pub(crate) fn add(&mut self, duration: Nanos) {
         let duration = duration.get();
@@ -66,7 +65,7 @@ impl PhaseDurations {
         }
     }
 
-    /// Takes the phases of another replica of the same job.
+    /// Adds the phases of another replica of the same job.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.as_least += other.as_least;
         self.others += other.others;
@@ -74,7 +73,7 @@ impl PhaseDurations {
         self.more.merge(&other.more);
     }
 
-    /// What they are together; nothing without any.
+    /// Their distribution; `None` without phases.
     pub(crate) fn spread(mut self) -> Option<PhaseSpread> {
         let phases = self.as_least + self.others;
         if phases == 0 {

@@ -1,4 +1,4 @@
-//! Where the ranks of a job start: on which trace, and at which offset of its circle.
+//! The placement of a job's ranks: the trace of each, and the offset on its circle.
 
 use becalm_units::Nanos;
 
@@ -8,17 +8,17 @@ use crate::machine::RankStart;
 use crate::noise::Noise;
 use crate::random::{Purpose, Stream};
 
-/// The most ranks that are replayed one by one: their offsets and index take up to 3 GB. Order statistics go further.
+/// Maximum number of ranks that are replayed one by one: their offsets and index take up to 3 GB. Order statistics go further.
 pub const RANKS_LIMIT: u64 = 1 << 27;
 
-/// How ranks are spread over nodes and time.
+/// The distribution of ranks over nodes and time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Placement {
     /// Ranks of the job.
     pub ranks: u64,
-    /// Ranks of a node.
+    /// Ranks per node.
     pub per_node: u64,
-    /// Whether all start at the same offset, so that their noise comes together.
+    /// Whether all start at the same offset, with simultaneous noise.
     pub synchronized: bool,
 }
 
@@ -27,8 +27,8 @@ pub struct Placement {
 pub struct Offsets(pub(crate) Vec<Vec<i64>>);
 
 impl Offsets {
-    /// Given offsets: one list for each kind of unit in the table. Fails if a list is missing, no unit has an offset, or one lies outside
-    /// of its circle.
+    /// Given offsets: one list for each kind of unit in the table. Fails if a list is missing, no unit has an offset, or one is outside of its
+    /// circle.
     pub fn new(table: &DelayTable<'_>, offsets: Vec<Vec<Nanos>>) -> Result<Self, ScaleError> {
         if offsets.iter().all(Vec::is_empty) || offsets.len() != table.kinds().len() {
             return Err(ScaleError::NoRanks);
@@ -42,7 +42,7 @@ impl Offsets {
         Ok(Self(offsets.into_iter().map(|list| list.into_iter().map(Nanos::get).collect()).collect()))
     }
 
-    /// How many units there are.
+    /// The number of units.
     pub fn units(&self) -> usize {
         self.0.iter().map(Vec::len).sum()
     }
@@ -54,14 +54,14 @@ struct ReplayStart {
     offset: i64,
 }
 
-/// The beginning of the window that an offset is in, where noise was coalesced: so the windows of all ranks end together.
+/// The start of an offset's window, if the noise was coalesced: so the windows of all ranks end together.
 fn at_a_window(offset: i64, windows: Option<Nanos>) -> i64 {
     windows.map_or(offset, |window| offset - offset % window.get())
 }
 
 impl Placement {
-    /// Offsets for the units of a table for so many ranks (see [`DelayTable::for_ranks`]), drawn from a seed. The first units of
-    /// a larger job are those of a smaller one. Fails for no ranks, too many, or a table that is for another number of ranks.
+    /// Offsets for the units of a table for this many ranks (see [`DelayTable::for_ranks`]), drawn from a seed. The first units of a larger job are
+    /// those of a smaller one. Fails for no ranks, too many, or a table for another number of ranks.
     pub fn draw(&self, table: &DelayTable<'_>, seed: u64, replica: u64) -> Result<Offsets, ScaleError> {
         if self.ranks % table.ranks_per_unit() != table.rest() {
             return Err(ScaleError::PartialNode { ranks: self.ranks, per_node: table.ranks_per_unit() });
@@ -75,8 +75,7 @@ impl Placement {
         Ok(Offsets(offsets))
     }
 
-    /// Each rank's trace and offset, in the order of ranks, with the ranks of a node next to each other. The same draws
-    /// as [`Placement::draw`].
+    /// Each rank's trace and offset, in the order of ranks, with the ranks of a node next to each other. The same draws as [`Placement::draw`].
     pub(crate) fn ranks<'a>(
         &self,
         noise: &'a Noise,
@@ -97,8 +96,7 @@ impl Placement {
         Ok(ranks)
     }
 
-    /// The starts of all units, of kinds that have full circles of these lengths, and then of one that is filled in part, if
-    /// ranks are left for it.
+    /// The starts of all units, for kinds with full circles of these lengths, followed by a partly filled one if ranks are left.
     fn starts(
         &self,
         full: &[i64],

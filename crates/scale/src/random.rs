@@ -1,6 +1,6 @@
-//! Randomness that is the same forever: xoshiro256++ streams, split by purpose and replica.
+//! Randomness that stays the same forever: xoshiro256++ streams, split by purpose and replica.
 //!
-//! Only integer arithmetic is used, so that a seed gives the same numbers on any machine.
+//! Only integer arithmetic is used, so a seed gives the same numbers on any machine.
 
 use std::f64::consts::TAU;
 
@@ -8,14 +8,14 @@ use becalm_stats::splitmix::scramble;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// What a stream of numbers is for. Streams of different purposes are independent.
+/// The purpose of a stream of numbers. Streams of different purposes are independent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Purpose {
-    /// Where on its trace each rank or node starts, and which trace it replays.
+    /// The trace of each rank or node, and its start on it.
     Offsets = 1,
     /// The detours of a noise specification.
     Detours = 2,
-    /// What else a recording might have held.
+    /// Other possible recordings.
     Recording = 3,
 }
 
@@ -24,9 +24,9 @@ pub enum Purpose {
 pub struct Stream(Xoshiro256PlusPlus);
 
 impl Stream {
-    /// The stream of a seed, for a purpose and a replica (0 where there is only one).
+    /// The stream of a seed, for a purpose and a replica (0 if there is only one).
     pub fn new(seed: u64, purpose: Purpose, replica: u64) -> Self {
-        // Each step scrambles all bits (SplitMix64), so that neighboring seeds share nothing.
+        // Each step scrambles all bits (SplitMix64), so neighboring seeds share nothing.
         let mixed = scramble(scramble(scramble(seed) ^ purpose as u64) ^ replica);
         Self(Xoshiro256PlusPlus::seed_from_u64(mixed))
     }
@@ -43,17 +43,17 @@ impl Stream {
         }
     }
 
-    /// A number between 0 and 1, neither of them.
+    /// A number between 0 and 1, both exclusive.
     pub fn unit(&mut self) -> f64 {
         (self.below(1 << 52) as f64 + 0.5) / (1_u64 << 52) as f64
     }
 
-    /// A number of the exponential distribution of mean 1.
+    /// A number from the exponential distribution of mean 1.
     pub fn exponential(&mut self) -> f64 {
         -libm::log(self.unit())
     }
 
-    /// A number of the gamma distribution of this shape, which is above 0 and the mean: G. Marsaglia, W. W. Tsang, *A simple method for
+    /// A number from the gamma distribution of this shape (above 0), which is also its mean: G. Marsaglia, W. W. Tsang, *A simple method for
     /// generating gamma variables*, ACM Trans. Math. Softw. 26 (2000).
     pub fn gamma(&mut self, shape: f64) -> f64 {
         if shape < 1.0 {
@@ -88,10 +88,10 @@ mod tests {
         assert_ne!(draw(1, Purpose::Offsets, 0), draw(2, Purpose::Offsets, 0));
     }
 
-    /// What the first release drew.
+    /// The numbers of the first release.
     const PINNED: [u64; 3] = [258_492, 373_304, 1];
 
-    /// Mean and variance of a gamma distribution are its shape; of shape 1 it is the exponential one.
+    /// Mean and variance of a gamma distribution are its shape; with shape 1 it is the exponential one.
     #[test]
     fn gamma_numbers_have_their_moments() {
         let mut stream = Stream::new(7, Purpose::Recording, 0);

@@ -1,23 +1,22 @@
-//! What the noise of a run costs at scale, with and without each source, in one pass and without keeping the detours.
+//! The cost of a run's noise at scale, with and without each source, in one pass and without keeping the detours.
 //!
-//! A rank's phase that starts at time t is late by the detours that come before its work is done (`delay` has that
-//! function exactly). Here it is taken at starts that lie a fixed step apart on each CPU, and the lateness of each goes
-//! into cells of its length, once as it is and once without each source that has a part in it. Of n ranks that all wait
-//! for the latest, the mean lateness is that of the largest of n draws: the sum over the values of a sample, from the
-//! largest down, of x times the growth of 1 - F(x)^n (David and Nagaraja, Order Statistics, 3rd ed. 2003, section 2.1).
+//! A rank's phase that starts at time t is late by the detours that come before its work is done (`delay` has that function exactly). Here it is
+//! sampled at starts a fixed step apart on each CPU, and the lateness of each goes into cells by length, once as it is and once without each source
+//! that contributes to it. For n ranks that all wait for the latest, the mean lateness is that of the largest of n draws: the sum over the values of
+//! a sample, from the largest down, of x times the growth of 1 - F(x)^n (David and Nagaraja, Order Statistics, 3rd ed. 2003, section 2.1).
 //!
-//! A phase does not start at just any time: it starts when the latest rank has done its work. Each other rank had done its own before, at
-//! a moment of work, and has waited since. So a rank starts within a detour only if that began while it waited: a sampled start that lies
-//! some time into a detour is possible after a phase that lasted longer than the grain by more than that time. So how late a phase is
-//! depends on how late the one before was, and phases are followed until their mean settles.
+//! A phase does not start at just any time: it starts when the latest rank has done its work. Each other rank finished earlier, at a moment of work,
+//! and has waited since. So a rank starts within a detour only if that started while it waited: a sampled start some time into a detour is possible
+//! after a phase that exceeded the grain by more than that time. So the lateness of a phase depends on that of the one before, and phases are
+//! iterated until their mean settles.
 //!
-//! A rare long detour is met at work by few sampled starts, one more or less. They count for as many as all starts that meet it.
+//! Few sampled starts meet a rare long detour at work, one more or less. They are weighted to represent all starts that meet it.
 //!
-//! CPUs are sampled one by one. What stopped several CPUs of a node at once counts on one of them ([`at_once`](crate::at_once)).
+//! CPUs are sampled one by one. A detour that stopped several CPUs of a node at once counts on one of them ([`at_once`](crate::at_once)).
 //!
-//! It differs from a replay of the same noise in three things. Starts are sampled; all CPUs have offsets of their own; and without a
-//! source a phase is over earlier and may not meet detours in which it has no part: a phase of work G that lost S to the source meets
-//! them with probability G / (G + S), as if they lay anywhere in it.
+//! There are three differences from a replay of the same noise. Starts are sampled; all CPUs have their own offsets; and without a source a phase
+//! ends earlier and may not meet detours without that source: a phase of work G that lost S to the source meets them with probability G / (G + S), as
+//! if they were uniformly distributed in it.
 
 mod chain;
 mod lateness;
@@ -39,43 +38,42 @@ use crate::uncertainty::{RecordingBounds, RecordingEnds, RecordingUncertainty};
 use chain::{Latest, PhaseChain};
 use lateness::LatenessCells;
 
-/// How far the starts of sampled phases lie apart, as a share of the grain: the golden section, so that no period of the
-/// noise falls into step with it.
+/// The distance of sampled starts, as a share of the grain: the golden section, so no period of the noise falls into step with it.
 const STEP_RATIO: f64 = 0.618_033_988_75;
 
-/// In short recordings, starts lie up to [`FINEST`] times closer to sample about this many phases.
+/// In short recordings, starts are up to [`FINEST`] times closer, to sample about this many phases.
 const WANTED: f64 = (1 << 17) as f64;
 const FINEST: i64 = 1 << 4;
 
-/// A circle of recorded noise is sampled around if fewer grains fit into it.
+/// A circle of recorded noise is sampled with wraparound if fewer grains fit into it.
 const LEAST_GRAINS: i64 = 1 << 6;
 
-/// Each time so many phases of a CPU had something to meet, starts lie twice as far apart, and each counts twice.
+/// Each time this many phases of a CPU have met detours, the distance of starts is doubled, and so is their weight.
 const MET_LIMIT: u32 = 1 << 19;
 
-/// What other recordings are drawn from.
+/// The seed for drawing other recordings.
 const SEED: u64 = 1;
 
-/// At most twice as many starts within one detour are looked at one by one.
+/// At most twice as many starts within one detour are processed one by one.
 const STARTS_LIMIT: i64 = 1 << 10;
 
-/// Phases are counted in parts, as without a source one may be late by two times, each with a probability.
+/// Phases are counted in parts, because without a source one may have two possible delays, each with a probability.
 const PARTS: i64 = 1 << 10;
 
-/// How late the sampled phases of any number of CPUs were, as they were and without each source.
+/// The lateness of the sampled phases of any number of CPUs, with and without each source.
 #[derive(Clone, Debug)]
 pub struct PhaseLosses<S> {
     grain: Nanos,
     all: LatenessCells,
-    /// What changes without a source.
+    /// The changes without a source.
     without: BTreeMap<S, LatenessCells>,
     /// The same phases by blocks of time.
     blocks: StreamedBlocks,
 }
 
 impl PhaseLosses<()> {
-    /// Of recorded noise, for ranks that fill nodes with so many each. If few grains fit into it, a phase goes on at its beginning. Fails
-    /// for a grain so long that times do not fit.
+    /// From recorded noise, for ranks that fill nodes with `per_node` each. If few grains fit into it, a phase continues at its start. Fails for a
+    /// grain so long that times do not fit.
     pub fn from_noise(noise: &Noise, per_node: u64, grain: Nanos) -> Result<Self, ScaleError> {
         let nodes = together(noise, per_node);
         let (mut all, cpus) = (PhaseLosses::new(grain), nodes.iter().map(Vec::len).sum());
@@ -99,7 +97,7 @@ impl PhaseLosses<()> {
     }
 }
 
-/// The CPUs that ranks replay, those together that were recorded at the same time.
+/// The CPUs that ranks replay; those recorded at the same time are grouped.
 fn together(noise: &Noise, per_node: u64) -> Vec<Vec<&NoiseTrace>> {
     let ranks = match noise.alignment() {
         Alignment::Independent => usize::MAX,
@@ -110,7 +108,7 @@ fn together(noise: &Noise, per_node: u64) -> Vec<Vec<&NoiseTrace>> {
 }
 
 impl<S: Ord> PhaseLosses<S> {
-    /// Of no phase yet, with so much work in each.
+    /// Without phases yet, for phases of this much work.
     pub fn new(grain: Nanos) -> Self {
         Self { grain, all: LatenessCells::default(), without: BTreeMap::new(), blocks: StreamedBlocks::new(grain) }
     }
@@ -120,12 +118,12 @@ impl<S: Ord> PhaseLosses<S> {
         self.grain
     }
 
-    /// The sources that had a part in the lateness of any phase.
+    /// The sources that contributed to the lateness of any phase.
     pub fn sources(&self) -> impl Iterator<Item = &S> {
         self.without.keys()
     }
 
-    /// Adds the phases of others of the same grain, whose sources have other names.
+    /// Adds phases with the same grain and other names for the sources.
     pub fn merge<T>(&mut self, other: &PhaseLosses<T>, mut named: impl FnMut(&T) -> S) {
         self.all.merge(&other.all);
         self.blocks.merge(&other.blocks);
@@ -134,26 +132,25 @@ impl<S: Ord> PhaseLosses<S> {
         }
     }
 
-    /// How many times as long a program takes whose so many ranks wait for each other after every grain of work, each under
-    /// the noise of one of the CPUs, drawn at random, at a random time; without the source that is named. 1.0 if nothing was
-    /// sampled. The most ranks are [`UNITS_LIMIT`].
+    /// The slowdown of a program with this many ranks that wait for each other after every grain of work, each under the noise of one of the CPUs,
+    /// drawn at random, at a random time; without the given source. 1.0 if nothing was sampled. At most [`UNITS_LIMIT`] ranks.
     pub fn slowdown(&self, ranks: u64, without: Option<&S>) -> f64 {
         self.slowed(&self.latest(ranks, without))
     }
 
-    /// What is known of other recordings of the machine, or longer ones; nothing if nothing was sampled.
+    /// The uncertainty from other recordings of the machine, or longer ones; `None` if nothing was sampled.
     pub fn uncertainty(&self) -> Option<RecordingUncertainty> {
         self.blocks.uncertainty(SEED)
     }
 
-    /// What other recordings leave open of the slowdown.
+    /// The uncertainty of the slowdown from other recordings.
     pub fn bounds(&self, known: &RecordingUncertainty, ranks: u64) -> RecordingBounds {
         let latest = self.latest(ranks, None);
         let bounds = known.bounds(ranks, latest.passed(known, ranks), latest.mean());
         bounds.widened(exactly(self.slowed(&latest)))
     }
 
-    /// The ends of that interval alone.
+    /// Only the ends of that interval.
     pub(crate) fn ends(&self, known: &RecordingUncertainty, ranks: u64) -> RecordingEnds {
         let latest = self.latest(ranks, None);
         known.ends(ranks, latest.passed(known, ranks)).widened(exactly(self.slowed(&latest)))
@@ -163,7 +160,7 @@ impl<S: Ord> PhaseLosses<S> {
         1.0 + latest.mean() / self.grain.get() as f64
     }
 
-    /// How late the latest of so many ranks is in phases that follow each other, without a source.
+    /// The lateness of the latest rank in successive phases, without a source.
     fn latest(&self, ranks: u64, without: Option<&S>) -> Latest {
         let mut cells = self.all.clone();
         if let Some(change) = without.and_then(|source| self.without.get(source)) {
@@ -172,14 +169,15 @@ impl<S: Ord> PhaseLosses<S> {
         PhaseChain::new(&cells, ranks.clamp(1, UNITS_LIMIT) as f64).settled(self.grain.get() as f64)
     }
 
-    /// Counts parts of phases that start so far into a detour, if they do, at a part of the time of their CPU, and are late by so much.
+    /// Counts parts of phases: `into` is the time into a detour at their start, if they start in one, `at` the relative time on their CPU, and `late`
+    /// their lateness.
     fn add(&mut self, into: Option<i64>, at: f64, late: i64, parts: i64) {
         self.all.add(into, late, parts);
         self.blocks.add(at, late, parts as f64 / PARTS as f64);
     }
 }
 
-/// The part of a time that one source has.
+/// One source's part of a time.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     source: u32,
@@ -206,7 +204,7 @@ impl Parts {
         self.list.iter().find(|part| part.source == source).map_or(0, |part| part.time)
     }
 
-    /// Leaves out a time before, and what goes beyond another one.
+    /// Removes the first `before` nanoseconds, and what exceeds `most` after them.
     fn cut(&mut self, mut before: i64, mut most: i64) {
         for Part { time, .. } in &mut self.list {
             let gone = before.min(*time);
@@ -222,7 +220,7 @@ impl Parts {
     }
 }
 
-/// A source in the detours that a phase has met.
+/// A source in the detours that a phase met.
 #[derive(Clone, Copy, Default, Debug)]
 struct MetSource {
     source: u32,
@@ -231,7 +229,7 @@ struct MetSource {
     others: i64,
 }
 
-/// The detours that a phase has met.
+/// The detours that a phase met.
 #[derive(Default, Debug)]
 struct MetDetours {
     sources: Vec<MetSource>,
@@ -262,23 +260,23 @@ impl MetDetours {
     }
 }
 
-/// Phases whose work is not done, and that will end together.
+/// Unfinished phases that will end together.
 #[derive(Default, Debug)]
 struct OpenPhases {
     work_left: i64,
     phases: i64,
-    /// When the first starts, as a part of the time of the CPU, 0 to 1.
+    /// The start of the first, as a fraction of the CPU's time, 0 to 1.
     at: f64,
-    /// How far their starts lie apart.
+    /// The distance of their starts.
     step: i64,
-    /// For how many each stands.
+    /// The weight of each.
     weight: i64,
-    /// The detour in which they start, and how far into it the first does; empty if they start at work.
+    /// The detour that they start in, and the time into it of the first; empty if they start at work.
     start_in: Parts,
     into: i64,
-    /// The detours that they have met since.
+    /// The detours that they met since.
     met: MetDetours,
-    /// The longest of them, and how many starts it met at any time for each that was sampled.
+    /// The longest of them, and the number of all starts that met it per sampled one.
     longest: i64,
     share: f64,
 }
@@ -287,30 +285,30 @@ struct OpenPhases {
 #[derive(Debug)]
 pub struct PhaseSampler {
     grain: i64,
-    /// How far starts lie apart, and for how many each stands.
+    /// The distance of starts, and the weight of each.
     step: i64,
     weight: i64,
-    /// How many phases had something to meet since these were changed.
+    /// The number of phases that met detours since these were changed.
     met: u32,
-    /// When the next sampled phase starts.
+    /// The start of the next sampled phase.
     next: i64,
     /// The end of the last detour.
     at: i64,
-    /// How long the CPU has worked.
+    /// The time that the CPU has worked.
     worked: i64,
-    /// When the CPU's loop began and ended.
+    /// The start and the end of the CPU's loop.
     begin: i64,
     end: i64,
     /// No phase starts from here on.
     last: i64,
-    /// What each phase loses to whole laps of a circle.
+    /// The time that each phase loses to whole laps of a circle.
     laps: i64,
     longest: LongestDetours,
-    /// Those that end first stand first.
+    /// Sorted by their ends, the earliest first.
     open: VecDeque<OpenPhases>,
-    /// Closed ones, for their memory.
+    /// Closed ones, kept for their memory.
     spare: Vec<OpenPhases>,
-    /// The number and the start of the detour that comes in.
+    /// The number and the start of the current detour.
     detour: Option<(i64, i64)>,
     parts: Parts,
     /// Detours that count on another CPU.
@@ -318,7 +316,7 @@ pub struct PhaseSampler {
 }
 
 impl PhaseSampler {
-    /// For a CPU whose loop ran from `begin` for `length`, and phases with so much work, which is above 0.
+    /// For a CPU whose loop ran from `begin` for `length`, and phases of this much work (above 0).
     pub fn new(begin: Nanos, length: Nanos, grain: Nanos) -> Self {
         Self {
             grain: grain.get(),
@@ -341,13 +339,13 @@ impl PhaseSampler {
         }
     }
 
-    /// The same without these detours, which count on another CPU. They are in order of time.
+    /// Excludes these detours, which count on another CPU. They are in order of time.
     #[must_use]
     pub fn leaving_out(self, detours: TimedDetours) -> Self {
         Self { left_out: detours.into_iter().peekable(), ..self }
     }
 
-    /// The same of one of so many CPUs: fewer have closer phases.
+    /// For one of this many CPUs: with fewer CPUs, phases are denser.
     #[must_use]
     pub fn for_cpus(self, cpus: usize) -> Self {
         let phases = self.end.saturating_sub(self.begin).max(0) as f64 * cpus as f64 / self.step as f64;
@@ -358,7 +356,7 @@ impl PhaseSampler {
         Self { step: (self.step * weight / FINEST).max(1), weight, ..self }
     }
 
-    /// Samples a trace once around: its phases go on at its beginning.
+    /// Samples a trace once around: phases continue at its start.
     fn sample_lap(
         self,
         trace: &NoiseTrace,
@@ -374,7 +372,7 @@ impl PhaseSampler {
         Ok(())
     }
 
-    /// Samples detours but for the repeated ones.
+    /// Samples all detours except the repeated ones.
     fn sample(
         self,
         detours: impl Iterator<Item = (Nanos, Nanos)>,
@@ -388,15 +386,15 @@ impl PhaseSampler {
         sampler.finish(losses);
     }
 
-    /// Takes a part of a detour: its number, when the part began, its time, and the source with which that goes. The parts of a
-    /// detour follow each other, the first one first.
+    /// Adds a part of a detour: the detour's number, the start and the time of the part, and the source that it is charged to. The parts of a detour
+    /// are consecutive and in order.
     pub fn part(&mut self, detour: i64, start: Nanos, source: u32, time: Nanos, losses: &mut PhaseLosses<u32>) {
         while self.left_out.next_if(|(began, lasted)| began.saturating_add(*lasted) <= start).is_some() {}
         if self.left_out.peek().is_some_and(|(began, _)| *began <= start) {
             return;
         }
         match &mut self.detour {
-            // Two that touch are one, as a prediction has them.
+            // Touching detours are merged, as in a prediction.
             Some((number, began)) if *number == detour || start.get() == began.saturating_add(self.parts.total) => {
                 *number = detour;
             }
@@ -416,7 +414,7 @@ impl PhaseSampler {
         losses.blocks.finish_cpu(self.begin, self.last - self.begin, std::mem::take(&mut self.longest));
     }
 
-    /// Takes the detour that has come in.
+    /// Processes the current detour.
     fn take(&mut self, losses: &mut PhaseLosses<u32>) {
         let Some((_, began)) = self.detour.take() else { return };
         let mut parts = std::mem::take(&mut self.parts);
@@ -448,8 +446,8 @@ impl PhaseSampler {
         self.parts = parts;
     }
 
-    /// Has the open phases meet a detour. All that start at work less than a grain before it do; they count for as many, although one more
-    /// or less of them was sampled.
+    /// Lets the open phases meet a detour. All phases that start at work less than a grain before it do; the sampled ones are weighted to represent
+    /// exactly those.
     fn meet(&mut self, detour: &Parts) {
         let at_work = self.open.iter().filter(|phases| phases.start_in.total == 0);
         let sampled: i64 = at_work.map(|phases| phases.step).sum();
@@ -463,7 +461,7 @@ impl PhaseSampler {
         }
     }
 
-    /// Lets the phases work from the end of the last detour until `time`, and starts those that start meanwhile.
+    /// Lets the phases work from the end of the last detour until `time`, and starts those due by then.
     fn work_until(&mut self, time: i64, losses: &mut PhaseLosses<u32>) {
         let work = time.saturating_sub(self.at);
         while self.open.front().is_some_and(|phases| phases.work_left <= work) {
@@ -494,7 +492,7 @@ impl PhaseSampler {
         self.at = time;
     }
 
-    /// Where a time lies in that of the CPU, 0 to 1.
+    /// A time as a fraction of the CPU's, 0 to 1.
     fn part_of_time(&self, time: i64) -> f64 {
         time.saturating_sub(self.begin) as f64 / self.last.saturating_sub(self.begin).max(1) as f64
     }
@@ -504,7 +502,7 @@ impl PhaseSampler {
         let at = self.part_of_time(self.next);
         self.met += 1;
         if self.met == MET_LIMIT && self.step < i64::MAX / 2 {
-            // A multiple of what it was, so that it stays out of step with everything.
+            // A multiple of the old one, so it stays out of step with everything.
             (self.step, self.weight, self.met) = (2 * step, 2 * weight, 0);
         }
         let spare = self.spare.pop().unwrap_or_default();
@@ -512,10 +510,10 @@ impl PhaseSampler {
     }
 }
 
-/// Counts phases whose work is done, each with what it lost to whole laps.
+/// Counts finished phases, each with its loss to whole laps.
 fn count(open: &OpenPhases, laps: i64, losses: &mut PhaseLosses<u32>) {
     let grain = losses.grain.get();
-    // Of a detour in which very many start, one stands for several.
+    // If very many start in one detour, one represents several.
     let stride = (open.phases / STARTS_LIMIT).max(1);
     for number in (0..open.phases).step_by(stride as usize) {
         let phases = stride.min(open.phases - number).saturating_mul(open.weight).saturating_mul(PARTS);
@@ -526,11 +524,11 @@ fn count(open: &OpenPhases, laps: i64, losses: &mut PhaseLosses<u32>) {
         let late = in_detour.saturating_add(open.met.total);
         losses.add(start, open.at, late.saturating_add(laps), phases);
         let mut change = |source: u32| {
-            // The detour in which the phase starts is over earlier.
+            // The detour that the phase starts in ends earlier.
             let rest = (open.start_in.total - open.start_in.time(source)).saturating_sub(into).max(0);
             let MetSource { time: own, others: together, .. } = open.met.source(source);
             let others = open.met.total - own;
-            // What the source took is time to work, and the phase may be over before it meets other detours.
+            // The source's time becomes time to work, and the phase may end before it meets other detours.
             let gained = late.saturating_sub(rest).saturating_sub(others).max(0);
             let meeting = i128::from(phases) * i128::from(grain) / i128::from(grain.saturating_add(gained));
             let meeting = meeting as i64;

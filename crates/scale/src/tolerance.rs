@@ -1,8 +1,8 @@
-//! The questions of a prediction turned round: up to how many ranks, and up to which length of detours, a job loses no more than a
-//! share of its time.
+//! Inverts the questions of a prediction: the maximum number of ranks, and the maximum length of detours, at which a job loses at most a given share
+//! of its time.
 //!
-//! Lost is 1 - 1/slowdown: of the time that a job takes, what it would not take without noise. More ranks lose more, and so do longer
-//! detours, so that both answers are found by halving, with a replay at each step.
+//! The lost share is 1 - 1/slowdown: the part of a job's time that it would not take without noise. More ranks lose more, and so do longer detours,
+//! so both answers are found by bisection, with a replay at each step.
 
 use becalm_units::{Nanos, Share};
 
@@ -11,18 +11,18 @@ use crate::noise::Noise;
 use crate::predict::{Prediction, Question};
 use crate::watch::ReplayWatch;
 
-/// No more ranks are tried: as many as the largest machines have cores.
+/// Maximum number of ranks tried: the cores of the largest machines.
 pub const TRIED_RANKS: u64 = 1 << 23;
 
-/// Halving ends when what is tolerated and what is not are so close: 1 part in 64.
+/// Bisection ends when the tolerable and the intolerable value are this close: 1 part in 64.
 const CLOSE: u64 = 64;
 
-/// Up to how many ranks a job loses no more than it may.
+/// The maximum number of ranks at which a job loses at most the tolerable share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ToleratedRanks {
-    /// So many lose no more, by replays; 0 if even the fewest lose more.
+    /// That number, by replays; 0 if even the fewest lose more.
     pub ranks: u64,
-    /// The 95 % interval of a recording; nothing for a formula.
+    /// The 95 % interval for a recording; `None` for a formula.
     pub interval: Option<RankInterval>,
 }
 
@@ -35,14 +35,14 @@ pub struct RankInterval {
     pub high: u64,
 }
 
-/// Which detours a job of so many ranks stands.
+/// The detours that a job of this many ranks tolerates.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ToleratedDetours {
     /// The number of ranks.
     pub ranks: u64,
-    /// Without all detours that are longer the job loses no more than it may; zero if none may stay.
+    /// Without all longer detours the job loses at most the tolerable share; zero if none may stay.
     pub longest: Nanos,
-    /// How many longer ones there are on a CPU, in Hz.
+    /// The rate of longer ones on a CPU, in Hz.
     pub longer_hz: f64,
 }
 
@@ -51,15 +51,15 @@ pub struct ToleratedDetours {
 pub struct Tolerance {
     /// Useful CPU time of a phase.
     pub grain: Nanos,
-    /// Up to how many ranks no more is lost.
+    /// The maximum number of ranks.
     pub ranks: ToleratedRanks,
-    /// What would have to go for each number of ranks that loses more.
+    /// The detours that would have to be removed, for each number of ranks that loses more.
     pub detours: Vec<ToleratedDetours>,
 }
 
 impl Tolerance {
-    /// Asks both of a prediction: up to how many ranks a job loses no more than `share`, and which detours would have to go for each of
-    /// the given numbers of ranks, of which those above [`TRIED_RANKS`] are left out.
+    /// Answers both: the maximum number of ranks at which a job loses at most `share`, and the detours to remove for each of the given numbers of
+    /// ranks. Those above [`TRIED_RANKS`] are left out.
     ///
     /// # Errors
     /// [`ScaleError`] as for [`Prediction::row`].
@@ -79,13 +79,13 @@ impl Tolerance {
     }
 }
 
-/// What a slowdown loses, 0 to 1.
+/// The lost share for a slowdown, 0 to 1.
 pub fn lost(slowdown: f64) -> f64 {
     1.0 - 1.0 / slowdown
 }
 
-/// The largest number for which something holds that holds up to some number only: at least 1 part in 64 below the first of which it
-/// is known that it does not. 0 if it does not hold for 1; `limit` if it holds for all that are tried.
+/// The largest number for which a monotonic condition holds, to 1 part in 64: always one for which it does hold. 0 if it does not hold for 1; `limit`
+/// if it holds for all that are tried.
 fn last_that_holds(limit: u64, mut holds: impl FnMut(u64) -> Result<bool, ScaleError>) -> Result<u64, ScaleError> {
     let (mut good, mut bad) = (0, 1);
     while holds(bad)? {
@@ -102,7 +102,7 @@ fn last_that_holds(limit: u64, mut holds: impl FnMut(u64) -> Result<bool, ScaleE
     Ok(good)
 }
 
-/// Up to how many ranks, in whole nodes, a job loses no more than `share`; at most [`TRIED_RANKS`].
+/// The maximum number of ranks, in whole nodes, at which a job loses at most `share`; at most [`TRIED_RANKS`].
 ///
 /// # Errors
 /// [`ScaleError`] as for [`Prediction::row`].
@@ -130,7 +130,7 @@ pub fn tolerated_ranks(prediction: &Prediction<'_>, share: Share) -> Result<Tole
     Ok(ToleratedRanks { ranks, interval })
 }
 
-/// Which detours a job of so many ranks stands if it may lose `share`; nothing if it stands them all.
+/// The detours that a job of this many ranks tolerates if it may lose `share`; `None` if it tolerates all.
 ///
 /// # Errors
 /// [`ScaleError`] as for [`Prediction::row`].
@@ -152,7 +152,7 @@ pub fn tolerated_detours(
     if lengths.last().is_none_or(|longest| holds(Nanos::new(*longest)).is_ok_and(|holds| holds)) {
         return Ok(None);
     }
-    // The longest that may stay is before `bad`, and at `good - 1` or behind it.
+    // The longest that may stay is before `bad`, and at `good - 1` or after it.
     let (mut good, mut bad) = (0, lengths.len() - 1);
     let apart = |good: usize, bad: usize| {
         let below = good.checked_sub(1).map_or(0, |last| lengths[last]);
@@ -205,13 +205,13 @@ mod tests {
         }
     }
 
-    /// By Tsafrir's law 100 ranks that lose 50 us ten times a second lose 1 - 1/(1 + (1 - exp(-0.01 n)) 0.05).
+    /// By Tsafrir's law, n ranks that lose 50 us ten times per second lose 1 - 1/(1 + (1 - exp(-0.01 n)) 0.05).
     #[test]
     fn ranks_are_those_of_the_law() {
         let trace = "poisson:rate=10Hz,detour=50us".parse::<crate::spec::NoiseSpec>().unwrap().trace(1).unwrap();
         let noise = Noise::apart("poisson", trace);
         let prediction = Prediction::new(&noise, question(1)).unwrap();
-        // 1 - 1/(1 + x 0.05) = 2 % where x = 0.408, so that n = 52.
+        // 1 - 1/(1 + x 0.05) = 2 % for x = 0.408, so n = 52.
         let tolerated = tolerated_ranks(&prediction, share("2%")).unwrap();
         assert!((48..58).contains(&tolerated.ranks), "{tolerated:?}");
         assert_eq!(tolerated.interval, None);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     fn two_lengths() -> Noise {
-        // 100 of 10 us and 10 of 400 us in a second, on both CPUs of a node.
+        // Per second, 100 of 10 us and 10 of 400 us, on both CPUs of a node.
         let detours = |shift: i64| {
             (0..100).map(move |number| {
                 let length = if number % 10 == 3 { 400_000 } else { 10_000 };

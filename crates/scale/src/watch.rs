@@ -1,24 +1,24 @@
-//! How far a long prediction is, for whoever waits for it.
+//! The progress of a long prediction.
 
 use std::fmt;
 
-/// Called with a number of ranks and how many more phases of them, of whichever replica, have been replayed.
+/// Called with a number of ranks and the number of further replayed phases for it, of any replica.
 type Listener<'a> = &'a (dyn Fn(u64, u64) + Sync);
 
-/// Somebody who is told now and then how many phases are done, from any thread; or nobody.
+/// Receives the number of finished phases now and then, from any thread; or nothing.
 #[derive(Clone, Copy, Default)]
 pub struct ReplayWatch<'a>(Option<Listener<'a>>);
 
 impl<'a> ReplayWatch<'a> {
-    /// A watch that tells nobody.
+    /// A watch without a listener.
     pub const NOBODY: Self = Self(None);
 
-    /// Whoever this function tells of a number of ranks and of phases done.
+    /// Calls `listener` with a number of ranks and of finished phases.
     pub fn new(listener: Listener<'a>) -> Self {
         Self(Some(listener))
     }
 
-    /// Begins to count the phases of one replica, each of which takes about as long as `steps` looks at a rank.
+    /// Starts counting the phases of one replica, each of which takes about as long as visiting a rank `steps` times.
     pub(crate) fn count(self, ranks: u64, steps: u64) -> PhaseCounter<'a> {
         PhaseCounter { watch: self, ranks, untold: 0, often: (WORTH / steps.max(1)).max(1) }
     }
@@ -30,10 +30,10 @@ impl fmt::Debug for ReplayWatch<'_> {
     }
 }
 
-/// So many looks at a rank are worth telling: they take a millisecond, and telling takes a microsecond.
+/// Report after this many visits of a rank: they take a millisecond, a report a microsecond.
 const WORTH: u64 = 1 << 16;
 
-/// The phases of one replica. What has not been told is, when it is dropped.
+/// The phases of one replica. Unreported ones are reported on drop.
 pub(crate) struct PhaseCounter<'a> {
     watch: ReplayWatch<'a>,
     ranks: u64,

@@ -1,4 +1,4 @@
-//! Threads that share a computation, one on each CPU. Where the system gives none (`ulimit -u`), whoever computes does it alone.
+//! Threads that share a computation, one per CPU. If the system allows none (`ulimit -u`), the caller computes alone.
 
 #[cfg(feature = "parallel")]
 use std::sync::OnceLock;
@@ -6,14 +6,14 @@ use std::sync::OnceLock;
 #[cfg(feature = "parallel")]
 use rayon::{ThreadPool, ThreadPoolBuilder, prelude::*};
 
-/// The threads, which are started when they are first needed. rayon's own would end the program where they cannot be.
+/// The threads, started on first use. rayon's own pool would abort the program if they cannot be started.
 #[cfg(feature = "parallel")]
 fn workers() -> Option<&'static ThreadPool> {
     static WORKERS: OnceLock<Option<ThreadPool>> = OnceLock::new();
     WORKERS.get_or_init(|| ThreadPoolBuilder::new().build().ok()).as_ref()
 }
 
-/// What becomes of each value, in their order.
+/// Maps each value, keeping their order.
 pub(crate) fn side_by_side<A: Sync, B: Send, E: Send>(
     values: &[A],
     act: impl Fn(&A) -> Result<B, E> + Sync,
@@ -28,7 +28,7 @@ pub(crate) fn side_by_side<A: Sync, B: Send, E: Send>(
 /// A part of a computation.
 pub(crate) type Task<'t> = Box<dyn FnOnce() + Send + 't>;
 
-/// Does all tasks. They come without a type of their own: for each other type, rayon would be compiled once more.
+/// Runs all tasks. They are boxed because rayon would otherwise be compiled again for each type.
 pub(crate) fn run_all(tasks: Vec<Task<'_>>) {
     #[cfg(feature = "parallel")]
     if let Some(workers) = workers() {

@@ -1,4 +1,4 @@
-//! Applying a plan: the original on disk, then the change, then a look at what the kernel made of it.
+//! Applies a plan: writes the original to disk, makes the change, then reads the kernel's version of it.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -14,13 +14,13 @@ use crate::moment::{Moment, Observer};
 use crate::request::Division;
 use crate::{Attempt, Change, Family, Knob, Outcome, Plan, TuneError, bystanders, knob, value};
 
-/// How often threads are looked for that were started while others were moved.
+/// How often to look for threads started while others were moved.
 const ROUNDS: u32 = 4;
 
-/// How many threads are moved between two writes of the journal. What each had is on disk before the first of them is moved.
+/// The number of threads moved between two writes of the journal. Their originals are on disk before the first is moved.
 const AT_ONCE: usize = 256;
 
-/// What came of a plan.
+/// The outcome of a plan.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Applied {
     /// Every change, in order.
@@ -34,14 +34,13 @@ impl Applied {
         refused.map(|attempt| (&attempt.change, attempt.why.as_deref().unwrap_or_default()))
     }
 
-    /// How many changes had an outcome.
+    /// The number of changes with an outcome.
     pub fn count(&self, outcome: Outcome) -> usize {
         self.changes.iter().filter(|attempt| attempt.outcome == outcome).count()
     }
 }
 
-/// Applies a plan where nothing is changed yet. Fails if a journal says that something is changed already, or none can be written. That a
-/// change is refused is no error.
+/// Applies a plan if nothing is changed yet. Fails if the journal contains changes already, or none can be written. A refused change is not an error.
 pub fn apply(
     machine: &dyn Machine,
     folder: &Folder,
@@ -58,7 +57,7 @@ pub fn apply(
     }
 }
 
-/// Applies a plan on top of what is changed already, if anything is.
+/// Applies a plan in addition to existing changes, if there are any.
 pub fn extend(
     machine: &dyn Machine,
     folder: &Folder,
@@ -106,7 +105,7 @@ fn carry_out(
         if at_end {
             bystanders::keep(machine, journal.state(), observer);
         }
-        // Threads that were started meanwhile by others that had not been moved yet.
+        // Threads started meanwhile by others that had not been moved yet.
         if at_end && moving && rounds < ROUNDS {
             rounds += 1;
             let late = late_threads(machine, &journal);
@@ -135,19 +134,19 @@ fn carry_out(
     Ok(applied)
 }
 
-/// A change that was not made, and why: the knob has the value that it had.
+/// A change that was not made, with the reason: the knob keeps its value.
 fn left_alone(change: Change, outcome: Outcome, why: impl Into<String>) -> Attempt {
     let value = change.from.clone();
     Attempt::new(change, &value, &value, outcome).because(why)
 }
 
-/// A change whose knob is not there any more.
+/// A change whose knob no longer exists.
 fn gone(change: Change) -> Attempt {
     let value = change.from.clone();
     Attempt::new(change, &value, "", Outcome::Gone)
 }
 
-/// Notes changes in the journal, makes them, and says what became of each.
+/// Notes changes in the journal, makes them, and returns their outcomes.
 fn make(
     machine: &dyn Machine,
     journal: &mut Journal,
@@ -182,11 +181,11 @@ fn make(
     Ok(attempts)
 }
 
-/// Inspection of the place of a change.
+/// The inspection of a knob before its change.
 enum Inspection {
-    /// It is to be made, and this is the value before.
+    /// The change can be made; `original` is the value before.
     Ready { change: Change, original: String },
-    /// Nothing is to be done, or can be.
+    /// Nothing has to be done, or can be.
     Not(Attempt),
 }
 
@@ -213,8 +212,7 @@ fn original(step: usize, inspection: &Inspection) -> Option<Record> {
     }
 }
 
-/// Makes a change that is noted: what became of it, and what the journal is to say of that. Without a word it stays open, so that
-/// restoring tries again.
+/// Makes a noted change; returns its outcome, and its record for the journal. Without a record the change stays open, so restoring tries again.
 fn change_one(
     machine: &dyn Machine,
     step: usize,
@@ -235,7 +233,7 @@ fn change_one(
             Err(reason) => why += &format!("{}'{wanted}': {reason}", if why.is_empty() { "" } else { "; " }),
         }
     }
-    // Something may have changed although it was not what was wanted.
+    // The value may have changed, although not to the wanted one.
     let as_before =
         |machine| matches!(value::read(machine, knob), Ok(Some(now)) if knob::same(knob, &now, original, online));
     let is_gone = matches!(value::read(machine, knob), Ok(None));
@@ -251,7 +249,7 @@ fn change_one(
     (if is_gone { gone(change) } else { left_alone(change, Outcome::Refused, why) }, Some(refused))
 }
 
-/// Writes a value, and gives the one that the knob shows then; or says why that is not the same.
+/// Writes a value and returns the one that the knob then shows, or why they differ.
 fn set(
     machine: &dyn Machine,
     knob: &Knob,
@@ -271,7 +269,7 @@ fn set(
     }
 }
 
-/// The changes that move threads which are not in the journal.
+/// The changes that move threads not yet in the journal.
 fn late_threads(machine: &dyn Machine, journal: &Journal) -> Vec<Change> {
     let state = journal.state();
     let Some(plan) = state.plans.last() else { return Vec::new() };
@@ -283,7 +281,7 @@ fn late_threads(machine: &dyn Machine, journal: &Journal) -> Vec<Change> {
             _ => None,
         })
         .collect();
-    // Where they cannot be listed, the plan said so.
+    // If they cannot be listed, the plan has reported that.
     let tasks = machine.tasks().unwrap_or_default().tasks;
     affinity_changes(&tasks, &Division::from_plan(plan, online(machine)), &known)
 }

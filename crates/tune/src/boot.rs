@@ -1,4 +1,4 @@
-//! What only a reboot can give: parameters of the kernel's command line.
+//! Kernel command-line parameters, for settings that need a reboot.
 
 use becalm_linux::procfs::config::KernelConfig;
 use becalm_linux::procfs::kernel::{command_line, parameter};
@@ -8,8 +8,8 @@ use crate::machine::Machine;
 use crate::request::{Division, Request};
 use crate::{BootParameter, Family, Profile};
 
-/// What the kernel should be booted with, for what cannot be had at run time. Parameters that are there and hold the CPUs are
-/// left out; lists that lack some are completed. The second list has a reason for each parameter that this kernel was not built for.
+/// The parameters with which the kernel should be booted, for settings impossible at run time. Parameters that already cover the CPUs are left out;
+/// incomplete lists are completed. The second list has a reason for each parameter that this kernel does not support.
 pub(crate) fn parameters(
     machine: &dyn Machine,
     request: &Request,
@@ -84,13 +84,13 @@ pub(crate) fn parameters(
     (wanted, notes)
 }
 
-/// The list of CPUs in a value that may begin with flags: `managed_irq,domain,2-3`.
+/// The list of CPUs in a value with optional flags in front: `managed_irq,domain,2-3`.
 fn listed(value: &str) -> CpuList {
     let numbers = value.split(',').filter(|part| part.starts_with(|first: char| first.is_ascii_digit()));
     numbers.collect::<Vec<_>>().join(",").parse().unwrap_or_default()
 }
 
-/// Whether a value begins with a flag; `isolcpus` without any means `domain`.
+/// Whether a value has a leading flag; `isolcpus` without any means `domain`.
 fn has_flag(value: &str, flag: &str) -> bool {
     let mut flags =
         value.split(',').take_while(|part| !part.starts_with(|first: char| first.is_ascii_digit())).peekable();
@@ -106,7 +106,7 @@ mod tests {
         planned(line, profile, None).0
     }
 
-    /// The parameters, and the notes.
+    /// The parameters and the notes.
     fn planned(line: &str, profile: Profile, config: Option<&str>) -> (String, Vec<&'static str>) {
         let root = tempfile::tempdir().unwrap();
         for folder in ["proc/sys/kernel", "boot"] {

@@ -1,13 +1,12 @@
-//! Threads that no change names, and whose CPUs the kernel changes all the same.
+//! Threads that no change names, but whose CPUs the kernel changes nevertheless.
 //!
-//! Before Linux 6.2, making or removing a partition, or changing the CPUs of a group, gives every thread of the groups concerned all
-//! CPUs that are left to its group, whatever narrower set it had been given. So where every thread may run is noted
-//! beforehand. After applying, those that the kernel changed get back what they had, but for the quiet CPUs; after restoring, all of
-//! it. Workers of the kernel that nobody may move cannot be given anything; they end when they idle. Later kernels remember what
-//! a thread was given, and nothing is left to do.
+//! Before Linux 6.2, creating or removing a partition, or changing the CPUs of a group, gives every thread in the affected groups all CPUs left to
+//! its group, even if its affinity was narrower. So the CPUs of all threads are noted beforehand. After applying, threads changed by the kernel get
+//! their previous CPUs back, except the quiet ones; after restoring, they get all of them. Kernel workers with a fixed affinity cannot be given
+//! anything; they end when idle. Later kernels remember affinities, so nothing is left to do.
 //!
-//! That it was the kernel is told by the set: all CPUs that are left to everybody. Who gave a thread just these meanwhile cannot be
-//! told from the kernel.
+//! A change by the kernel is recognized by the resulting set: all CPUs left to everybody. A thread that was meanwhile given exactly these by another
+//! program cannot be distinguished.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,9 +31,9 @@ impl ThreadKey {
     }
 }
 
-/// Where each thread may run that is not noted yet, if any change may make the kernel give it other CPUs. Where threads cannot be
-/// listed the plan has said so. Of a thread that was moved already, as it began after the others had been noted, its change says where
-/// it might run, and where it is now would be taken for that.
+/// The CPUs of all threads not noted yet, if any change may make the kernel give them others. If threads cannot be listed, the plan has reported
+/// that. Excludes threads already moved, which started after the others were noted: their changes have their previous CPUs, and the present ones
+/// would be taken for those.
 pub(crate) fn unnoted(machine: &dyn Machine, state: &State) -> Option<Record> {
     if !state.steps.iter().any(|step| gives_cpus(&step.change)) {
         return None;
@@ -50,7 +49,7 @@ pub(crate) fn unnoted(machine: &dyn Machine, state: &State) -> Option<Record> {
     (!threads.is_empty()).then_some(Record::Threads { threads })
 }
 
-/// Where threads might run before any change, if that was noted: what a later change found may have been the kernel's doing.
+/// The noted CPUs of threads before any change: a later change may have found those set by the kernel.
 pub(crate) fn noted(state: &State) -> BTreeMap<ThreadKey, CpuList> {
     state
         .threads
@@ -59,8 +58,7 @@ pub(crate) fn noted(state: &State) -> BTreeMap<ThreadKey, CpuList> {
         .collect()
 }
 
-/// After applying: threads that the kernel gave the CPUs of everybody get those that they had, but for the quiet ones, or to
-/// which they were moved.
+/// After applying: threads with everybody's CPUs from the kernel get their previous ones except quiet ones, or those to which they were moved.
 pub(crate) fn keep(machine: &dyn Machine, state: &State, observer: &mut Observer<'_>) {
     if !state.is_unsettled() {
         return;
@@ -78,8 +76,8 @@ pub(crate) fn keep(machine: &dyn Machine, state: &State, observer: &mut Observer
     });
 }
 
-/// When groups are as before: threads that the kernel gave the CPUs of everybody get those that they had. As long as one is not as
-/// before, this is not the last time. Fails if the journal cannot be written.
+/// Once groups are restored: threads with everybody's CPUs from the kernel get their previous ones. To be repeated until all groups are restored.
+/// Fails if the journal cannot be written.
 pub(crate) fn settle(
     machine: &dyn Machine,
     journal: &mut Journal,
@@ -90,14 +88,14 @@ pub(crate) fn settle(
         return Ok(());
     }
     let online = online(machine);
-    // Before they had everything back: without CPUs that were offline, or that a partition had.
+    // The CPUs left to everybody before the restoration: without those offline or in a partition.
     let away = state.plans.iter().flat_map(|plan| plan.cpus.iter().chain(plan.siblings.iter())).collect();
     let least = online.without(&away);
     let moved = moved(state);
     give(machine, state, observer, |placed, noted| {
         let is_where_moved =
             moved.get(&ThreadKey::new(placed)).is_some_and(|(open, done)| *open && done.as_ref() == Some(&placed.cpus));
-        // Such a thread is put back as a change like others.
+        // A thread that is still where it was moved is restored like any other change.
         (!is_where_moved && least.without(&placed.cpus).is_empty()).then(|| noted.clone())
     });
     if !state.steps.iter().any(|step| step.is_open() && gives_cpus(&step.change)) {
@@ -107,7 +105,7 @@ pub(crate) fn settle(
     Ok(())
 }
 
-/// Gives noted threads the CPUs that are wanted for them, if others.
+/// Gives noted threads their wanted CPUs, if they have others.
 fn give(
     machine: &dyn Machine,
     state: &State,
@@ -119,14 +117,14 @@ fn give(
         let Some(noted) = noted.get(&ThreadKey::new(placed)) else { continue };
         let Some(wanted) = wanted(placed, noted) else { continue };
         if wanted != placed.cpus && !wanted.is_empty() {
-            // One that has ended needs nothing; one whose group has none of these CPUs cannot have them.
+            // A thread that has ended needs nothing; one whose group has none of these CPUs cannot have them.
             let _ = machine.set_affinity(placed.task.pid, &wanted);
             observer(Moment::Written);
         }
     }
 }
 
-/// The threads that changes moved: whether that is not undone yet, and where to.
+/// The threads moved by changes: whether the change is still open, and the new CPUs.
 fn moved(state: &State) -> BTreeMap<ThreadKey, (bool, Option<CpuList>)> {
     let moved = state.steps.iter().filter_map(|step| match step.change.knob {
         Knob::Affinity { tid, start_ticks, .. } => {

@@ -1,4 +1,4 @@
-//! A plan in the making.
+//! An unfinished plan.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::machine::Machine;
 use crate::request::{Division, PlanError, Request};
 use crate::{BootParameter, Change, Family, Knob, Known, Meaning, NoiseSource, Note, Plan, knob, value};
 
-/// What a family wants of a knob.
+/// The wanted value of a knob.
 pub(crate) struct Wish<'a> {
     pub knob: Knob,
     pub to: String,
@@ -18,12 +18,12 @@ pub(crate) struct Wish<'a> {
     pub removes: Vec<NoiseSource>,
 }
 
-/// The noise of some rows of the catalogue, in their order.
+/// The noise of some rows of the catalogue, in order.
 pub(crate) fn noise(known: &[Known]) -> Vec<NoiseSource> {
     known.iter().copied().map(NoiseSource::from).collect()
 }
 
-/// The plan until now.
+/// The plan so far.
 pub(crate) struct PlanDraft<'a> {
     pub machine: &'a dyn Machine,
     pub request: &'a Request,
@@ -35,31 +35,30 @@ pub(crate) struct PlanDraft<'a> {
 }
 
 impl<'a> PlanDraft<'a> {
-    /// An empty plan for the CPUs that the request names. Fails if the request cannot be meant, or the machine's CPUs cannot be read.
+    /// An empty plan for the requested CPUs. Fails if the request is invalid, or the machine's CPUs cannot be read.
     pub(crate) fn new(machine: &'a dyn Machine, request: &'a Request) -> Result<Self, PlanError> {
         let division = Division::new(machine, request)?;
         Ok(Self { machine, request, division, family: Family::Irq, steps: Vec::new(), notes: Vec::new() })
     }
 
-    /// The changes of this family are what comes next.
+    /// Starts the changes of a family.
     pub(crate) const fn begin(&mut self, family: Family) {
         self.family = family;
     }
 
-    /// The whole plan, with what only a reboot can give.
+    /// The complete plan, with the boot parameters.
     pub(crate) fn finish(self, boot: Vec<BootParameter>) -> Plan {
         let Division { cpus, left_idle, siblings, housekeeping, .. } = self.division;
         let Self { request, steps, notes, .. } = self;
         Plan { cpus, left_idle, siblings, housekeeping, profile: request.profile, steps, boot, notes }
     }
 
-    /// The value of a file, without white space around it; `None` if there is no such file. One that cannot be read is
-    /// noted, and taken for missing.
+    /// The trimmed value of a file; `None` if there is no such file. An unreadable file is noted and treated as missing.
     pub(crate) fn read(&mut self, path: impl AsRef<Path>) -> Option<String> {
         self.present(&Knob::word(path.as_ref()))
     }
 
-    /// The present value of a knob, as [`Self::read`].
+    /// The present value of a knob; see [`Self::read`].
     fn present(&mut self, knob: &Knob) -> Option<String> {
         match value::read(self.machine, knob) {
             Ok(value) => value.map(|value| value.trim().to_owned()),
@@ -70,14 +69,14 @@ impl<'a> PlanDraft<'a> {
         }
     }
 
-    /// Has a knob changed, unless it is not there or has that value.
+    /// Adds a change of a knob, unless it does not exist or has that value already.
     pub(crate) fn change(&mut self, wish: Wish<'_>) {
         if let Some(from) = self.present(&wish.knob) {
             self.change_from(from, wish);
         }
     }
 
-    /// Has a knob changed that an earlier change of the plan brings about, with this value.
+    /// Adds a change of a knob that gets the value `from` by an earlier change of the plan.
     pub(crate) fn change_from(&mut self, from: String, wish: Wish<'_>) {
         if knob::same(&wish.knob, &from, &wish.to, &self.division.online) {
             return;
@@ -95,22 +94,22 @@ impl<'a> PlanDraft<'a> {
         });
     }
 
-    /// The change that was added last, if it is of this family.
+    /// The last change, if it is of this family.
     pub(crate) fn last(&mut self) -> Option<&mut Change> {
         self.steps.last_mut().filter(|step| step.family == self.family)
     }
 
-    /// Adds a change as it is.
+    /// Adds a change unmodified.
     pub(crate) fn push(&mut self, change: Change) {
         self.steps.push(change);
     }
 
-    /// Adds something to know.
+    /// Adds a note.
     pub(crate) fn note(&mut self, text: String) {
         self.notes.push(Note { family: self.family, text });
     }
 
-    /// Has a list or a mask of CPUs narrowed to those that are not cleared.
+    /// Removes the cleared CPUs from a list or a mask.
     pub(crate) fn move_away(&mut self, knob: Knob, reason: &str, risk: Option<&str>, removes: Vec<NoiseSource>) {
         let Some(from) = self.present(&knob) else { return };
         let is_mask = matches!(knob, Knob::File { meaning: Meaning::CpuMask, .. });
@@ -125,7 +124,7 @@ impl<'a> PlanDraft<'a> {
         }
     }
 
-    /// The names in a folder, sorted; none if there is no such folder. A folder that cannot be listed is noted, and taken for empty.
+    /// The names in a directory, sorted; empty if it does not exist. An unreadable directory is noted and treated as empty.
     pub(crate) fn entries(&mut self, folder: impl AsRef<Path>) -> Vec<String> {
         file::names(self.machine.root(), folder).unwrap_or_else(|error| {
             self.note(format!("{error}; what it holds is left alone"));

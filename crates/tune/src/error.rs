@@ -1,4 +1,4 @@
-//! What keeps a whole transaction from happening. That one change is refused is an outcome, not an error.
+//! Errors of a whole transaction. A refused change is an outcome, not an error.
 
 use std::path::PathBuf;
 
@@ -6,27 +6,27 @@ use becalm_units::fault::{Fault, Wording};
 
 use crate::journal::{Damage, JournalError, Owner};
 
-/// Nothing, or not everything, could be done.
+/// The transaction failed, or is incomplete.
 #[derive(Debug, thiserror::Error)]
 pub enum TuneError {
     /// The journal cannot be used.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// Settings are changed already.
+    /// Settings are already changed.
     #[error("settings are changed already, by {owner}, as {} says", journal.display())]
     AlreadyTuned {
         /// The process that changed them.
         owner: Owner,
-        /// The file of the journal that says so.
+        /// The file of the journal.
         journal: PathBuf,
     },
-    /// A plan was to be added to a journal that does not say any more what was changed.
+    /// A plan cannot be added, because damage of the journal hides what was changed.
     #[error(
         "line {} of the journal {} is damaged: {}. Restore before you change more",
         damage.line, journal.display(), damage.why
     )]
     Damaged {
-        /// The first line that is damaged.
+        /// The first damaged line.
         damage: Damage,
         /// The file of the journal.
         journal: PathBuf,

@@ -1,11 +1,10 @@
 //! Threads that were started while others were moved away.
 //!
-//! A thread inherits the CPUs of the one that starts it, so that it stays where its maker had been moved to unless it is given
-//! what that had before. Three things tell an heir: it began after the moving; it may run on exactly the CPUs of moved threads;
-//! and so may its maker, which was moved or is an heir itself. A thread whose maker runs elsewhere was put there on purpose,
-//! and stays. So does one with a trace of a program that chooses CPUs (`taskset`), and what it starts. The kernel does not keep who
-//! chose a thread's CPUs: one that chose just the same itself, and has no such trace, is taken for an heir. That is why heirs are
-//! named.
+//! A thread inherits the CPUs of its parent, so it stays where its parent had been moved unless it gets the CPUs that the parent had before. A thread
+//! counts as having inherited a moved affinity under three conditions: it started after the move; it may run on exactly the CPUs of moved threads;
+//! and so may its parent, which was moved or has itself inherited. A thread whose parent runs elsewhere was put there on purpose, and stays. So does
+//! one with traces of a program that sets affinities (`taskset`), and its children. The kernel does not record who set a thread's affinity: a thread
+//! that chose the same CPUs itself, and has no such traces, counts as having inherited them. That is why these threads are named in the output.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,21 +17,21 @@ use crate::Knob;
 use crate::bystanders::ThreadKey;
 use crate::journal::State;
 
-/// What became of threads that were started meanwhile and may run on exactly the CPUs of moved ones.
+/// Threads started meanwhile that may run on exactly the CPUs of moved ones.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Heirs {
-    /// Those that were started by moved threads, and were given the CPUs that those had.
+    /// Children of moved threads, which got the CPUs that those had before.
     pub widened: Vec<Heir>,
-    /// Those that were left where they are, by name and number: others put them there, or may have, or wanted them kept.
+    /// Threads left as they are, by name and number: their CPUs were set on purpose, or may have been, or were to be kept.
     pub left: Vec<String>,
-    /// The CPUs that run: with them `taskset` widens those that were left.
+    /// The online CPUs, for widening those left with `taskset`.
     pub online: CpuList,
 }
 
 /// A thread that inherited the CPUs of a moved one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Heir {
-    /// The kernel's number of the thread.
+    /// The thread ID.
     pub tid: i32,
     /// Its name and number, `make (4711)`.
     pub name: String,
@@ -40,21 +39,20 @@ pub struct Heir {
     pub cpus: CpuList,
 }
 
-/// The search for heirs, which takes several looks: while threads are being put back, those that still are where they had been moved
-/// to go on starting others.
+/// The search for these threads, in several passes: until they are put back, moved threads go on starting others.
 pub(crate) struct Search<'a> {
     state: &'a State,
-    /// Where /proc is.
+    /// The directory that contains /proc.
     root: &'a Path,
-    /// The moved threads, with what was done to them.
+    /// The moved threads, with their moves.
     moved: BTreeMap<ThreadKey, Move>,
-    /// Their heirs, with what was done to the thread that was moved.
+    /// The threads that inherited, with the inherited moves.
     heirs: BTreeMap<ThreadKey, Move>,
-    /// What earlier looks have judged.
+    /// The threads judged by earlier passes.
     seen: BTreeSet<ThreadKey>,
 }
 
-/// Where a thread was moved, and the CPUs that it had before.
+/// The CPUs of a thread after and before a move.
 #[derive(Clone)]
 struct Move {
     to: CpuList,
@@ -66,13 +64,12 @@ impl<'a> Search<'a> {
         Self { root, state, moved: moved(state, online), heirs: BTreeMap::new(), seen: BTreeSet::new() }
     }
 
-    /// Finds the heirs among the threads of the machine, which are as they were before anything was put back.
+    /// Searches the machine's threads, as they were before anything was put back.
     pub(crate) fn find_first(&mut self, tasks: &[Placed]) -> Heirs {
         self.look(tasks, |placed, maker| maker.cpus == placed.cpus)
     }
 
-    /// Finds heirs that an earlier look has not seen, as they began after it. Their makers may have been put back since, so that where
-    /// these may run now tells nothing.
+    /// Searches for threads started after an earlier pass. Their parents may have been put back since, so the parents' present CPUs do not count.
     pub(crate) fn find_later(&mut self, tasks: &[Placed]) -> Heirs {
         self.look(tasks, |_, _| true)
     }
@@ -80,7 +77,7 @@ impl<'a> Search<'a> {
     fn look(&mut self, tasks: &[Placed], agrees: impl Fn(&Placed, &Placed) -> bool) -> Heirs {
         let mut found = Heirs::default();
         let by_number: BTreeMap<i32, &Placed> = tasks.iter().map(|placed| (placed.task.pid, placed)).collect();
-        // A maker is older than what it makes. Of threads that began in one tick the lower number is mostly the maker.
+        // A parent is older than its children. Of threads started in the same tick, the parent usually has the lower number.
         let mut late: Vec<&Placed> = tasks.iter().filter(|placed| self.is_late(placed)).collect();
         late.sort_by_key(|placed| (placed.start_ticks, placed.task.pid));
         for placed in late {
@@ -113,7 +110,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The threads that were moved; what they had before without the CPUs that are not online.
+/// The moved threads; their previous CPUs without the offline ones.
 fn moved(state: &State, online: &CpuList) -> BTreeMap<ThreadKey, Move> {
     let moved = state.steps.iter().filter_map(|step| {
         let Knob::Affinity { tid, start_ticks, .. } = step.change.knob else { return None };
@@ -124,7 +121,7 @@ fn moved(state: &State, online: &CpuList) -> BTreeMap<ThreadKey, Move> {
     moved.collect()
 }
 
-/// Who started a thread, as far as /proc tells: the first thread of its process, and of that the parent process's first.
+/// The parent of a thread as far as /proc shows: the first thread of its process; for that one, the first thread of the parent process.
 fn maker<'a>(placed: &Placed, by_number: &BTreeMap<i32, &'a Placed>) -> Option<&'a Placed> {
     let is_first = placed.task.pid == placed.task.tgid;
     by_number.get(if is_first { &placed.ppid } else { &placed.task.tgid }).copied()

@@ -1,4 +1,4 @@
-//! When two values of a knob mean the same, and which knobs there are.
+//! Equality of a knob's values, and the permitted knobs.
 
 use std::path::{Component, Path};
 
@@ -7,9 +7,9 @@ use becalm_units::CpuList;
 
 use crate::{Knob, Meaning};
 
-/// Whether two texts are the same value of a knob, as the kernel prints values in its own way.
+/// Whether two texts are the same value of a knob: the kernel prints values in its own format.
 ///
-/// Of a thread's CPUs only those that are online count: the kernel forgets the others.
+/// For a thread, only its online CPUs count: the kernel forgets the others.
 pub(crate) fn same(knob: &Knob, a: &str, b: &str, online: &CpuList) -> bool {
     let (a, b) = (a.trim(), b.trim());
     let lists = |read: fn(&str) -> Option<CpuList>| read(a).zip(read(b));
@@ -22,7 +22,7 @@ pub(crate) fn same(knob: &Knob, a: &str, b: &str, online: &CpuList) -> bool {
         Knob::File { meaning: Meaning::Choice, .. } => Some(knob.value(a) == knob.value(b)),
         Knob::Affinity { .. } => lists(list).map(|(a, b)| a.intersection(online) == b.intersection(online)),
         Knob::Property { .. } => {
-            // systemd separates the parts of a list of CPUs by blanks.
+            // systemd separates the parts of a CPU list by blanks.
             let list = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(",").parse::<CpuList>().ok();
             list(a).zip(list(b)).map(|(a, b)| a == b)
         }
@@ -31,13 +31,13 @@ pub(crate) fn same(knob: &Knob, a: &str, b: &str, online: &CpuList) -> bool {
     equal.unwrap_or(a == b)
 }
 
-/// Whether a thread may run on exactly the CPUs that it might, also on those that are offline; true of other knobs.
+/// Whether a thread may run on exactly its original CPUs, including offline ones; true for other knobs.
 pub(crate) fn is_whole(knob: &Knob, now: &str, original: &str) -> bool {
     let list = |text: &str| text.trim().parse::<CpuList>().ok();
     !matches!(knob, Knob::Affinity { .. }) || list(now) == list(original)
 }
 
-/// The files that the families change outside of control groups; `*` stands for any part of a name that has no slash.
+/// The files changed by the families outside of control groups; `*` stands for any part of a name without a slash.
 const FILES: [&str; 22] = [
     "/proc/irq/default_smp_affinity",
     "/proc/irq/*/smp_affinity_list",
@@ -63,17 +63,17 @@ const FILES: [&str; 22] = [
     "/sys/module/haltpoll/parameters/guest_halt_poll_ns",
 ];
 
-/// The files of control groups that the families change.
+/// The files of control groups changed by the families.
 const GROUP_FILES: [&str; 4] = ["cpuset.cpus", "cpuset.mems", "cpuset.cpus.partition", "cpuset.sched_load_balance"];
 
-/// The groups that they make, and the units of systemd that they change.
+/// The groups that they create, and the systemd units that they change.
 const GROUPS: [&str; 3] = ["becalm", "becalm.rest", "becalm.slice"];
 const UNITS: [&str; 4] = ["init.scope", "system.slice", "user.slice", "becalm.slice"];
 
-/// Refuses a knob that no family makes: a journal that names one was not written by becalm.
+/// Rejects a knob that no family changes: becalm did not write a journal that contains one.
 ///
 /// # Errors
-/// Says why.
+/// With the reason.
 pub(crate) fn check_place(knob: &Knob, root: &Path) -> Result<(), String> {
     let known = match knob {
         Knob::File { path, .. } => FILES.iter().any(|pattern| fits(path, pattern)) || is_group_file(path, root),
@@ -132,7 +132,7 @@ mod tests {
         let property = Knob::Property { unit: "system.slice".into(), name: "AllowedCPUs".into() };
         assert!(same(&property, "0-1 3", "0,1,3") && same(&property, "", ""));
         assert!(same(&Knob::word("/x"), "root\n", "root") && !same(&Knob::word("/x"), "root", "root invalid (x)"));
-        // What cannot be understood is compared as it is.
+        // Values that cannot be parsed are compared as text.
         assert!(same(&list, "what\n", "what") && !same(&list, "what", "0"));
     }
 
@@ -158,7 +158,7 @@ mod tests {
         }
         for path in [
             "/etc/shadow",
-            // By these a user becomes root.
+            // With these a user could become root.
             "/proc/sys/kernel/core_pattern",
             "/proc/sys/kernel/modprobe",
             "/sys/kernel/uevent_helper",

@@ -1,8 +1,7 @@
 //! Makes CPUs quiet as a transaction: plan every change, apply with the original on disk first, restore always.
 //!
-//! A [`Plan`] is made for some CPUs by looking at the machine. It names every [`Change`] with its reason, its risk
-//! and the noise that it removes, and the boot parameters that only a reboot can give. Everything is read and written
-//! below a root folder, so that fake trees test all of it.
+//! A [`Plan`] for some CPUs is made by examining the machine. It has every [`Change`] with its reason, its risk and the noise that it removes, and
+//! the boot parameters for settings that need a reboot. Everything is read and written below a root directory, so fake trees can test all of it.
 //!
 //! `document` has plans and the outcome of each change, `report` prints them, and `command` and `run_quiet` are the commands.
 

@@ -1,4 +1,4 @@
-//! The machine as changes see it: files, control groups, threads, systemd. A test puts another in its place.
+//! The machine as changes see it: files, control groups, threads, systemd. Tests replace it.
 
 use std::fs;
 use std::io;
@@ -10,27 +10,27 @@ use becalm_linux::sysfs::cpu;
 use becalm_linux::{file, sched};
 use becalm_units::CpuList;
 
-/// What can be read and changed. Paths are absolute, as on the machine itself.
+/// The readable and changeable parts of a machine. Paths are absolute, as on the machine itself.
 pub trait Machine {
-    /// The folder below which the files lie.
+    /// The directory that contains the machine's files.
     fn root(&self) -> &Path;
 
-    /// The whole text of a file.
+    /// The complete text of a file.
     fn read(&self, path: &Path) -> io::Result<String> {
         fs::read_to_string(file::path_below(self.root(), path))
     }
 
-    /// Writes a text to a file that is there, in one call.
+    /// Writes a text to an existing file, in one call.
     fn write(&self, path: &Path, text: &str) -> io::Result<()> {
         file::write(self.root(), path, text)
     }
 
-    /// Whether a folder is there.
+    /// Whether a directory exists.
     fn has_folder(&self, path: &Path) -> bool {
         file::path_below(self.root(), path).is_dir()
     }
 
-    /// Makes a control group.
+    /// Creates a control group.
     fn make_group(&self, path: &Path) -> io::Result<()> {
         fs::create_dir(file::path_below(self.root(), path))
     }
@@ -40,20 +40,20 @@ pub trait Machine {
         fs::remove_dir(file::path_below(self.root(), path))
     }
 
-    /// Every thread and where it may run. Fails if /proc cannot be listed.
+    /// Every thread with its CPUs. Fails if /proc cannot be listed.
     fn tasks(&self) -> io::Result<PlacedTasks> {
         PlacedTasks::read(self.root()).map_err(io::Error::other)
     }
 
-    /// When a thread was started, in clock ticks since boot, and where it may run; `None` if it is gone. Fails if its files cannot be read.
+    /// The start of a thread, in clock ticks since boot, and its CPUs; `None` if it has ended. Fails if its files cannot be read.
     fn affinity(&self, tid: i32) -> io::Result<Option<(u64, CpuList)>> {
         placement(self.root(), tid).map_err(io::Error::other)
     }
 
-    /// Lets a thread run on these CPUs only.
+    /// Restricts a thread to these CPUs.
     fn set_affinity(&self, tid: i32, cpus: &CpuList) -> io::Result<()>;
 
-    /// Calls systemctl, and gives what it prints. Fails if it cannot be run, or fails, with what it said.
+    /// Runs systemctl and returns its output. Fails if it cannot be run, or if it fails, with its error message.
     fn systemctl(&self, arguments: &[&str]) -> io::Result<String>;
 }
 
@@ -69,8 +69,7 @@ impl LiveMachine {
         Self::for_root(Path::new("/"))
     }
 
-    /// A tree of files in the place of the machine's: plans can be made from it, and its files changed; its threads and
-    /// units are nobody's.
+    /// A tree of files instead of the machine's: plans can be made from it, and its files changed; it has no threads or units.
     pub fn for_root(root: &Path) -> Self {
         Self { root: root.to_owned() }
     }
@@ -114,7 +113,7 @@ impl Machine for LiveMachine {
     }
 }
 
-/// The CPUs that run now.
+/// The online CPUs.
 pub(crate) fn online(machine: &dyn Machine) -> CpuList {
     cpu::online(machine.root()).unwrap_or_default()
 }

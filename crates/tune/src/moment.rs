@@ -1,6 +1,6 @@
-//! Moments of a transaction, which tests and progress displays are told of.
+//! Moments of a transaction, for tests and progress displays.
 
-/// A moment of a transaction, at each of which it may be killed without harm.
+/// A moment of a transaction; it may be killed at each without harm.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Moment {
     /// The journal has its plan.
@@ -9,11 +9,11 @@ pub enum Moment {
     Noted,
     /// A value was written to the knob.
     Written,
-    /// What came of it is on disk.
+    /// The result is on disk.
     Recorded,
-    /// The journal is complete, or put away.
+    /// The journal is complete or put away.
     Ended,
 }
 
-/// Is told of every moment.
+/// A callback for every moment.
 pub type Observer<'a> = dyn FnMut(Moment) + 'a;

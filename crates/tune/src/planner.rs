@@ -1,4 +1,4 @@
-//! Making a plan: each family of knobs that the request wants adds its changes.
+//! Makes a plan: each requested family of knobs adds its changes.
 
 use becalm_units::Named;
 
@@ -7,8 +7,8 @@ use crate::machine::Machine;
 use crate::request::{PlanError, Request};
 use crate::{Family, Plan, boot, families};
 
-/// Plans everything that the request wants on this machine. Changes nothing. Fails if the request cannot be meant, or the machine's CPUs
-/// cannot be read. What else cannot be read is a note of the plan.
+/// Plans the requested changes for this machine. Changes nothing. Fails if the request is invalid, or the machine's CPUs cannot be read. Anything
+/// else that cannot be read becomes a note of the plan.
 pub fn plan(machine: &dyn Machine, request: &Request) -> Result<Plan, PlanError> {
     let mut draft = PlanDraft::new(machine, request)?;
     for family in Family::ALL.iter().copied() {

@@ -1,4 +1,4 @@
-//! What is asked of a plan, and whether it can be meant.
+//! Requests for plans, and their validation.
 
 use std::collections::BTreeSet;
 
@@ -9,25 +9,25 @@ use becalm_units::{CpuList, counted, cpus_are};
 
 use crate::{Family, Machine, Plan, Profile};
 
-/// What the user wants: which CPUs to make quiet, and how.
+/// The user's request: the CPUs to make quiet, and how.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Request {
-    /// The CPUs that are to become quiet.
+    /// The CPUs to make quiet.
     pub cpus: CpuList,
-    /// What they are wanted for.
+    /// The purpose of the CPUs.
     pub profile: Profile,
-    /// How many of them, the last ones, are left idle for the system's use.
+    /// How many of them, the last ones, to leave idle for the system.
     pub leave_idle: usize,
     /// Only knobs of these families; all if empty.
     pub only: BTreeSet<Family>,
     /// No knobs of these families.
     pub skip: BTreeSet<Family>,
-    /// Whether a command will run there in real time, so that the kernel's throttling would stop it.
+    /// Whether a real-time command will run there, which the kernel's throttling would stop.
     pub realtime: bool,
 }
 
 impl Request {
-    /// Whether knobs of a family are to be changed.
+    /// Whether to change knobs of a family.
     pub fn wants(&self, family: Family) -> bool {
         let asked = if self.only.is_empty() {
             self.profile.wants(family) || (family == Family::Throttling && self.realtime)
@@ -44,7 +44,7 @@ pub enum PlanError {
     /// No CPUs were named.
     #[error("the list of CPUs to make quiet is empty")]
     NoCpus,
-    /// Some are not there.
+    /// Some are not online.
     #[error("{} not online; online are {online}", cpus_are(missing))]
     NotOnline {
         /// The CPUs that are not online.
@@ -52,7 +52,7 @@ pub enum PlanError {
         /// The CPUs that are online.
         online: CpuList,
     },
-    /// Nothing would be left for everything else.
+    /// No housekeeping CPU would be left.
     #[error(
         "no CPU would be left for everything else: online are {online}, and {cpus} were to become quiet{}",
         siblings_text(siblings)
@@ -60,7 +60,7 @@ pub enum PlanError {
     NoHousekeeping {
         /// The CPUs that are online.
         online: CpuList,
-        /// The CPUs that were to become quiet.
+        /// The CPUs to make quiet.
         cpus: CpuList,
         /// Their siblings, which would go offline; empty if none would.
         siblings: CpuList,
@@ -70,10 +70,10 @@ pub enum PlanError {
     AllIdle {
         /// How many were to be left idle.
         idle: usize,
-        /// The CPUs that were asked for.
+        /// The requested CPUs.
         cpus: CpuList,
     },
-    /// The machine cannot be looked at.
+    /// The machine cannot be examined.
     #[error(transparent)]
     File(#[from] FileError),
 }
@@ -101,24 +101,23 @@ fn siblings_text(siblings: &CpuList) -> String {
     format!(", with their siblings {siblings} offline")
 }
 
-/// Who gets which CPUs.
+/// The division of the CPUs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Division {
-    /// The CPUs that run now.
+    /// The online CPUs.
     pub online: CpuList,
     /// The CPUs that become quiet.
     pub cpus: CpuList,
-    /// The CPUs that were asked for and are left to the system.
+    /// The requested CPUs that are left to the system.
     pub left_idle: CpuList,
     /// The siblings that go offline.
     pub siblings: CpuList,
-    /// The CPUs for everything else.
+    /// The housekeeping CPUs.
     pub housekeeping: CpuList,
 }
 
 impl Division {
-    /// Divides the machine's CPUs as asked. Fails if the request cannot be fulfilled with a CPU left for everything else, or the machine's
-    /// CPUs cannot be read.
+    /// Divides the machine's CPUs. Fails if the request leaves no housekeeping CPU or is otherwise invalid, or the machine's CPUs cannot be read.
     pub(crate) fn new(machine: &dyn Machine, request: &Request) -> Result<Self, PlanError> {
         let online = CpuSets::read(machine.root())?.online;
         let asked = request.cpus.clone();
@@ -138,7 +137,7 @@ impl Division {
         let mut others = Vec::new();
         if request.wants(Family::Smt) {
             for cpu in cpus.iter() {
-                // One that was asked for is no sibling to be stopped, whether it runs the command or is left idle.
+                // A requested CPU is never a sibling to take offline, whether it runs the command or stays idle.
                 let found = siblings(machine.root(), cpu)?.unwrap_or_default();
                 others.extend(found.without(&asked).intersection(&online).iter());
             }
@@ -151,7 +150,7 @@ impl Division {
         Ok(Self { online, cpus, left_idle, siblings, housekeeping })
     }
 
-    /// Takes the division of a plan.
+    /// The division of an existing plan.
     pub(crate) fn from_plan(plan: &Plan, online: CpuList) -> Self {
         Self {
             online,
@@ -162,13 +161,13 @@ impl Division {
         }
     }
 
-    /// The CPUs from which everything is moved away.
+    /// The CPUs to clear of everything else.
     pub(crate) fn cleared(&self) -> CpuList {
         self.cpus.iter().chain(self.siblings.iter()).collect()
     }
 
-    /// Where something may run whose CPUs these are now: elsewhere among them, or on the housekeeping CPUs where they name no
-    /// other one that is online. Nothing if it has no CPU that is cleared.
+    /// The new CPUs for a task that has `now`: those of them that are housekeeping CPUs, or all housekeeping CPUs if there are none. `None` if it has
+    /// no cleared CPU.
     pub(crate) fn moved(&self, now: &CpuList) -> Option<CpuList> {
         let cleared = self.cleared();
         if now.intersection(&cleared).is_empty() {

@@ -1,4 +1,4 @@
-//! Restoring: the originals of a journal, in reverse, as often as it takes.
+//! Restores the originals of a journal, in reverse; it can be repeated.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,21 +16,21 @@ use crate::{Attempt, Change, Knob, Outcome, TuneError, bystanders, knob, value};
 /// Options of restoring.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RestoreOptions<'a> {
-    /// Whose changes are meant.
+    /// Whose changes to restore.
     pub whose: Whose<'a>,
-    /// What becomes of knobs that others changed meanwhile.
+    /// What to do with knobs that others changed meanwhile.
     pub foreign: Foreign,
 }
 
 /// Whose changes are to be restored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Whose<'a> {
-    /// Whatever the journal says.
+    /// Those of any owner.
     #[default]
     Anybodys,
-    /// Those of this process, and of no other.
+    /// Only those of this process.
     Process(&'a Owner),
-    /// Those that a process made to run a command on them, and left behind when it died. What was changed to stay is not meant.
+    /// Those made by a dead process to run a command. Permanent changes are excluded.
     DeadRuns,
 }
 
@@ -47,50 +47,48 @@ impl Whose<'_> {
 /// What restoring does with knobs that others changed meanwhile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Foreign {
-    /// Leaves them as they are, and the journal with what they were.
+    /// Leaves them as they are, and keeps the journal with the originals.
     #[default]
     Leave,
-    /// Leaves them as they are for good: what they were is forgotten, and so are damaged lines of the journal. Threads that were
-    /// started meanwhile stay where they are.
+    /// Leaves them as they are for good: the originals are forgotten, and so are damaged lines of the journal. Threads started meanwhile stay on
+    /// their CPUs.
     Keep,
-    /// Brings back what they were. Also restores under a command that is still running.
+    /// Restores the originals, even while a command is still running on the settings.
     Force,
 }
 
-/// What came of restoring.
+/// The outcome of restoring.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Restored {
-    /// Every change that was open, the last one first.
+    /// Every open change, the last one first.
     pub changes: Vec<Attempt>,
-    /// What became of threads that were started meanwhile.
+    /// Threads started meanwhile.
     pub heirs: Heirs,
-    /// Whether the journal is of an earlier boot of the machine, so that there was nothing to restore.
+    /// Whether the journal is of an earlier boot, so there was nothing to restore.
     pub earlier_boot: bool,
-    /// CPUs that were offline and are online again: interrupts whose CPUs the kernel alone chooses left them, and come back at a
-    /// reboot only.
+    /// CPUs that were offline and are online again. Interrupts that only the kernel can place have left them, and return only at a reboot.
     pub returned: CpuList,
-    /// Why the journal does not say all that was restored, as the text of an error; it can be restored again.
+    /// The error that kept the journal from being updated completely; restoring can be repeated.
     pub unwritten: Option<String>,
-    /// The lines of the journal that are damaged: what only they said is not restored, and the journal stays.
+    /// The damaged lines of the journal: what only they recorded is not restored, and the journal stays.
     pub damage: Vec<Damage>,
-    /// The changes that were made to what is not known any more, because the line that said so is damaged.
+    /// The changes whose original value is unknown, because the line that recorded it is damaged.
     pub lost: Vec<Change>,
 }
 
 impl Restored {
-    /// Whether everything is as it was.
+    /// Whether everything is restored.
     pub fn is_complete(&self) -> bool {
         self.damage.is_empty() && !self.changes.iter().any(|attempt| attempt.outcome.is_open())
     }
 }
 
-/// Undoes what the journal says was changed; nothing if there is no journal, or it is of none that is meant.
+/// Undoes the changes in the journal; `None` if there is no journal, or only one of another owner than meant.
 ///
-/// A knob that others changed meanwhile is left alone, unless [`Foreign`] says otherwise. As long as one is to be restored, the
-/// journal stays. That the journal cannot be written keeps nothing from being restored. If lines of it are damaged, everything is
-/// restored that the others say, and the journal stays until [`Foreign::Keep`]. Fails if the journal cannot be read or understood, or the
-/// kernel does not tell which boot this is; or, unless forced, if a process that is still alive runs a command on the settings. That a
-/// value is refused is no error.
+/// A knob that others changed meanwhile is left alone, unless [`Foreign`] says otherwise. The journal stays as long as a knob has to be restored.
+/// Restoring continues if the journal cannot be written. If lines of it are damaged, everything in the others is restored, and the journal stays
+/// until [`Foreign::Keep`]. Fails if the journal cannot be read or is invalid, or the boot ID is unknown; or, unless forced, if a living process runs
+/// a command on the settings. A refused value is not an error.
 pub fn restore(
     machine: &dyn Machine,
     folder: &Folder,
@@ -99,7 +97,7 @@ pub fn restore(
 ) -> Result<Option<Restored>, TuneError> {
     let force = restoring.foreign == Foreign::Force;
     let is_meant = |state: &State| restoring.whose.includes(machine, &state.owner);
-    // Others may hold the lock of a journal of theirs for as long as they like.
+    // Other owners may hold the lock of their journal for as long as they like.
     if folder.read().is_ok_and(|found| found.is_some_and(|state| !is_meant(&state))) {
         return Ok(None);
     }
@@ -119,9 +117,9 @@ pub fn restore(
     if owner.runs_command && owner.pid != own && owner.is_alive(machine) && !force {
         return Err(TuneError::InUse { owner });
     }
-    // Where threads are before anything is put back: it tells who was started by whom.
+    // The CPUs of threads before anything is restored: they show which thread started which.
     let tasks = machine.tasks().unwrap_or_default().tasks;
-    // Those that were started meanwhile. That they cannot be written matters only if this process is killed.
+    // Threads started meanwhile. A failure to write them matters only if this process is killed.
     let late = Some(journal.state()).filter(|state| state.is_unsettled());
     if let Some(threads) = late.and_then(|state| bystanders::unnoted(machine, state)) {
         journal.write_if_possible(threads)?;
@@ -136,7 +134,7 @@ pub fn restore(
             bystanders::settle(machine, &mut journal, observer)?;
             groups_are_back = true;
         }
-        // While threads are put back, no CPU goes or comes by becalm, and there may be thousands of them.
+        // Reads the online CPUs once for all threads: becalm does not change them meanwhile, and there may be thousands of threads.
         if turn == 0 || turn != at_turn.0 {
             at_turn = (turn, online(machine));
         }
@@ -169,11 +167,10 @@ pub fn restore(
     Ok(Some(restored))
 }
 
-/// How often threads are looked for that began while others were put back. Each look takes as long as reading /proc does, and what
-/// it finds goes on starting others until it is put back itself.
+/// How often to look for threads started while others were put back. Each look reads /proc; threads found may start others until put back.
 const LOOKS: usize = 20;
 
-/// Gives the threads that moved ones started what those had before, unless others' doings are to be kept.
+/// Gives threads started by moved ones the CPUs that those had before, unless foreign changes are to be kept.
 fn heirs_of_the_moved(machine: &dyn Machine, state: &State, tasks: &[Placed], foreign: Foreign) -> Heirs {
     let online = online(machine);
     let mut search = heirs::Search::new(machine.root(), state, &online);
@@ -183,7 +180,7 @@ fn heirs_of_the_moved(machine: &dyn Machine, state: &State, tasks: &[Placed], fo
         found.left.extend(found.widened.drain(..).map(|heir| heir.name));
         return found;
     }
-    // One that has ended, or whose group has none of these CPUs, stays where it is.
+    // A thread that has ended, or whose group has none of these CPUs, stays as it is.
     let widen = |heir: &Heir| machine.set_affinity(heir.tid, &heir.cpus).is_ok();
     found.widened.retain(widen);
     for _ in 0..LOOKS {
@@ -198,7 +195,7 @@ fn heirs_of_the_moved(machine: &dyn Machine, state: &State, tasks: &[Placed], fo
     found
 }
 
-/// The CPU that is online again by this attempt.
+/// The CPU that this attempt brought online again.
 fn cpu_that_returned(attempt: &Attempt) -> Option<CpuId> {
     let Knob::File { path, .. } = &attempt.change.knob else { return None };
     let cpu =
@@ -207,9 +204,8 @@ fn cpu_that_returned(attempt: &Attempt) -> Option<CpuId> {
     cpu.parse().ok().filter(|_| is_back).map(CpuId::new)
 }
 
-/// The places of the open steps in the order in which they are undone, each with its turn: in reverse, but threads behind all else,
-/// when the CPUs that they had are online and in no cpuset of others; and last what lies in a group that was made, since that goes
-/// with it.
+/// The indices of the open steps in the order of undoing, each with its turn: in reverse, but threads after everything else, when their CPUs are
+/// online and in no other cpuset; files of a created group last, because they vanish with it.
 fn order(state: &State) -> Vec<(i32, usize)> {
     let made: BTreeSet<&Path> = state.steps.iter().filter_map(made_group).collect();
     let turn = |step: &JournalStep| match &step.change.knob {
@@ -223,7 +219,7 @@ fn order(state: &State) -> Vec<(i32, usize)> {
     open
 }
 
-/// The folder of a group that a step made.
+/// The directory of a group created by a step.
 fn made_group(step: &JournalStep) -> Option<&Path> {
     let was_absent = step.original.as_deref() == Some("absent");
     match &step.change.knob {
@@ -232,10 +228,10 @@ fn made_group(step: &JournalStep) -> Option<&Path> {
     }
 }
 
-/// Result of putting back one knob.
+/// The result of restoring one knob.
 struct KnobResult {
     outcome: Outcome,
-    /// The value to be shown then.
+    /// The resulting value.
     value: String,
     why: Option<String>,
 }
@@ -246,10 +242,10 @@ impl KnobResult {
     }
 }
 
-/// Puts knobs back.
+/// Restores knobs.
 struct Restorer<'a> {
     machine: &'a dyn Machine,
-    /// The CPUs that run now.
+    /// The online CPUs.
     online: &'a CpuList,
     /// Whether lines of the journal are damaged.
     is_damaged: bool,
@@ -257,18 +253,18 @@ struct Restorer<'a> {
 }
 
 impl Restorer<'_> {
-    /// Brings back the original of one knob.
+    /// Restores one knob.
     fn put_back(&self, step: JournalStep, observer: &mut Observer<'_>) -> Attempt {
         let JournalStep { change, original, done, .. } = step;
         let original = original.unwrap_or_default();
         let same = |a: &str, b: &str| knob::same(&change.knob, a, b, self.online);
         let is_ours = |now: &str| match &done {
             Some(done) => same(now, done),
-            // The line that says what the kernel made of a value may be a damaged one.
+            // The line with the kernel's version of the value may be a damaged one.
             None if self.is_damaged => {
                 std::iter::once(&change.to).chain(&change.or_else).any(|wanted| same(now, wanted))
             }
-            // Killed before that was noted: then every value may be ours.
+            // Killed before that was noted: any value may be from becalm.
             None => true,
         };
         let KnobResult { outcome, value, why } = self.bring_back(&change.knob, &original, &is_ours, observer);
@@ -280,7 +276,7 @@ impl Restorer<'_> {
         }
     }
 
-    /// Brings back an original.
+    /// Writes an original value.
     fn bring_back(
         &self,
         knob: &Knob,
@@ -300,7 +296,7 @@ impl Restorer<'_> {
             Err(error) => return failed(format!("it cannot be read: {error}")),
         };
         let ours = is_ours(&now);
-        // A thread that lacks a CPU which is offline at this moment would lack it for good.
+        // A thread without a CPU that is offline now would lack it for good.
         let is_whole = || !ours || knob::is_whole(knob, &now, original);
         if knob::same(knob, &now, original, online) && is_whole() {
             return KnobResult::new(Outcome::Unchanged, original, None);

@@ -1,4 +1,4 @@
-//! Reading and writing knobs of every kind.
+//! Reads and writes knobs of every kind.
 
 use std::io;
 use std::path::Path;
@@ -10,11 +10,10 @@ use becalm_linux::file::is_gone;
 use crate::Knob;
 use crate::machine::Machine;
 
-/// How often a control group is emptied and removed again, 10 ms apart: threads may fork meanwhile, and the kernel needs a
-/// moment to let go of those that ended.
+/// How often to try to empty and remove a control group, 10 ms apart: threads may fork meanwhile, and the kernel needs time to release dead ones.
 const REMOVALS: u32 = 50;
 
-/// The present value of a knob; `None` if it is not there: the kernel lacks it, the thread ended, the device went.
+/// The present value of a knob; `None` if it does not exist: the kernel lacks it, the thread ended, or the device was removed.
 pub(crate) fn read(machine: &dyn Machine, knob: &Knob) -> io::Result<Option<String>> {
     match knob {
         Knob::File { path, .. } => optional(machine.read(path)),
@@ -67,7 +66,7 @@ fn invalid(error: &dyn std::error::Error) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, error.to_string())
 }
 
-/// Moves what is left in a control group to its parent, and removes it.
+/// Moves the remaining processes of a control group to its parent, and removes it.
 fn remove(machine: &dyn Machine, path: &Path) -> io::Result<()> {
     let mut result = Ok(());
     for attempt in 0..REMOVALS {
@@ -77,7 +76,7 @@ fn remove(machine: &dyn Machine, path: &Path) -> io::Result<()> {
         if let Some(parent) = path.parent() {
             let inside = optional(machine.read(&path.join("cgroup.procs")))?.unwrap_or_default();
             for process in inside.split_whitespace() {
-                // One that ended meanwhile is out of the group as well.
+                // A process that ended meanwhile has left the group as well.
                 let _ = machine.write(&parent.join("cgroup.procs"), process);
             }
         }
@@ -91,7 +90,7 @@ fn remove(machine: &dyn Machine, path: &Path) -> io::Result<()> {
     result
 }
 
-/// Nothing where the file is not there.
+/// `None` if the file does not exist.
 fn optional(result: io::Result<String>) -> io::Result<Option<String>> {
     match result {
         Ok(text) => Ok(Some(text)),

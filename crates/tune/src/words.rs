@@ -1,6 +1,6 @@
-//! Words that sentences are made of.
+//! Parts of sentences.
 
-/// A number and what is counted, whose plural ends in `s`: `1 thread`, `2 threads`.
+/// A number with its noun, whose plural ends in `s`: `1 thread`, `2 threads`.
 pub(crate) fn counted(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }

@@ -1,9 +1,9 @@
-//! Which CPU is measured next: one after the other, of those that were idle.
+//! The choice of the next CPU to measure: idle CPUs in turn.
 
 use becalm_linux::procfs::stat::{CpuTimes, Stat};
 use becalm_units::{CpuId, CpuList, Nanos, Share};
 
-/// Goes round the CPUs.
+/// Cycles through the CPUs.
 #[derive(Clone, Debug, Default)]
 pub struct Round {
     last: Option<CpuId>,
@@ -12,7 +12,7 @@ pub struct Round {
 }
 
 impl Round {
-    /// Takes a reading of `/proc/stat`: how busy each CPU was since the reading before.
+    /// Takes a reading of `/proc/stat`: the load of each CPU since the previous reading.
     pub fn look(&mut self, stat: &Stat) {
         let before = std::mem::replace(&mut self.before, stat.cpus.clone());
         let then = |cpu| before.iter().find(|(candidate, _)| *candidate == cpu).map(|(_, times)| times);
@@ -20,12 +20,13 @@ impl Round {
         self.busy = stat.cpus.iter().filter_map(share).collect();
     }
 
-    /// Whether two readings were taken, so that it is known who is idle.
+    /// Whether two readings were taken, so idle CPUs are known.
     pub const fn knows(&self) -> bool {
         !self.busy.is_empty()
     }
 
-    /// The next CPU of these (`None`: of all) that was idle but for at most this share; `None` where there is none. CPUs that went
+    /// The next of these CPUs (`None` means all) with at most this busy share; `None` if there is none. Excludes CPUs that are offline or just came
+    /// online.
     /// offline, or came a moment ago, are not among them.
     pub fn next(&mut self, wanted: Option<&CpuList>, most: Share) -> Option<CpuId> {
         let fits = |(cpu, busy): &&(CpuId, f64)| *busy <= most.ratio() && wanted.is_none_or(|list| list.contains(*cpu));
@@ -36,9 +37,9 @@ impl Round {
     }
 }
 
-/// The share of the time in which a CPU was not idle; `None` if none has passed. What the hypervisor took counts as busy.
+/// The share of time in which a CPU was not idle; `None` if no time has passed. Steal time counts as busy.
 fn busy_share(grown: &CpuTimes) -> Option<f64> {
-    // What guests took is in `user` and `nice` already.
+    // The time of guests is already in `user` and `nice`.
     let busy = [grown.user, grown.nice, grown.system, grown.irq, grown.softirq, grown.steal];
     let sum = |times: &[Nanos]| times.iter().map(|time| time.get() as f64).sum::<f64>();
     let (busy, idle) = (sum(&busy), sum(&[grown.idle, grown.iowait]));
@@ -76,7 +77,7 @@ mod tests {
         let mut round = Round::default();
         round.look(&Stat::parse("cpu0 0 0 0 5", 100).unwrap());
         assert_eq!(round.next(None, "100%".parse().unwrap()), None);
-        // Nor where no time has passed between them.
+        // Nor if no time has passed between them.
         round.look(&Stat::parse("cpu0 0 0 0 5", 100).unwrap());
         assert_eq!(round.next(None, "100%".parse().unwrap()), None);
     }

@@ -116,7 +116,7 @@ impl WatchArgs {
         }
     }
 
-    /// What holds now, by the command line and the file.
+    /// The settings from the command line and the current file.
     fn settings(&self) -> Result<WatchSettings> {
         let file = self.config.as_deref().map(read).transpose()?.unwrap_or_default();
         Ok(self.said().with_defaults(file).settle().map_err(|error| UsageError::new(error.to_string()))?)
@@ -133,15 +133,15 @@ impl Task for WatchArgs {
     }
 }
 
-/// Watches until it is asked to end. Fails if the configuration, the address or the folder cannot be used.
+/// Watches until it is asked to end. Fails if the configuration, the address or the directory cannot be used.
 fn run(args: &WatchArgs) -> Result<Exit> {
-    // Before anything is opened.
+    // Before any file is opened.
     let inherited = inherited_listener()?;
     let settings = args.settings()?;
     let root = Path::new("/");
-    // It does not end by SIGHUP, so that nohup need not keep it from a watch.
+    // SIGHUP does not end it, so nohup need not block the signal.
     heed_hangup();
-    // While the process has one thread.
+    // While the process is single-threaded.
     let session = Session::begin(root, true).context("cannot block signals")?;
     let listener = match inherited {
         Some(listener) => listener,

@@ -1,6 +1,6 @@
-//! What is watched and how: built-in values, over them those of a configuration file, over them those of the command line.
+//! The configuration: built-in values, overridden by a configuration file, overridden by the command line.
 //!
-//! The file has a line for each option, as the files of defaults of all other commands have them.
+//! The file has one line per option, like the default files of all other commands.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -12,96 +12,96 @@ use crate::host::HostName;
 use crate::otlp::Collector;
 use crate::trigger::Trigger;
 
-/// What was said of each option; `None` where nothing was.
+/// The options that were set; `None` for the others.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct WatchConfig {
-    /// The CPUs that are measured.
+    /// The CPUs to measure.
     pub cpus: Option<CpuList>,
-    /// How long a window is.
+    /// The length of a window.
     pub window: Option<Nanos>,
-    /// How long the recording after an alert is.
+    /// The length of the recording after an alert.
     pub alert: Option<Nanos>,
-    /// Which share of one CPU the whole may take on average.
+    /// The average share of one CPU that the whole watch may take.
     pub budget: Option<Share>,
-    /// How often the kernel's counters are read.
+    /// The interval between reads of the kernel's counters.
     pub interval: Option<Nanos>,
-    /// A CPU that was busier than this in the last interval is not measured.
+    /// CPUs that were busier than this in the last interval are not measured.
     pub busy: Option<Share>,
-    /// Where metrics are told.
+    /// The address of the metrics server.
     pub listen: Option<SocketAddr>,
-    /// Names under which metrics may be asked for; empty where nothing was said.
+    /// Host names allowed in requests for metrics; empty if unset.
     pub allow_host: Vec<HostName>,
-    /// Where a collector of OpenTelemetry takes metrics.
+    /// The URL of an OpenTelemetry collector.
     pub otlp: Option<Collector>,
-    /// How often it gets them.
+    /// The interval between messages to it.
     pub otlp_interval: Option<Nanos>,
-    /// The folder of the bundles.
+    /// The directory of the bundles.
     pub output: Option<PathBuf>,
-    /// How many bytes the bundles may have.
+    /// The maximum total size of the bundles in bytes.
     pub keep: Option<ByteCount>,
-    /// What raises an alert; empty where nothing was said.
+    /// Conditions that raise an alert; empty if unset.
     pub triggers: Vec<Trigger>,
-    /// How many sources have a series of their own.
+    /// The number of sources with their own series.
     pub sources: Option<u32>,
     /// Whether the kernel is traced between the windows.
     pub trace: Option<bool>,
 }
 
-/// What is watched and how.
+/// The complete configuration.
 #[derive(Clone, PartialEq, Debug)]
 pub struct WatchSettings {
-    /// The CPUs that are measured; `None` means all that are online.
+    /// The CPUs to measure; `None` means all online CPUs.
     pub cpus: Option<CpuList>,
-    /// How long a window is; from 10 ms to 60 s.
+    /// The length of a window, from 10 ms to 60 s.
     pub window: Nanos,
-    /// How long the recording after an alert is; from 10 ms to 60 s.
+    /// The length of the recording after an alert, from 10 ms to 60 s.
     pub alert: Nanos,
-    /// Which share of one CPU the whole may take on average; more than 0.
+    /// The average share of one CPU that the whole watch may take; more than 0.
     pub budget: Share,
-    /// How often the kernel's counters are read, and looked whether a window is due; from 100 ms to an hour.
+    /// The interval between reads of the kernel's counters, and between checks for a due window; from 100 ms to an hour.
     pub interval: Nanos,
-    /// A CPU that was busier than this in the last interval is not measured.
+    /// CPUs that were busier than this in the last interval are not measured.
     pub busy: Share,
-    /// Where metrics are told.
+    /// The address of the metrics server.
     pub listen: SocketAddr,
-    /// Names under which they may be asked for, besides those that the machine knows of itself.
+    /// Host names allowed in requests, in addition to those that the machine knows itself.
     pub allow_host: Vec<HostName>,
-    /// Where a collector of OpenTelemetry takes metrics; `None` where there is none.
+    /// The URL of an OpenTelemetry collector; `None` without one.
     pub otlp: Option<Collector>,
-    /// How often it gets them; from 1 s to an hour.
+    /// The interval between messages to it, from 1 s to an hour.
     pub otlp_interval: Nanos,
-    /// The folder of the bundles; `None` where nothing is stored.
+    /// The directory of the bundles; `None` if nothing is stored.
     pub output: Option<PathBuf>,
-    /// How many bytes the bundles may have.
+    /// The maximum total size of the bundles in bytes.
     pub keep: ByteCount,
-    /// What raises an alert.
+    /// Conditions that raise an alert.
     pub triggers: Vec<Trigger>,
-    /// How many sources have a series of their own; at most 1,000.
+    /// The number of sources with their own series, at most 1,000.
     pub sources: u32,
     /// Whether the kernel is traced between the windows.
     pub trace: bool,
 }
 
-/// The port where nothing else is said.
+/// The default port.
 const PORT: u16 = 9_749;
 
-/// The largest configuration that is read, in bytes.
+/// The largest accepted configuration file, in bytes.
 pub const LARGEST: u64 = 64 << 10;
 
-/// A configuration that cannot be meant.
+/// An invalid configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// A line, counted from 1, is not understood: what is wrong, and what to write.
+    /// A line (counted from 1) that cannot be parsed, with the problem and the correct syntax.
     #[error("line {0}: {1}")]
     Line(usize, String),
-    /// A value is out of its range.
+    /// A value out of range.
     #[error("{key} is {value}; it must be {range}")]
     Range {
         /// The option's name.
         key: &'static str,
-        /// What was given.
+        /// The given value.
         value: String,
-        /// What is allowed.
+        /// The allowed range.
         range: &'static str,
     },
 }
@@ -110,8 +110,8 @@ const KEYS: &str = "cpus, window, alert, budget, interval, busy, listen, allow-h
     sources, trace";
 
 impl WatchConfig {
-    /// From the file's text. Fails if a line is no `key = value`, or a key or value is unknown, or a key other than
-    /// `trigger` and `allow-host` comes twice.
+    /// Parses the file's text. Fails if a line is not `key = value`, a key or value is unknown, or a key other than `trigger` and `allow-host` occurs
+    /// twice.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
         let mut config = Self::default();
         let mut seen: Vec<&str> = Vec::new();
@@ -172,7 +172,7 @@ impl WatchConfig {
         Ok(())
     }
 
-    /// Fills the options that are not set from `defaults`.
+    /// Fills unset options from `defaults`.
     #[must_use]
     pub fn with_defaults(self, defaults: Self) -> Self {
         Self {
@@ -194,7 +194,7 @@ impl WatchConfig {
         }
     }
 
-    /// With the built-in values where nothing was said. Fails if a value is out of its range.
+    /// Fills unset options with built-in values. Fails if a value is out of range.
     pub fn settle(self) -> Result<WatchSettings, ConfigError> {
         let recording = Nanos::from_millis(10)..=Nanos::from_secs(60);
         let interval = Nanos::from_millis(100)..=Nanos::from_secs(3_600);

@@ -1,5 +1,5 @@
-//! The metrics as a list, and as text: `OpenMetrics` 1.0, or the older text of Prometheus. Both carry classic histograms; native ones go
-//! in `protobuf` alone.
+//! The metrics as a list and as text: `OpenMetrics` 1.0, or the older Prometheus format. Both have classic histograms; native ones are only in
+//! `protobuf`.
 
 use std::fmt::{self, Display, Write};
 
@@ -9,23 +9,23 @@ use crate::histogram::{BUCKETS, Lengths};
 use crate::request::Format;
 use crate::sources::Sources;
 
-/// What a family of metrics is.
+/// The type of a family of metrics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Type {
-    /// Grows only; its samples have the ending `_total`. It counts since the watch began.
+    /// Only increases; its samples have the suffix `_total`. It counts since the watch started.
     Counter,
-    /// The same, but it counts since the machine was started.
+    /// The same, but it counts since the machine booted.
     SinceBoot,
-    /// Goes up and down.
+    /// Increases and decreases.
     Gauge,
-    /// Lengths by class.
+    /// Lengths in buckets.
     Histogram,
 }
 
 #[derive(Clone, PartialEq, Debug)]
 pub enum Value {
     Count(u64),
-    /// A time, told in seconds.
+    /// A time, shown in seconds.
     Time(Nanos),
     Number(f64),
     /// A histogram.
@@ -35,67 +35,67 @@ pub enum Value {
 /// A value and its labels.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sample {
-    /// Name and text of each.
+    /// Name and value of each label.
     pub labels: Vec<(&'static str, String)>,
-    /// What it is now.
+    /// The current value.
     pub value: Value,
 }
 
-/// A family of metrics: a name without any ending, and what is known under it.
+/// A family of metrics, with its name (without a suffix) and its samples.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Family {
-    /// As it is told.
+    /// Its published name.
     pub name: &'static str,
-    /// One sentence.
+    /// Its description in one sentence.
     pub help: &'static str,
-    /// What it is.
+    /// Its type.
     pub kind: Type,
     pub samples: Vec<Sample>,
 }
 
 impl Family {
-    /// The name of its samples; in the older text and in protobuf, also that of the family.
+    /// The name of its samples; in the older text format and in protobuf, also the name of the family.
     pub fn sample_name(&self) -> String {
         let ending = if matches!(self.kind, Type::Counter | Type::SinceBoot) { "_total" } else { "" };
         format!("{}{ending}", self.name)
     }
 }
 
-/// The list that is being written.
+/// The list under construction.
 #[derive(Debug, Default)]
 pub struct Exposition {
     families: Vec<Family>,
 }
 
 impl Exposition {
-    /// Begins a family, to which the next samples belong.
+    /// Starts a family, to which the next samples belong.
     pub fn family(&mut self, name: &'static str, kind: Type, help: &'static str) {
         self.families.push(Family { name, help, kind, samples: Vec::new() });
     }
 
-    /// A sample of the family that was begun last.
+    /// Adds a sample to the current family.
     pub fn sample(&mut self, labels: &[(&'static str, &str)], value: Value) {
         let labels = labels.iter().map(|(name, text)| (*name, (*text).to_owned())).collect();
         self.families.last_mut().expect("a family that was begun").samples.push(Sample { labels, value });
     }
 
-    /// A family with one sample that has no label.
+    /// Adds a family with one sample without labels.
     pub fn single(&mut self, name: &'static str, kind: Type, help: &'static str, value: Value) {
         self.family(name, kind, help);
         self.sample(&[], value);
     }
 
-    /// A gauge without labels.
+    /// Adds a gauge without labels.
     pub fn gauge(&mut self, name: &'static str, help: &'static str, value: Value) {
         self.single(name, Type::Gauge, help, value);
     }
 
-    /// A counter without labels.
+    /// Adds a counter without labels.
     pub fn counter(&mut self, name: &'static str, help: &'static str, value: Value) {
         self.single(name, Type::Counter, help, value);
     }
 
-    /// A family with a sample for each source that has a series, and one for all others.
+    /// Adds a family with one sample per source with a series, and one for all others.
     pub fn sources(&mut self, name: &'static str, help: &'static str, sources: &mut Sources) {
         self.family(name, Type::Counter, help);
         let (named, other) = sources.tell();
@@ -111,7 +111,7 @@ impl Exposition {
     }
 }
 
-/// Escapes a label's value: a backslash, a quote or a line feed would end it.
+/// Escapes a label's value: backslashes, quotes and line feeds.
 struct Escaped<'a>(&'a str);
 
 impl Display for Escaped<'_> {
@@ -142,7 +142,7 @@ pub fn text(families: &[Family], format: Format) -> String {
     let mut out = String::new();
     for family in families {
         let name = family.sample_name();
-        // The older text names the family as its samples.
+        // The older format names the family like its samples.
         let title = if format == Format::OpenMetrics { family.name } else { name.as_str() };
         let kind = match family.kind {
             Type::Counter | Type::SinceBoot => "counter",

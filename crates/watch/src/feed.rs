@@ -1,4 +1,4 @@
-//! From the recorder to the sums of a window: each part is attributed as `becalm record` does it, counted, and stored if it can be.
+//! Sums up a window from the recorder's data: each part is attributed like in `becalm record`, counted, and stored if possible.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,49 +14,49 @@ use becalm_units::Nanos;
 
 use crate::histogram::Lengths;
 
-/// What a window found on its CPU.
+/// The results of a window on its CPU.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct WindowSums {
     pub lengths: Lengths,
     /// The time of all detours, without becalm's own.
     pub noise: Nanos,
-    /// The longest one, likewise.
+    /// The longest one, also without becalm's own time.
     pub longest: Nanos,
-    /// What becalm took of the loop itself.
+    /// becalm's own time in the loop.
     pub own: Nanos,
     /// Detours that the loop only counted.
     pub unstored: u64,
     /// Detours in which kernel events were lost.
     pub incomplete: u64,
-    /// The time for which each source accounts: its own and that of what belongs to it. Together they add up to the noise, except for unstored detours.
+    /// The time charged to each source, with everything that belongs to it. The times add up to the noise, except for unstored detours.
     pub sources: HashMap<(Kind, String), Nanos>,
 }
 
-/// Why a window is not stored.
+/// The reason why a window is not stored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure {
-    /// In words.
+    /// The reason in words.
     pub why: String,
     pub disk_is_full: bool,
 }
 
 pub struct WindowFeed {
     store: DetourStore,
-    /// The threads that answer and send, which are becalm's own.
+    /// becalm's own threads that answer and send.
     own: Vec<Pid>,
-    /// Why nothing is stored any more.
+    /// The reason why storing has stopped.
     pub failure: Option<Failure>,
-    /// What was found so far.
+    /// The results so far.
     pub sums: WindowSums,
     account: CpuAccount,
     names: SourceIds,
     owners: LabelOwners,
-    /// The time of each source in the part that is taken.
+    /// The time of each source in the current part.
     times: Vec<Nanos>,
 }
 
 impl WindowFeed {
-    /// Of a window that is about to begin.
+    /// For a window that is about to start.
     pub fn new(store: DetourStore, own: Vec<Pid>) -> Self {
         Self {
             store,
@@ -70,7 +70,7 @@ impl WindowFeed {
         }
     }
 
-    /// What was measured is worth more than what could be stored of it.
+    /// Measurements are worth more than their storage.
     fn go_on_without_storing(&mut self, error: &BundleError) {
         self.store.stop_storing();
         self.failure = Some(Failure { why: error.to_string(), disk_is_full: error.is_full() });
@@ -162,7 +162,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
-        /// A window accounts for its detours as a report does, in however many parts they come.
+        /// A window accounts for its detours like a report, in any number of parts.
         #[test]
         fn a_window_accounts_as_the_rule_says(seed in 0_u64..1 << 40, parts in 1_usize..5) {
             let run = AccountedRun::random(seed);

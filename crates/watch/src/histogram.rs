@@ -1,10 +1,10 @@
-//! Lengths by class: the classic classes, whose bounds are ours, and those of native histograms, which are powers of a base.
+//! Histograms of lengths: classic buckets with our bounds, and native histograms with powers of a base as bounds.
 
 use std::collections::BTreeMap;
 
 use becalm_units::Nanos;
 
-/// The upper bounds of the classic classes, in nanoseconds and as they are told, in seconds.
+/// The upper bounds of the classic buckets, in nanoseconds and, as published, in seconds.
 pub const BUCKETS: [(i64, &str); 20] = [
     (200, "2e-07"),
     (500, "5e-07"),
@@ -28,10 +28,10 @@ pub const BUCKETS: [(i64, &str); 20] = [
     (1_000_000_000, "1.0"),
 ];
 
-/// The schema of the native classes: each bound is the eighth root of 2 times the one before, which is 9 % more.
+/// The schema of the native buckets: each bound is 2^(1/8) times the previous one, which is 9 % more.
 pub const SCHEMA: i32 = 3;
 
-/// The bounds of the native classes between a half and 1, without the latter.
+/// The bounds of the native buckets from 1/2 to 1, excluding 1.
 const BOUNDS: [f64; 1 << SCHEMA] = [
     0.5,
     0.545_253_866_332_628_8,
@@ -46,15 +46,15 @@ const BOUNDS: [f64; 1 << SCHEMA] = [
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Lengths {
     classic: [u64; BUCKETS.len() + 1],
-    /// By the number of the class; those that exist are fewer than 520, as 64 bits of nanoseconds are 63 powers of 2 at most.
+    /// Counts by bucket number. There are fewer than 520 buckets, because 64 bits of nanoseconds cover at most 63 powers of 2.
     native: BTreeMap<i32, u64>,
-    /// Those that took no time.
+    /// The number of zero lengths.
     zero: u64,
     total: Nanos,
 }
 
 impl Lengths {
-    /// One more.
+    /// Adds a length.
     pub fn add(&mut self, duration: Nanos) {
         self.classic[bucket(duration)] += 1;
         match power(duration) {
@@ -64,7 +64,7 @@ impl Lengths {
         self.total += duration;
     }
 
-    /// All of another one.
+    /// Adds all lengths of another histogram.
     pub fn merge(&mut self, other: &Self) {
         self.classic.iter_mut().zip(other.classic).for_each(|(all, new)| *all += new);
         other.native.iter().for_each(|(class, count)| *self.native.entry(*class).or_default() += count);
@@ -72,44 +72,44 @@ impl Lengths {
         self.total += other.total;
     }
 
-    /// How many there are.
+    /// The number of lengths.
     pub fn count(&self) -> u64 {
         self.classic.iter().sum()
     }
 
-    /// What they add up to.
+    /// The sum of the lengths.
     pub const fn total(&self) -> Nanos {
         self.total
     }
 
-    /// How many are in each classic class, the last one above all bounds.
+    /// The count of each classic bucket; the last one is above all bounds.
     pub const fn classic(&self) -> &[u64; BUCKETS.len() + 1] {
         &self.classic
     }
 
-    /// How many are in each native class, by its number.
+    /// The count of each native bucket, by its number.
     pub const fn native(&self) -> &BTreeMap<i32, u64> {
         &self.native
     }
 
-    /// How many took no time.
+    /// The number of zero lengths.
     pub const fn zero(&self) -> u64 {
         self.zero
     }
 }
 
-/// The classic class of a duration; `BUCKETS.len()` for those above all bounds.
+/// The classic bucket of a duration; `BUCKETS.len()` if it is above all bounds.
 fn bucket(duration: Nanos) -> usize {
     BUCKETS.partition_point(|(bound, _)| *bound < duration.get())
 }
 
-/// The native class of a duration: the smallest number whose power of the base is no shorter, in seconds. `None` for no time.
+/// The native bucket of a duration: the smallest exponent whose power of the base is at least the duration in seconds. `None` for zero.
 fn power(duration: Nanos) -> Option<i32> {
     let seconds = duration.get() as f64 / 1e9;
     if seconds <= 0.0 {
         return None;
     }
-    // Seconds are a fraction from a half up to 1 times a power of 2; none of these is subnormal.
+    // The seconds are a fraction from 1/2 up to 1 times a power of 2; none is subnormal.
     let bits = seconds.to_bits();
     let exponent = (bits >> 52 & 0x7ff) as i32 - 1_022;
     let fraction = f64::from_bits(bits & !(0x7ff << 52) | 1_022 << 52);
@@ -135,7 +135,7 @@ mod tests {
             prop_assert!((text.parse::<f64>().unwrap() * 1e9 - ns as f64).abs() < 1e-6 * ns as f64);
         }
 
-        /// As the format is defined: above the power of the number before, and at most that of its own.
+        /// As the format defines it: above the previous bucket's power, and at most its own.
         #[test]
         fn a_native_class_is_between_two_powers(shift in 0_u32..63, low in any::<u32>()) {
             let duration = ((1_i64 << shift) | (i64::from(low) & ((1 << shift) - 1))).max(1);

@@ -1,12 +1,12 @@
-//! The names under which the server may be asked. A page of a browser can have a name of its own lead to this machine, and then read what
-//! is served here as its own (DNS rebinding): the browser says which name it asked for, and the server refuses names that it does not know.
+//! The host names that the server accepts. A web page can make its own host name resolve to this machine, and then read our responses as its own (DNS
+//! rebinding). The browser sends the requested name, and the server refuses unknown names.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
 use becalm_units::printable;
 
-/// A name that may be asked for; `*` stands for all.
+/// A host name in requests; `*` stands for all.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HostName(String);
 
@@ -31,13 +31,13 @@ impl FromStr for HostName {
     }
 }
 
-/// The names that a server knows.
+/// The names that a server accepts.
 #[derive(Clone, Debug)]
 pub struct Hosts(Vec<HostName>);
 
 impl Hosts {
-    /// Those of a server that listens at this address of the machine with this name. One that listens at all addresses serves a network,
-    /// in which the machine has names that it does not know itself.
+    /// The names of a server that listens at this address of the machine `host`. A server on all addresses serves a network, which may know the
+    /// machine under names that it does not know itself.
     pub fn new(listens_at: IpAddr, host: &str, allowed: &[HostName]) -> Self {
         let own = if listens_at.is_unspecified() { ALL } else { host };
         Self(
@@ -49,12 +49,12 @@ impl Hosts {
         )
     }
 
-    /// All.
+    /// All names.
     pub fn all() -> Self {
         Self(vec![HostName(ALL.to_owned())])
     }
 
-    /// Whether what a `Host` field says may be asked for. An address is no name that could lead elsewhere.
+    /// Whether requests with this `Host` field are accepted. An IP address cannot be rebound.
     pub(crate) fn allow(&self, field: &str) -> bool {
         let field = field.trim();
         let is_port = |port: &str| port.strip_prefix(':').is_none_or(|port| port.bytes().all(|b| b.is_ascii_digit()));

@@ -1,4 +1,4 @@
-//! The kernel's own counters, read all the time: what ran on all CPUs also between the windows.
+//! The kernel's own counters, read continuously: activity on all CPUs, including between the windows.
 
 use std::path::Path;
 
@@ -6,17 +6,17 @@ use becalm_linux::procfs::softirqs::Softirqs;
 use becalm_linux::procfs::stat::{Stat, StatFile};
 use becalm_units::Nanos;
 
-/// What the kernel counted since the boot, of all CPUs together.
+/// The kernel's counts since boot, for all CPUs together.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct KernelCounts {
     pub switches: u64,
-    /// What the hypervisor took.
+    /// Steal time.
     pub steal: Nanos,
-    /// How often each softirq ran, by its name.
+    /// The number of runs of each softirq, by its name.
     pub softirqs: Vec<(String, u64)>,
 }
 
-/// Reads them again and again. A file that cannot be read is tried again the next time.
+/// Reads the counters repeatedly. A file that cannot be read is tried again the next time.
 #[derive(Debug)]
 pub struct KernelReader<'a> {
     root: &'a Path,
@@ -29,7 +29,7 @@ impl<'a> KernelReader<'a> {
         Self { root, stat: None }
     }
 
-    /// The CPUs' times and the counts as of now; `None` where they cannot be read.
+    /// The current CPU times and counts; `None` if they cannot be read.
     pub fn read(&mut self) -> Option<(Stat, KernelCounts)> {
         if self.stat.is_none() {
             self.stat = StatFile::open(self.root).ok();

@@ -1,4 +1,4 @@
-//! What the trace saw before an alert, as a bundle: the moment that led to it.
+//! Stores the traced events before an alert as a bundle.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,12 +15,12 @@ use becalm_units::Nanos;
 use crate::observe::RecentInterruptions;
 use crate::trace::Trace;
 
-/// How many interruptions are stored at most, of all CPUs: the newest. So what storing them takes has a bound; it is part of what the window
-/// of the alert took.
+/// The maximum number of stored interruptions over all CPUs, the newest first. This bounds the cost of storing, which is charged to the alert's
+/// window.
 pub const MOST: usize = 8 << 10;
 
-/// Stores what is remembered of each CPU up to an instant of the trace's axis. The machine is described as in `window`, which was
-/// recorded right behind it.
+/// Stores the remembered interruptions of each CPU up to an instant on the trace's axis. The machine is described as in `window`, which was recorded
+/// right after them.
 pub fn store<'a>(
     path: &Path,
     window: &NodeDoc,
@@ -31,7 +31,7 @@ pub fn store<'a>(
     let cpus: Vec<RecentInterruptions<'_>> = remembered.collect();
     let starts = cpus.iter().flat_map(|cpu| cpu.found).flat_map(|found| &found.detours).map(|detour| detour.start);
     let began = first_of_newest(starts.collect(), MOST).unwrap_or(until).min(until);
-    // Steps of the wall clock since then are not undone: the distance to now is what is known.
+    // Later steps of the wall clock are not undone: only the distance to now is known.
     let ago = trace.now() - began;
     let wall_ns = i128::from(alarm::wall_ns()) - i128::from(ago.get());
     let lag = u64::try_from(window.origin_ns() - wall_ns).unwrap_or(0);
@@ -83,8 +83,8 @@ pub fn store<'a>(
     store.close(&mut node)
 }
 
-/// When the first of the newest begins, of which there are at most so many; `None` where there is none. Those that begin at the instant
-/// at which some would have to be left out are all left out.
+/// The start of the oldest among at most `most` newest interruptions; `None` if there is none. If only some of those with equal start would fit, all
+/// of them are left out.
 fn first_of_newest(mut starts: Vec<Nanos>, most: usize) -> Option<Nanos> {
     if starts.len() <= most {
         return starts.into_iter().min();
@@ -94,7 +94,7 @@ fn first_of_newest(mut starts: Vec<Nanos>, most: usize) -> Option<Nanos> {
     newest.iter().find(|start| older.last() != Some(*start)).copied()
 }
 
-/// Merges the two looks. Interruptions that begin before `began` are left out; times count from there, and numbers from 0.
+/// Merges the two reads. Omits interruptions that start before `began`; times are relative to it, and numbers start at 0.
 fn merge(found: [&Interruptions; 2], began: Nanos) -> (Vec<Detour>, Vec<Activity>) {
     let (mut detours, mut activities) = (Vec::new(), Vec::new());
     for found in found {
@@ -159,10 +159,10 @@ mod tests {
         let starts = |list: &[i64]| list.iter().map(|start| Nanos::new(*start)).collect::<Vec<_>>();
         assert_eq!(first_of_newest(starts(&[5, 3, 4]), 3), Some(Nanos::new(3)));
         assert_eq!(first_of_newest(starts(&[5, 1, 3, 4]), 3), Some(Nanos::new(3)));
-        // Which of those at 3 would be left out nobody could say.
+        // There is no rule for which of those at 3 to leave out.
         assert_eq!(first_of_newest(starts(&[5, 3, 3, 4]), 3), Some(Nanos::new(4)));
         assert_eq!((first_of_newest(starts(&[]), 3), first_of_newest(starts(&[7, 7]), 1)), (None, None));
-        // Two CPUs, of which each alone would be stored as a whole.
+        // Two CPUs; each alone would be stored completely.
         let (cpus, each) = ([CpuId::new(0), CpuId::new(1)], MOST as i64);
         let found = cpus.map(|cpu| {
             let at = |number: i64| Nanos::new(1_000 * number + i64::from(cpu.get()));

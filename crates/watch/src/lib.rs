@@ -1,9 +1,8 @@
-//! `becalm watch`: a machine watched continuously and quietly, for a monitoring system.
+//! `becalm watch`: continuous, quiet monitoring of a machine, for a monitoring system.
 //!
-//! Short windows, in which `becalm record` measures one idle CPU, come as often as a budget of CPU time allows (`schedule`); the kernel's
-//! own counters are read in between (`kernel`), and its tracepoints watched as far as the budget allows (`observe`). What all of them found
-//! is summed up from the start on (`totals`), told over HTTP (`server`) and sent to a collector (`otlp`), and stored as bundles in a folder
-//! with a bound (`ring`).
+//! Short windows, in which `becalm record` measures one idle CPU, run as often as a budget of CPU time allows (`schedule`). In between, the watch
+//! reads the kernel's own counters (`kernel`) and, within the budget, its tracepoints (`observe`). All results are summed from the start (`totals`),
+//! served over HTTP (`server`), sent to a collector (`otlp`), and stored as bundles in a directory of limited size (`ring`).
 
 #![forbid(unsafe_code)]
 

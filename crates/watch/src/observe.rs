@@ -1,7 +1,7 @@
-//! The trace that stays: on all the time where little happens, and where much does as often as its half of the budget allows.
+//! The standing trace: always on if little happens, otherwise as often as its half of the budget allows.
 //!
-//! A buffer that is half full wakes the watch before its interval is over, so that no rate of events takes more than what fits into the
-//! buffers before it is noticed. While a window is measured the trace is off, so that the window is what `becalm record` would see.
+//! A buffer that is half full wakes the watch before its interval ends, so at any event rate at most the contents of the buffers are read late. The
+//! trace is off while a window is measured, so the window sees what `becalm record` would see.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -24,22 +24,22 @@ use crate::server::Shared;
 use crate::trace::{Opener, Trace};
 use crate::traced::TraceState;
 
-/// What the buffers of all CPUs may take together, and those of one at least and at most, in bytes.
+/// The total size limit of the buffers of all CPUs, and the minimum and maximum size per CPU, in bytes.
 const BUFFERS: (usize, usize, usize) = (64 << 20, 64 << 10, 512 << 10);
 
-/// How many interruptions of the look before the last are remembered at most, of all CPUs, to be stored with an alert.
+/// The maximum number of interruptions remembered from the read before the last, over all CPUs, to be stored with an alert.
 const REMEMBERED: usize = lead_up::MOST;
 
-/// What setting the trace up is assumed to take until it was done once: reading the kernel's names, and measuring what an event costs.
+/// The assumed cost of the trace's setup until it was measured: reading the kernel's names, and measuring the cost of an event.
 const SET_UP: Nanos = Nanos::from_millis(80);
 
-/// How long the names of the kernel's functions are used, as modules come and go.
+/// How long the names of the kernel's functions are used, because modules may be loaded and unloaded.
 const SYMBOLS_LAST: Duration = Duration::from_secs(3_600);
 
 struct FollowedCpu {
     cpu: CpuId,
     presence: Presence,
-    /// What was found since the last look, and in the look before.
+    /// The results of the last read, and of the one before.
     found: Interruptions,
     before: Interruptions,
     gap: Nanos,
@@ -48,43 +48,43 @@ struct FollowedCpu {
 /// The interruptions found on a CPU before an alert.
 pub struct RecentInterruptions<'a> {
     pub cpu: CpuId,
-    /// What was found in the last two looks, the older first.
+    /// The results of the last two reads, the older first.
     pub found: [&'a Interruptions; 2],
 }
 
-/// The longest interruption of a look.
+/// The longest interruption of a read.
 pub struct Longest {
-    /// Where it was.
+    /// The interrupted CPU.
     pub cpu: CpuId,
-    /// How long it was.
+    /// The length.
     pub duration: Nanos,
-    /// What took most of it.
+    /// The kind of the largest part.
     pub kind: Kind,
-    /// The name of that.
+    /// The source of that part.
     pub source: String,
 }
 
-/// Observes between the windows.
+/// Observes events between the windows.
 pub struct Observer<'a> {
     open: Opener<'a>,
     trace: Option<Box<dyn Trace>>,
     followed: Vec<FollowedCpu>,
     allowance: Allowance,
     state: TraceState,
-    /// From when on the trace is on and its time is not counted yet, on its axis.
+    /// The instant on the trace's axis since which tracing time is not counted yet.
     since: Nanos,
-    /// What setting up and reading took, of the CPU time of this thread.
+    /// The CPU time of this thread for setup and reading.
     reading: Nanos,
-    /// What setting up took the last time.
+    /// The cost of the last setup.
     set_up: Nanos,
-    /// Whether the last look read anything.
+    /// Whether the last call of `look` read anything.
     is_read: bool,
     root: PathBuf,
     /// When the names of the kernel's functions were read.
     named: Instant,
-    /// How the trace was changed, until that is said.
+    /// A change of the trace that was not reported yet.
     changed: Option<Disturbance>,
-    /// Whether the last trace that was set up never held what the kernel counted.
+    /// Whether the last trace never contained what the kernel counted.
     lacked: bool,
 }
 
@@ -108,20 +108,20 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// From now on this is the budget of the whole.
+    /// Sets the total budget from now on.
     pub const fn set_budget(&mut self, budget: Share) {
         self.allowance.set_budget(budget);
     }
 
-    /// What it takes to observe these CPUs from now on: `None` where it does so already.
+    /// The cost of observing these CPUs from now on; `None` if they are already observed.
     pub fn cost_of(&self, cpus: &CpuList) -> Option<Nanos> {
         let known = |cpu| self.followed.iter().any(|followed| followed.cpu == cpu);
-        // A CPU that went away stays: it may come back.
+        // A CPU that went offline is kept: it may come back.
         let goes_on = if cpus.is_empty() { self.followed.is_empty() } else { cpus.iter().all(known) };
         (!goes_on).then_some(if cpus.is_empty() { Nanos::ZERO } else { self.set_up })
     }
 
-    /// Observes these CPUs from now on; none ends it. Tells why the kernel cannot be traced.
+    /// Observes these CPUs from now on; an empty list ends it. Returns the reason if the kernel cannot be traced.
     pub fn observe(&mut self, cpus: &CpuList, shared: &Shared) -> Option<String> {
         self.end();
         if cpus.is_empty() {
@@ -139,24 +139,24 @@ impl<'a> Observer<'a> {
             Err(why) => return Some(why),
         };
         shared.totals().traced.event_cost = trace.event_cost();
-        // It begins with the next look.
+        // It starts with the next call of `look`.
         self.state = TraceState::Resting;
         None
     }
 
-    /// Ends it; what is in the buffers is gone.
+    /// Ends the trace and discards the buffers.
     pub fn end(&mut self) {
         (self.trace, self.state) = (None, TraceState::Off);
         self.followed.clear();
     }
 
-    /// Descriptors that are ready once a buffer fills up.
+    /// Descriptors that become readable when a buffer fills up.
     pub fn filling(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.trace.iter().filter(|_| self.state == TraceState::On).flat_map(|trace| trace.filling())
     }
 
-    /// Reads what came, and lets the trace go on or rest, as its allowance has it, and whether the whole is within the budget. Tells what
-    /// went wrong.
+    /// Reads new events, and continues or rests the trace, depending on its allowance and on whether the total is within the budget. The error says
+    /// what went wrong.
     pub fn look(&mut self, shared: &Shared, most_sources: usize, is_within: bool) -> Result<(), String> {
         self.is_read = false;
         let looked = match self.state {
@@ -180,7 +180,7 @@ impl<'a> Observer<'a> {
         looked
     }
 
-    /// Is quiet while a window is measured. Tells whether it is to go on behind it.
+    /// Switches the trace off while a window is measured. Returns whether to resume it afterward.
     pub fn pause(&mut self, shared: &Shared, most_sources: usize) -> Result<bool, String> {
         if self.state != TraceState::On {
             return Ok(false);
@@ -189,17 +189,17 @@ impl<'a> Observer<'a> {
         Ok(true)
     }
 
-    /// Goes on after a pause.
+    /// Resumes after a pause.
     pub fn resume(&mut self, shared: &Shared) -> Result<(), String> {
         self.switch_on(shared)
     }
 
-    /// How the trace was changed, if it was since this was last asked.
+    /// The change of the trace since the last call, if any.
     pub const fn take_change(&mut self) -> Option<Disturbance> {
         self.changed.take()
     }
 
-    /// Ends the trace if it was changed, so that it is set up again. Tells whether it was, or why setting it up does not help.
+    /// Ends the trace if it was changed, so it will be set up again. Returns whether it was; fails if setting it up again does not help.
     fn end_if_changed(&mut self, shared: &Shared) -> Result<bool, String> {
         let Some(trace) = &self.trace else { return Ok(false) };
         let (disturbance, is_confirmed) = (trace.disturbance(), trace.is_confirmed());
@@ -218,7 +218,7 @@ impl<'a> Observer<'a> {
         Ok(true)
     }
 
-    /// The longest interruption of the last look, with what took most of it.
+    /// The longest interruption of the last read, with its largest part.
     pub fn longest(&self) -> Option<Longest> {
         let trace = self.trace.as_ref().filter(|_| self.is_read)?;
         let longest = |followed: &'_ FollowedCpu| {
@@ -242,28 +242,28 @@ impl<'a> Observer<'a> {
         Some(Longest { cpu: followed.cpu, duration, kind: most.kind, source })
     }
 
-    /// The names of the kernel's functions, where they are known.
+    /// The names of the kernel's functions, if known.
     pub fn symbols(&self) -> Option<Arc<Kallsyms>> {
         self.trace.as_ref()?.symbols().cloned()
     }
 
-    /// What setting the trace up and reading it took until now.
+    /// The cost of setup and reading so far.
     pub const fn reading(&self) -> Nanos {
         self.reading
     }
 
-    /// Up to when the trace was read, on its axis.
+    /// The instant up to which the trace was read, on its axis.
     pub const fn until(&self) -> Nanos {
         self.since
     }
 
-    /// Whether anything was found in the last two looks.
+    /// Whether the last two reads found anything.
     pub fn remembers_any(&self) -> bool {
         let any = |followed: &FollowedCpu| followed.remembered().found.iter().any(|found| !found.detours.is_empty());
         self.followed.iter().any(any)
     }
 
-    /// What was found in the last two looks; `None` where nothing is traced.
+    /// The results of the last two reads; `None` if nothing is traced.
     pub fn remembered(&self) -> Option<(&dyn Trace, impl Iterator<Item = RecentInterruptions<'_>>)> {
         Some((self.trace.as_deref()?, self.followed.iter().map(FollowedCpu::remembered)))
     }
@@ -294,7 +294,7 @@ impl<'a> Observer<'a> {
         Ok(())
     }
 
-    /// Rests right behind a look. What came since the buffers were read is let go: as a look of its own it would hide what this one found.
+    /// Rests right after a read. Discards events since then, because as a read of their own they would hide the results of the previous one.
     fn rest(&mut self) -> Result<(), String> {
         let Some(trace) = &mut self.trace else { return Ok(()) };
         trace.turn(false)?;
@@ -304,7 +304,7 @@ impl<'a> Observer<'a> {
         Ok(())
     }
 
-    /// Empties the buffers, and counts what was in them.
+    /// Empties the buffers and counts their contents.
     fn read(&mut self, shared: &Shared, most_sources: usize) -> Result<(), String> {
         let Some(trace) = &mut self.trace else { return Ok(()) };
         let before = thread_time();
@@ -313,7 +313,7 @@ impl<'a> Observer<'a> {
         let followed = &mut self.followed;
         let drained: io::Result<Drained> =
             trace.drain(&mut |index, events: &[Event], names: &mut Names| followed[index].take(events, names, most));
-        // What was read by now may be what the change left, and a failure its effect.
+        // The data may be affected by a change, and an error may be its consequence.
         if self.end_if_changed(shared)? {
             self.spend(drained.map_or(Nanos::ZERO, |drained| shared.totals().traced.count(drained)), before);
             return Ok(());
@@ -346,7 +346,7 @@ impl<'a> Observer<'a> {
         Ok(())
     }
 
-    /// Pays for events, and for reading since this reading of the thread's time.
+    /// Charges the cost of events, and of reading since `before` on the thread's CPU clock.
     fn spend(&mut self, events: Nanos, before: Nanos) {
         let reading = thread_time() - before;
         self.reading += reading;
@@ -354,7 +354,7 @@ impl<'a> Observer<'a> {
     }
 }
 
-/// Sets the kernel's trace up. `own` are threads of becalm.
+/// Returns a function that sets up the kernel's trace. `own` are threads of becalm.
 pub fn opener<'a>(session: &'a Session, own: &'a [Pid], root: &'a Path) -> Opener<'a> {
     Box::new(move |cpus| {
         let (all, least, most) = BUFFERS;
@@ -393,7 +393,7 @@ impl FollowedCpu {
         RecentInterruptions { cpu: self.cpu, found: [&self.before, &self.found] }
     }
 
-    /// Labels of before mean nothing any more.
+    /// Earlier labels are now invalid.
     fn forget(&mut self, at: Nanos) {
         self.presence.end(&mut Interruptions::default());
         self.presence.begin(at);
@@ -401,7 +401,7 @@ impl FollowedCpu {
     }
 }
 
-/// Lets the oldest go, and gives back the memory of a moment in which there were many.
+/// Drops the oldest, and frees the memory of a burst.
 fn keep_newest(found: &mut Interruptions, most: usize) {
     let over = found.detours.len().saturating_sub(most);
     if over > 0 {

@@ -1,10 +1,10 @@
-//! The metrics to a collector of OpenTelemetry, by its protocol OTLP over HTTP, as JSON: again and again, all sums since the start.
+//! Sends the metrics to an OpenTelemetry collector by OTLP over HTTP, as JSON: repeatedly, all sums since the start.
 //!
-//! A thread of its own sends, so that nobody waits for a collector: it asks for the totals as a scraper does, and holds no lock while it
-//! sends. Written by hand, as the crate for it (`opentelemetry-otlp`) brings an HTTP client with an async runtime, which has no place in
-//! a measuring process. What fails is not sent again: sums since the start lose nothing by that.
+//! A separate thread sends, so nothing else waits for a collector: it reads the totals like a scraper, and holds no lock while it sends. It is
+//! handwritten, because the crate for it (`opentelemetry-otlp`) brings an HTTP client with an async runtime, which has no place in a measuring
+//! process. Failed messages are not repeated: sums since the start lose nothing by that.
 //!
-//! See `opentelemetry/proto/metrics/v1/metrics.proto`, and "JSON Protobuf Encoding" in the specification of OTLP.
+//! See `opentelemetry/proto/metrics/v1/metrics.proto`, and "JSON Protobuf Encoding" in the OTLP specification.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -26,20 +26,20 @@ use crate::powerless_thread;
 use crate::server::Shared;
 use crate::totals::SendCounts;
 
-/// How long sending once may take, but for finding the address of a name.
+/// The time limit for sending a message, except for resolving a name.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// How many bytes of an answer are read.
+/// The maximum number of bytes read from a response.
 const LARGEST_ANSWER: usize = 8 << 10;
 
-/// The port of collectors where nothing else is said, and the path.
+/// The default port of collectors, and the path.
 const PORT: u16 = 4_318;
 const PATH: &str = "/v1/metrics";
 
 /// `AGGREGATION_TEMPORALITY_CUMULATIVE`: sums since the start.
 const CUMULATIVE: u32 = 2;
 
-/// Where a collector takes metrics.
+/// The address of a collector.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Collector {
     host: String,
@@ -70,7 +70,7 @@ impl FromStr for Collector {
             return Err(err("an address has neither spaces nor # nor letters beyond ASCII"));
         }
         let (host, port) = match authority.strip_prefix('[') {
-            // An address of IPv6 has colons itself.
+            // An IPv6 address contains colons itself.
             Some(rest) => {
                 let (host, port) = rest.split_once(']').ok_or_else(|| err("a [ is not closed"))?;
                 (host, if port.is_empty() { None } else { port.strip_prefix(':').or(Some("")) })
@@ -88,7 +88,7 @@ impl FromStr for Collector {
 }
 
 impl Collector {
-    /// The host and the port, as they stand in an address.
+    /// The host and the port, as in a URL.
     fn authority(&self) -> String {
         if self.host.contains(':') {
             format!("[{}]:{}", self.host, self.port)
@@ -104,14 +104,14 @@ impl fmt::Display for Collector {
     }
 }
 
-/// How often, and how patiently.
+/// Interval and time limit.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
     interval: Duration,
     deadline: Duration,
 }
 
-/// Starts the thread that sends, once in each interval; gives its number. It ends with the process.
+/// Starts the thread that sends a message per interval, and returns its thread ID. It ends with the process.
 pub fn start(collector: Collector, interval: Nanos, host: String, shared: Arc<Shared>) -> io::Result<Pid> {
     start_at(collector, Pace { interval: interval.to_std(), deadline: DEADLINE }, host, shared)
 }
@@ -144,11 +144,11 @@ fn left(until: Instant) -> io::Result<Duration> {
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
-/// Sends a message; tells why the collector has not taken it.
+/// Sends a message; the error says why the collector did not accept it.
 fn post(collector: &Collector, body: &[u8], deadline: Duration) -> Result<(), String> {
     let until = Instant::now() + deadline;
     let words = |error: io::Error| match error.kind() {
-        // With a time limit of a socket the kernel says that nothing is there yet.
+        // The kernel reports a socket's time limit as "nothing there yet".
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => format!("no answer within {} s", deadline.as_secs_f64()),
         _ => error.to_string(),
     };
@@ -161,7 +161,7 @@ fn post(collector: &Collector, body: &[u8], deadline: Duration) -> Result<(), St
     }
 }
 
-/// Asks, and reads the answer as far as it is of interest.
+/// Sends the request, and reads the relevant part of the response.
 fn exchange(collector: &Collector, body: &[u8], until: Instant) -> io::Result<Vec<u8>> {
     let mut refused = io::Error::other("its name has no address");
     let mut stream = None;
@@ -200,7 +200,7 @@ fn exchange(collector: &Collector, body: &[u8], until: Instant) -> io::Result<Ve
     Ok(answer)
 }
 
-/// The head of an answer, and its body; `None` while the head has not ended.
+/// The head and the body of a response; `None` until the head is complete.
 fn parts(answer: &[u8]) -> Option<(&str, &[u8])> {
     let end = answer.windows(4).position(|four| four == b"\r\n\r\n")?;
     Some((str::from_utf8(&answer[..end]).ok()?, &answer[end + 4..]))
@@ -215,14 +215,14 @@ fn is_whole(answer: &[u8]) -> bool {
     length.is_some_and(|length| body.len() >= length)
 }
 
-/// The status of an answer, and what the collector says of points that it did not take. `None` if it is no HTTP.
+/// The status of a response, and the collector's message about rejected points. `None` if it is not HTTP.
 fn understood(answer: &[u8]) -> Option<(u16, Option<String>)> {
     let (head, body) = parts(answer)?;
     let (version, rest) = head.split_once(' ')?;
     let status = rest.get(..3)?.parse().ok().filter(|_| version.starts_with("HTTP/1."))?;
     let said: Json = serde_json::from_slice(body).unwrap_or_default();
     let partial = &said["partialSuccess"];
-    // 64 bits are text in this form of JSON, and some write numbers.
+    // In this form of JSON, 64-bit numbers are text, but some collectors write numbers.
     let rejected = &partial["rejectedDataPoints"];
     let rejected = rejected.as_str().and_then(|text| text.parse::<u64>().ok()).or(rejected.as_u64()).unwrap_or(0);
     let why = partial["errorMessage"].as_str().unwrap_or_default();
@@ -231,13 +231,13 @@ fn understood(answer: &[u8]) -> Option<(u16, Option<String>)> {
     Some((status, (rejected > 0).then(refused)))
 }
 
-/// `ExportMetricsServiceRequest` of all families. Sums began at `began_ns` of the wall clock, and the message is sent at `now_ns`.
+/// `ExportMetricsServiceRequest` with all families. Sums start at `began_ns` of the wall clock, and the message is sent at `now_ns`.
 fn message(families: &[Family], host: &str, began_ns: u64, now_ns: u64) -> Json {
     let instants = |kind| {
         let mut point = json!({"timeUnixNano": now_ns.to_string()});
         match kind {
             Type::Counter | Type::Histogram => point["startTimeUnixNano"] = json!(began_ns.to_string()),
-            // When the machine was started is not known here.
+            // The boot time is not known here.
             Type::SinceBoot | Type::Gauge => {}
         }
         point
@@ -278,7 +278,7 @@ fn attribute((key, value): (&str, &str)) -> Json {
     json!({"key": key, "value": {"stringValue": value}})
 }
 
-/// One data point, whose instants are known. Numbers of 64 bits are text in this form of JSON.
+/// One data point with given times. In this form of JSON, 64-bit numbers are text.
 fn point(sample: &Sample, mut point: Json) -> Json {
     let attributes: Vec<Json> = sample.labels.iter().map(|(key, value)| attribute((key, value))).collect();
     if !attributes.is_empty() {
@@ -353,7 +353,7 @@ mod tests {
         }
     }
 
-    /// A collector that treats each connection so, and the address of it.
+    /// A collector that handles each connection with `treat`, and its address.
     fn collector(mut treat: impl FnMut(TcpStream) + Send + 'static) -> (Collector, SocketAddr) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -361,7 +361,7 @@ mod tests {
         (format!("http://{address}").parse().unwrap(), address)
     }
 
-    /// Reads a whole request: its head and its body.
+    /// Reads a complete request: its head and its body.
     fn request(stream: &mut TcpStream) -> (String, Vec<u8>) {
         let (mut bytes, mut some) = (Vec::new(), [0; 4_096]);
         while !is_whole(&bytes) {
@@ -415,7 +415,7 @@ mod tests {
         }
     }
 
-    /// The program that knows the published schema, where it is installed.
+    /// The program that knows the published schema, if it is installed.
     fn published() -> Option<std::path::PathBuf> {
         let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.cache/python/bin/python");
         let has = Command::new(&python).args(["-c", "import opentelemetry.proto"]).stderr(Stdio::null()).status();
@@ -426,7 +426,7 @@ mod tests {
         None
     }
 
-    /// Has the published schema's own reader of JSON read it, which refuses fields that it does not know, and look for a few of them.
+    /// Checks the body with the published schema's own JSON parser, which refuses unknown fields, and looks for some of the fields.
     fn check_published(python: &Path, body: &[u8]) {
         let program = "import sys
 from google.protobuf import json_format
@@ -449,7 +449,7 @@ print(len(metrics))
         assert!(ended.status.success() && String::from_utf8(ended.stdout).unwrap().trim().parse::<u32>().unwrap() > 20);
     }
 
-    /// What a collector that treats a message so is said to have done wrong.
+    /// The reported error for a collector that handles a message with `treat`.
     fn refused(deadline: Duration, treat: impl FnMut(TcpStream) + Send + 'static) -> String {
         post(&collector(treat).0, &vec![b' '; 64 << 10], deadline).unwrap_err()
     }
@@ -458,7 +458,7 @@ print(len(metrics))
     fn what_a_collector_does_wrong_is_told_and_no_longer_waited_for_than_allowed() {
         let (soon, long) = (Duration::from_millis(60), Duration::from_secs(60));
         let mut kept = Vec::new();
-        // One takes the connection and is silent, one does not read, one says a byte at a time.
+        // One accepts the connection and is silent, one does not read, one sends a byte at a time.
         assert_eq!(refused(soon, move |stream| kept.push(stream)), "no answer within 0.06 s");
         let drip = |mut stream: TcpStream| {
             while stream.write_all(b"H").is_ok() {
@@ -502,12 +502,12 @@ print(len(metrics))
         let (collector, _) = collector(move |stream| sender.send(stream).unwrap());
         let shared = shared();
         start_at(collector, SOON, "n1".to_owned(), Arc::clone(&shared)).unwrap();
-        // It has been asked, and is silent for as long as this lives.
+        // It received the request, and is silent for as long as this lives.
         let stream = receiver.recv().unwrap();
         assert_eq!(shared.totals().sent, Some(SendCounts::default()));
         assert!(shared.totals().families(&Usage::now(), Nanos::ZERO).len() > 20);
         drop(stream);
-        // That one is counted, and it goes on.
+        // That one is counted, and sending continues.
         drop(receiver.recv().unwrap());
         let totals = shared.totals();
         assert!(totals.sent.is_some_and(|counts| counts.sent == 0 && counts.failed >= 1) && totals.unsent.is_some());

@@ -1,4 +1,4 @@
-//! Threads that read what strangers send, for which they need no rights.
+//! Threads that parse untrusted input, which needs no privileges.
 
 use std::sync::mpsc;
 use std::{io, thread};
@@ -6,7 +6,7 @@ use std::{io, thread};
 use becalm_linux::{rights, sched};
 use becalm_model::Pid;
 
-/// Starts a thread that gives up its rights first; gives its number. Fails if it cannot give them up, and it ends then.
+/// Starts a thread that first drops its privileges, and returns its thread ID. Fails, and ends the thread, if it cannot drop them.
 pub fn start(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<Pid> {
     let (sender, receiver) = mpsc::channel();
     thread::Builder::new().name(name.to_owned()).stack_size(256 << 10).spawn(move || {

@@ -1,15 +1,15 @@
-//! The metrics as messages of protobuf, `io.prometheus.client.MetricFamily`, each behind its length: what Prometheus asks for where it
-//! takes native histograms. See `io/prometheus/client/metrics.proto` of `prometheus/client_model`.
+//! The metrics as length-delimited protobuf messages, `io.prometheus.client.MetricFamily`, which Prometheus requests for native histograms. See
+//! `io/prometheus/client/metrics.proto` of `prometheus/client_model`.
 
 use becalm_units::protobuf::{Message, zigzag};
 
 use crate::exposition::{Family, Sample, Type, Value};
 use crate::histogram::{BUCKETS, Lengths, SCHEMA};
 
-/// What is closer to zero than this is in the class of zero: what other clients say by default, far below a nanosecond.
+/// Values closer to zero are in the zero bucket: the default of other clients, far below a nanosecond.
 const ZERO_THRESHOLD: f64 = 2.938_735_877_055_719e-39;
 
-/// All families, one behind the other.
+/// All families, concatenated.
 pub fn delimited(families: &[Family]) -> Vec<u8> {
     let mut out = Message::default();
     for family in families {
@@ -36,7 +36,7 @@ fn write_metric(metric: &mut Message, sample: &Sample, kind: Type) {
             pair.bytes(1, name.as_bytes()).bytes(2, text.as_bytes());
         });
     }
-    // `gauge` or `counter`, each with its value in field 1.
+    // `gauge` or `counter`, both with their value in field 1.
     let field = if kind == Type::Gauge { 2 } else { 3 };
     let number = match &sample.value {
         Value::Count(count) => *count as f64,
@@ -52,11 +52,11 @@ fn write_metric(metric: &mut Message, sample: &Sample, kind: Type) {
     });
 }
 
-/// `Histogram`, classic and native in one.
+/// `Histogram`, both classic and native.
 fn write_histogram(histogram: &mut Message, lengths: &Lengths) {
     histogram.number(1, lengths.count()).double(2, lengths.total().get() as f64 / 1e9);
     let mut below = 0;
-    // What is above all bounds is in the count.
+    // Values above all bounds are in the total count.
     for (count, (ns, _)) in lengths.classic().iter().zip(BUCKETS) {
         below += count;
         histogram.message(3, |bucket| {
@@ -64,7 +64,7 @@ fn write_histogram(histogram: &mut Message, lengths: &Lengths) {
         });
     }
     histogram.signed(5, SCHEMA.into()).double(6, ZERO_THRESHOLD).number(7, lengths.zero());
-    // Classes that follow on each other are a span, told by how many are left out before it; counts by how they differ from the one before.
+    // Consecutive buckets form a span, given by the number of skipped buckets before it; counts are deltas.
     let mut spans: Vec<(i32, u32)> = Vec::new();
     let mut next = 0;
     for class in lengths.native().keys() {
@@ -126,7 +126,7 @@ mod tests {
         cut
     }
 
-    /// Reads a message as the format is defined, with no knowledge of what wrote it.
+    /// Reads a message by the format's definition, independent of its writer.
     fn read(mut bytes: &[u8]) -> Vec<(u64, Field)> {
         let mut fields = Vec::new();
         while !bytes.is_empty() {
@@ -156,7 +156,7 @@ mod tests {
         (value >> 1) as i64 ^ -((value & 1) as i64)
     }
 
-    /// The native classes of a histogram's message, read as Prometheus does it.
+    /// The native buckets of a histogram's message, read like Prometheus does.
     fn native(histogram: &[(u64, Field)]) -> BTreeMap<i32, u64> {
         let mut deltas = Vec::new();
         for (_, field) in histogram.iter().filter(|(number, _)| *number == 13) {

@@ -1,24 +1,24 @@
-//! What a scraper asks, as bytes of HTTP/1.0 or 1.1. No path of it ever becomes the name of a file: two of them are known.
+//! A scraper's request in HTTP/1.0 or 1.1. Paths never become file names: only two are known.
 
 use crate::host::Hosts;
 
 /// The most bytes of a request's head.
 pub const LARGEST: usize = 8 << 10;
 
-/// How metrics are written.
+/// The format of metrics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
     /// `OpenMetrics` 1.0 text.
     OpenMetrics,
-    /// The text of Prometheus, version 0.0.4.
+    /// Prometheus text format, version 0.0.4.
     Prometheus,
-    /// Messages of protobuf, each behind its length; the only one with native histograms.
+    /// Length-delimited protobuf messages; the only format with native histograms.
     Protobuf,
 }
 
 impl Format {
-    /// What answers a list of what is accepted, as an `Accept` field has it: of what is preferred most, the first. Where nothing is known,
-    /// the older text, which everybody reads.
+    /// The response format for an `Accept` field: the first of the most preferred ones. If none is known, the older text format, which all scrapers
+    /// read.
     fn accepted(list: &str) -> Self {
         let mut best = (0.0, Self::Prometheus);
         for item in list.split(',') {
@@ -45,32 +45,32 @@ impl Format {
     }
 }
 
-/// What is asked.
+/// A request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Request {
-    /// `/metrics`. Whether the body is wanted, too (`GET`, not `HEAD`).
+    /// `/metrics`, and whether the body is wanted (`GET`, not `HEAD`).
     Metrics(Format, bool),
     /// `/healthz`.
     Health(bool),
 }
 
-/// What is wrong with it, as a status of HTTP.
+/// The reason for refusing a request, as an HTTP status.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
-    /// It is no HTTP.
+    /// It is not HTTP.
     Malformed,
-    /// Nothing is there.
+    /// Unknown path.
     NotFound,
-    /// Only reading is known.
+    /// A method other than GET or HEAD.
     Method,
-    /// It is meant for another host.
+    /// It is for another host.
     Host,
-    /// It has too many bytes.
+    /// It is too long.
     TooLarge,
 }
 
 impl Refusal {
-    /// The status and its words.
+    /// The status code and its text.
     pub const fn status(self) -> &'static str {
         match self {
             Self::Malformed => "400 Bad Request",
@@ -82,16 +82,16 @@ impl Refusal {
     }
 }
 
-/// How far a request is.
+/// The state of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reading {
-    /// Its head has not ended yet.
+    /// Its head is incomplete.
     More,
-    /// It is whole.
+    /// It is complete.
     Whole(Result<Request, Refusal>),
 }
 
-/// Reads the bytes that have come so far, for a server that answers to these names.
+/// Parses the bytes received so far, for a server with these host names.
 pub fn read(bytes: &[u8], hosts: &Hosts) -> Reading {
     let Some(end) = end_of_head(bytes) else {
         return if bytes.len() >= LARGEST { Reading::Whole(Err(Refusal::TooLarge)) } else { Reading::More };
@@ -99,7 +99,7 @@ pub fn read(bytes: &[u8], hosts: &Hosts) -> Reading {
     Reading::Whole(if end > LARGEST { Err(Refusal::TooLarge) } else { head(&bytes[..end], hosts) })
 }
 
-/// Where the head ends: behind its last line, before the empty one.
+/// The end of the head: after its last line, before the empty one.
 fn end_of_head(bytes: &[u8]) -> Option<usize> {
     let mut begin = 0;
     for (at, _) in bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n') {
@@ -121,11 +121,11 @@ fn head(bytes: &[u8], hosts: &Hosts) -> Result<Request, Refusal> {
         return Err(Refusal::Malformed);
     }
     let mut format = Format::Prometheus;
-    // A program that is no browser may leave it out.
+    // Programs other than browsers may omit it.
     let mut host = None;
     for line in lines {
         let (name, value) = line.split_once(':').ok_or(Refusal::Malformed)?;
-        // `Host :` is no `Host` to one reader, and is to another (RFC 9112, 5.1).
+        // Some parsers treat `Host :` as `Host`, others do not (RFC 9112, 5.1).
         if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(Refusal::Malformed);
         }
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn what_is_preferred_most_is_served() {
-        // As Prometheus 2.42 asks, with native histograms and without, and Prometheus 3.
+        // Requests of Prometheus 2.42, with and without native histograms, and of Prometheus 3.
         let protobuf = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited";
         let text = "application/openmetrics-text;version=1.0.0;q=0.8,application/openmetrics-text;version=0.0.1;q=0.75,\
             text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
@@ -197,7 +197,7 @@ mod tests {
             ),
             (format!("text/plain, {protobuf}; q=0.9"), Format::Prometheus),
             (format!("{protobuf};q=0"), Format::Prometheus),
-            // Messages of something else, or not one behind the other.
+            // Messages of another type, or not delimited.
             ("application/vnd.google.protobuf;proto=other;encoding=delimited".to_owned(), Format::Prometheus),
             (protobuf.replace("delimited", "text"), Format::Prometheus),
             ("text/html,*/*;q=0.8".to_owned(), Format::Prometheus),
@@ -212,7 +212,7 @@ mod tests {
         fn how_the_bytes_come_makes_no_difference(bytes in prop::collection::vec(prop_oneof![Just(b'\n'), Just(b'\r'), any::<u8>()], 0..200)) {
             let hosts = Hosts::all();
             let whole = read(&bytes, &hosts);
-            // Once it is whole it stays so, whatever comes behind it.
+            // Once complete it stays so, whatever follows.
             if let Some(first) = (0..=bytes.len()).find(|length| read(&bytes[..*length], &hosts) != Reading::More) {
                 prop_assert_eq!(read(&bytes[..first], &hosts), whole);
             }

@@ -1,6 +1,6 @@
-//! The bundles on disk: a folder with a bound. When there is more, the oldest windows go first, and alerts when no window is left.
+//! The bundles on disk: a directory of limited size. Above the limit, the oldest windows are removed first, and alerts once no window is left.
 //!
-//! Bundles are numbered in the order in which they are made, which a step of the clock does not change.
+//! Bundles are numbered in the order of creation, independent of clock changes.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -11,18 +11,18 @@ use std::path::{Path, PathBuf};
 use becalm_bundle::{Bundle, SUFFIX};
 use becalm_units::{counted, printable};
 
-/// How many bundles there may be, whatever they hold, so that looking at them stays cheap.
+/// The maximum number of bundles, which bounds the cost of scanning them.
 const MOST: usize = 10_000;
 
 /// The largest number of a bundle.
 const LARGEST: u64 = 999_999_999_999;
-/// More than any watch makes between its start and its end.
+/// More bundles than any watch creates.
 const ENOUGH: u64 = 1_000_000_000;
 
-/// How many windows are given up at most for one bundle that a full disk did not take.
+/// The maximum number of windows that are dropped for one bundle that did not fit on a full disk.
 const MOST_GIVEN_UP: u32 = 8;
 
-/// A folder that cannot hold bundles.
+/// A directory that cannot store bundles.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot keep bundles in {path}: {source}", path = path.display())]
 pub struct RingError {
@@ -30,16 +30,16 @@ pub struct RingError {
     source: io::Error,
 }
 
-/// What a bundle holds, which is a part of its name.
+/// The contents of a bundle, which are part of its name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Holds {
-    /// A window in which nothing was alarming.
+    /// A window without an alert.
     Window,
     /// The window that raised an alert.
     Alert,
-    /// What the trace saw before it.
+    /// The traced events before it.
     Before,
-    /// What came after it.
+    /// The recording after it.
     After,
 }
 
@@ -58,32 +58,32 @@ impl Holds {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct StoredBundle {
-    /// Whether it goes only when no window is left.
+    /// Whether it is only removed once no window is left.
     is_alert: bool,
     number: u64,
     name: OsString,
     bytes: u64,
 }
 
-/// The folder and what is in it.
+/// The directory and its bundles.
 #[derive(Debug)]
 pub struct Ring {
     folder: PathBuf,
     kept: Vec<StoredBundle>,
     next: u64,
-    /// Entries that look like bundles of ours, but have numbers that are too large.
+    /// Entries named like our bundles, but with numbers that are too large.
     strange: Vec<OsString>,
-    /// Windows that were given up since a bundle was stored.
+    /// Windows that were dropped since a bundle was stored.
     given_up: u32,
 }
 
 impl Ring {
-    /// Opens the folder, which is made if it is not there, and goes on behind what is in it.
+    /// Opens the directory, which is created if missing, and continues its numbering.
     pub fn open(folder: &Path) -> Result<Self, RingError> {
         Self::open_where(folder, is_whole)
     }
 
-    /// The same with another answer to whether a bundle is whole.
+    /// The same with another check for complete bundles.
     fn open_where(folder: &Path, is_whole: impl Fn(&Path) -> bool) -> Result<Self, RingError> {
         let err = |source| RingError { path: folder.to_owned(), source };
         if !folder.is_dir() {
@@ -100,7 +100,7 @@ impl Ring {
             }
         }
         let mut next = kept.iter().map(|bundle| bundle.number + 1).max().unwrap_or(1);
-        // One is written after the other, so that a watch that was killed left at most the newest without its end.
+        // Bundles are written one at a time, so a killed watch leaves at most the newest one incomplete.
         let newest = kept.iter().enumerate().max_by_key(|(_, bundle)| bundle.number).map(|(at, _)| at);
         if let Some(at) = newest
             && !is_whole(&folder.join(&kept[at].name))
@@ -113,7 +113,7 @@ impl Ring {
         Ok(Self { folder: folder.to_owned(), kept, next, strange, given_up: 0 })
     }
 
-    /// What the administrator has to know of entries that are left alone.
+    /// A note to the administrator about entries that are left alone.
     pub fn remark(&self) -> Option<String> {
         let first = self.strange.iter().min()?;
         let others = match self.strange.len() - 1 {
@@ -132,8 +132,7 @@ impl Ring {
         self.folder.join(name_of(number, holds))
     }
 
-    /// A bundle is complete, under a path that [`Self::next`] gave; as what it turned out to be it gets its name. Fails
-    /// if it cannot be renamed; it is removed then.
+    /// Keeps a complete bundle at a path from [`Self::next`], renaming it to its final contents. If renaming fails, the bundle is removed.
     pub fn keep(&mut self, path: &Path, holds: Holds) -> io::Result<PathBuf> {
         let Some((number, was)) = path.file_name().and_then(understood) else { return Ok(path.to_owned()) };
         let name = OsString::from(name_of(number, holds));
@@ -150,8 +149,8 @@ impl Ring {
         Ok(path)
     }
 
-    /// Gives the oldest window up, as the disk is full: what comes is worth more than what was, and without that a disk that is smaller
-    /// than the bound would keep the first windows forever. Not again and again, where others take what becomes free.
+    /// Drops the oldest window because the disk is full: new data is worth more than old, and a disk smaller than the limit would otherwise keep the
+    /// first windows forever. Limited in number, in case other programs use the freed space.
     pub fn make_room(&mut self) {
         let oldest = self.kept.iter().enumerate().filter(|(_, bundle)| !bundle.is_alert);
         let oldest = oldest.min_by_key(|(_, bundle)| bundle.number).map(|(at, _)| at);
@@ -161,13 +160,13 @@ impl Ring {
         }
     }
 
-    /// Removes what was written under a path, of which nothing is to be kept.
+    /// Removes a bundle that is not kept.
     pub fn drop_bundle(path: &Path) {
-        // It may not have been begun.
+        // It may not exist.
         let _ = fs::remove_dir_all(path);
     }
 
-    /// Removes bundles until all have at most this many bytes. What cannot be removed is no longer counted.
+    /// Removes bundles until the total is at most `most` bytes. Bundles that cannot be removed are no longer counted.
     pub fn shrink(&mut self, most: u64) {
         self.kept.sort_by_key(|bundle| (bundle.is_alert, bundle.number));
         let (mut bytes, mut count) = (self.bytes(), self.kept.len());
@@ -183,24 +182,23 @@ impl Ring {
         }
     }
 
-    /// What all bundles take on the disk, in bytes.
+    /// The disk usage of all bundles, in bytes.
     pub fn bytes(&self) -> u64 {
         self.kept.iter().map(|bundle| bundle.bytes).sum()
     }
 
-    /// How many bundles there are.
+    /// The number of bundles.
     pub fn len(&self) -> usize {
         self.kept.len()
     }
 }
 
-/// Numbers bundles anew from 1 on, in the same order, and returns the last number. A new number is never above the old one, so no name
-/// is taken.
+/// Renumbers bundles from 1 on, in the same order, and returns the last number. New numbers are never above the old ones, so no name is taken.
 fn renumber(folder: &Path, kept: &mut [StoredBundle]) -> io::Result<u64> {
     kept.sort_by_key(|bundle| bundle.number);
     let (mut before, mut number) = (None, 0);
     for bundle in kept {
-        // What belongs together has one number.
+        // Bundles that belong together share a number.
         number += u64::from(before != Some(bundle.number));
         before = Some(bundle.number);
         let Some((_, holds)) = understood(&bundle.name) else { continue };
@@ -215,7 +213,7 @@ fn name_of(number: u64, holds: Holds) -> String {
     format!("{number:08}-{}{SUFFIX}", holds.name())
 }
 
-/// The digits of a name like those of our bundles, and what it holds.
+/// The digits of a name like those of our bundles, and its contents.
 fn parts(name: &OsStr) -> Option<(&str, Holds)> {
     let (digits, holds) = name.to_str()?.strip_suffix(SUFFIX)?.split_once('-')?;
     let is_number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
@@ -223,7 +221,7 @@ fn parts(name: &OsStr) -> Option<(&str, Holds)> {
     is_number.then_some((digits, holds))
 }
 
-/// The number of a bundle of ours, and what it holds; `None` for what others put there, which stays.
+/// The number and contents of one of our bundles; `None` for other files, which are kept.
 fn understood(name: &OsStr) -> Option<(u64, Holds)> {
     let (digits, holds) = parts(name)?;
     let number = digits.parse().ok().filter(|number| *number <= LARGEST)?;
@@ -234,16 +232,16 @@ fn is_out_of_range(name: &OsStr) -> bool {
     parts(name).is_some_and(|(digits, _)| digits.parse().map_or(true, |number: u64| number > LARGEST))
 }
 
-/// Whether a bundle tells how its recording ended. One of a watch that was killed does not, and holds nothing: a window is stored at its end.
+/// Whether a bundle shows how its recording ended. One of a killed watch does not, and is empty, because a window is stored at its end.
 fn is_whole(bundle: &Path) -> bool {
     match Bundle::open(bundle) {
         Ok(bundle) => bundle.nodes().iter().all(|node| node.ended.is_some()),
-        // One without a document was hardly begun. What has one that cannot be read, as of a later version, is not ours to remove.
+        // A bundle without a document was hardly started. One with an unreadable document, for example of a later version, is not ours to remove.
         Err(_) => fs::read_dir(bundle.join("runs")).is_ok_and(|mut entries| entries.next().is_some()),
     }
 }
 
-/// What a folder's files take on the disk; links are not followed.
+/// The disk usage of a directory's files, without following links.
 fn bytes_below(path: &Path) -> u64 {
     let Ok(about) = path.symlink_metadata() else { return 0 };
     let below = if about.is_dir() { fs::read_dir(path).ok() } else { None };
@@ -337,7 +335,7 @@ mod tests {
         assert!(ring.next(Holds::Window).ends_with("00000001-window.becalm"));
         ring.shrink(0);
         assert_eq!((names(folder.path()).len(), ring.len()), (4, 0));
-        // Behind the largest one that counts there is no number left: those that are there begin with 1.
+        // There are no numbers left after the largest valid one: the existing bundles are renumbered from 1.
         write(&folder.path().join(name_of(3, Holds::Window)), 10);
         write(&folder.path().join(name_of(LARGEST, Holds::Alert)), 10);
         let mut ring = Ring::open_where(folder.path(), |_| true).unwrap();

@@ -1,116 +1,113 @@
-//! When the next window may be: as soon as the process's whole CPU time, with what a window is expected to take, is within the budget.
+//! Decides when the next window may run: once the process's total CPU time, plus the expected cost of a window, is within the budget.
 //!
-//! All is counted by the kernel, from the start of the process on: setting up, windows, alerts. Answers to requests have an allowance of
-//! their own, so no request keeps the watch from observing. Nothing comes on credit: the trace is set up once that is saved, and then the
-//! first window, for which a cost is assumed until one is known. What remains is the start of the process itself, and a window that takes
-//! more than was expected of it.
+//! The kernel counts everything since the start of the process: setup, windows, alerts. Responses to requests have an allowance of their own, so no
+//! request keeps the watch from observing. The budget is earned before it is spent: the trace is set up once that is affordable, and then the first
+//! window runs, with an assumed cost. The only exceptions are the start of the process itself, and a window that costs more than expected.
 
 use std::time::{Duration, Instant};
 
 use becalm_units::{Nanos, Share};
 
-/// The budget, and what was taken of it.
+/// The budget and its use.
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule {
     budget: Share,
-    /// What the dearest of the last windows took; falls by a sixteenth with each one that took less.
+    /// The cost of the most expensive recent window; decays by a sixteenth with each cheaper one.
     expected: Nanos,
-    /// What recordings after alerts took since the start: windows wait for them, the trace does not.
+    /// The cost of recordings after alerts since the start: windows wait for them, the trace does not.
     alerts: Nanos,
     /// Whether something was recorded out of turn since the last window.
     is_owed: bool,
 }
 
-/// What is assumed to be taken by setting a window up, reading the kernel's names and storing what came, until a window has told.
+/// The assumed cost of a window's setup, reading the kernel's names and storing, until one was measured.
 const SET_UP: Nanos = Nanos::from_millis(60);
 
 impl Schedule {
-    /// Nothing is taken yet of this share of one CPU. Windows are to be this long.
+    /// A budget of this share of one CPU, not used yet, and windows of this length.
     pub fn new(budget: Share, window: Nanos) -> Self {
         Self { budget, expected: window + SET_UP, alerts: Nanos::ZERO, is_owed: false }
     }
 
-    /// From now on this is the budget, and windows are this long.
+    /// Sets the budget and the length of windows from now on.
     pub fn set(&mut self, budget: Share, window: Nanos) {
         self.budget = budget;
-        // One that is shorter than before tells by itself what it takes.
+        // The cost of shorter windows will be measured.
         self.expected = self.expected.max(window);
     }
 
-    /// Whether a window may be now that the process has run for `elapsed` and taken `cpu`.
+    /// Whether a window may run after the process has run for `elapsed` and used `cpu`.
     pub fn is_due(&self, cpu: Nanos, elapsed: Nanos) -> bool {
         self.affords(self.expected, cpu, elapsed)
     }
 
-    /// Whether something that takes so much may be then.
+    /// Whether something with this cost is affordable then.
     pub fn affords(&self, cost: Nanos, cpu: Nanos, elapsed: Nanos) -> bool {
         (cpu.get().saturating_add(cost.get())) as f64 <= self.budget.ratio() * elapsed.get() as f64
     }
 
-    /// Whether the whole is within the budget but for alerts, so that the trace may be on: what windows left of it may be less than its
-    /// half.
+    /// Whether the total without alerts is within the budget, so the trace may be on: windows may have left less than its half.
     pub fn is_within(&self, cpu: Nanos, elapsed: Nanos) -> bool {
         self.affords(Nanos::ZERO - self.alerts - ADVANCE, cpu, elapsed)
     }
 
-    /// Recording what came after an alert took so much CPU time.
+    /// Charges the CPU time of recording after an alert.
     pub fn took_for_alert(&mut self, cpu: Nanos) {
         self.alerts += cpu;
     }
 
-    /// A window, and what came of it, took so much CPU time.
+    /// Charges the CPU time of a window and its consequences.
     pub fn took(&mut self, cpu: Nanos) {
         self.is_owed = false;
         let faded = Nanos::new(self.expected.get() - self.expected.get() / 16);
         self.expected = faded.max(cpu);
     }
 
-    /// Whether something else may be recorded now: as a window, and a window between two of it, so that what raises alerts all the time
-    /// keeps no window away.
+    /// Whether something else may be recorded now: within the budget of a window, and with at least one window in between, so frequent alerts do not
+    /// displace windows.
     pub fn is_due_out_of_turn(&self, cpu: Nanos, elapsed: Nanos) -> bool {
         !self.is_owed && self.is_due(cpu, elapsed)
     }
 
-    /// Something was recorded out of turn: before the next such comes a window.
+    /// Notes a recording out of turn: the next one must wait for a window.
     pub const fn took_out_of_turn(&mut self) {
         self.is_owed = true;
     }
 }
 
-/// What the trace that stays may take: of the budget a half, so that windows come as well.
+/// The allowance of the standing trace: half of the budget, to leave time for windows.
 ///
-/// It counts what setting it up took, what events cost those in whose time they were written, which no kernel counts, and what reading
-/// them took. Once that is
-/// above its share, the trace rests until it is paid off, with as much in hand as it took the last time that it was on.
+/// It counts the cost of setup, the cost of events for the threads that they interrupt, which no kernel counts, and the cost of reading. Once that
+/// exceeds the share, the trace rests until it is paid off, plus as much as its last active phase cost.
 #[derive(Clone, Copy, Debug)]
 pub struct Allowance {
     share: f64,
     spent: Nanos,
-    /// Since it was switched on last.
+    /// Since it was last switched on.
     phase: Nanos,
 }
 
-/// What the trace may take beyond its share before it rests, as nothing is saved at the start.
+/// The excess over its share that the trace may use before it rests, because nothing is saved at the start.
 const ADVANCE: Nanos = Nanos::from_millis(2);
 
 impl Allowance {
-    /// Half of this budget, of which nothing is taken yet.
+    /// Half of this budget, not used yet.
     pub const fn half_of(budget: Share) -> Self {
         Self { share: budget.ratio() / 2.0, spent: Nanos::ZERO, phase: Nanos::ZERO }
     }
 
-    /// From now on it is half of this budget.
+    /// Sets it to half of this budget from now on.
     pub const fn set_budget(&mut self, budget: Share) {
         self.share = budget.ratio() / 2.0;
     }
 
-    /// The trace took so much.
+    /// Charges a cost of the trace.
     pub fn spend(&mut self, cost: Nanos) {
         self.spent += cost;
         self.phase += cost;
     }
 
-    /// The trace was set up, which took so much: that is paid off before it is switched on.
+    /// Charges the trace's setup, which is paid off before it is switched on.
     pub fn begin(&mut self, cost: Nanos) {
         self.spent += cost;
         self.phase = Nanos::ZERO;
@@ -121,7 +118,7 @@ impl Allowance {
         self.spent <= self.earned(elapsed) + ADVANCE
     }
 
-    /// Whether the trace may be switched on again; it is taken to be.
+    /// Whether the trace may be switched on again. If so, assumes that it is.
     pub fn may_begin(&mut self, elapsed: Nanos) -> bool {
         let may = self.spent + self.phase <= self.earned(elapsed) + ADVANCE;
         if may {
@@ -135,10 +132,10 @@ impl Allowance {
     }
 }
 
-/// The allowance of answers to requests: a share of one CPU that is as large as the budget, and at least [`LEAST`]. Observing neither pays
-/// for answers nor waits for them. Clients that ask for too much wait.
+/// The allowance of responses to requests: a share of one CPU equal to the budget, and at least [`LEAST`]. Observing neither pays for responses nor
+/// waits for them. Clients that request too much have to wait.
 ///
-/// An allowance that is not used is saved, up to [`SAVED`]. The debt is at most what one turn of the server takes.
+/// An unused allowance is saved, up to [`SAVED`]. The debt is at most the cost of one turn of the server.
 #[derive(Clone, Copy, Debug)]
 pub struct AnswerAllowance {
     saved: Nanos,
@@ -146,25 +143,24 @@ pub struct AnswerAllowance {
     looked: Instant,
 }
 
-/// The most that is saved: enough for thousands of answers.
+/// The maximum savings: enough for thousands of responses.
 const SAVED: Nanos = Nanos::from_millis(500);
 
-/// The share of one CPU for answers if the budget is smaller: about a hundred readings per minute.
+/// The minimum share of one CPU for responses: about a hundred reads per minute.
 const LEAST: f64 = 0.001;
 
 impl AnswerAllowance {
-    /// With the most that can be saved.
+    /// Starts with the maximum savings.
     pub fn new() -> Self {
         Self { saved: SAVED, taken: Nanos::ZERO, looked: Instant::now() }
     }
 
-    /// Whether more than half of the savings is gone.
+    /// Whether more than half of the savings is used.
     pub fn is_scarce(&self) -> bool {
         self.saved < Nanos::new(SAVED.get() / 2)
     }
 
-    /// How long the server has to rest now that answers have taken this much CPU time since the start; `None` if that is within the
-    /// allowance.
+    /// How long the server must rest after responses have used this much CPU time since the start; `None` if that is within the allowance.
     pub fn rest(&mut self, budget: Share, taken: Nanos, now: Instant) -> Option<Duration> {
         let share = budget.ratio().max(LEAST);
         let passed = now.saturating_duration_since(self.looked).as_nanos() as f64;
@@ -179,7 +175,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// An interval of ten seconds after the other: in how many of a thousand the trace is on where one costs so much, and what all cost.
+    /// Consecutive intervals of ten seconds: in how many of a thousand the trace is on if one costs this much, and the total cost.
     fn traced(cost: Nanos) -> (u32, Nanos) {
         let mut allowance = Allowance::half_of(Share::from_per_mille(1));
         let (mut is_on, mut count, mut spent) = (true, 0, Nanos::ZERO);
@@ -234,7 +230,7 @@ mod tests {
             }
             let most = share * passed.as_secs_f64() + 0.502;
             assert!(rested > Duration::from_secs(300) && taken.get() as f64 / 1e9 <= most, "{taken} in {passed:?}");
-            // When nothing is asked for a while, there is something to spend again.
+            // After a while without requests, the allowance has recovered.
             passed += Duration::from_secs(2_000);
             assert!(allowance.rest(budget, taken, began + passed).is_none() && !allowance.is_scarce());
         }
@@ -275,8 +271,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever windows take, after each the average is within the budget, or the window took more than was assumed at first and any
-        /// of those before let expect.
+        /// For any costs of windows, the average after each is within the budget, unless the window cost more than first assumed and more than its
+        /// predecessors suggested.
         #[test]
         fn the_average_stays_within_the_budget(costs in prop::collection::vec(1_i64..1_000_000_000, 1..40), per_mille in 1_u32..100) {
             let budget: Share = format!("{}%", f64::from(per_mille) / 10.0).parse().unwrap();
@@ -290,7 +286,7 @@ mod tests {
                 cpu += cost;
                 schedule.took(Nanos::new(*cost));
                 let over = cpu as f64 - budget.ratio() * elapsed as f64;
-                // What was expected has faded since the dearest came.
+                // The expectation has decayed since the most expensive window.
                 let surprise = (*cost as f64 - dearest as f64 * 0.9375_f64.powi(number as i32) + number as f64 * 16.0).max(0.0);
                 prop_assert!(over <= surprise.max(1.0), "{} over with a surprise of {}", over, surprise);
                 dearest = dearest.max(*cost);

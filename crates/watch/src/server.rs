@@ -1,8 +1,8 @@
-//! The server of metrics: one thread, a bounded number of connections, bounded bytes and a deadline for each.
+//! The server of metrics: one thread, with a limited number of connections, limited bytes and a deadline for each.
 //!
-//! A hand-written one, as what is needed is a page of code, and servers of others bring pools of threads or an async runtime, which has
-//! no place in a measuring process. With 64 connections of at most 8 KiB and answers that they share it holds below 1 MiB, however many
-//! connect: a new one takes the place of the oldest.
+//! It is handwritten, because it takes a page of code, and other servers bring thread pools or an async runtime, which have no place in a measuring
+//! process. With 64 connections of at most 8 KiB and shared responses, it uses less than 1 MiB for any number of clients: a new connection replaces
+//! the oldest.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -25,63 +25,63 @@ use crate::schedule::AnswerAllowance;
 use crate::totals::Totals;
 use crate::{powerless_thread, protobuf};
 
-/// How many connections there are at once.
+/// The maximum number of simultaneous connections.
 const MOST: usize = 64;
 
-/// How many may wait to be accepted: the kernel keeps them, and no memory of ours.
+/// The number of connections that may wait to be accepted, in the kernel's memory.
 const BACKLOG: i32 = 1_024;
 
-/// How long one may take.
+/// The time limit of a connection.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// How long an answer is given again before it is written anew.
+/// How long a response is reused before it is written again.
 const FRESH: Duration = Duration::from_millis(500);
 
-/// The same if answers have taken most of their allowance: as long as the default interval between readings of the kernel's counters.
+/// The same if responses have used most of their allowance: the default interval between reads of the kernel's counters.
 const STALE: Duration = Duration::from_secs(10);
 
-/// After a failure to accept, for how long nothing is accepted.
+/// The pause after a failure to accept.
 const RESPITE: Duration = Duration::from_millis(100);
 
-/// What is known, shared by who measures and who answers.
+/// State that the measuring and the answering threads share.
 #[derive(Debug)]
 pub struct Shared {
     totals: Mutex<Totals>,
     began: Instant,
-    /// Time that passed without having been waited for, in nanoseconds.
+    /// Skipped time that nothing waited for, in nanoseconds.
     skipped: AtomicI64,
 }
 
 impl Shared {
-    /// Begins now.
+    /// Starts now.
     pub fn new(totals: Totals) -> Self {
         Self { totals: Mutex::new(totals), began: Instant::now(), skipped: AtomicI64::new(0) }
     }
 
     pub fn totals(&self) -> MutexGuard<'_, Totals> {
-        // Whoever panicked with it left sums at worst.
+        // A panic while holding it leaves sums that are at worst incomplete.
         self.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Since the beginning.
+    /// The time since the start.
     pub fn elapsed(&self) -> Nanos {
         let waited = i64::try_from(self.began.elapsed().as_nanos()).unwrap_or(i64::MAX);
         Nanos::new(waited.saturating_add(self.skipped.load(Ordering::Relaxed)))
     }
 
-    /// CPU time that the process took for everything but answers.
+    /// CPU time of the process for everything except responses.
     pub fn observing(&self) -> Nanos {
         let answers = self.totals().parts.answers;
         usage::cpu_time() - answers
     }
 
-    /// So much passed at once.
+    /// Skips this much time.
     pub fn skip(&self, time: Nanos) {
         self.skipped.fetch_add(time.get(), Ordering::Relaxed);
     }
 }
 
-/// An answer: its head, and behind it its body.
+/// A response: its head followed by its body.
 #[derive(Clone, Debug)]
 struct Answer {
     bytes: Arc<[u8]>,
@@ -110,44 +110,44 @@ struct Connection {
     reply: Option<Reply>,
 }
 
-/// An answer on its way to a client.
+/// A response being sent to a client.
 #[derive(Debug)]
 struct Reply {
     answer: Answer,
-    /// The byte before which it ends.
+    /// Its end, exclusive.
     end: usize,
     /// The number of bytes that were sent.
     sent: usize,
 }
 
-/// Sleeps until one of the descriptors is ready, as [`wait_ready`] does.
+/// Sleeps until one of the descriptors is ready, like [`wait_ready`].
 type Wait = fn(&[(BorrowedFd<'_>, Await)], Option<Duration>) -> io::Result<Vec<bool>>;
 
-/// The server's state. It lives in one thread.
+/// The server's state, used by one thread.
 #[derive(Debug)]
 pub struct Server {
     wait: Wait,
     listener: TcpListener,
     shared: Arc<Shared>,
     connections: Vec<Connection>,
-    /// The names under which it is asked.
+    /// The accepted host names.
     hosts: Hosts,
     allowance: AnswerAllowance,
-    /// The last answers by format, and when they were written.
+    /// The last responses by format, and when they were written.
     written: [Option<(Instant, Answer)>; 3],
     respite: Option<Instant>,
 }
 
 impl Server {
-    /// Starts the thread that answers; gives its number. It ends with the process. Fails if the system has no room for
-    /// a thread, or the listener cannot be used.
+    /// Starts the thread that answers, and returns its thread ID. It ends with the process. Fails if the system cannot create another thread, or the
+    /// listener cannot be used.
     pub(crate) fn start(listener: TcpListener, shared: Arc<Shared>, hosts: Hosts) -> io::Result<Pid> {
         Self::start_waiting(listener, shared, hosts, wait_ready)
     }
 
     fn start_waiting(listener: TcpListener, shared: Arc<Shared>, hosts: Hosts, wait: Wait) -> io::Result<Pid> {
         listener.set_nonblocking(true)?;
-        // With a shorter one those who come together are served as well, only later.
+        // With a shorter backlog, simultaneous clients are still served, only later.
         let _ = set_backlog(&listener, BACKLOG);
         let mut server = Self {
             wait,
@@ -162,7 +162,7 @@ impl Server {
         powerless_thread::start("becalm-server", move || {
             loop {
                 if server.turn().is_err() {
-                    // As with too little memory: whoever waits connects again, and it may be better then.
+                    // Like for lack of memory: clients reconnect, and it may work then.
                     server.connections.clear();
                     thread::sleep(RESPITE);
                 }
@@ -171,7 +171,7 @@ impl Server {
         })
     }
 
-    /// Waits until there is something to do, and does it.
+    /// Waits for something to do, and does it.
     fn turn(&mut self) -> io::Result<()> {
         let now = Instant::now();
         self.connections.retain(|connection| connection.since + DEADLINE > now);
@@ -189,7 +189,7 @@ impl Server {
         if self.respite.is_none() {
             fds.push((self.listener.as_fd(), Await::Readable));
         }
-        // A millisecond more, so that what is waited for is over then.
+        // One millisecond more, so the awaited time has passed.
         let patience = next.map(|next| next.saturating_duration_since(now) + Duration::from_millis(1));
         let ready = (self.wait)(&fds, patience)?;
         let count = self.connections.len();
@@ -206,7 +206,7 @@ impl Server {
         Ok(())
     }
 
-    /// Sleeps until the allowance has paid for the answers, if they took more than it had. Clients wait meanwhile.
+    /// Sleeps until the allowance has paid for the responses, if they exceeded it. Clients wait meanwhile.
     fn rest(&mut self) {
         let taken = thread_time();
         let mut totals = self.shared.totals();
@@ -231,7 +231,7 @@ impl Server {
                     self.connections.push(Connection { stream, since: Instant::now(), asked: Vec::new(), reply: None });
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // No descriptor is left, which the oldest may give back, or the other side left already.
+                // Either no descriptor is left, and closing the oldest connection may free one, or the client has already gone.
                 Err(_) => {
                     if !self.connections.is_empty() {
                         self.connections.remove(0);
@@ -243,7 +243,7 @@ impl Server {
         }
     }
 
-    /// Goes on with a connection; tells whether it stays.
+    /// Continues with a connection; returns whether to keep it.
     fn serve(&mut self, connection: &mut Connection) -> io::Result<bool> {
         if connection.reply.is_none() {
             let mut bytes = [0; 2_048];
@@ -358,13 +358,13 @@ mod tests {
         answer
     }
 
-    /// A thousand connections at once, each of which has sent this.
+    /// A thousand simultaneous connections that have sent this.
     fn thousand(address: SocketAddr, request: &[u8]) -> Vec<TcpStream> {
-        // This process has both ends of each, as far as the server keeps its own.
+        // This process has both ends of each connection that the server keeps.
         assert!(allow_descriptors(4_096) >= 2_048);
         let connect = |_| {
             let mut stream = TcpStream::connect(address).unwrap();
-            // It may have given way to a newer one already.
+            // It may already have been replaced by a newer one.
             let _ = stream.write_all(request);
             stream
         };
@@ -375,7 +375,7 @@ mod tests {
     fn it_answers_whoever_else_is_slow_or_many() {
         let address = started();
         let before = Usage::now().resident_bytes;
-        // Far more than there is room for: some have asked for a half, others for all and do not read the answer.
+        // Far more than the limit: some have sent half a request, others a complete one and do not read the response.
         let asked: [&[u8]; 3] = [b"GET /metrics HTT", b"GET /metrics HTTP/1.1\r\n\r\n", &[b'x'; LARGEST - 1]];
         for request in asked {
             let all = thousand(address, request);
@@ -440,7 +440,7 @@ mod tests {
         let head = ask(address, "HEAD /metrics HTTP/1.1\r\n\r\n");
         assert!(head.contains("Content-Length") && head.ends_with("\r\n\r\n"));
         let mut stream = TcpStream::connect(address).unwrap();
-        // It may be refused before it was sent as a whole.
+        // It may be refused before it was sent completely.
         let _ = stream.write_all(long.as_bytes());
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);

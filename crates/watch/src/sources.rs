@@ -1,22 +1,22 @@
-//! The sources with series of their own: at most so many, and the others together.
+//! The sources with series of their own, up to a limit, and the sum of the others.
 //!
-//! Readers subtract two values of a series, so that the past of a series must never move to another one. Each nanosecond is counted in
-//! one series, when it comes. A series that ends takes its past away; only what no reader has been shown of it goes to the others. A
-//! series that starts later than the first reading is shown as 0 once, because no reader counts the value at which a series appears. So the
-//! increases of all series add up to the time that passed, whatever comes and goes.
+//! Readers subtract two values of a series, so the past of a series must never move to another one. Each nanosecond is counted in one series when it
+//! occurs. A series that ends takes its past along; only time that no reader has seen moves to the others. A series that starts after the first read
+//! is shown as 0 once, because readers do not count the value at which a series appears. Therefore the increases of all series add up to the elapsed
+//! time, whatever series start and end.
 
 use std::collections::BTreeMap;
 
 use becalm_model::Kind;
 use becalm_units::Nanos;
 
-/// How many names are remembered besides those with a series, and how many a batch may have. The time of more is counted among the others.
+/// The number of names remembered besides those with a series, and the limit per batch. The time of further names is counted with the others.
 const REMEMBERED: usize = 1_024;
 
-/// The longest name, in characters; longer ones are cut.
+/// The longest name, in characters; longer ones are truncated.
 const LONGEST: usize = 64;
 
-/// Over how many batches the time of a source is averaged.
+/// The number of batches over which the time of a source is averaged.
 const AVERAGED: u32 = 64;
 
 /// A source is steady if it takes time in this share of the batches.
@@ -28,20 +28,20 @@ pub type SourceName = (Kind, String);
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     known: BTreeMap<SourceName, SourceState>,
-    /// What came since the last call of [`Self::settle`].
+    /// The time since the last call of [`Self::settle`].
     batch: BTreeMap<SourceName, Nanos>,
     other: Nanos,
-    /// Whether a reader has been shown anything.
+    /// Whether a reader has seen anything.
     is_told: bool,
 }
 
 #[derive(Clone, Debug, Default)]
 struct SourceState {
-    /// Its mean time per batch, in nanoseconds: over all batches since it came, and in the long run over the last.
+    /// Its mean time per batch, in nanoseconds: over all batches since it appeared, and in the long run over the last ones.
     mean: f64,
-    /// For how many batches it has been known, at most [`AVERAGED`].
+    /// The number of batches for which it has been known, at most [`AVERAGED`].
     age: u32,
-    /// In which share of the last batches it took time.
+    /// The share of the last batches in which it took time.
     presence: f64,
     series: Option<Series>,
 }
@@ -49,7 +49,7 @@ struct SourceState {
 #[derive(Clone, Copy, Debug, Default)]
 struct Series {
     counted: Nanos,
-    /// What readers have been shown.
+    /// The value that readers have seen.
     told: Option<Nanos>,
 }
 
@@ -60,15 +60,15 @@ impl SourceState {
         self.presence += (f64::from(time > Nanos::ZERO) - self.presence) / f64::from(AVERAGED);
     }
 
-    /// What decides which sources have a series. One that has it keeps it until another takes twice as much, so that two of about the same
-    /// size do not change places all the time.
+    /// The weight that decides which sources have a series. A source keeps its series until another takes twice as much, so two of about the same
+    /// size do not swap places all the time.
     fn weight(&self) -> f64 {
         if self.series.is_some() { 2.0 * self.mean } else { self.mean }
     }
 }
 
 impl Sources {
-    /// Adds what a source took to the batch that [`Self::settle`] ends.
+    /// Adds time of a source to the batch that [`Self::settle`] ends.
     pub fn add(&mut self, kind: Kind, name: &str, time: Nanos) {
         let key = (kind, name.chars().take(LONGEST).collect::<String>());
         if let Some(sum) = self.batch.get_mut(&key) {
@@ -80,7 +80,7 @@ impl Sources {
         }
     }
 
-    /// Ends a batch: decides which sources have a series, at most so many, and counts the batch in them.
+    /// Ends a batch: decides which sources have a series, at most `most`, and counts the batch in them.
     pub fn settle(&mut self, most: usize) {
         let batch = std::mem::take(&mut self.batch);
         if !batch.is_empty() {
@@ -101,8 +101,8 @@ impl Sources {
         self.forget();
     }
 
-    /// Gives the series to those that take the most. If places are scarce, all sources that are not steady get a quarter of them: a thread
-    /// that renames itself again and again takes no more than that from sources that stay.
+    /// Gives series to the largest sources. If places are scarce, all unsteady sources together get a quarter of them: a thread that keeps renaming
+    /// itself takes no more than that from permanent sources.
     fn rank(&mut self, batch: &BTreeMap<SourceName, Nanos>, most: usize) {
         let wants = |(key, known): &(&SourceName, &SourceState)| known.series.is_some() || batch.contains_key(*key);
         let mut all: Vec<(&SourceName, &SourceState)> = self.known.iter().filter(wants).collect();
@@ -119,14 +119,14 @@ impl Sources {
         for key in changed {
             let Some(known) = self.known.get_mut(&key) else { continue };
             match known.series.take() {
-                // What no reader has been shown of it passed since the last reading, and is shown among the others.
+                // Time that no reader has seen is from after the last read, and is shown with the others.
                 Some(series) => self.other += series.counted - series.told.unwrap_or_default(),
                 None => known.series = Some(Series::default()),
             }
         }
     }
 
-    /// Forgets those without a series that take the least.
+    /// Forgets the smallest sources without a series.
     fn forget(&mut self) {
         let mut means: Vec<f64> =
             self.known.values().filter(|known| known.series.is_none()).map(|known| known.mean).collect();
@@ -138,7 +138,7 @@ impl Sources {
         self.known.retain(|_, known| known.series.is_some() || known.mean > bound);
     }
 
-    /// What each series and all the others together have counted, to be shown to a reader.
+    /// The values of each series and of the sum of the others, to be shown to a reader.
     pub fn tell(&mut self) -> (Vec<(SourceName, Nanos)>, Nanos) {
         let was_told = std::mem::replace(&mut self.is_told, true);
         let mut all = Vec::new();
@@ -158,8 +158,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What a reader like Prometheus adds up of each series: how far it has grown since it was first seen, where a smaller value means
-    /// that it started again from 0.
+    /// The sum of a reader like Prometheus for each series: its growth since it was first seen. A smaller value means a restart from 0.
     #[derive(Default)]
     struct Reader {
         last: BTreeMap<SourceName, Nanos>,
@@ -197,14 +196,14 @@ mod tests {
                     sources.add(Kind::Irq, &name.to_string(), Nanos::new(time));
                     passed += Nanos::new(time);
                 }
-                // A configuration that is read again may have another number.
+                // A reloaded configuration may have another number.
                 let most = if reloaded == 0 { most / 2 } else { most };
                 sources.settle(most);
                 prop_assert!(named(&sources).len() <= most);
                 (0..readings).for_each(|_| reader.read(&mut sources));
                 prop_assert!(reader.increase <= passed);
             }
-            // What has come since the last reading is shown by the next, and that of a new series by the one after it.
+            // Time since the last read is shown by the next one, and that of a new series by the one after it.
             (0..2).for_each(|_| reader.read(&mut sources));
             prop_assert_eq!(reader.increase, passed);
         }
@@ -240,7 +239,7 @@ mod tests {
             let fewest = (0..1_000).map(|number| batch(&mut sources, Some(number))).skip(1).min();
             assert!(fewest >= Some(11), "{batches_per_name}: {fewest:?}");
             assert!(sources.known.len() <= 20 + REMEMBERED);
-            // Its names lose their series when it is gone.
+            // Its names lose their series when it ends.
             let last = (0..500).map(|_| batch(&mut sources, None)).last();
             assert_eq!(last, Some(20), "{batches_per_name}");
         }

@@ -1,4 +1,4 @@
-//! All that was found since the start, and how it is told.
+//! All results since the start, and their publication.
 
 use std::collections::BTreeMap;
 
@@ -25,19 +25,19 @@ struct CpuTotals {
 struct LastWindow {
     ratio: f64,
     longest: Nanos,
-    /// How many windows had been measured by then, on all CPUs.
+    /// The number of windows measured on all CPUs by then.
     number: u64,
 }
 
-/// What the parts of the whole took of CPU time, as they count it themselves.
+/// The CPU time of the parts of the watch, as measured by themselves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Parts {
-    /// Windows: setting up, loops, attribution, storing.
+    /// Windows: setup, loops, attribution, storing.
     pub windows: Nanos,
-    /// Reading the trace between them.
+    /// Reading the trace between windows.
     pub trace: Nanos,
     pub answers: Nanos,
-    /// The process that guards the trace, which is not in the CPU time of this one.
+    /// The process that guards the trace, which is not in this process's CPU time.
     pub guard: Nanos,
 }
 
@@ -61,7 +61,7 @@ struct WindowCounts {
 /// Messages to a collector.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SendCounts {
-    /// Messages that the collector took.
+    /// Messages that the collector accepted.
     pub sent: u64,
     /// Messages that could not be sent.
     pub failed: u64,
@@ -80,7 +80,7 @@ pub struct RingSize {
     pub bundles: u64,
 }
 
-/// Everything since the start.
+/// All totals since the start.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
     cpus: BTreeMap<CpuId, CpuTotals>,
@@ -97,7 +97,7 @@ pub struct Totals {
     pub store_failures: u64,
     /// Messages to the collector; `None` if there is no collector.
     pub sent: Option<SendCounts>,
-    /// Why that failed last, which is to be said.
+    /// The last error in sending, if it was not reported yet.
     pub unsent: Option<String>,
     /// How often the server rested because answers took more than their allowance.
     pub answer_rests: u64,
@@ -107,26 +107,26 @@ pub struct Totals {
     pub reloads: ReloadCounts,
     pub ring: RingSize,
     pub traced: Traced,
-    /// What the parts of the whole took, as they count it themselves.
+    /// The CPU time of the parts of the watch, as measured by themselves.
     pub parts: Parts,
-    /// What the kernel counted last.
+    /// The kernel's last counts.
     pub kernel: KernelCounts,
     rung: Option<Rung>,
-    /// When a window was measured last, in nanoseconds of the wall clock; zero before the first.
+    /// The end of the last window, in nanoseconds of the wall clock; 0 before the first.
     last_window_ns: u64,
-    /// Whether the last window that was tried failed.
+    /// Whether the last window failed.
     failing: bool,
-    /// What the whole may take.
+    /// The total budget.
     pub budget: Share,
 }
 
 impl Totals {
-    /// Nothing yet.
+    /// No results yet.
     pub fn new(budget: Share) -> Self {
         Self { budget, ..Self::default() }
     }
 
-    /// A window is over without having been measured.
+    /// Counts a window that was not measured.
     pub fn miss(&mut self, miss: Miss) {
         match miss {
             Miss::Busy => self.windows.busy += 1,
@@ -155,8 +155,8 @@ impl Totals {
         (self.rung, self.failing, self.last_window_ns) = (Some(window.rung), false, window.at_ns);
     }
 
-    /// Only these CPUs are there and wanted: of others no last window or interval is told any more. Nor is it of a CPU that was passed
-    /// over, as it was busy, while all of them could have been measured twice: what it was like then says nothing of now.
+    /// Only these CPUs exist and are wanted: drops the last window and interval of others. Also drops those of a busy CPU that was passed over while
+    /// all CPUs could have been measured twice, because old values say nothing about the present.
     pub fn keep_cpus(&mut self, cpus: &CpuList) {
         let oldest = self.windows.measured.saturating_sub(2 * cpus.len() as u64);
         for (cpu, sums) in &mut self.cpus {
@@ -165,12 +165,12 @@ impl Totals {
         self.traced.keep_cpus(cpus);
     }
 
-    /// Whether windows are measured, or are put off for a good reason.
+    /// Whether windows are measured, or are postponed for a good reason.
     pub const fn is_healthy(&self) -> bool {
         !self.failing
     }
 
-    /// All that is told. `usage` and `elapsed` are those of the process.
+    /// All published metrics. `usage` and `elapsed` are those of the process.
     pub fn families(&mut self, usage: &Usage, elapsed: Nanos) -> Vec<Family> {
         let mut out = Exposition::default();
         self.tell_cpus(&mut out);
@@ -361,21 +361,21 @@ impl Totals {
 
 #[derive(Debug)]
 pub struct MeasuredWindow<'a> {
-    /// Where.
+    /// The measured CPU.
     pub cpu: CpuId,
-    /// For how long.
+    /// The observed time.
     pub watched: Nanos,
-    /// What was found.
+    /// The results.
     pub sums: &'a WindowSums,
     pub lost_events: u64,
-    /// What was to be seen.
+    /// The access level of the recording.
     pub rung: Rung,
-    /// When, in nanoseconds of the wall clock.
+    /// The time of the window, in nanoseconds of the wall clock.
     pub at_ns: u64,
 }
 
 impl MeasuredWindow<'_> {
-    /// The share of the time that was lost.
+    /// The share of lost time.
     pub fn noise_ratio(&self) -> f64 {
         self.sums.noise.get() as f64 / self.watched.get().max(1) as f64
     }
@@ -458,10 +458,10 @@ mod tests {
                 assert_eq!(told(&mut totals, name), cpus, "{name} of {there}");
             }
         }
-        // What was counted stays.
+        // Counters are kept.
         assert_eq!(told(&mut totals, "becalm_watched_seconds_total"), "012");
         assert_eq!(told(&mut totals, "becalm_traced_seconds_total"), "012");
-        // CPU 2 has work from now on, and the others are measured again and again.
+        // CPU 2 is busy from now on, and the others are measured repeatedly.
         let all = "0-2".parse().unwrap();
         for (round, cpus) in [(0, "02"), (1, "012"), (2, "012"), (3, "012"), (4, "012"), (5, "01")] {
             totals.add(&measured(round % 2), 5);
@@ -473,7 +473,7 @@ mod tests {
         assert_eq!(told(&mut totals, last[2]), "");
     }
 
-    /// The names of series that a text asks for.
+    /// The names of series that a text queries.
     fn asked(text: &str) -> BTreeSet<&str> {
         let words = text.split(|c: char| c != '_' && !c.is_ascii_alphanumeric());
         words.filter(|word| word.starts_with("becalm_")).collect()
@@ -495,7 +495,7 @@ mod tests {
             dashboard["panels"].as_array().unwrap().iter().flat_map(|panel| panel["targets"].as_array().unwrap());
         let expressions: Vec<&str> = targets.map(|target| target["expr"].as_str().unwrap()).collect();
         assert!(expressions.len() >= 8);
-        // A native histogram is asked for by the name of its family.
+        // A native histogram is queried by the name of its family.
         let is_told = |name: &str| told.contains(name) || told.contains(format!("{name}_bucket").as_str());
         for text in expressions.into_iter().chain([rules]) {
             let unknown: Vec<_> =

@@ -1,4 +1,4 @@
-//! What is asked of the trace that stays, so that tests can plant what it answers.
+//! The interface of the standing trace, which tests can fake.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -12,40 +12,40 @@ use becalm_model::Event;
 use becalm_model::node::TracingDoc;
 use becalm_units::{CpuList, Nanos};
 
-/// Takes the events of a CPU, by its number among those that are traced.
+/// Takes the events of a CPU, by its index among the traced ones.
 pub type Take<'a> = dyn FnMut(usize, &[Event], &mut Names) + 'a;
 
-/// Sets a trace of these CPUs up, and leaves it off, or tells why that cannot be.
+/// Sets up a trace of these CPUs and leaves it off; the error says why that is impossible.
 pub type Opener<'a> = Box<dyn FnMut(&CpuList) -> Result<Box<dyn Trace>, String> + 'a>;
 
-/// A trace that can be switched on and off, and is emptied now and then. Each function does what that of [`StandingTrace`] does.
+/// A trace that can be switched on and off, and is emptied now and then. The functions are those of [`StandingTrace`].
 pub trait Trace {
-    /// What one event costs whoever runs where it happens.
+    /// The cost of one event for the thread that it interrupts.
     fn event_cost(&self) -> Nanos;
-    /// What documents say of it.
+    /// The trace's part of documents.
     fn doc(&self) -> &TracingDoc;
     /// The origin of the events' times.
     fn origin(&self) -> Anchor;
     /// Now, on the axis of the events.
     fn now(&self) -> Nanos;
-    /// The names of the kernel's functions, where they are known.
+    /// The names of the kernel's functions, if known.
     fn symbols(&self) -> Option<&Arc<Kallsyms>>;
-    /// The names of what the events told of.
+    /// The names in the events.
     fn names(&self) -> &Names;
-    /// Whether so many names are known that they should be forgotten.
+    /// Whether so many names are stored that they should be forgotten.
     fn knows_many(&self) -> bool;
     fn forget_names(&mut self, root: &Path);
     /// Forgets them, and reads those of the kernel's functions again.
     fn read_symbols(&mut self, root: &Path);
-    /// Descriptors that are ready once a buffer fills up.
+    /// Descriptors that become readable when a buffer fills up.
     fn filling(&self) -> Vec<BorrowedFd<'_>>;
     /// Switches it on or off.
     fn turn(&mut self, is_on: bool) -> Result<(), String>;
-    /// How it was changed since it was set up; `None` if it is as it was.
+    /// How it was changed since its setup; `None` if it is unchanged.
     fn disturbance(&self) -> Option<Disturbance>;
-    /// Whether it was ever found to hold what the kernel counted.
+    /// Whether it ever contained everything that the kernel counted.
     fn is_confirmed(&self) -> bool;
-    /// Takes what is in the buffers, CPU after CPU.
+    /// Takes the contents of the buffers, CPU by CPU.
     fn drain(&mut self, take: &mut Take<'_>) -> io::Result<Drained>;
 }
 

@@ -1,4 +1,4 @@
-//! What the trace that stays has found since the start, and how that is told.
+//! All results of the standing trace since the start, and their publication.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,12 +13,12 @@ use crate::sources::Sources;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum TraceState {
-    /// It is not wanted, or cannot be had.
+    /// It is disabled or impossible.
     #[default]
     Off,
     /// It is on.
     On,
-    /// More happened than the budget allows; it comes back when that is paid off.
+    /// The events cost more than the budget allows; it resumes when that is paid off.
     Resting,
 }
 
@@ -26,22 +26,22 @@ pub enum TraceState {
 struct CpuTraced {
     observed: Nanos,
     interrupted: Nanos,
-    /// In the last interval in which it was traced.
+    /// In the last traced interval.
     longest: Option<Nanos>,
 }
 
-/// Everything since the start.
+/// All totals since the start.
 #[derive(Clone, Debug, Default)]
 pub struct Traced {
     /// Whether it is on.
     pub state: TraceState,
-    /// How often it went to rest.
+    /// How often it rested.
     pub rests: u64,
-    /// How often it was not what becalm had set up.
+    /// How often it was found changed by another program.
     pub disturbed: u64,
-    /// Looks at it in which an interruption raised an alert.
+    /// Reads with an interruption that raised an alert.
     pub alerts: u64,
-    /// What an event costs whoever runs where it is written.
+    /// The cost of an event for the thread that it interrupts.
     pub event_cost: Nanos,
     cpus: BTreeMap<CpuId, CpuTraced>,
     lengths: Lengths,
@@ -51,12 +51,12 @@ pub struct Traced {
 }
 
 impl Traced {
-    /// What all events until now cost those in whose time they were written, as far as that is known.
+    /// The total cost of all events for the threads that they interrupted, as far as known.
     pub fn cost(&self) -> Nanos {
         cost_of(self.drained.events + self.drained.lost, self.event_cost)
     }
 
-    /// Counts what was read from the buffers; tells what its events cost.
+    /// Counts the events read from the buffers, and returns their cost.
     pub fn count(&mut self, drained: Drained) -> Nanos {
         self.drained.events += drained.events;
         self.drained.lost += drained.lost;
@@ -64,8 +64,7 @@ impl Traced {
         cost_of(drained.events + drained.lost, self.event_cost)
     }
 
-    /// Adds what was found on a CPU since the last time, in which it was observed for so long. Once all CPUs are added, the sources are to
-    /// be settled.
+    /// Adds the results on a CPU since the last call, with the observed time. After all CPUs, the caller must settle the sources.
     pub fn add(&mut self, cpu: CpuId, observed: Nanos, found: &Interruptions, labels: &Labels) {
         let sums = self.cpus.entry(cpu).or_default();
         sums.observed += observed;
@@ -82,12 +81,12 @@ impl Traced {
         }
     }
 
-    /// What happened in the last interval is not known.
+    /// Marks the last interval as unknown.
     pub fn end_interval(&mut self) {
         self.cpus.values_mut().for_each(|sums| sums.longest = None);
     }
 
-    /// Only these CPUs are there and wanted: of others no last interval is told any more, nor of any where nothing is traced.
+    /// Only these CPUs exist and are wanted: drops the last interval of others, and of all if nothing is traced.
     pub fn keep_cpus(&mut self, cpus: &CpuList) {
         for (cpu, sums) in &mut self.cpus {
             sums.longest = sums.longest.filter(|_| self.state != TraceState::Off && cpus.contains(*cpu));

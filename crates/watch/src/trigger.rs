@@ -1,21 +1,21 @@
-//! What raises an alert: an expression like `detour>1ms` or `noise>1%`.
+//! The conditions for an alert, such as `detour>1ms` or `noise>1%`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use becalm_units::{Nanos, Share};
 
-/// A condition that is asked of each window.
+/// A condition that is checked for each window.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Trigger {
     /// A detour of the window was longer than this.
     Detour(Nanos),
-    /// More than this share of the window's time was lost.
+    /// The window lost more than this share of its time.
     Noise(Share),
 }
 
 impl Trigger {
-    /// Whether a window with this longest detour and this noise raises it. Noise is a share between 0 and 1.
+    /// Whether a window with this longest detour and this noise raises it. `noise` is a share between 0 and 1.
     pub fn is_raised(&self, longest: Nanos, noise: f64) -> bool {
         match self {
             Self::Detour(limit) => longest > *limit,

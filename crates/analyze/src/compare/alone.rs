@@ -1,16 +1,15 @@
-//! One recording a side: how far recordings of one machine differ by themselves.
+//! One recording per side: how much recordings of one machine differ on their own.
 //!
-//! Two recordings of an unchanged machine differ by more than either scatters within itself: a thread moves to another CPU, the
-//! host has another neighbor, a timer starts at another phase. A single recording cannot show that scatter, so it is learned from
-//! sets of equal recordings: 26 of 10 s in two sets half an hour apart, of a virtual machine with 2 CPUs (KVM, AMD EPYC, Linux
-//! 6.18) that was idle but for short commands in 3 of them. That is one kind of machine. Other machines may scatter more or less, which only
-//! several recordings a side show.
+//! Two recordings of an unchanged machine differ by more than the scatter within either: a thread moves to another CPU, the host gets another
+//! neighbor, a timer starts at another phase. A single recording cannot show that scatter, so it is learned from two sets of equal recordings, half
+//! an hour apart: 26 of 10 s, on a 2-CPU virtual machine (KVM, AMD EPYC, Linux 6.18) that was idle except for short commands in 3 of them. Other
+//! machines may scatter more or less; only several recordings per side show that.
 //!
-//! - The variance of a figure is that from within the recording, by blocks and by the drift of its quarters
-//!   ([`RatioOfSums::alone`](super::series::RatioOfSums::alone)), and that between recordings, in proportion to the figure.
-//! - The sources come and go: a worker that writes back takes half of all noise in one recording and nothing in the next. The
-//!   variance of a source is in proportion to the noise (or the rate) of the quieter recording, whatever the source itself took.
-//! - Both variances have their own degrees of freedom; their sum has those of F. E. Satterthwaite, Biometrics Bulletin 2 (1946).
+//! - The variance of a figure is the variance within the recording, from blocks and the drift of its quarters
+//!   ([`RatioOfSums::alone`](super::series::RatioOfSums::alone)), plus the variance between recordings, in proportion to the figure.
+//! - Sources come and go: a writeback worker takes half of all noise in one recording and nothing in the next. The variance of a source is
+//!   proportional to the noise (or the rate) of the quieter recording, whatever the source itself took.
+//! - Each variance has its own degrees of freedom; their sum follows F. E. Satterthwaite, Biometrics Bulletin 2 (1946).
 
 use super::Doubt;
 use super::contrast::{Contrast, KnownFigure, RunFigure, Welch, contrast_known};
@@ -21,31 +20,30 @@ use super::series::{self, RatioOfSums, Scatter};
 use super::tails::RunQuantile;
 use super::verdict::Basis;
 
-/// The figures of both runs must together rest on this many equal blocks, as those of one run for its interval.
+/// Minimum effective number of blocks of both runs together, the same as for the interval of one run.
 const TRAINS_MIN: f64 = 10.0;
 
-/// On how many degrees of freedom the learned deviations rest: of 26 recordings in two sets the one about its mean, less those
-/// that something disturbed.
+/// Degrees of freedom of the learned deviations: those of 26 recordings in two sets about their mean, less the disturbed recordings.
 const FREEDOM: f64 = 20.0;
 
-/// How far recordings of one machine differ, as standard deviations. Of the whole machine threads that move from one CPU to
-/// another change little; of some of its CPUs they do.
+/// How much recordings of one machine differ, as standard deviations. Threads that move between CPUs change the figures of the whole machine little,
+/// those of a subset of its CPUs more.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deviations {
-    /// Of the logarithms of the figures.
+    /// Of the logarithm of the noise ratio; likewise for the next five.
     noise: f64,
     rate: f64,
     mean: f64,
     p99: f64,
     p999: f64,
     stretch_max: f64,
-    /// Of a source's time, in parts of all noise.
+    /// Of a source's time, relative to all noise.
     source_time: f64,
-    /// Of its rate, in parts of the rate of all detours.
+    /// Of a source's rate, relative to the rate of all detours.
     source_rate: f64,
 }
 
-/// Of all CPUs of a machine. The noise was measured within a set; the rate is mostly that of the shortest detours, which the host makes.
+/// For all CPUs of a machine. The noise was measured within a set; the rate is mostly that of the shortest detours, which the host causes.
 const WHOLE: Deviations = Deviations {
     noise: 0.08,
     rate: 0.6,
@@ -57,7 +55,7 @@ const WHOLE: Deviations = Deviations {
     source_rate: 0.8,
 };
 
-/// Of one of the two CPUs.
+/// For one of the two CPUs.
 const PART: Deviations = Deviations {
     noise: 0.4,
     rate: 0.8,
@@ -70,7 +68,7 @@ const PART: Deviations = Deviations {
 };
 
 impl Deviations {
-    /// That of the logarithm of a figure; of a source's in parts of the whole.
+    /// The deviation of the logarithm of a figure; for a source's figure, relative to the total.
     pub(super) const fn figure(&self, metric: Metric) -> f64 {
         match metric {
             Metric::NoiseRatio => self.noise,
@@ -83,7 +81,7 @@ impl Deviations {
         }
     }
 
-    /// That of a source's figure, in parts of the noise or of the rate of all detours.
+    /// The deviation of a source's figure, relative to the noise or the rate of all detours.
     pub(super) const fn source(&self, metric: Metric) -> f64 {
         match metric {
             Metric::Rate => self.source_rate,
@@ -92,17 +90,17 @@ impl Deviations {
     }
 }
 
-/// The scatter between recordings that a comparison allows for.
+/// The scatter between recordings that a comparison assumes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum RunScatter {
-    /// The scatter that the recordings of a side show.
+    /// Measured from the recordings of a side.
     Shown,
-    /// The deviations learned from other recordings.
+    /// Learned from other recordings.
     Learned(Deviations),
 }
 
 impl RunScatter {
-    /// Of all compared CPUs together, or of all of a node.
+    /// For all compared CPUs together, or all of a node.
     pub(super) fn for_machines(sides: &[Side; 2], basis: Basis) -> Self {
         let is_whole = |side: &Side| {
             let docs = side.runs.iter().flat_map(|run| &run.docs);
@@ -123,13 +121,13 @@ impl RunScatter {
     }
 }
 
-/// Compares sums over time whose logarithms differ by `deviation` between recordings. Fails if they rest on too little.
+/// Compares sums over time whose logarithms scatter by `deviation` between recordings. Fails if there is too little data.
 pub(super) fn contrast(a: &RatioOfSums, b: &RatioOfSums, deviation: f64) -> Result<Contrast, Doubt> {
     let [a, b] = scatters(a, b)?.map(|scatter| RecordedFigure::new(&scatter));
     Ok(in_proportion(a, b, deviation))
 }
 
-/// Compares sums over time that differ by `deviation` between recordings, whatever they are. Fails if they rest on too little.
+/// Compares sums over time that scatter by the absolute `deviation` between recordings. Fails if there is too little data.
 pub(super) fn contrast_sources(a: &RatioOfSums, b: &RatioOfSums, deviation: f64) -> Result<Contrast, Doubt> {
     let [a, b] = scatters(a, b)?.map(|scatter| RecordedFigure::new(&scatter).widened(deviation * deviation));
     Ok(contrast_known(a, b))
@@ -142,7 +140,7 @@ pub(super) fn contrast_tails(a: &mut RunQuantile, b: &mut RunQuantile, deviation
     in_proportion(a, b, deviation)
 }
 
-/// Compares the medians of stretches, of so many each. Fails if neither recording has a detour in half of them.
+/// Compares the medians of `stretches` stretches each. Fails if neither recording has a detour in half of them.
 pub(super) fn contrast_medians(
     a: &RunFigure,
     b: &RunFigure,
@@ -163,7 +161,7 @@ fn scatters(a: &RatioOfSums, b: &RatioOfSums) -> Result<[Scatter; 2], Doubt> {
     if trains < TRAINS_MIN { Err(Doubt::FewTrains { trains }) } else { Ok(scatters) }
 }
 
-/// What a recording says of a figure.
+/// A figure of one recording.
 #[derive(Clone, Copy, Debug)]
 struct RecordedFigure {
     value: f64,
@@ -177,7 +175,7 @@ impl RecordedFigure {
         Self { value: scatter.value, variance: scatter.variance, freedom: scatter.freedom() }
     }
 
-    /// With the variance between recordings.
+    /// Adds the variance between recordings.
     fn widened(self, between: f64) -> KnownFigure {
         let variance = self.variance + between;
         let parts = self.variance * self.variance / self.freedom + between * between / FREEDOM;
@@ -189,11 +187,11 @@ impl RecordedFigure {
     }
 }
 
-/// Of figures that differ in proportion: by their logarithms, if neither is 0.
+/// Compares figures that scatter in proportion: by their logarithms if neither is 0.
 fn in_proportion(a: RecordedFigure, b: RecordedFigure, deviation: f64) -> Contrast {
     let between = deviation * deviation;
     if a.value > 0.0 && b.value > 0.0 {
-        // To the first order the variance of a logarithm is that of the figure in proportion to its square.
+        // To first order, the variance of the logarithm is the figure's variance over its square.
         let logarithm = |run: RecordedFigure| RecordedFigure {
             value: run.value.ln(),
             variance: run.variance / (run.value * run.value),
@@ -207,7 +205,7 @@ fn in_proportion(a: RecordedFigure, b: RecordedFigure, deviation: f64) -> Contra
 
 #[cfg(test)]
 impl RunScatter {
-    /// Of the only CPU of a machine.
+    /// For the only CPU of a machine.
     pub(super) const fn for_whole(basis: Basis) -> Self {
         Self::learned(basis, WHOLE)
     }

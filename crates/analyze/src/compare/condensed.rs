@@ -1,8 +1,7 @@
-//! Reading in summary form: one run's nodes, one after another, into what is kept of it for a comparison.
+//! Reading in summary form: accumulates one run's nodes, one after another, into the data that a comparison needs.
 //!
-//! The slots of a node begin at multiples of their length by the wall clock, and end with its last detour; here they reach over the whole time
-//! for which its loops ran, as time without a detour counts as well. Nodes are laid over each other from their own begin on, as those of full
-//! recordings are.
+//! The slots of a node start at multiples of their length in wall-clock time and end with its last detour. Here they cover the whole time that its
+//! loops ran, because time without a detour counts too. Nodes are aligned at their own starts, as in full recordings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,19 +18,19 @@ use super::sample::{ABOVE, Condensed, DetourSample};
 use crate::condense;
 use crate::summary::{SummaryError, middles, moments};
 
-/// What some CPUs come to.
+/// The sums of several CPUs.
 #[derive(Default)]
 struct Sums {
     observed: i64,
     durations: Moments,
     lengths: BTreeMap<i64, u64>,
-    /// In each slot.
+    /// Per slot.
     noise: Vec<i64>,
     began: Vec<i64>,
 }
 
 impl Sums {
-    /// Takes another set, laid over this one slot by slot.
+    /// Adds another set, slot by slot.
     fn take(&mut self, other: &Self) {
         self.observed = self.observed.saturating_add(other.observed);
         self.durations.merge(&other.durations);
@@ -57,7 +56,7 @@ impl Sums {
     }
 }
 
-/// Reads one of the runs again.
+/// Rereads one of the runs.
 pub(super) fn gather(
     recording: &DigestedRun<'_>,
     ground: &Ground,
@@ -113,7 +112,7 @@ pub(super) fn gather(
     })
 }
 
-/// What is not compared.
+/// Detours excluded from the comparison.
 #[derive(Default)]
 struct LeftOut {
     dropped: u64,
@@ -122,8 +121,7 @@ struct LeftOut {
 }
 
 impl LeftOut {
-    /// The detours of a CPU of at least this length. Of what is shorter only the numbers of each length are known: it is taken off evenly over
-    /// time.
+    /// The detours of a CPU of at least this length. Shorter ones are known only by their number per length, so they are subtracted evenly over time.
     fn cut(&mut self, counts: &CpuDigest, shortest_ns: i64) -> Sums {
         let whole = moments(&counts.durations);
         let began = counts.began.iter().map(|count| i64::try_from(*count).unwrap_or(i64::MAX)).collect();
@@ -167,13 +165,13 @@ impl LeftOut {
     }
 }
 
-/// Where the slots of a node lie in the time for which its loops ran, in slots that are as long as the longest of the run.
+/// The slots of a node over the time that its loops ran, as long as the longest slots of the run.
 struct Slots {
-    /// The number of the first one since 1970.
+    /// The number of the first slot since 1970.
     first: i64,
-    /// How many there are.
+    /// The number of slots.
     count: usize,
-    /// The number of the node's own first slot, and how many of its slots make one.
+    /// The number of the node's own first slot, and how many of its slots make up one.
     own_first: i64,
     fold: i64,
 }
@@ -191,7 +189,7 @@ impl Slots {
             first = first.min(digest.first_slot.div_euclid(fold));
             last = last.max((own_end - 1).div_euclid(fold));
         }
-        // Whatever a damaged document says of its time, there are not more than at its ends.
+        // A damaged document may contain any times: limit the slots to `SLOTS` plus one at either end.
         let count = last.saturating_sub(first).clamp(0, SLOTS as i64 + 1) as usize + 1;
         Self { first, count, own_first: digest.first_slot, fold }
     }

@@ -1,54 +1,53 @@
-//! Several runs a side: what each run has of a figure is one value, and the sides are samples of such values.
+//! Several runs per side: each run contributes one value of a figure, and each side is a sample of such values.
 //!
-//! Two runs of the same machine, one after the other, differ by more than either scatters within itself: a neighbor of the
-//! virtual machine, a daemon's hour, where the kernel put a timer. The scatter between the runs of a side knows of that, whatever
-//! it comes from. The test is B. L. Welch's (Biometrika 34, 1947) of the two means, with each run counting alike, so that the
-//! sides need neither as many runs nor the same scatter: of the means of the logarithms where every run has the figure
-//! (`proportion`), of the figures themselves where one has none of it.
+//! Two runs of the same machine, one after the other, differ by more than the scatter within either: a neighbor of the virtual machine, a daemon's
+//! hourly job, the phase of a timer. The scatter between the runs of a side includes all of that. The test is B. L. Welch's (Biometrika 34, 1947) of
+//! the two means, with equal weight for each run, so the sides need neither the same number of runs nor the same scatter. It compares the means of
+//! the logarithms if the figure is above 0 in every run (`proportion`), otherwise the means of the figures themselves.
 //!
-//! - Of three runs the scatter may by chance be far too small. What the blocks within the runs say of the variance of one run's
-//!   figure is its floor, as runs cannot differ by less.
-//! - A side with one run has no scatter of its own. It is taken to be that of the other side, absolute or in proportion to the
-//!   figure, whichever is larger; then its degrees of freedom are the other side's.
-//! - Of figures themselves, the interval of the ratio b / a is that of E. C. Fieller (Journal of the Royal Statistical Society B 16, 1954), with the t of the
-//!   difference: it holds 1 exactly if the interval of the difference holds 0.
+//! - The scatter of three runs may by chance be far too small. The variance of one run's figure, from the blocks within the runs, is its lower bound,
+//!   because runs cannot differ by less.
+//! - A side with one run has no scatter of its own. It gets that of the other side, absolute or in proportion to the figure, whichever is larger,
+//!   with the other side's degrees of freedom.
+//! - For figures themselves, the interval of the ratio b / a is that of E. C. Fieller (Journal of the Royal Statistical Society B 16, 1954), with the
+//!   t of the difference: it contains 1 exactly if the interval of the difference contains 0.
 
 use super::series::RatioOfSums;
 use super::tails::RunQuantile;
 use super::{Doubt, proportion};
 use becalm_stats::{CONFIDENCE, student_quantile, student_tail};
 
-/// What two figures say of each other.
+/// The comparison of a figure between two sides.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Contrast {
-    /// The interval of b - a.
+    /// The lower end of the interval of b - a.
     pub(super) low: f64,
     pub(super) high: f64,
     /// The lower end of the interval of b / a; `None` if a is 0.
     pub ratio_low: Option<f64>,
-    /// The upper end; `None` if a cannot be told from 0.
+    /// The upper end; `None` if a does not differ significantly from 0.
     pub ratio_high: Option<f64>,
     /// The two-sided p-value of no difference.
     pub p_value: f64,
 }
 
-/// What one run has of a figure.
+/// A figure of one run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RunFigure {
     /// The figure.
     pub value: f64,
-    /// Its variance as seen from within the run; 0 where the run does not say.
+    /// Its variance within the run; 0 if unknown.
     pub within: f64,
 }
 
 impl RunFigure {
-    /// A value with its variance as seen from within the run, of at least 0.
+    /// A value with its variance within the run, at least 0.
     pub const fn new(value: f64, within: f64) -> Self {
         Self { value, within }
     }
 
     pub(super) fn from_sums(series: &RatioOfSums) -> Self {
-        // Drifts and long trains leave a run without a scatter of its own; the scatter between runs has them.
+        // Drifts and long trains leave a run without a variance of its own; the scatter between runs includes them.
         Self::new(series.value, series.scatter().map_or(0.0, |scatter| scatter.variance))
     }
 
@@ -58,22 +57,22 @@ impl RunFigure {
     }
 }
 
-/// The mean of the runs' values, each counting alike; `None` of no runs.
+/// The mean of the runs' values, equally weighted; `None` without runs.
 fn mean(runs: &[RunFigure]) -> Option<f64> {
     (!runs.is_empty()).then(|| runs.iter().map(|run| run.value).sum::<f64>() / runs.len() as f64)
 }
 
-/// From the means of a side and of the other, how many times as far runs of the former scatter if they do in the same way.
+/// From the means of this side and of the other: the factor by which this side's runs scatter more, if both scatter in the same way.
 type Scale = fn(f64, f64) -> f64;
 
-/// What the runs of a side say of their mean.
+/// The mean of the runs of a side.
 #[derive(Clone, Copy, Debug)]
 struct MeanOfRuns {
     runs: usize,
     mean: f64,
-    /// The variance of one run's value about that of the side; `None` of a single run.
+    /// The variance of one run's value about the mean; `None` for a single run.
     between: Option<f64>,
-    /// The mean of what the runs say themselves.
+    /// The mean variance within the runs.
     within: f64,
 }
 
@@ -86,8 +85,7 @@ impl MeanOfRuns {
         Some(Self { runs: n, mean, between: (n > 1).then(|| squares / (n - 1) as f64), within })
     }
 
-    /// The variance of the mean, with that of one run's value taken from another side where this one has none; `scale` says how
-    /// many times as far the runs of this side scatter then.
+    /// The variance of the mean. A side without a variance between runs takes the other's, with the deviation multiplied by `scale`.
     fn variance(&self, other: &Self, scale: Scale) -> Option<f64> {
         let lent = || {
             let scale = scale(self.mean, other.mean);
@@ -97,8 +95,7 @@ impl MeanOfRuns {
     }
 }
 
-/// What is typical of the runs of each side: the geometric mean of figures that all runs of both sides have, else the mean. `None` of no
-/// runs.
+/// The typical value of each side: the geometric mean if the figure is above 0 in all runs of both sides, else the mean. `None` without runs.
 pub fn typical(sides: &[Vec<RunFigure>; 2]) -> [Option<f64>; 2] {
     let logarithms = sides.each_ref().map(|side| proportion::logarithms(side));
     match logarithms {
@@ -107,23 +104,23 @@ pub fn typical(sides: &[Vec<RunFigure>; 2]) -> [Option<f64>; 2] {
     }
 }
 
-/// Holds what is typical of two sides against each other. Fails if no side has a second run with this figure, or one has none.
+/// Compares the typical values of two sides. Fails if both sides have a single run with this figure, or one has none.
 pub fn contrast(a: &[RunFigure], b: &[RunFigure]) -> Result<Contrast, Doubt> {
     match (proportion::logarithms(a), proportion::logarithms(b)) {
-        // What scatters in proportion does so as far everywhere.
+        // Proportional scatter is the same on both sides.
         (Some(a), Some(b)) => Ok(proportion::turned_back(&Welch::new(&a, &b, |_, _| 1.0)?)),
         _ => contrast_means(a, b),
     }
 }
 
-/// Holds the means of two sides against each other.
+/// Compares the means of two sides.
 pub(super) fn contrast_means(a: &[RunFigure], b: &[RunFigure]) -> Result<Contrast, Doubt> {
     let in_proportion: Scale = |own, other| if other > 0.0 { (own / other).max(1.0) } else { 1.0 };
     let welch = Welch::new(a, b, in_proportion)?;
     if welch.means == [0.0; 2] { Err(Doubt::NoDetour) } else { Ok(contrast_welch(&welch)) }
 }
 
-/// The figures of two runs whose variances are known from elsewhere.
+/// Compares figures of two runs whose variances are known from elsewhere.
 pub(super) fn contrast_known(a: KnownFigure, b: KnownFigure) -> Contrast {
     contrast_welch(&Welch::from_known(a, b))
 }
@@ -142,7 +139,7 @@ fn contrast_welch(welch: &Welch) -> Contrast {
     Contrast { low, high, ratio_low, ratio_high, p_value: welch.p_value() }
 }
 
-/// A figure with a variance that is not that of the runs of a side.
+/// A figure whose variance does not come from the runs of a side.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KnownFigure {
     pub(super) value: f64,
@@ -160,17 +157,17 @@ pub(super) struct Welch {
     freedoms: Freedoms,
 }
 
-/// On how many degrees of freedom the variances rest.
+/// The degrees of freedom of the variances.
 #[derive(Clone, Copy, Debug)]
 enum Freedoms {
-    /// Each on its own.
+    /// Each side has its own.
     Apart([f64; 2]),
-    /// Both on the runs of one side.
+    /// Both variances come from the runs of one side.
     Shared(f64),
 }
 
 impl Welch {
-    /// Fails if no side has a second run, or one has none.
+    /// Fails if both sides have a single run, or one has none.
     fn new(a: &[RunFigure], b: &[RunFigure], scale: Scale) -> Result<Self, Doubt> {
         let (Some(a), Some(b)) = (MeanOfRuns::new(a), MeanOfRuns::new(b)) else { return Err(Doubt::NoDetour) };
         let (Some(variance_a), Some(variance_b)) = (a.variance(&b, scale), b.variance(&a, scale)) else {
@@ -192,7 +189,7 @@ impl Welch {
         }
     }
 
-    /// The t that is exceeded at the level of intervals, for a sum of so much of the variances of the two means.
+    /// Student's t at the confidence level of intervals, for the sum of both means' variances with these weights.
     pub(super) fn critical(&self, weights: [f64; 2]) -> f64 {
         student_quantile((1.0 - CONFIDENCE) / 2.0, self.freedom(weights))
     }
@@ -202,7 +199,7 @@ impl Welch {
         let [a, b] = [0, 1].map(|side| self.variances[side] * weights[side]);
         match self.freedoms {
             Freedoms::Shared(freedom) => freedom,
-            // Of runs that are all alike, as of a figure that is counted in whole nanoseconds, it does not matter.
+            // If all runs are equal (figures in whole nanoseconds), any value will do.
             Freedoms::Apart(_) if a + b == 0.0 => 1.0,
             Freedoms::Apart([freedom_a, freedom_b]) => (a + b).powi(2) / (a * a / freedom_a + b * b / freedom_b),
         }
@@ -224,13 +221,12 @@ impl Welch {
     }
 }
 
-/// The ratios r of at least 0 for which (b - r a)^2 is at most `spread_b` + r^2 `spread_a`; no upper end where a cannot be told from
-/// 0, nothing where a is 0.
+/// The ratios r >= 0 with (b - r a)^2 at most `spread_b` + r^2 `spread_a`. No upper end if a is not significantly above 0, neither if a is 0.
 fn ratios(a: f64, b: f64, spread_a: f64, spread_b: f64) -> (Option<f64>, Option<f64>) {
     if a <= 0.0 {
         return (None, None);
     }
-    // square r^2 - 2 a b r + constant <= 0, and its roots without the difference of like numbers.
+    // square r^2 - 2 a b r + constant <= 0; the roots without subtracting nearly equal numbers.
     let (square, constant) = (a * a - spread_a, b * b - spread_b);
     let root = (a * a * b * b - square * constant).max(0.0).sqrt();
     let low = if constant > 0.0 { constant / (a * b + root) } else { 0.0 };
@@ -247,8 +243,7 @@ mod tests {
         values.iter().map(|value| RunFigure::new(*value, 0.0)).collect()
     }
 
-    /// By hand: means 10 and 13, variances 1 and 4 of three runs each, t = 3 / sqrt(5 / 3), (5/3)^2 / ((1/9 + 16/9) / 2) degrees of
-    /// freedom.
+    /// By hand: means 10 and 13, variances 1 and 4 of three runs each, t = 3 / sqrt(5 / 3), (5/3)^2 / ((1/9 + 16/9) / 2) degrees of freedom.
     #[test]
     fn three_runs_a_side_are_welchs_test() {
         let found = contrast_means(&runs(&[9.0, 10.0, 11.0]), &runs(&[11.0, 13.0, 15.0])).unwrap();
@@ -293,7 +288,7 @@ mod tests {
     }
 
     proptest! {
-        /// Differences, ratios and the test never contradict each other, and an exchange of the sides turns them around.
+        /// Differences, ratios and the test never contradict each other, and swapping the sides inverts them.
         #[test]
         fn all_that_is_shown_agrees(
             a in proptest::collection::vec(0.0_f64..10.0, 2..6), b in proptest::collection::vec(0.0_f64..10.0, 1..6),

@@ -13,12 +13,12 @@ pub enum CompareError {
     /// One of the sides has no run.
     #[error("a comparison takes at least one run a side")]
     NoRun,
-    /// One of the runs cannot be read, or does not hold what was asked for.
+    /// One of the runs cannot be read, or lacks the selected data.
     #[error("{}", run_cause(.path, .cause))]
     Run {
         /// The bundle of the run.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         cause: SummaryError,
     },
     /// No CPU was measured in both runs.
@@ -51,7 +51,7 @@ pub enum CompareError {
         /// The nodes of the run after, separated by commas.
         nodes_b: String,
     },
-    /// It is not known how long a CPU was observed, without which there are no rates.
+    /// The observation time of a CPU, needed for rates, is unknown.
     #[error(
         "{} does not say for how long CPU {cpu} of node '{node}' was observed, and without that it has no rates; compare \
          other CPUs, or record again", .path.display()
@@ -59,12 +59,12 @@ pub enum CompareError {
     NoDuration {
         /// The bundle of the run.
         path: PathBuf,
-        /// The host whose document lacks it.
+        /// The host with the incomplete document.
         node: String,
         /// The first CPU without a duration.
         cpu: CpuId,
     },
-    /// A run in which no CPU was measured by a loop that looks for detours.
+    /// A run in which no CPU was measured by a detour-detecting loop.
     #[error(
         "{} does not say that any CPU was measured: it is the run of another program, or one that failed at its start",
         .path.display()
@@ -86,7 +86,7 @@ impl Fault for CompareError {
     }
 }
 
-/// The bundle's own errors name their files, as does that of a run of another kind.
+/// The bundle's own errors name their files, as does the error for a run of another kind.
 fn run_cause(path: &std::path::Path, cause: &SummaryError) -> String {
     match cause {
         SummaryError::Bundle(cause) => cause.to_string(),

@@ -1,12 +1,12 @@
 //! The longest detours of a run.
 //!
-//! The longest detour of a run is one value, and it grows with the run's length: two of them show nothing. So all runs
-//! are cut into stretches of the same length, and the medians of the longest detours of these are compared.
+//! The longest detour of a run is a single value that grows with the run's length: two of them show nothing. So all runs are cut into stretches of
+//! the same length, and the medians of their longest detours are compared.
 
 use super::contrast::RunFigure;
 use becalm_stats::median_mid;
 
-/// A run that is alone on its side must have as many stretches.
+/// Minimum number of stretches of a run that is alone on its side.
 pub(super) const STRETCHES_MIN: usize = 12;
 
 /// Stretches of equal length, each with its longest detour.
@@ -18,7 +18,7 @@ pub(super) struct Stretches {
 }
 
 impl Stretches {
-    /// Of a run of `length` from `start` on, in nanoseconds; what is left after the last whole stretch is not counted.
+    /// For a run of `length` ns from `start`; an incomplete last stretch is not counted.
     pub(super) fn new(start: i64, length: i64, width: i64) -> Self {
         let width = width.max(1);
         Self { start, width, longest: vec![0; (length.max(0) / width) as usize] }
@@ -32,15 +32,15 @@ impl Stretches {
         }
     }
 
-    /// How long a stretch is, in nanoseconds.
+    /// The length of a stretch, in nanoseconds.
     pub(super) const fn width(&self) -> i64 {
         self.width
     }
 
-    /// The median of the stretches' longest detours, with its variance by the ranks about it; `None` of no stretches.
+    /// The median of the stretches' longest detours, with the variance from the ranks around it; `None` without stretches.
     ///
-    /// How many of n values lie below the true median is binomial with the standard deviation sqrt(n)/2, so that the ranks
-    /// n/2 -+ sqrt(n)/2 lie one standard error from it (W. J. Conover, *Practical Nonparametric Statistics*, 1999, section 3.2).
+    /// The number of n values below the true median is binomial with standard deviation sqrt(n)/2, so the ranks n/2 -+ sqrt(n)/2 are one standard
+    /// error from it (W. J. Conover, *Practical Nonparametric Statistics*, 1999, section 3.2).
     pub(super) fn typical(&self) -> Option<RunFigure> {
         let mut longest: Vec<f64> = self.longest.iter().map(|ns| *ns as f64).collect();
         let value = median_mid(&mut longest)?;
@@ -50,7 +50,7 @@ impl Stretches {
         Some(RunFigure::new(value, ((at(middle + error) - at(middle - error)) / 2.0).powi(2)))
     }
 
-    /// How many there are.
+    /// The number of stretches.
     pub(super) const fn count(&self) -> usize {
         self.longest.len()
     }
@@ -69,7 +69,7 @@ mod tests {
         assert_eq!((found.longest.as_slice(), found.count()), ([9, 3, 0].as_slice(), 3));
     }
 
-    /// Of 16 values the ranks 8 -+ 2 lie one standard error from the median.
+    /// For 16 values, the ranks 8 -+ 2 are one standard error from the median.
     #[test]
     fn the_median_of_stretches_scatters_by_their_ranks() {
         let found = Stretches { start: 0, width: 1_000, longest: (1..=16).map(|k| 10 * k).collect() };

@@ -1,4 +1,4 @@
-//! Reading: one run's rows, batch after batch, into what is kept of it for a comparison.
+//! Reading: accumulates one run's rows, batch after batch, into the data that a comparison needs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -14,7 +14,7 @@ use crate::summary::{SummaryError, runs};
 
 /// Reads one of the runs.
 ///
-/// What becalm itself took counts where `with_self` says so; it is no detour of the machine otherwise.
+/// becalm's own time counts if `with_self` is set; otherwise it is not part of the machine's detours.
 pub(super) fn gather(
     bundle: &Bundle,
     ground: &Ground,
@@ -25,7 +25,7 @@ pub(super) fn gather(
     read.map_err(|cause| CompareError::Run { path: run.path.clone(), cause: SummaryError::Bundle(cause) })
 }
 
-/// The nodes that stand against those of other runs, without any detour. As in all of a run together, a loop's time counts from its own begin.
+/// A sample without detours for each compared node. As in the sample of the whole run, a loop's time counts from its own start.
 fn node_samples(ground: &Ground, run: &ComparedRun) -> Vec<DetourSample> {
     if ground.nodes.is_empty() {
         return Vec::new();
@@ -48,11 +48,11 @@ struct Reading<'a> {
     gathered: Gathered,
     /// Which detours of each CPU are kept, in the order of the loops.
     kept: Vec<KeptDetours>,
-    /// The position of a node's CPUs among the loops, by their number.
+    /// The positions of a node's CPUs among the loops, by CPU number.
     at: HashMap<i32, usize>,
-    /// The position of that node among the run's.
+    /// The position of that node in the run.
     node: usize,
-    /// The sources in the order in which they came.
+    /// The sources in order of appearance.
     sources: Vec<SourceSample>,
     source_ids: SourceIds,
 }
@@ -131,7 +131,7 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    /// Notes what becalm took of which detour.
+    /// Records how much of each detour is becalm's own.
     fn own_activities(&mut self, batch: &ActivityBatch, ids: &mut SourceIds) {
         let details = batch.detail_values();
         let sources = batch.source_values();
@@ -145,7 +145,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Takes detours: in the first pass all of them, in the second those above the levels.
+    /// Adds detours: all in the first pass, those above the levels in the second.
     fn detours<const FIRST: bool>(&mut self, batch: &DetourBatch) {
         let add = if FIRST { DetourSample::add } else { DetourSample::add_above };
         for range in runs(batch.cpus()) {
@@ -170,7 +170,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Counts a detour of a loop, which is `None` if all of it is becalm's own.
+    /// Counts a detour of a loop; `None` if all of it is becalm's own.
     fn count(&mut self, at: usize, duration: Option<i64>, incomplete: bool) {
         let dropped = duration.filter(|duration| *duration < self.ground.shortest_ns);
         self.kept[at].push(duration.is_some() && dropped.is_none());
@@ -205,7 +205,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Which detours of a CPU are kept, a bit for each.
+/// Which detours of a CPU are kept, one bit each.
 #[derive(Clone, Default, Debug)]
 struct KeptDetours {
     bits: Vec<u64>,
@@ -222,7 +222,7 @@ impl KeptDetours {
         self.count += 1;
     }
 
-    /// Whether detour `number` is kept; no, if there is none.
+    /// Whether detour `number` exists and is kept.
     fn holds(&self, number: u64) -> bool {
         number < self.count && self.bits[(number / 64) as usize] >> (number % 64) & 1 == 1
     }

@@ -1,4 +1,4 @@
-//! What is kept of one run for a comparison.
+//! The data of one run that a comparison needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,34 +8,34 @@ use becalm_stats::TimeCells;
 use super::row::TestFamily;
 use super::sample::DetourSample;
 
-/// What is kept of a run.
+/// The data of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Gathered {
     /// The detours of all compared CPUs.
     pub(super) all: DetourSample,
-    /// Each node, where there are several.
+    /// Per node, if there are several.
     pub(super) nodes: Vec<DetourSample>,
-    /// Each CPU, where there are several and they stand against those of the other run.
+    /// Per CPU, if there are several and the sides have the same ones.
     pub(super) places: Vec<DetourSample>,
-    /// The sources over all CPUs, also those whose time belongs to others.
+    /// The sources over all CPUs, including those whose time is charged to others.
     pub(super) sources: BTreeMap<(Kind, String), SourceSample>,
-    /// Detours that are shorter than what is compared.
+    /// Detours below the compared length.
     pub(super) dropped: u64,
     pub(super) dropped_ns: i64,
-    /// Kept detours in which kernel events were lost.
+    /// Kept detours with dropped kernel events.
     pub(super) incomplete: u64,
-    /// Kinds of which some sources are only known as a sum of several: a source of such a kind that is not known may be among them.
+    /// Kinds with sources that are only known as a sum: an unknown source of such a kind may be part of it.
     pub(super) summed: BTreeSet<Kind>,
 }
 
 impl Gathered {
-    /// What is kept of each node, or of each CPU.
+    /// The samples of each node, or of each CPU.
     pub(super) fn places(&self, family: TestFamily) -> &[DetourSample] {
         if family == TestFamily::Nodes { &self.nodes } else { &self.places }
     }
 }
 
-/// A source's activities over the cells of time.
+/// A source's activities per cell of time.
 #[derive(Clone, Debug)]
 pub(super) struct SourceSample {
     pub(super) times: TimeCells,
@@ -43,7 +43,7 @@ pub(super) struct SourceSample {
 }
 
 impl SourceSample {
-    /// Without any activity, over `length` nanoseconds.
+    /// No activity over `length` nanoseconds.
     pub(super) fn empty(length: i64) -> Self {
         let cells = TimeCells::new(0, length);
         Self { times: cells.clone(), count: cells }

@@ -1,4 +1,4 @@
-//! What the runs of both sides have in common, on which they are compared.
+//! The common ground of the runs of both sides, on which they are compared.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -12,63 +12,63 @@ use super::gathered::Gathered;
 use super::recording::{LoopLengths, Recording, UnreadNode};
 use crate::summary::{Observed, Selection, SummaryError};
 
-/// The shortest run is cut into this many stretches, of which the longest detours are compared.
+/// The shortest run is cut into this many stretches to compare their longest detours.
 const STRETCHES: i64 = 32;
 
-/// The longest run into at most this many.
+/// The limit for the longest run.
 const STRETCHES_MAX: i64 = 1_024;
 
-/// So many nodes are named in a sentence, and the others counted.
+/// At most this many nodes are named in a sentence; the others are counted.
 const LISTED: usize = 8;
 
-/// Of runs with several nodes and more CPUs than this, each node is compared, and its CPUs only together: each CPU takes tens of KiB.
+/// Above this many CPUs on several nodes, only the nodes are compared, because each CPU takes tens of KiB.
 const CPUS_MAX: usize = 1_024;
 
-/// A node, or a CPU of one.
+/// A node or one of its CPUs.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct ComparedPlace {
-    /// The node's name; of runs of one node each, that in the first.
+    /// The node's name; for single-node runs, that in the first.
     pub node: String,
-    /// The kernel's number of the CPU; `None` of all compared CPUs of the node together.
+    /// The kernel's number of the CPU; `None` for all compared CPUs of the node together.
     pub cpu: Option<CpuId>,
 }
 
 /// One of the two sides: before or after.
 #[derive(Clone, Debug)]
 pub struct Side {
-    /// Its runs, at least one, in the order in which they were given.
+    /// Its runs, at least one, in the order given.
     pub runs: Vec<ComparedRun>,
 }
 
 impl Side {
-    /// The number of CPUs that are compared in each run, over all nodes.
+    /// The number of compared CPUs of each run, over all nodes.
     pub fn count_cpus(&self) -> usize {
         self.runs.first().map_or(0, ComparedRun::count_cpus)
     }
 
-    /// The numbers of the CPUs of any of its runs on any node.
+    /// The numbers of the CPUs in any of its runs, on any node.
     pub fn cpus(&self) -> CpuList {
         self.runs.iter().flat_map(|run| &run.docs).flat_map(|doc| &doc.cpus).map(|cpu| cpu.cpu).collect()
     }
 
-    /// How many nodes its first run has.
+    /// The number of nodes of its first run.
     pub fn count_nodes(&self) -> usize {
         self.runs.first().map_or(0, |run| run.docs.len())
     }
 
-    /// The shortest step of any of its runs, in nanoseconds; `None` where no run says.
+    /// The shortest step of any of its runs, in nanoseconds; `None` if no run contains it.
     pub fn t_min_ns(&self) -> Option<i64> {
         self.runs.iter().filter_map(|run| run.t_min_ns).min()
     }
 
-    /// What tracing found missing in any of its runs.
+    /// What is missing from the traces of any of its runs.
     fn missing(&self) -> BTreeSet<String> {
         let docs = self.runs.iter().flat_map(|run| &run.docs);
         docs.filter_map(|doc| doc.tracing.as_ref()).flat_map(|doc| doc.missing.clone()).collect()
     }
 }
 
-/// What a run is called in messages: `A` where it is alone on its side, else `A1`, `A2` and so on.
+/// The name of a run in messages: `A` if it is alone on its side, else `A1`, `A2` and so on.
 pub fn run_name(side: &str, number: usize, runs: usize) -> String {
     if runs > 1 { format!("{side}{}", number + 1) } else { side.to_owned() }
 }
@@ -76,33 +76,33 @@ pub fn run_name(side: &str, number: usize, runs: usize) -> String {
 /// A run of one of the sides.
 #[derive(Clone, Debug)]
 pub struct ComparedRun {
-    /// The folder of the run's bundle.
+    /// The directory of the run's bundle.
     pub path: PathBuf,
-    /// The nodes' documents, with only the CPUs that are compared.
+    /// The nodes' documents, restricted to the compared CPUs.
     pub docs: Vec<NodeDoc>,
-    /// How long the loops ran, added up over these CPUs, in nanoseconds.
+    /// The total run time of the loops on these CPUs, in nanoseconds.
     pub observed_ns: i64,
-    /// How long the run lasted, in nanoseconds: as long as the loop that ran longest.
+    /// The duration of the run in nanoseconds: that of the longest loop.
     pub length_ns: i64,
-    /// Whether that ends with the last detour, as the run was killed or still goes on.
+    /// Whether it ends with the last detour because the run was killed or is still going on.
     pub open_ended: bool,
-    /// The shortest step of any of these CPUs; `None` where the run does not say.
+    /// The shortest step of any of these CPUs; `None` if the run does not contain it.
     pub t_min_ns: Option<i64>,
-    /// The highest threshold of any of them; `None` where the run does not say.
+    /// The highest threshold of any of them; `None` if the run does not contain it.
     pub threshold_ns: Option<i64>,
     /// The lowest rung of any node.
     pub rung: Rung,
-    /// Whether it is compared in summary form: its own, or the one that it was condensed to.
+    /// Whether it is compared in summary form: as recorded, or condensed to it.
     pub condensed: bool,
-    /// How many detours are compared.
+    /// The number of compared detours.
     pub detours: u64,
-    /// How many were left out, as they are shorter than what the coarsest of all loops kept.
+    /// The number of detours left out because they are shorter than the coarsest of all loops keeps.
     pub dropped: u64,
-    /// What those add up to, in nanoseconds.
+    /// Their total length, in nanoseconds.
     pub dropped_ns: i64,
-    /// Detours in which kernel events were lost.
+    /// Detours with dropped kernel events.
     pub incomplete: u64,
-    /// Where each compared CPU's loop began and how long it ran, in the order of the documents.
+    /// Start and run time of each compared CPU's loop, in the order of the documents.
     pub(super) loops: Vec<LoopSpan>,
 }
 
@@ -161,8 +161,8 @@ impl ComparedRun {
         Ok(run)
     }
 
-    /// The shortest detour that each of its loops would have kept, in nanoseconds: threshold less t_min. Where a loop's
-    /// threshold is not known, at least its own shortest detour is.
+    /// The shortest detour that each of its loops would have kept, in nanoseconds: threshold less t_min. If a loop's threshold is unknown,
+    /// its node's shortest detour counts.
     fn shortest(&self, recording: &impl Recording) -> Result<i64, CompareError> {
         let failed = |cause| CompareError::Run { path: self.path.clone(), cause };
         let mut shortest = 0;
@@ -179,7 +179,7 @@ impl ComparedRun {
         Ok(shortest)
     }
 
-    /// Takes over what was read of its detours.
+    /// Copies the counts of the detours that were read.
     pub(super) fn count(&mut self, gathered: &Gathered) {
         self.detours = gathered.all.durations().count();
         self.dropped = gathered.dropped;
@@ -187,7 +187,7 @@ impl ComparedRun {
         self.incomplete = gathered.incomplete;
     }
 
-    /// The number of CPUs that are compared, over all nodes.
+    /// The number of compared CPUs, over all nodes.
     pub fn count_cpus(&self) -> usize {
         self.loops.len()
     }
@@ -198,19 +198,19 @@ impl ComparedRun {
     }
 }
 
-/// A run with what is selected of it.
+/// A run with its selection.
 pub(super) type Selected<'a, R> = (&'a R, &'a Selection);
 
-/// Both sides, and what is compared of them.
+/// Both sides, with the scope of the comparison.
 pub(super) struct Ground {
     pub(super) sides: [Side; 2],
     /// Detours shorter than this are left out.
     pub(super) shortest_ns: i64,
-    /// How long the stretches are of which the longest detours are compared.
+    /// The length of the stretches whose longest detours are compared.
     pub(super) stretch_ns: i64,
-    /// The nodes that stand against each other, in the order of all runs' documents; none where that is one.
+    /// The compared nodes, in the order of all runs' documents; empty if there is only one.
     pub(super) nodes: Vec<ComparedPlace>,
-    /// The CPUs that stand against each other, in the order of all runs' documents; none if only all together do.
+    /// The compared CPUs, in the order of all runs' documents; empty if they are only compared together.
     pub(super) places: Vec<ComparedPlace>,
     notes: Vec<Warning>,
 }
@@ -220,7 +220,7 @@ impl Ground {
         let runs = named(a, b);
         let mut notes = Vec::new();
         let mut docs = runs.iter().map(|(_, run)| select(run.0, run.1)).collect::<Result<Vec<_>, _>>()?;
-        // Of runs of one node each the names do not matter.
+        // The names of single-node runs do not matter.
         let by_name = docs.iter().any(|docs| docs.len() > 1);
         if runs.iter().all(|(_, run)| run.1.cpus.is_none()) {
             keep_common(&runs, &mut docs, by_name, &mut notes)?;
@@ -262,7 +262,7 @@ impl Ground {
         })
     }
 
-    /// Tells of nodes of a run that could not be read.
+    /// Notes the nodes of a run that could not be read.
     pub(super) fn note_left_out(&mut self, run: &str, nodes: &[UnreadNode]) {
         let told = nodes.iter().take(LISTED).map(|left| warning::node_left_out_of(run, &left.node, &left.why));
         self.notes.extend(told);
@@ -272,7 +272,7 @@ impl Ground {
         }
     }
 
-    /// Whether the runs are compared in summary form, as some are.
+    /// Whether the runs are compared in summary form, because at least one is.
     pub(super) fn is_condensed(&self) -> bool {
         self.runs().any(|(_, run)| run.condensed)
     }
@@ -322,7 +322,7 @@ impl Ground {
         notes
     }
 
-    /// What the runs themselves warn of, as far as it bears on a verdict and is not said in words of the comparison.
+    /// The runs' own warnings that bear on a verdict and that the comparison has no words of its own for.
     fn note_warnings(&self, notes: &mut Vec<Warning>) {
         const SAID_OTHERWISE: [Code; 5] =
             [Code::NotEnded, Code::LostEvents, Code::TraceChanged, Code::SummaryForm, Code::CpusLeftOut];
@@ -365,7 +365,7 @@ fn named<'a, R>(a: &[Selected<'a, R>], b: &[Selected<'a, R>]) -> Vec<(String, Se
     [named("A", a), named("B", b)].concat()
 }
 
-/// Leaves of each run only the CPUs that all of them measured.
+/// Keeps only the CPUs that all runs measured.
 fn keep_common<R: Recording>(
     runs: &[(String, Selected<'_, R>)],
     docs: &mut [Vec<NodeDoc>],
@@ -401,7 +401,7 @@ fn select(recording: &impl Recording, selection: &Selection) -> Result<Vec<NodeD
     Ok(docs)
 }
 
-/// The nodes and CPUs of a run that may stand against those of another.
+/// The nodes and CPUs of a run to match with those of another.
 fn keys(docs: &[NodeDoc], by_name: bool) -> BTreeSet<(String, CpuId)> {
     let node = |doc: &NodeDoc| if by_name { doc.node.clone() } else { String::new() };
     docs.iter().flat_map(|doc| doc.cpus.iter().map(move |cpu| (node(doc), cpu.cpu))).collect()
@@ -425,7 +425,7 @@ fn node_names(docs: &[NodeDoc]) -> String {
     shortened(docs.iter().map(|doc| doc.node.clone()).collect())
 }
 
-/// The first few of a list, and how many more there are.
+/// The first few entries of a list, and the number of the others.
 fn shortened(mut list: Vec<String>) -> String {
     let more = list.len().saturating_sub(LISTED);
     list.truncate(LISTED);
@@ -449,7 +449,7 @@ fn nothing_common(
     CompareError::NoCommonCpu { a: path_a, cpus_a: all_cpus(docs_a), b: path_b, cpus_b: all_cpus(docs_b) }
 }
 
-/// Says which CPUs and nodes of a run the other one does not have.
+/// Notes the CPUs and nodes of a run that the other one does not have.
 fn left_out(name: &str, before: &[NodeDoc], docs: &[NodeDoc], by_name: bool, notes: &mut Vec<Warning>) {
     let gone = &keys(before, by_name) - &keys(docs, by_name);
     if gone.is_empty() {

@@ -1,9 +1,7 @@
-//! Many tests at once: S. Holm, *A simple sequentially rejective multiple test procedure*, Scandinavian Journal of
-//! Statistics 6 (1979). Whatever the tests have to do with each other, the probability that any of them finds a
-//! difference where there is none stays below the level to which the adjusted values are held.
+//! Many tests at once: S. Holm, *A simple sequentially rejective multiple test procedure*, Scandinavian Journal of Statistics 6 (1979). However the
+//! tests depend on each other, the probability of any false positive stays below the level that the adjusted values are compared with.
 
-/// The adjusted p-values, in the order of the given ones: each is the lowest level at which Holm's procedure over all of
-/// them rejects it.
+/// The adjusted p-values, in the order of the input: each is the lowest level at which Holm's procedure over all of them rejects it.
 pub fn adjusted(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|a, b| p_values[*a].total_cmp(&p_values[*b]));
@@ -29,7 +27,7 @@ mod tests {
     }
 
     proptest! {
-        /// The procedure in its own words: go up from the smallest; stop at the first that is above level / (tests left).
+        /// The procedure as published: go up from the smallest; stop at the first above level / (tests left).
         #[test]
         fn equals_the_procedure(p in proptest::collection::vec(0.0_f64..0.2, 0..12), level in 0.001_f64..0.5) {
             let mut order: Vec<usize> = (0..p.len()).collect();

@@ -1,20 +1,19 @@
-//! The figures of two runs that are compared, by name and unit.
+//! The compared figures, by name and unit.
 
-/// A figure that is compared. Of each, more is worse.
+/// A compared figure. More is worse for each.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Metric {
     /// Time lost over time observed.
     NoiseRatio,
-    /// Detours a second, of one CPU; of a source, its activities a second.
+    /// Detours per second and CPU; for a source, its activities per second.
     Rate,
     /// The mean length of a detour.
     Mean,
-    /// The detour that 1 in 100 exceeds.
+    /// The detour length that 1 in 100 exceeds.
     P99,
-    /// The detour that 1 in 1,000 exceeds.
+    /// The detour length that 1 in 1,000 exceeds.
     P999,
-    /// The longest detour in a stretch of time, as long in both runs: what is typical of the stretches of each, if the
-    /// two differ by the factor that their ranks say.
+    /// The median longest detour of a stretch of time, equally long in both runs.
     StretchMax,
     /// The longest detour of the run.
     Max,
@@ -22,19 +21,19 @@ pub enum Metric {
     TimeRatio,
 }
 
-/// What a figure is measured in.
+/// The unit of a figure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MetricUnit {
-    /// Nanoseconds, of a length of time.
+    /// Nanoseconds.
     Nanoseconds,
-    /// Hertz: how often something comes in a second.
+    /// Hertz: events per second.
     Hertz,
-    /// Ratios, as parts of 1.
+    /// Ratios, as fractions of 1.
     Ratio,
 }
 
 impl Metric {
-    /// Its name in JSON, as in a report: it ends in the unit.
+    /// Its name in JSON, as in a report; it ends in the unit.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

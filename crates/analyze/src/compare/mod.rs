@@ -1,19 +1,18 @@
-//! Runs against each other: before and after, or machine against machine, with one run a side or several.
+//! Comparison of runs: before and after, or machine with machine, with one run or several per side.
 //!
-//! [`compare`] reads the bundles, batch after batch, brings them to what they have in common (the CPUs, the higher
-//! threshold, rates instead of sums, the sources if both know them) or says why that cannot be, and gives a [`ComparedFigure`] for
-//! each figure: both values, the difference with its interval, the effect, the test's p-value, and a [`Verdict`].
+//! [`compare`] reads the bundles, batch after batch, reduces them to their common ground (the CPUs, the higher threshold, rates instead of sums, the
+//! sources if both know them) or fails, and returns a [`ComparedFigure`] for each figure: both values, the difference with its interval, the effect,
+//! the p-value, and a [`Verdict`].
 //!
-//! Detours come in trains, so what a run says of its own scatter rests on blocks of time: `series`
-//! has the figures that are sums over time, `tails` the high quantiles, `extremes` the longest detours. Many rows are many
-//! chances to be wrong, so verdicts go by p-values adjusted for their [`TestFamily`].
+//! Detours come in trains, so the scatter within a run is estimated from blocks of time: `series` has the figures that are sums over time, `tails`
+//! the high quantiles, `extremes` the longest detours. With many rows some look different by chance, so verdicts use p-values adjusted for their
+//! [`TestFamily`].
 //!
-//! Two recordings of the same machine differ by more than either scatters within itself. How much more is shown by several runs of
-//! each side, whose figures `contrast` compares. One run a side cannot show it, so it is compared by what was learned from
-//! recordings of an unchanged machine (`alone`), and only a difference beyond that is claimed ([`Basis`]). What the tests find on
-//! equal runs and on runs that differ is measured in this module's tests.
+//! Two recordings of the same machine differ by more than the scatter within either. Several runs per side show how much more (`contrast`). One run
+//! per side cannot show it, so the comparison assumes the scatter learned from recordings of an unchanged machine (`alone`), and only a larger
+//! difference is claimed ([`Basis`]). This module's tests measure the error rates on equal and on different runs.
 //!
-//! How the rows are shown is for the crate `report`.
+//! The crate `report` shows the rows.
 
 mod alone;
 mod condensed;
@@ -47,21 +46,20 @@ use gathered::Gathered;
 use ground::Ground;
 use recording::DigestedRun;
 
-/// Two sides and what was found.
+/// Two sides and the differences between them.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// The runs before, against which the others are held.
+    /// The runs before.
     pub a: Side,
-    /// The runs after, which are held against those before.
+    /// The runs after, which are compared with those before.
     pub b: Side,
-    /// What the intervals and verdicts rest on.
+    /// The basis of the intervals and verdicts.
     pub basis: Basis,
-    /// Detours shorter than this were left out of all runs, in nanoseconds: what the coarser of all loops would have kept.
+    /// Detours shorter than this were left out of all runs, in nanoseconds: the coarsest of all loops does not keep them.
     pub shortest_ns: i64,
-    /// The rows: all CPUs together, then the sources, then the nodes where there are several, then the CPUs; within the sources the largest
-    /// change of the share of time first.
+    /// The rows: all CPUs together, the sources (the largest change of the share of time first), the nodes if there are several, the CPUs.
     pub rows: Vec<ComparedFigure>,
-    /// What limits the comparison, and what was done to make it possible.
+    /// The limits of the comparison, and the adjustments made for it.
     pub notes: Vec<Warning>,
 }
 
@@ -72,18 +70,17 @@ impl Comparison {
     }
 }
 
-/// Compares the selected parts of two runs: [`compare_sides`] with one run a side. Fails if a bundle cannot be read or does not hold what
-/// was selected, or the runs have nothing in common.
+/// Compares the selected parts of two runs: [`compare_sides`] with one run per side. Fails if a bundle cannot be read or lacks the selection, or the
+/// runs have nothing in common.
 pub fn compare(a: (&Bundle, &Selection), b: (&Bundle, &Selection)) -> Result<Comparison, CompareError> {
     compare_sides(&[a], &[b])
 }
 
-/// Compares the selected parts of the runs of two sides, each of which has at least one.
+/// Compares the selected parts of the runs of two sides, each with at least one.
 ///
-/// Where no CPUs are selected in any, those that all runs measured are compared, node by node if the runs have
-/// several; where CPUs are selected, these, and if they are not the same in all, only all together. Reads the detours
-/// of each run twice and its activities once, in memory that does not grow with them but for one bit a detour. Fails if a bundle cannot be
-/// read or does not hold what was selected, a side is empty, or the runs have nothing in common.
+/// Without a selection of CPUs, the CPUs that all runs measured are compared, node by node if the runs have several. Selected CPUs are compared only
+/// together unless they are the same in all runs. Reads the detours of each run twice and its activities once, in constant memory except for one bit
+/// per detour. Fails if a bundle cannot be read or lacks the selection, a side is empty, or the runs have nothing in common.
 pub fn compare_sides(a: &[(&Bundle, &Selection)], b: &[(&Bundle, &Selection)]) -> Result<Comparison, CompareError> {
     if a.is_empty() || b.is_empty() {
         return Err(CompareError::NoRun);
@@ -94,10 +91,9 @@ pub fn compare_sides(a: &[(&Bundle, &Selection)], b: &[(&Bundle, &Selection)]) -
     })
 }
 
-/// Compares the runs of two sides as [`compare_sides`] does, each node in its summary form: of runs of which not all are full
-/// recordings, and of bundles with nodes that cannot be read, which are told and left out. Each node is read twice, one after another; memory
-/// holds the figures of all and the rows of none. Fails if no node of a run can be read, a run does not hold what was selected, a side is
-/// empty, or the runs have nothing in common.
+/// Compares the runs of two sides like [`compare_sides`], with each node in summary form: for runs that are not all full recordings, and bundles with
+/// unreadable nodes, which are reported and left out. Reads each node twice, one after another; memory holds the figures of all and the rows of none.
+/// Fails if no node of a run can be read, a run lacks the selection, a side is empty, or the runs have nothing in common.
 pub fn compare_nodes(
     a: &[(&StoredNodes, &Selection)],
     b: &[(&StoredNodes, &Selection)],
@@ -131,7 +127,7 @@ fn with_selections<'a, 'r>(
     read.iter().zip(runs).map(|(read, (_, selection))| (read, *selection)).collect()
 }
 
-/// Reads the runs on their ground, and makes the rows.
+/// Reads the runs on their common ground, and makes the rows.
 fn compared<R>(
     ground: Ground,
     runs: &[&[(&R, &Selection)]; 2],
@@ -154,8 +150,7 @@ fn compared<R>(
     Ok(Comparison { a, b, basis, shortest_ns: ground.shortest_ns, rows, notes })
 }
 
-/// Judges the noise of several comparisons as one family: verdicts that are right together, where all ask the same, as which of several
-/// changes is one for the better.
+/// Judges the noise of several comparisons as one family, if all ask the same question, such as which of several changes is an improvement.
 pub fn judge_together(comparisons: &mut [&mut Comparison]) {
     let headlines = comparisons.iter_mut().flat_map(|comparison| {
         let basis = comparison.basis;

@@ -1,46 +1,43 @@
-//! Several runs a side, of a figure that every one of them has: their logarithms.
+//! Several runs per side, for a figure above 0 in every one of them: compares logarithms.
 //!
-//! Runs of a machine differ in proportion: a busy hour makes everything so many times as much. What scatters so is compared by its
-//! logarithms (M. S. Bartlett, *The use of transformations*, Biometrics 3, 1947, of deviations in proportion to the mean): Welch's test
-//! of their means, and the interval of their difference, turned back, is that of the ratio b / a of what is typical of each side, the
-//! geometric mean of its runs. On synthetic runs with lognormal effects it holds the truth in 93 to 97 of 100 cases, where the
-//! figures themselves, of which one run of a side is many times another, do so in 87 to 97; and it shows a tenth as much noise in
-//! 66 of 100 comparisons of three runs a side that scatter by a factor of two, where those show it in 20.
+//! Runs of a machine differ in proportion: a busy hour multiplies everything. Such scatter is compared by logarithms (M. S. Bartlett, *The use of
+//! transformations*, Biometrics 3, 1947, for deviations in proportion to the mean): Welch's test of their means. The interval of their difference,
+//! transformed back, is that of the ratio b / a of the sides' geometric means. On synthetic runs with lognormal effects it contains the truth in 93
+//! to 97 of 100 cases; the interval of the figures themselves, with one run many times another, in 87 to 97. It finds a tenth as much noise in 66 of
+//! 100 comparisons of three runs per side that scatter by a factor of two, against 20.
 //!
-//! The interval of the difference b - a is put together from those of a and of b (G. Y. Zou, A. Donner, *Construction of confidence limits
-//! about effect measures*, Statistics in Medicine 27, 2008), and then made to agree with that of the ratio: where that lies
-//! above 1, by so much of the least that a or b allow.
+//! The interval of the difference b - a combines those of a and b (G. Y. Zou, A. Donner, *Construction of confidence limits about effect measures*,
+//! Statistics in Medicine 27, 2008). It is then adjusted to agree with that of the ratio: if that is above 1, by at least the difference that it
+//! implies for the lowest a or b.
 //!
-//! What was tried and left: to borrow the variance of a figure from those of all others (G. K. Smyth, *Linear models and empirical Bayes
-//! methods*, Statistical Applications in Genetics and Molecular Biology 3, 2004). It takes the variances for independent of each other,
-//! but what makes one run noisier than the next makes most of its figures larger: with such effects its intervals of three runs a side held
-//! the truth in 91 of 100 cases.
+//! Tried and rejected: borrowing the variance of a figure from those of all others (G. K. Smyth, *Linear models and empirical Bayes methods*,
+//! Statistical Applications in Genetics and Molecular Biology 3, 2004). That assumes independent variances, but a noisier run has most of its figures
+//! larger: with such effects, its intervals of three runs per side contained the truth in 91 of 100 cases.
 
 use super::contrast::{Contrast, RunFigure, Welch};
 
-/// The logarithms of the figures of all runs, where all have one; `None` where a run has none of it.
+/// The logarithms of the figures of all runs; `None` if the figure is 0 in any of them.
 pub(super) fn logarithms(runs: &[RunFigure]) -> Option<Vec<RunFigure>> {
-    // To the first order the variance of a logarithm is that of the figure in proportion to its square.
+    // To first order, the variance of the logarithm is the figure's variance over its square.
     let logarithm = |run: &RunFigure| {
         (run.value > 0.0).then(|| RunFigure::new(run.value.ln(), run.within / (run.value * run.value)))
     };
     runs.iter().map(logarithm).collect()
 }
 
-/// Turns what the logarithms say back into what the figures do.
+/// Transforms a comparison of logarithms back into one of figures.
 pub(super) fn turned_back(logarithms: &Welch) -> Contrast {
     let [a, b] = logarithms.means;
     let half = logarithms.critical([1.0; 2]) * logarithms.error();
     let (ratio_low, ratio_high) = ((b - a - half).exp(), (b - a + half).exp());
-    // Of the difference itself, the larger figure has the larger part: to the first order a figure's variance is that of its logarithm
-    // times its square.
+    // The larger figure dominates the difference: to first order, a figure's variance is that of its logarithm times its square.
     let t = logarithms.critical(logarithms.means.map(|mean| (2.0 * (mean - a.max(b))).exp()));
     let side = |which: usize| {
         let (mean, half) = (logarithms.means[which], t * logarithms.variances[which].sqrt());
         [mean - half, mean, mean + half].map(f64::exp)
     };
     let ([a_low, a, a_high], [b_low, b, b_high]) = (side(0), side(1));
-    // How far the difference is from 0 at least, where the ratio is known to lie beyond `ratio`, which is 1 or more.
+    // The least distance of the difference from 0 if the ratio is known to be beyond `ratio` (at least 1).
     let beyond = |ratio: f64, smaller_low: f64, larger_low: f64| {
         (smaller_low * (ratio - 1.0)).min(larger_low * (1.0 - 1.0 / ratio))
     };
@@ -59,8 +56,8 @@ mod tests {
     use super::super::contrast::{contrast, contrast_means};
     use super::*;
 
-    /// How many of so many comparisons of sides of `runs` runs hold the truth in the interval of the ratio and in that of the
-    /// difference, and show a difference; and how many of the same runs show one by their means.
+    /// The shares of comparisons whose interval of the ratio and of the difference contains the truth, that show a difference, and that show one by
+    /// their means.
     #[derive(Debug)]
     struct Held {
         ratio: f64,
@@ -71,7 +68,7 @@ mod tests {
 
     const TRIALS: u32 = 4_000;
 
-    /// Runs with lognormal effects: of typical values 1 and `ratio`, whose logarithms scatter by these deviations.
+    /// Runs with lognormal effects: typical values 1 and `ratio`, whose logarithms scatter by these deviations.
     fn held(runs: usize, deviations: [f64; 2], ratio: f64) -> Held {
         let mut source = Source::seeded(29);
         let mut held = [0_u32; 4];

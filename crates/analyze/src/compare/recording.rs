@@ -1,4 +1,4 @@
-//! A recording as a comparison sees it before it reads the detours: full, or with its nodes in summary form.
+//! A recording before a comparison reads its detours: full, or with its nodes in summary form.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,24 +11,24 @@ use becalm_units::CpuId;
 use crate::condense::digest;
 use crate::summary::{Observed, Selection, SummaryError, keep_cpus, observed, spans};
 
-/// How long loops ran, in nanoseconds, and how that is known.
+/// The run times of loops, in nanoseconds, and how they are known.
 pub(super) struct LoopLengths {
     pub(super) lengths: Vec<Option<i64>>,
     pub(super) observed: Observed,
 }
 
-/// What a comparison needs to know of a run to find the ground that it has in common with others.
+/// The properties of a run that determine its common ground with others.
 pub(super) trait Recording {
-    /// The folder of the run's bundle.
+    /// The directory of the run's bundle.
     fn path(&self) -> &Path;
 
-    /// The documents of the selected nodes, each with only the selected CPUs.
+    /// The documents of the selected nodes, restricted to the selected CPUs.
     fn documents(&self, selection: &Selection) -> Result<Vec<NodeDoc>, SummaryError>;
 
-    /// How long the loops of these CPUs ran, and how that is known.
+    /// The run times of the loops on these CPUs, and how they are known.
     fn lengths(&self, doc: &NodeDoc) -> Result<LoopLengths, SummaryError>;
 
-    /// The shortest detour of a node, in nanoseconds; `None` of none.
+    /// The shortest detour of a node, in nanoseconds; `None` without detours.
     fn shortest_detour(&self, doc: &NodeDoc) -> Result<Option<i64>, SummaryError>;
 
     /// Whether it is compared in summary form.
@@ -63,12 +63,12 @@ impl Recording for Bundle {
     }
 }
 
-/// The nodes of a run in summary form: what is remembered of each, while its document is read again later.
+/// The nodes of a run in summary form: memory holds these facts of each; its document is read again later.
 #[derive(Debug)]
 pub(super) struct DigestedRun<'a> {
     pub(super) stored: &'a StoredNodes,
     nodes: BTreeMap<String, NodeFacts>,
-    /// How long the slots of a node are at most, in nanoseconds.
+    /// The maximum slot length of a node, in nanoseconds.
     pub(super) slot_ns: i64,
     pub(super) left_out: Vec<UnreadNode>,
 }
@@ -90,7 +90,7 @@ struct NodeFacts {
 /// The loop of a CPU. Times are in nanoseconds.
 #[derive(Debug)]
 struct LoopFacts {
-    /// How long it ran.
+    /// Its run time.
     length: Option<i64>,
     /// Its shortest detour.
     shortest: Option<i64>,
@@ -110,7 +110,7 @@ impl NodeFacts {
 }
 
 impl<'a> DigestedRun<'a> {
-    /// Reads the selected nodes once, one after another. Fails if there is no such node, or none of them can be read.
+    /// Reads the selected nodes once, one after another. Fails if there is no such node, or none can be read.
     pub(super) fn read(stored: &'a StoredNodes, selection: &Selection) -> Result<Self, SummaryError> {
         if selection.with_self {
             return Err(SummaryError::OwnTime { path: stored.path().to_owned() });
@@ -150,7 +150,7 @@ impl<'a> DigestedRun<'a> {
     }
 }
 
-/// How long the slots of a node must be, in nanoseconds, so that there are not too many where they reach over the time after its last detour, too.
+/// The slot length of a node, in nanoseconds, that limits the number of slots if they also cover the time after its last detour.
 fn slot_ns(digest: &DigestDoc) -> i64 {
     let watched = digest.run.cpus.iter().map(|cpu| cpu.start_ns.get().saturating_add(cpu.duration_ns.get())).max();
     let mut slot_ns = digest.slot_ns;

@@ -1,4 +1,4 @@
-//! The rows of a comparison: which figures there are, and what is said of each.
+//! The rows of a comparison: the figures and their verdicts.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -16,15 +16,14 @@ use super::sample::DetourSample;
 use super::series::RatioOfSums;
 use super::verdict::{Basis, Verdict};
 
-/// Rows whose verdicts are right together: in at most [`LEVEL`](super::LEVEL) of comparisons of equal runs any of a family
-/// finds a difference.
+/// Rows with a common error rate: in at most [`LEVEL`](super::LEVEL) of comparisons of equal runs, any row of a family shows a difference.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum TestFamily {
-    /// The noise ratio of all CPUs together, the question of every comparison, alone.
+    /// The noise ratio of all CPUs together, the main question of every comparison, alone.
     Headline,
     /// The other figures of all CPUs together.
     Total,
-    /// The time that each source took.
+    /// The time of each source.
     Sources,
     /// The figures of each node.
     Nodes,
@@ -32,92 +31,92 @@ pub enum TestFamily {
     Cpus,
 }
 
-/// Why two figures cannot be held against each other.
+/// Why two figures cannot be compared.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Doubt {
-    /// Neither run has a detour here, or one has none and the figure is one of detours.
+    /// Neither run has a detour here, or one has none and the figure needs detours.
     NoDetour,
-    /// Nearly all of both runs' figures comes from a few stretches of time: so many equal ones would weigh the same.
+    /// Nearly all of both runs' figures comes from a few stretches of time: as much information as this many equal ones.
     FewTrains {
-        /// How many equal stretches theirs are worth.
+        /// The effective number of stretches.
         trains: f64,
     },
     /// A run drifts, or its trains are so long that fewer than 20 independent stretches fit into it.
     LongTrains {
-        /// The stretch that would be needed, in nanoseconds.
+        /// The required length of a stretch, in nanoseconds.
         block_ns: i64,
     },
-    /// There is one run a side, and the noise of one drifts too far to be compared ([`LongTrains`](Self::LongTrains)): what drifts it may be
-    /// in any other figure.
+    /// There is one run per side, and the noise of one drifts too much for a comparison ([`LongTrains`](Self::LongTrains)), which may affect any
+    /// other figure.
     Drifting,
     /// A run is so short that it has fewer than 20 cells.
     ShortRun,
-    /// Too few detours lie above the quantile.
+    /// Too few detours are above the quantile.
     FewDetours {
-        /// How many a run would need.
+        /// The number that a run would need.
         needed: u64,
     },
-    /// Of the runs of a side too few have the figure: it takes two of one side and one of the other.
+    /// Too few runs have the figure: at least two of one side and one of the other are needed.
     FewRuns,
-    /// Too few stretches of time, of which the longest detours are compared.
+    /// Too few stretches of time to compare their longest detours.
     FewStretches {
-        /// How many the shorter run has.
+        /// The number of stretches of the shorter run.
         stretches: usize,
-        /// How long they must be, in nanoseconds.
+        /// Their required length, in nanoseconds.
         width_ns: i64,
     },
-    /// The runs have different numbers of CPUs, of which more have a longer longest detour.
+    /// The runs have different numbers of CPUs, and more CPUs have a longer longest detour.
     CpusDiffer,
-    /// One detour of each run shows nothing of the others: see [`Metric::StretchMax`].
+    /// One detour per run says nothing about the others: see [`Metric::StretchMax`].
     OneValue,
-    /// The runs are compared in summary form, which does not say how the figure scatters within a run.
+    /// The runs are compared in summary form, without the scatter of the figure within a run.
     SummaryForm,
 }
 
 /// How large a difference is, without a unit.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Effect {
-    /// b / a. None if a is 0.
+    /// b / a; `None` if a is 0.
     pub ratio: Option<f64>,
     /// The lower end of its 95 % interval.
     pub ratio_low: Option<f64>,
-    /// The upper end; `None` if there is none, as a may be 0.
+    /// The upper end; `None` if there is none because a may be 0.
     pub ratio_high: Option<f64>,
 }
 
-/// A figure of both runs, with what its difference shows.
+/// A figure of both sides, with the verdict on its difference.
 #[derive(Clone, Debug)]
 pub struct ComparedFigure {
-    /// With which other rows its verdict is adjusted.
+    /// The rows that its verdict is adjusted with.
     pub family: TestFamily,
-    /// Where; `None` over all CPUs together.
+    /// The node or CPU; `None` for all CPUs together.
     pub place: Option<ComparedPlace>,
-    /// Of which source; `None` over all of them.
+    /// The source; `None` for all together.
     pub source: Option<(Kind, String)>,
-    /// The figure that is compared.
+    /// The compared figure.
     pub metric: Metric,
-    /// Its value in the first run, in the metric's unit; `None` where it has none. Of several runs what is typical of them: their geometric
-    /// mean, or the mean where a run of either side has none of it.
+    /// Its value in the first run, in the metric's unit; `None` if it has none. For several runs their geometric mean, or the mean if it is 0 in a
+    /// run of either side.
     pub a: Option<f64>,
-    /// Its value in the second run, or what is typical of the runs of the second side.
+    /// Its value in the second run, or the typical value of the second side.
     pub b: Option<f64>,
-    /// The figure of b less that of a.
+    /// b - a.
     pub difference: Option<f64>,
-    /// The lower end of its 95 % interval, which is that of this row by itself.
+    /// The lower end of its 95 % interval, unadjusted.
     pub low: Option<f64>,
     /// The upper end of the difference's interval.
     pub high: Option<f64>,
     /// The size of the difference.
     pub effect: Option<Effect>,
-    /// The p-value of no difference, of this row by itself.
+    /// The p-value of no difference, unadjusted.
     pub p_value: Option<f64>,
-    /// The same, adjusted for all rows of the family by Holm's procedure.
+    /// The p-value adjusted for all rows of the family by Holm's procedure.
     pub p_adjusted: Option<f64>,
-    /// What is said in the end, by the adjusted p-value and the size of the difference.
+    /// The verdict, from the adjusted p-value and the size of the difference.
     pub verdict: Verdict,
     /// Why there is not enough data.
     pub doubt: Option<Doubt>,
-    /// Of [`Metric::StretchMax`], how long a stretch is, in nanoseconds.
+    /// The stretch length of [`Metric::StretchMax`], in nanoseconds.
     pub stretch_ns: Option<i64>,
 }
 
@@ -142,7 +141,7 @@ impl ComparedFigure {
         }
     }
 
-    /// Fills in what was found, which is in units of 1 / `scale`.
+    /// Fills in the result, in units of 1 / `scale`.
     fn found(mut self, result: Result<Contrast, Doubt>, scale: f64) -> Self {
         match result {
             Ok(found) => {
@@ -159,7 +158,7 @@ impl ComparedFigure {
 }
 
 impl ComparedFigure {
-    /// Takes back what was found, of runs that drift.
+    /// Removes the test results of runs that drift.
     fn leave_untested(&mut self) {
         if self.p_value.take().is_some() {
             (self.low, self.high, self.doubt) = (None, None, Some(Doubt::Drifting));
@@ -181,7 +180,7 @@ pub(super) fn rows(ground: &Ground, samples: &[Vec<Gathered>; 2], basis: Basis) 
     let mut rows = place_rows(&all, same_cpus, machines);
     rows[0].family = TestFamily::Headline;
     rows.extend(source_rows(ground, samples, machines));
-    // A single place is all of them together.
+    // A single place is the same as all of them together.
     for (family, places, scatter) in
         [(TestFamily::Nodes, &ground.nodes, machines), (TestFamily::Cpus, &ground.places, RunScatter::for_cpu(basis))]
     {
@@ -201,7 +200,7 @@ pub(super) fn rows(ground: &Ground, samples: &[Vec<Gathered>; 2], basis: Basis) 
     rows
 }
 
-/// Leaves all rows of one run a side untested if the noise, in the first, drifts.
+/// Removes the test results of all rows if there is one run per side and the noise (the first row) drifts.
 pub(super) fn refuse_drift(rows: &mut [ComparedFigure], basis: Basis) {
     if let [ComparedFigure { doubt: Some(Doubt::LongTrains { .. }), .. }, others @ ..] = rows
         && basis == Basis::WithinRuns
@@ -210,7 +209,7 @@ pub(super) fn refuse_drift(rows: &mut [ComparedFigure], basis: Basis) {
     }
 }
 
-/// Gives the verdicts, family by family.
+/// Sets the verdicts, family by family.
 pub(super) fn judge(rows: &mut [ComparedFigure], basis: Basis) {
     for family in [TestFamily::Headline, TestFamily::Total, TestFamily::Sources, TestFamily::Nodes, TestFamily::Cpus] {
         let family_rows = rows.iter_mut().filter(|row| row.family == family);
@@ -218,7 +217,7 @@ pub(super) fn judge(rows: &mut [ComparedFigure], basis: Basis) {
     }
 }
 
-/// Gives the verdicts of one family of rows, each of which rests on its own runs.
+/// Sets the verdicts of one family of rows, each with the basis of its own runs.
 pub(super) fn judge_family(rows: Vec<(&mut ComparedFigure, Basis)>) {
     let tested: Vec<_> =
         rows.into_iter().filter_map(|(row, basis)| row.p_value.map(|p_value| (row, basis, p_value))).collect();
@@ -232,7 +231,7 @@ pub(super) fn judge_family(rows: Vec<(&mut ComparedFigure, Basis)>) {
 /// A figure of a run that is a ratio of sums over time.
 type Series = fn(&DetourSample) -> Option<RatioOfSums>;
 
-/// The rows of one place, from what the runs of each side have there.
+/// The rows of one place, from the runs' samples there.
 pub(super) fn place_rows(sides: &[Vec<&DetourSample>; 2], same_cpus: bool, scatter: RunScatter) -> Vec<ComparedFigure> {
     let series: [(Metric, Series, f64); 3] = [
         (Metric::NoiseRatio, |run| run.noise_ratio(), 1.0),
@@ -299,22 +298,22 @@ fn stretch_row(sides: &[Vec<&DetourSample>; 2], same_cpus: bool, scatter: RunSca
     ComparedFigure { stretch_ns, ..row }
 }
 
-/// A row of what each run of both sides has of a figure.
+/// A row from the figures of each run of both sides.
 fn runs_row(metric: Metric, sides: &[Vec<RunFigure>; 2], scale: f64) -> ComparedFigure {
     let [a, b] = contrast::typical(sides).map(|typical| typical.map(|typical| typical * scale));
     ComparedFigure::new(metric, a, b).found(contrast::contrast(&sides[0], &sides[1]), scale)
 }
 
-/// The rows of the sources that any run has, two for each: its share of time and its rate. The largest change of the
-/// share of time first; equal ones by name, then by kind.
+/// The rows of the sources in any run, two each: share of time and rate. The largest change of the share of time first; equal ones by name, then by
+/// kind.
 fn source_rows(ground: &Ground, samples: &[Vec<Gathered>; 2], scatter: RunScatter) -> Vec<ComparedFigure> {
-    // A source whose activities all belong to others, in every run, accounts for no time.
+    // A source whose activities are all charged to others, in every run, accounts for no time.
     let accounts = |sample: &SourceSample| sample.times.noise().iter().any(|ns| *ns > 0);
     let sources = samples.iter().flatten().flat_map(|run| &run.sources);
     let names: BTreeSet<&(Kind, String)> =
         sources.filter(|(_, sample)| accounts(sample)).map(|(name, _)| name).collect();
     let mut pairs: Vec<[ComparedFigure; 2]> = Vec::new();
-    // How much there is of all sources together, in the run that has less of it.
+    // All sources together, in the run with the least.
     let least = |value: Series| {
         samples.iter().flatten().filter_map(|run| value(&run.all)).map(|all| all.value).fold(f64::INFINITY, f64::min)
     };
@@ -322,7 +321,7 @@ fn source_rows(ground: &Ground, samples: &[Vec<Gathered>; 2], scatter: RunScatte
     for name in names {
         let cells = |(run, sample): (&ComparedRun, &Gathered)| {
             let source = sample.sources.get(name);
-            // It may be among those that are summed up.
+            // It may be part of the sum of several.
             if source.is_none() && sample.summed.contains(&name.0) {
                 return [None, None];
             }
@@ -353,10 +352,10 @@ fn source_rows(ground: &Ground, samples: &[Vec<Gathered>; 2], scatter: RunScatte
     pairs.into_iter().flatten().collect()
 }
 
-/// The runs of each side, of each a sum over time.
+/// A sum over time per run, for each side.
 type SeriesOfSides = [Vec<Option<RatioOfSums>>; 2];
 
-/// A row of a figure that is a sum over time, from the runs of each side.
+/// A row of a figure that is a sum over time.
 fn series_row(metric: Metric, sides: SeriesOfSides, scale: f64, scatter: RunScatter) -> ComparedFigure {
     match (sides[0].as_slice(), sides[1].as_slice(), scatter) {
         ([a], [b], RunScatter::Learned(deviations)) => {
@@ -367,7 +366,7 @@ fn series_row(metric: Metric, sides: SeriesOfSides, scale: f64, scatter: RunScat
     }
 }
 
-/// The same of a source, where there is so much of `all` of them.
+/// The same for a source, with `all` as the total of all sources.
 fn source_row(metric: Metric, sides: SeriesOfSides, scale: f64, scatter: RunScatter, all: f64) -> ComparedFigure {
     match (sides[0].as_slice(), sides[1].as_slice(), scatter) {
         ([a], [b], RunScatter::Learned(deviations)) => {

@@ -1,4 +1,4 @@
-//! What is kept of one run's detours in one place (a CPU, or all together) for a comparison.
+//! The data of one run's detours in one place (a CPU, or all together) that a comparison needs.
 
 use super::Doubt;
 use super::extremes::Stretches;
@@ -6,13 +6,13 @@ use super::series::{RatioOfSums, Scatter};
 use super::tails::RunQuantile;
 use becalm_stats::{Moments, Quantiles, TimeCells};
 
-/// The quantiles that are compared, as the share of detours above them.
+/// The compared quantiles, as the share of detours above them.
 pub(super) const ABOVE: [f64; 2] = [0.01, 0.001];
 
-/// Sums, quantiles and cells of time, in memory that does not grow with the detours.
+/// Sums, quantiles and cells of time, in constant memory.
 #[derive(Clone, Debug)]
 pub(super) struct DetourSample {
-    /// How long the loops ran, added up over the CPUs, in nanoseconds.
+    /// The total run time of the loops of all CPUs, in nanoseconds.
     observed: i64,
     durations: Moments,
     quantiles: Quantiles,
@@ -21,26 +21,26 @@ pub(super) struct DetourSample {
     stretches: Stretches,
     /// The quantiles, once all detours were seen, with the detours above each.
     above: [(i64, TimeCells); ABOVE.len()],
-    /// Whether it is of the summary form, which has neither the detours above the quantiles nor the stretches.
+    /// Whether it comes from the summary form, which has neither the detours above the quantiles nor the stretches.
     condensed: bool,
 }
 
-/// What the summary form says of one place.
+/// The figures of one place in summary form.
 #[derive(Debug)]
 pub(super) struct Condensed {
-    /// How long the loops ran, added up over the CPUs, in nanoseconds.
+    /// The total run time of the loops of all CPUs, in nanoseconds.
     pub(super) observed: i64,
     pub(super) durations: Moments,
     /// The quantiles [`ABOVE`], in nanoseconds.
     pub(super) levels: [Option<i64>; ABOVE.len()],
-    /// The noise of each cell of time, and how many detours began in it.
+    /// Per cell of time: the noise, and the number of detours that started there.
     pub(super) noise: TimeCells,
     pub(super) count: TimeCells,
 }
 
 impl DetourSample {
-    /// Of loops that ran for `length` nanoseconds from `start` on, `observed` in all; the longest detours are kept of
-    /// stretches of `stretch` nanoseconds.
+    /// For loops that ran for `length` nanoseconds from `start`, `observed` in all; the longest detours are kept per stretch of `stretch`
+    /// nanoseconds.
     pub(super) fn new(start: i64, length: i64, observed: i64, stretch: i64) -> Self {
         let cells = TimeCells::new(start, length);
         Self {
@@ -55,7 +55,7 @@ impl DetourSample {
         }
     }
 
-    /// Of the summary form.
+    /// From the summary form.
     pub(super) fn from_condensed(figures: Condensed) -> Self {
         let nowhere = TimeCells::from_sums(1, Vec::new());
         Self {
@@ -70,7 +70,7 @@ impl DetourSample {
         }
     }
 
-    /// Whether it is of the summary form.
+    /// Whether it comes from the summary form.
     pub(super) const fn is_condensed(&self) -> bool {
         self.condensed
     }
@@ -85,14 +85,14 @@ impl DetourSample {
         self.stretches.add(start, duration);
     }
 
-    /// Ends the first round: now the quantiles are known.
+    /// Ends the first pass: now the quantiles are known.
     pub(super) fn set_levels(&mut self) {
         for ((level, _), above) in self.above.iter_mut().zip(ABOVE) {
             *level = self.quantiles.at(1.0 - above).unwrap_or(i64::MAX);
         }
     }
 
-    /// Takes a detour in the second round.
+    /// Adds a detour in the second pass.
     #[inline]
     pub(super) fn add_above(&mut self, start: i64, duration: i64) {
         for (level, cells) in &mut self.above {
@@ -119,7 +119,7 @@ impl DetourSample {
         RatioOfSums::over_time(&self.noise, self.observed)
     }
 
-    /// How many detours come in a nanosecond; `None` if too little was observed.
+    /// Detours per nanosecond; `None` if too little was observed.
     pub(super) fn rate(&self) -> Option<RatioOfSums> {
         RatioOfSums::over_time(&self.count, self.observed)
     }
@@ -134,7 +134,7 @@ impl DetourSample {
         Some(self.above[which].0).filter(|_| self.durations.count() > 0)
     }
 
-    /// The same with how it scatters. None of no detours.
+    /// The same with its scatter; `None` without detours.
     pub(super) fn tail(&self, which: usize) -> Option<Result<RunQuantile, Doubt>> {
         if self.condensed {
             return (self.durations.count() > 0).then_some(Err(Doubt::SummaryForm));

@@ -1,58 +1,57 @@
-//! A figure of one run as a ratio of sums over its cells of time, and how it scatters.
+//! A figure of one run as a ratio of sums over its cells of time, and its scatter.
 //!
-//! The noise ratio is noise over time, the rate detours over time, the mean detour noise over detours. Each is
-//! R = sum of y(k) / sum of x(k) over the cells k. To the first order its error is the mean of the residuals
-//! (y(k) - R x(k)) / (mean of x) (W. G. Cochran, *Sampling Techniques*, 1977, section 6.3), of which the means over
-//! blocks say how the sum scatters.
+//! The noise ratio is noise over time, the rate detours over time, the mean detour noise over detours. Each is R = sum of y(k) / sum of x(k) over the
+//! cells k. To first order its error is the mean of the residuals (y(k) - R x(k)) / (mean of x) (W. G. Cochran, *Sampling Techniques*, 1977, section
+//! 6.3). Their means over blocks give the scatter of the sum.
 //!
-//! The blocks are longer than those of one run's interval. The length that is best for one run lets through some of the
-//! correlation of trains, so that the error comes out too small by a few percent; of two equal runs a tenth would then be
-//! called different. Four times that length, and at least 8 of 256 cells, brings this below 6 in 100, and leaves at least 8 blocks.
+//! The blocks are longer than those of one run's interval. The best length for one run misses some of the correlation of trains, so the error is a
+//! few percent too small, and a tenth of pairs of equal runs would be called different. Four times that length, and at least 8 of 256 cells, brings
+//! this below 6 in 100, and leaves at least 8 blocks.
 //!
-//! A drift over the whole run makes a run differ from the next one by more than its blocks say. How the variance of the means of
-//! longer and longer stretches falls tells: by half from eighths to quarters where stretches do not depend on each other, not at
-//! all where the noise wanders. So it goes on falling from quarters to the whole (`RatioOfSums::alone`).
+//! A drift over the whole run makes it differ from the next one by more than its blocks show. The variance of the means of longer and longer
+//! stretches reveals drift: from eighths to quarters it halves if stretches are independent, and does not fall at all if the noise wanders. It is
+//! extrapolated at the same rate from quarters to the whole (`RatioOfSums::alone`).
 
 use super::Doubt;
 use becalm_stats::{BLOCKS_MIN, TimeCells, blocks, circular_sums};
 
-/// How many times as long as for one run's interval the blocks are.
+/// Block length as a multiple of that for one run's interval.
 const BLOCK_FACTOR: usize = 4;
 
-/// How many blocks a run has at most and at least.
+/// Maximum and minimum number of blocks per run.
 const BLOCKS: (usize, usize) = (32, 8);
 
-/// The longest stretches of a run whose means are compared to see it drift.
+/// The coarsest division of a run whose means are compared to detect drift.
 const QUARTERS: usize = 4;
 
-/// A ratio of two sums over the cells of time, with what tells its scatter.
+/// A ratio of two sums over the cells of time, with the data for its scatter.
 #[derive(Clone, Debug)]
 pub struct RatioOfSums {
     /// The ratio of the sums.
     pub(super) value: f64,
-    /// By how much each cell is off it; they add up to 0.
+    /// The deviation of each cell; they add up to 0.
     residuals: Vec<f64>,
-    /// What each cell adds to the numerator, by which it weighs.
+    /// The contribution of each cell to the numerator, used as its weight.
     weights: Vec<f64>,
-    /// How long a cell lasts.
+    /// The length of a cell.
     width_ns: i64,
 }
 
 impl RatioOfSums {
-    /// Of sums to the time that was observed, in nanoseconds. None if there was no such time.
+    /// Sums over the observed time in nanoseconds. `None` if that is 0.
     pub fn over_time(sums: &TimeCells, observed: i64) -> Option<Self> {
         let per_cell = observed as f64 / sums.noise().len() as f64;
         (per_cell > 0.0).then(|| Self::new(sums, |_| 1.0, per_cell))
     }
 
-    /// Of sums to counts, cell by cell. None if the counts are all 0.
+    /// Sums over counts, cell by cell. `None` if the counts are all 0.
     pub(super) fn per_count(sums: &TimeCells, counts: &TimeCells) -> Option<Self> {
         let total: f64 = counts.noise().iter().map(|count| *count as f64).sum();
         let mean = total / counts.noise().len() as f64;
         (mean > 0.0).then(|| Self::new(sums, |cell| counts.noise()[cell] as f64 / mean, mean))
     }
 
-    /// `size` is that of a cell in units of the mean cell, and `mean` that of the denominator.
+    /// `size` gives the size of a cell in mean cells; `mean` is that of the denominator.
     fn new(sums: &TimeCells, size: impl Fn(usize) -> f64, mean: f64) -> Self {
         let weights: Vec<f64> = sums.noise().iter().map(|sum| *sum as f64 / mean).collect();
         let value = weights.iter().sum::<f64>() / weights.len() as f64;
@@ -60,7 +59,7 @@ impl RatioOfSums {
         Self { value, residuals, weights, width_ns: sums.width() }
     }
 
-    /// How the figure scatters, by blocks of the run. Fails if the run has too few cells, or its trains are too long for it.
+    /// The scatter of the figure, from blocks of the run. Fails if the run has too few cells, or its trains are too long for it.
     pub fn scatter(&self) -> Result<Scatter, Doubt> {
         let n = self.residuals.len();
         if n < BLOCKS_MIN {
@@ -73,24 +72,24 @@ impl RatioOfSums {
             circular_sums(&self.residuals, length).map(|sum| sum / length as f64).collect()
         };
         let spread = |length: usize| block_means(length).iter().map(|b| b * b).sum::<f64>() * length as f64;
-        // Where neighbors balance each other, as with a tick that beats against the cells, there is no train to miss.
+        // If neighbors compensate each other, as with a tick that beats against the cells, there is no train to miss.
         let factor = if spread(train) > spread(1) { BLOCK_FACTOR } else { 1 };
         let block = (factor * train).clamp(n.div_ceil(BLOCKS.0), n.div_ceil(BLOCKS.1));
         let draws = n.div_ceil(block);
         let variance = block_means(block).iter().map(|b| b * b).sum::<f64>() / n as f64 / (draws - 1) as f64;
-        // Trains are counted as they are: that several share a block makes none of them weigh more.
+        // Trains keep their own weights even if several share a block.
         Ok(Scatter { value: self.value, variance, draws, weights: self.trains_weights(train) })
     }
 
-    /// The same of a run that is alone on its side, with its drift.
+    /// The same for a run that is alone on its side, with its drift.
     pub(super) fn alone(&self) -> Result<Scatter, Doubt> {
         let drift = self.drift();
         let scatter = self.scatter()?;
         Ok(if scatter.variance < drift { Scatter { variance: drift, draws: 2 * QUARTERS, ..scatter } } else { scatter })
     }
 
-    /// The variance of the figure as the quarters of the run and its eighths foretell it: as it falls from eighths to quarters, it goes
-    /// on falling to halves and to the whole.
+    /// The variance of the figure extrapolated from eighths and quarters of the run: the fall from eighths to quarters continues to halves and to the
+    /// whole.
     fn drift(&self) -> f64 {
         let [quarters, eighths] = [QUARTERS, 2 * QUARTERS].map(|parts| {
             let means = self.residuals.chunks(self.residuals.len().div_ceil(parts));
@@ -101,22 +100,22 @@ impl RatioOfSums {
         quarters * falls * falls
     }
 
-    /// How much of the value each stretch of so many cells holds.
+    /// The share of the value in each stretch of this many cells.
     fn trains_weights(&self, cells: usize) -> Vec<f64> {
         let all = self.weights.len() as f64;
         self.weights.chunks(cells).map(|stretch| stretch.iter().sum::<f64>() / all).collect()
     }
 }
 
-/// How a figure of a run scatters.
+/// The scatter of a figure of a run.
 #[derive(Clone, Debug)]
 pub struct Scatter {
     pub(super) value: f64,
     /// The variance of `value`.
     pub variance: f64,
-    /// On how many blocks that rests.
+    /// The number of blocks behind it.
     pub draws: usize,
-    /// How much of `value` each train's length of time holds.
+    /// The share of `value` in each stretch of a train's length.
     weights: Vec<f64>,
 }
 
@@ -127,8 +126,7 @@ impl Scatter {
     }
 }
 
-/// On how many equal blocks the figures of both runs together rest: Kish's effective number, as for one run in
-/// [`TooLittle::FewTrains`](becalm_stats::TooLittle::FewTrains).
+/// The effective number of equal blocks of both runs together (Kish), as for one run in [`TooLittle::FewTrains`](becalm_stats::TooLittle::FewTrains).
 pub(super) fn trains(a: &Scatter, b: &Scatter) -> f64 {
     let weights = || a.weights.iter().chain(&b.weights);
     let squares: f64 = weights().map(|weight| weight * weight).sum();

@@ -1,4 +1,4 @@
-//! What the verdicts and intervals are worth, measured on noise whose truth is known.
+//! Error rates of the verdicts and intervals, measured on noise with a known truth.
 
 use becalm_bundle::{Bundle, StoredNodes};
 use becalm_fixtures::fleet::{Planted, write_fleet, write_fleet_with};
@@ -15,13 +15,13 @@ use crate::summary::Selection;
 
 const SECOND: f64 = 1e9;
 
-/// A kind of noise: detours of lognormal length, for so many nanoseconds, `scale` times as long.
+/// A kind of noise: detours of lognormal length, for a time in nanoseconds, `scale` times as long.
 struct Law {
     name: &'static str,
-    /// Detours a second, and their mean length at scale 1.
+    /// Detours per second, and their mean length at scale 1.
     rate: f64,
     mean: f64,
-    /// Whether every detour is lognormal, so that the quantiles are known.
+    /// Whether every detour is lognormal and the quantiles are therefore known.
     pure: bool,
     detours: fn(&mut Source, f64, f64) -> Vec<(i64, i64)>,
 }
@@ -39,7 +39,7 @@ fn poisson(source: &mut Source, length: f64, hz: f64, mean: f64) -> Vec<(i64, i6
 /// Trains at random times, with a geometric number of detours, 20 on average and 2 ms apart.
 fn trains(source: &mut Source, length: f64, hz: f64, mean: f64) -> Vec<(i64, i64)> {
     let mut detours = Vec::new();
-    // Trains that began before the run reach into it.
+    // Trains that started before the run reach into it.
     let mut time = -2.0 * SECOND;
     loop {
         time += source.exponential(SECOND / hz);
@@ -114,12 +114,12 @@ fn sample(detours: &[(i64, i64)], length: f64, stretch: i64) -> DetourSample {
     sample
 }
 
-/// The rows of one run a side.
+/// The rows with one run per side.
 fn two_runs(a: &DetourSample, b: &DetourSample) -> Vec<ComparedFigure> {
     place_rows(&[vec![a], vec![b]], true, RunScatter::for_whole(Basis::WithinRuns))
 }
 
-/// One comparison of runs of these lengths, of which the second has detours `scale` times as long.
+/// One comparison of runs of these lengths; the second one's detours are `scale` times as long.
 fn trial(law: &Law, source: &mut Source, lengths: [f64; 2], scale: f64) -> Vec<ComparedFigure> {
     let stretch = (lengths[0].min(lengths[1]) / 32.0) as i64;
     let a = sample(&(law.detours)(source, lengths[0], 1.0), lengths[0], stretch);
@@ -130,14 +130,14 @@ fn trial(law: &Law, source: &mut Source, lengths: [f64; 2], scale: f64) -> Vec<C
 const COMPARED: [Metric; 6] =
     [Metric::NoiseRatio, Metric::Rate, Metric::Mean, Metric::P99, Metric::P999, Metric::StretchMax];
 
-/// Of so many trials: how many tested each figure, how many found a difference in it by itself, how many of these say
-/// worse, and how many intervals held the truth.
+/// The number of trials that tested each figure, that found an unadjusted difference in it, that call it worse, and whose interval contains the
+/// truth.
 #[derive(Default, Clone, Copy, Debug)]
 struct Tally {
     tested: u32,
     found: u32,
     worse: u32,
-    /// In which the verdict, after adjusting, is a difference.
+    /// The number whose adjusted verdict is a difference.
     wrong: u32,
     held: u32,
     ratio_held: u32,
@@ -151,7 +151,7 @@ fn tally(law: &Law, trials: u32, lengths: [f64; 2], scale: f64) -> ([Tally; 6], 
         let mut rows = trial(law, &mut source, lengths, scale);
         for (tally, metric) in tallies.iter_mut().zip(COMPARED) {
             let Some(row) = rows.iter().find(|row| row.metric == metric) else { continue };
-            // The longest detours of most stretches are none now and then.
+            // Now and then, most stretches have no detour.
             let (Some(p), Some(low), Some(high), Some(effect)) = (row.p_value, row.low, row.high, row.effect) else {
                 continue;
             };
@@ -189,8 +189,8 @@ fn truth(law: &Law, metric: Metric, scale: f64) -> Option<f64> {
     }
 }
 
-/// A row by itself may be wrong in 5 % of trials, its verdict in no more, and all verdicts of a family together in no more.
-/// 1,000 trials leave a standard error of 0.7 %.
+/// An unadjusted row may be wrong in 5 % of trials, and so may its verdict, and all verdicts of a family together. 1,000 trials leave a standard
+/// error of 0.7 %.
 fn equal_runs_are_called_equal(law: &Law, lengths: [f64; 2]) {
     let (tallies, any) = tally(law, 1_000, lengths.map(|seconds| seconds * SECOND), 1.0);
     assert!(tallies[0].tested > 900, "{}: {tallies:?}", law.name);
@@ -225,7 +225,7 @@ fn equal_runs_with_a_tick() {
     equal_runs_are_called_equal(&LAWS[4], [10.0, 10.0]);
 }
 
-/// Runs of half a minute with a tick and other noise; detours half as long again in the second. Found in all.
+/// Runs of half a minute with a tick and other noise; the second one's detours are half as long again. Always found.
 #[test]
 fn a_change_by_half_is_found_and_measured() {
     let (tallies, _) = tally(&LAWS[4], 1_000, [30.0 * SECOND; 2], 1.5);
@@ -238,8 +238,8 @@ fn a_change_by_half_is_found_and_measured() {
     }
 }
 
-/// So many recordings of 30 s of a machine whose noise differs from run to run: the lengths of all detours of a run have one
-/// factor, of mean `scale` and with the coefficient of variation `between`.
+/// Recordings of 30 s of a machine whose noise differs from run to run: the lengths of all detours of a run have one factor, of mean `scale` and with
+/// the coefficient of variation `between`.
 fn recordings(source: &mut Source, runs: usize, scale: f64, between: f64) -> Vec<DetourSample> {
     let length = 30.0 * SECOND;
     let mut recording = || {
@@ -249,7 +249,7 @@ fn recordings(source: &mut Source, runs: usize, scale: f64, between: f64) -> Vec
     (0..runs).map(|_| recording()).collect()
 }
 
-/// Compares sides of so many runs so often: how often the noise, and how often any figure, is called different.
+/// Compares sides of `runs` runs `trials` times, and counts how often the noise, and how often any figure, is called different.
 fn differences(trials: usize, runs: usize, scale: f64, between: f64) -> (usize, usize) {
     let mut source = Source::seeded(17);
     let basis = Basis::for_runs(runs, runs);
@@ -266,8 +266,8 @@ fn differences(trials: usize, runs: usize, scale: f64, between: f64) -> (usize, 
     (noise, any)
 }
 
-/// A machine whose runs differ by 5 % from each other by themselves. Measured: of 500 pairs of single runs none; of 1,000 of sides of
-/// three runs 21 in noise and 22 in any figure.
+/// A machine whose runs differ by 5 % on their own. Measured: none of 500 pairs of single runs; of 1,000 pairs of three runs, 21 in noise and 22 in
+/// any figure.
 #[test]
 fn equal_machines_whose_runs_differ_are_called_equal() {
     let (one, any) = differences(500, 1, 1.0, 0.05);
@@ -300,7 +300,7 @@ fn one_run_a_side_says_nothing_of_better_or_worse() {
     assert_eq!((verdict(&a, &b), verdict(&b, &a)), (Verdict::Worse, Verdict::Better));
 }
 
-/// A difference that is beyond doubt, and of no account.
+/// A certain difference that is too small to matter.
 #[test]
 fn a_difference_of_one_percent_is_none_that_matters() {
     let ticks = |length: i64| -> DetourSample {
@@ -324,8 +324,8 @@ fn a_difference_of_one_percent_is_none_that_matters() {
     }
 }
 
-/// The cells of a host that drifts: how many times the usual noise there is in each tenth of a second. A part differs from recording to
-/// recording, another wanders within seconds (an Ornstein-Uhlenbeck process).
+/// The cells of a host that drifts: multiples of its usual noise in each tenth of a second. One part differs from recording to recording, another
+/// wanders within seconds (an Ornstein-Uhlenbeck process).
 fn drifts(source: &mut Source, between: f64, wander: f64, seconds: f64) -> Vec<f64> {
     let recording = between * source.normal();
     let kept = (-0.1 / seconds).exp();
@@ -337,7 +337,7 @@ fn drifts(source: &mut Source, between: f64, wander: f64, seconds: f64) -> Vec<f
     (0..100).map(step).collect()
 }
 
-/// A recording of 10 s of it: a tick, and detours at random whose number drifts. With `planted` regular detours, so much of the usual noise.
+/// A recording of 10 s of such a host: a tick, and random detours whose number drifts. `planted` adds regular detours, as a share of the usual noise.
 fn drifting_host(source: &mut Source, drift: [f64; 3], planted: f64) -> DetourSample {
     let [between, wander, seconds] = drift;
     let length = 10.0 * SECOND;
@@ -379,14 +379,14 @@ fn recordings_of_a_drifting_host_are_called_equal_and_half_as_much_again_is_foun
         let (found, _) = drifting_pairs(drift, 0.5);
         assert!(found >= 160, "{drift:?}: half as much again is found in {found} of 200");
     }
-    // A host that drifts farther leaves less to be found.
+    // A host that drifts more hides more.
     for drift in [[0.1, 0.4, 5.0], [0.2, 0.4, 2.0]] {
         let (noise, any) = drifting_pairs(drift, 0.0);
         assert!(noise <= 20 && any <= 20, "{drift:?}: of 200 equal pairs {noise} differ in noise, {any} in any figure");
     }
 }
 
-/// The interval of the difference, that of the ratio, the p-value and the limit of 0 % all say the same.
+/// The interval of the difference, that of the ratio, the p-value and the limit of 0 % all agree.
 #[test]
 fn intervals_and_tests_agree() {
     let mut source = Source::seeded(5);
@@ -408,7 +408,7 @@ fn intervals_and_tests_agree() {
     assert!(found > 20, "{found}");
 }
 
-/// Two fleets of 32 nodes, where only the second one has a slow node, and a threshold of its own: compared in full and in summary form.
+/// Two fleets of 32 nodes; only the second has a slow node, and another threshold. Compared in full and in summary form.
 fn fleets(threshold: Nanos, damaged: bool) -> (Comparison, Comparison) {
     let folder = tempfile::tempdir().unwrap();
     let [a, b] = ["a.becalm", "b.becalm"].map(|name| folder.path().join(name));
@@ -428,7 +428,7 @@ fn node_rows(comparison: &Comparison) -> Vec<&ComparedFigure> {
     comparison.rows.iter().filter(is_noise).collect()
 }
 
-/// Asserts that two figures are as near as this.
+/// Asserts that two figures differ by at most `error`.
 #[track_caller]
 fn near(full: Option<f64>, short: Option<f64>, error: f64, what: &str) {
     let (full, short) = (full.unwrap(), short.unwrap());
@@ -447,7 +447,7 @@ fn nodes_are_compared_in_full_and_in_summary_form() {
             .collect();
         assert_eq!((nodes.len(), changed), (32, vec!["n17"]), "{nodes:?}");
         assert!(nodes[17].verdict == Verdict::Higher && nodes[17].effect.unwrap().ratio.unwrap() > 4.0);
-        // The only CPU of each node is not shown again.
+        // The only CPU of each node is not listed again.
         assert!(comparison.rows.iter().all(|row| row.family != TestFamily::Cpus));
     }
     for (full, short) in full.rows.iter().zip(&short.rows) {
@@ -472,11 +472,11 @@ fn nodes_are_compared_in_full_and_in_summary_form() {
 
 #[test]
 fn a_threshold_is_applied_to_summary_forms_by_their_sums() {
-    // Of all nodes, some detours are shorter, and some are longer.
+    // Some detours of all nodes are shorter, and some are longer.
     let (full, short) = fleets(Nanos::new(24_022), false);
     let dropped = |comparison: &Comparison| comparison.a.runs[0].dropped as f64;
     assert!(dropped(&full) > 1_000.0);
-    // The threshold lies within a bucket of lengths.
+    // The threshold is within a bucket of lengths.
     near(Some(dropped(&full)), Some(dropped(&short)), 0.05, "what is left out");
     for metric in [Metric::NoiseRatio, Metric::Rate, Metric::Mean] {
         near(full.total(metric).unwrap().a, short.total(metric).unwrap().a, 0.05, metric.name());

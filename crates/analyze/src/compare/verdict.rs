@@ -1,20 +1,19 @@
-//! What is said of a difference in the end, and whether it exceeds a limit.
+//! The verdict on a difference, and whether it exceeds a limit.
 
 use super::{ComparedFigure, Effect};
 
-/// The share of families of rows without any difference in which one is found all the same.
+/// The share of families without any difference that still show one.
 pub const LEVEL: f64 = 0.05;
 
-/// A difference of less than this part is none that matters: it is shown where the whole interval of b / a lies beyond it.
+/// Smaller relative differences do not matter: the whole interval of b / a must be beyond this.
 pub const FLOOR: f64 = 0.02;
 
-/// What the intervals and verdicts of a comparison rest on.
+/// The basis of the intervals and verdicts of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Basis {
-    /// One run a side: how each of two recordings scatters within itself, and how recordings of one machine were found to differ
-    /// elsewhere.
+    /// One run per side: the scatter within each of the two recordings, and the learned scatter between recordings of one machine.
     WithinRuns,
-    /// How the runs of a side differ from each other: what is shown is to be expected of further runs.
+    /// The scatter between the runs of a side: a significant difference is to be expected of further runs.
     BetweenRuns,
 }
 
@@ -23,7 +22,7 @@ impl Basis {
         if a > 1 || b > 1 { Self::BetweenRuns } else { Self::WithinRuns }
     }
 
-    /// The basis as documents have it.
+    /// The name of the basis in documents.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -33,26 +32,25 @@ impl Basis {
     }
 }
 
-/// What the difference of a row shows.
+/// The verdict on the difference of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// The figure of b is higher: more noise, or longer detours. Said of several runs a side.
+    /// The figure of b is higher: more noise, or longer detours. For several runs per side.
     Worse,
-    /// The figure of b is lower. Said of several runs a side.
+    /// The figure of b is lower. For several runs per side.
     Better,
-    /// The figure of the recording b is higher than that of the recording a by more than recordings of one machine differ. Said of
-    /// one run a side.
+    /// The figure of recording b is higher than that of recording a by more than recordings of one machine differ. For one run per side.
     Higher,
-    /// The figure of the recording b is lower by more than that. Said of one run a side.
+    /// The figure of recording b is lower by more than that. For one run per side.
     Lower,
-    /// The runs do not show a difference; that there is none is not shown either.
+    /// No significant difference, which does not prove that there is none.
     NoDifferenceShown,
-    /// The runs cannot show a difference.
+    /// Not enough data to show a difference.
     NotEnoughData,
 }
 
 impl Verdict {
-    /// The verdict as tables and documents have it.
+    /// The name of the verdict in tables and documents.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -87,7 +85,7 @@ impl Verdict {
     }
 }
 
-/// Whether the interval of b / a lies beyond [`FLOOR`]. Where there is none, as a has nothing of it, any difference matters.
+/// Whether the interval of b / a is beyond [`FLOOR`]. Without one, because a is 0, any difference matters.
 fn matters(effect: Option<Effect>) -> bool {
     let Some(Effect { ratio_low, ratio_high, .. }) = effect else { return true };
     let ends = (ratio_low, ratio_high);
@@ -96,21 +94,21 @@ fn matters(effect: Option<Effect>) -> bool {
         || ratio_high.is_some_and(|high| high < 1.0 - FLOOR)
 }
 
-/// What a row says of a limit on how much worse b may be.
+/// The result for a limit on how much worse b may be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Limit {
-    /// It is worse by more than the limit, beyond doubt.
+    /// It is significantly worse than the limit.
     Exceeded,
-    /// It is not shown that the limit is exceeded.
+    /// No significant excess.
     NotShown,
-    /// The runs cannot show it.
+    /// Not enough data.
     Unknown,
 }
 
-/// Whether b is worse than a by more than `share` (0.05 for 5 %) beyond doubt: the lower end of the 95 % interval of b / a
-/// lies above 1 + share. Runs without a difference, or with one of just `share`, exceed it in 2.5 % of cases.
+/// Whether b is significantly worse than a by more than `share` (0.05 for 5 %): the lower end of the 95 % interval of b / a is above 1 + share. Runs
+/// without a difference, or with one of exactly `share`, exceed it in 2.5 % of cases.
 ///
-/// If a is 0, any share of it is 0, and the lower end of the interval of the difference must lie above that.
+/// If a is 0, so is any share of it, and the lower end of the interval of the difference must be above 0.
 pub fn exceeds(row: &ComparedFigure, share: f64) -> Limit {
     let beyond = match (row.verdict, row.a, row.effect) {
         (Verdict::NotEnoughData, ..) => return Limit::Unknown,

@@ -1,12 +1,11 @@
-//! Noise that is drawn from a recording in summary form, which keeps how late work was, and not when the noise came.
+//! Noise drawn from a recording in summary form, which keeps how late work was, but not when the noise came.
 //!
-//! For phases of a grain, the work of each CPU is cut into windows of that grain. Each window has a recorded delay, in random order, as one
-//! detour in its middle. A phase that begins at work so meets the delay of one window, and the share
-//! of time that noise takes is that of the recording. Each counted window is used once, so the drawn time is longer than the recording.
-//! Between two grains of the summary form each quantile of the delays is interpolated; phases of less work than its shortest grain meet
-//! windows of that one, longer ones several of its longest.
+//! For phases of a grain, the work of each CPU is cut into windows of that grain. Each window has a recorded delay, in random order, as one detour in
+//! its middle. So a phase that starts at work meets the delay of one window, and the share of noise is that of the recording. Each counted window is
+//! used once, so the drawn time is longer than the recording. Between two grains of the summary form each quantile of the delays is interpolated.
+//! Phases shorter than its shortest grain meet windows of that one; longer phases meet several of its longest.
 //!
-//! Delays that stand for the longest detours come to several CPUs of a node at once where these did.
+//! Delays for the longest detours hit several CPUs of a node at once if the detours did.
 
 use std::cmp::Reverse;
 
@@ -26,13 +25,13 @@ use super::window::{WatchedTime, Window};
 use super::{CpuDetours, NodeDetours, NoiseError, NoiseInput, SummaryOrigin};
 use crate::summary::{Selection, select};
 
-/// So many delays are drawn at most, over all nodes; each takes about 100 bytes. Of a recording with many, less time is drawn.
+/// Maximum number of delays, over all nodes; each takes about 100 bytes. For a recording with many, less time is drawn.
 const DELAYS: usize = 4 << 20;
 
-/// A node of many has at least so many of them.
+/// Minimum number of delays per node.
 const NODE_DELAYS: usize = 1 << 14;
 
-/// From what they are drawn; the same recording gives the same ones forever.
+/// The fixed seed: the same recording always gives the same delays.
 const SEED: u64 = 0x6265_6361_6c6d;
 
 impl NoiseInput {
@@ -46,7 +45,7 @@ impl NoiseInput {
         Self::from_digests(&select(bundle, selection)?, &bundle.path().display().to_string(), books, grain)
     }
 
-    /// The same of these recordings, which are called so.
+    /// The same for these recordings, with the given name.
     pub fn from_digests(digests: &[DigestDoc], name: &str, books: bool, grain: Nanos) -> Result<Self, NoiseError> {
         if let Some(digest) = digests.iter().find(|digest| books && digest.run.rung != Rung::Tracepoints) {
             return Err(NoiseError::NoBooks { run: name.into(), node: digest.run.node.clone() });
@@ -78,8 +77,8 @@ impl NoiseInput {
     }
 }
 
-/// Draws the noise of one of so many nodes, and samples phases of this grain from it. Gives how late they were, by sources, and for how
-/// long CPUs were recorded, all together.
+/// Draws the noise of one of `nodes` nodes, and samples phases of this grain from it. Returns their delays by source, and the total recorded time of
+/// the CPUs.
 pub fn draw_losses<S: Ord>(
     digest: &DigestDoc,
     grain: Nanos,
@@ -105,7 +104,7 @@ pub fn draw_losses<S: Ord>(
                 at = at.saturating_add(entry.self_time);
                 rest = (rest - entry.self_time).max(Nanos::ZERO);
             }
-            // Time of no source has a number without a name.
+            // Time without a source gets a number without a name.
             if rest > Nanos::ZERO {
                 sampler.part(number as i64, at, UNKNOWN, rest, &mut losses);
             }
@@ -121,25 +120,25 @@ pub fn draw_losses<S: Ord>(
     (named_losses, time)
 }
 
-/// The number of what is not known to be any source's.
+/// The number for time without a known source.
 const UNKNOWN: u32 = u32::MAX;
 
-/// Which of the grains that the summary form has stand for another one.
+/// The interpolation of a grain between those of the summary form.
 struct Grains {
-    /// The work of a window that is drawn, in nanoseconds.
+    /// The work of a drawn window, in nanoseconds.
     work: i64,
-    /// The place of the one below, and how much the next one counts: 0 to 1.
+    /// The index of the grain below, and the weight of the next one: 0 to 1.
     below: usize,
     share: f64,
 }
 
-/// Windows of work that are late alike.
+/// Windows of work with the same delay.
 struct DrawnDelay {
-    /// How many there are in the recording.
+    /// Their number in the recording.
     windows: f64,
     /// In nanoseconds.
     delay: f64,
-    /// The part charged to each source, by its place on the CPU.
+    /// The part charged to each source, by its index on the CPU.
     parts: Vec<(u32, f64)>,
 }
 
@@ -152,8 +151,8 @@ impl Grains {
         Self { work, below, share }
     }
 
-    /// The delays of windows of a CPU, the longest first. Delays of the two grains with the same rank are averaged, so the mean
-    /// is right, and so are regular and rare ones.
+    /// The delays of windows of a CPU, the longest first. Delays of the two grains with the same rank are averaged, which keeps the mean, and regular
+    /// and rare delays.
     fn delays(&self, cpu: &CpuDigest) -> Vec<DrawnDelay> {
         let grains = [(self.below, 1.0 - self.share), (self.below + 1, self.share)];
         let mut sides = grains.map(|(place, weight)| {
@@ -180,12 +179,12 @@ impl Grains {
         }
     }
 
-    /// How many windows of this work are as late as those of a cell of the grain at a place.
+    /// The number of windows of this work that a cell of the grain `place` stands for.
     fn counted(&self, cell: &DelayCell, place: usize) -> f64 {
         cell.windows as f64 * GRAINS_NS[place] as f64 / self.work as f64 / WINDOWS as f64
     }
 
-    /// How many windows of a node had noise, at least one.
+    /// The number of windows of a node with noise, at least one.
     fn count_delays(&self, digest: &DigestDoc) -> f64 {
         let windows = |cpu| self.delays(cpu).iter().map(|delay| delay.windows).sum::<f64>();
         digest.cpus.iter().map(windows).sum::<f64>().max(1.0)
@@ -205,29 +204,29 @@ impl DrawnDelay {
     }
 }
 
-/// How the noise of a node is drawn.
+/// The parameters for drawing the noise of a node.
 struct Drawing<'a> {
     digest: &'a DigestDoc,
     grains: &'a Grains,
-    /// How long all CPUs were recorded.
+    /// The recorded time common to all CPUs.
     recorded: Nanos,
-    /// How many times as long they are drawn.
+    /// The ratio of drawn to recorded time.
     times: f64,
-    /// For how long that is.
+    /// The drawn time.
     window: Window,
 }
 
-/// A delay that comes to several CPUs at once.
+/// A delay that hits several CPUs at once.
 #[derive(Clone, Copy)]
 struct CommonDelay {
-    /// When, in nanoseconds.
+    /// Its time, in nanoseconds.
     instant: i64,
-    /// How many delays of the CPU are longer.
+    /// The number of longer delays on the CPU.
     longer: usize,
 }
 
 impl<'a> Drawing<'a> {
-    /// Of one of so many nodes, for as long as it takes its share of the delays, or until each window has come once.
+    /// For one of `nodes` nodes: as long as its share of the delays lasts, or until each window was used once.
     fn new(digest: &'a DigestDoc, grains: &'a Grains, nodes: usize, warnings: &mut Vec<Warning>) -> Self {
         let delays = (DELAYS / nodes.max(1)).max(NODE_DELAYS) as f64;
         let times = (delays / grains.count_delays(digest)).min(WINDOWS as f64);
@@ -250,7 +249,7 @@ impl<'a> Drawing<'a> {
                     .iter()
                     .map(|source| (source.kind != Kind::Becalm).then(|| names.id(source.kind, &source.source).get()))
                     .collect();
-                // The loop of one CPU may have run for longer than those of all.
+                // The loop of one CPU may have run longer than the time common to all.
                 let ran = self.digest.run.cpus[place].duration_ns.max(self.recorded);
                 let delays = self.grains.delays(cpu);
                 let times = self.window.length.get() as f64 / ran.get() as f64;
@@ -259,7 +258,7 @@ impl<'a> Drawing<'a> {
             .collect()
     }
 
-    /// The delays of each CPU that come to others at once, in order of time.
+    /// The delays of each CPU that hit other CPUs too, in order of time.
     fn common(&self, random: &mut SplitMix64) -> Vec<Vec<CommonDelay>> {
         let mut common = vec![Vec::new(); self.digest.cpus.len()];
         let times = (self.times as usize).max(1);
@@ -275,7 +274,8 @@ impl<'a> Drawing<'a> {
         common
     }
 
-    /// Puts delays in the middle of windows: those that other CPUs share at their instants, the others at random. The longest are first in `delays`.
+    /// Puts delays in the middle of windows: those shared with other CPUs at their instants, the others at random. `delays` is sorted, the longest
+    /// first.
     fn laid_out(
         &self,
         delays: &[&DrawnDelay],
@@ -294,10 +294,10 @@ impl<'a> Drawing<'a> {
         }
         let mut drawn = CpuDetours::default();
         let mut lost: f64 = delays.iter().map(|delay| delay.delay).sum();
-        // In whole nanoseconds: work of a window between two delays is done before the later one.
+        // In whole nanoseconds, so the work of a window between two delays is done before the later one.
         let mut at = 0_i64;
         let mut put = |late: &DrawnDelay, at: &mut i64, lost: &mut f64| {
-            // Ends of the recording may have counted some windows too many.
+            // The ends of the recording may have counted a few windows too many.
             if *at as f64 + work as f64 + late.delay < end as f64 {
                 let start = self.window.begin.saturating_add(Nanos::new(*at + work / 2));
                 let delay = drawn.push(start, late, numbers);
@@ -328,8 +328,7 @@ impl<'a> Drawing<'a> {
     }
 }
 
-/// The longest detours of the CPUs that came at once, the longest of each event first. The place of a detour is the number of longer ones on its
-/// CPU.
+/// The longest detours that hit several CPUs at once, the longest of each event first. The place of a detour is the number of longer ones on its CPU.
 fn events_by_rank(cpus: &[CpuDigest]) -> Vec<Vec<DetourPlace>> {
     let timed = |detour: &LongDetour| (Nanos::new(detour.start_ns), Nanos::new(detour.duration_ns));
     let longest: Vec<TimedDetours> = cpus.iter().map(|cpu| cpu.longest.iter().map(timed).collect()).collect();
@@ -347,7 +346,7 @@ fn events_by_rank(cpus: &[CpuDigest]) -> Vec<Vec<DetourPlace>> {
 }
 
 impl CpuDetours {
-    /// Adds a delay. `numbers` maps the places of sources to their numbers. Returns its length in whole nanoseconds.
+    /// Adds a delay. `numbers` maps the indices of sources to their numbers. Returns its length in whole nanoseconds.
     fn push(&mut self, start: Nanos, late: &DrawnDelay, numbers: &[Option<u32>]) -> Nanos {
         let detour = self.detours.len();
         let known: f64 = late.parts.iter().map(|(_, ns)| ns).sum();
@@ -363,7 +362,7 @@ impl CpuDetours {
     }
 }
 
-/// As many delays as come in so many times the recorded time.
+/// The delays to expect in `times` times the recorded time.
 fn drawn_times<'d>(delays: &'d [DrawnDelay], times: f64, random: &mut SplitMix64) -> Vec<&'d DrawnDelay> {
     let (mut drawn, mut rest) = (Vec::new(), random.uniform());
     for delay in delays {

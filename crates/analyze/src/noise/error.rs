@@ -1,4 +1,4 @@
-//! Why a run gives no noise to predict from.
+//! Why noise for a prediction cannot be read from a run.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use becalm_units::fault::{Fault, Wording};
 
 use crate::summary::SummaryError;
 
-/// The noise of a run cannot be had.
+/// The noise of a run cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum NoiseError {
     /// The run lacks what was selected.
@@ -30,33 +30,33 @@ pub enum NoiseError {
         /// The node without books.
         node: String,
     },
-    /// The detours of a CPU are no noise, or their books do not fit them.
+    /// The detours of a CPU are not a valid noise trace, or its books do not match them.
     #[error("the recording of CPU {cpu} of node {node}: {source}")]
     Cpu {
         /// The number of the CPU.
         cpu: i32,
         /// The name of the node that the CPU belongs to.
         node: String,
-        /// What is wrong with it.
+        /// The error.
         r#source: BooksError,
     },
-    /// Nodes that were recorded at other times than each other.
+    /// Nodes that were recorded at different times.
     #[error(
         "the nodes were watched together for {common} only, by their wall clocks, and one of them for {longest}; ranks as recorded \
          need at least half of that"
     )]
     NotAtOneTime {
-        /// How long all of them were watched.
+        /// The time in which all of them were watched.
         common: Nanos,
-        /// The longest time that one was.
+        /// The longest time that one of them was watched.
         longest: Nanos,
     },
-    /// Nodes are to be replayed as they were recorded, and the file of one does not say when that was.
+    /// Nodes are to be replayed as recorded, but the file of one does not contain its start time.
     #[error(
         "the file of one of the nodes does not say when it was recorded, so ranks as recorded cannot be placed beside each other"
     )]
     StartUnknown,
-    /// The CPUs together are no noise.
+    /// The CPUs together are not a valid noise.
     #[error(transparent)]
     Trace(#[from] TraceError),
 }

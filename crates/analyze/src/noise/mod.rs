@@ -1,4 +1,4 @@
-//! The noise that a prediction starts from: of a formula, or of a stored run with the books of its detours.
+//! The input noise of a prediction: from a formula, or from a stored run with the books of its detours.
 
 mod drawn;
 mod error;
@@ -23,58 +23,57 @@ use self::window::WatchedTime;
 pub use self::window::Window;
 use crate::summary::Selection;
 
-/// Noise to predict from, and what limits it.
+/// Noise for a prediction, with its limits.
 #[derive(Clone, Debug)]
 pub struct NoiseInput {
-    /// The noise split over its sources. `None` for a formula, which has no sources, and for a run that was read without
-    /// its books.
+    /// The noise split by source. `None` for a formula, which has no sources, and for a run read without its books.
     pub booked: Option<BookedNoise>,
     /// The kind and the name of each source in the books.
     names: SourceIds,
-    /// The noise as it is.
+    /// The noise.
     pub noise: Noise,
-    /// The node and the number of the CPU of each of its traces, where it was recorded.
+    /// The node and the CPU number of each trace; empty for a formula.
     pub places: Vec<(String, i32)>,
     /// Other draws of the same formula.
     pub draws: Vec<Noise>,
-    /// Where it comes from.
+    /// Its origin.
     pub origin: NoiseOrigin,
     /// The formula, or the path of the run.
     pub name: String,
-    /// What limits the noise: a recording that did not end, CPUs that were not watched for as long as others.
+    /// The limits of the noise: a recording that did not end, CPUs that were watched for a shorter time.
     pub warnings: Vec<Warning>,
-    /// From what it was drawn, if it is of a recording in summary form.
+    /// The source of the draw, if it comes from a recording in summary form.
     pub summary: Option<SummaryOrigin>,
-    /// When each of its nodes was watched, by the wall clock.
+    /// When each of its nodes was watched, in wall-clock time.
     watched: Vec<WatchedTime>,
 }
 
-/// What is known of noise that was drawn from a summary form.
+/// Noise that was drawn from a summary form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SummaryOrigin {
-    /// The grain of the phases that it is for; others meet other delays.
+    /// The grain of the phases that it is valid for.
     pub grain: Nanos,
-    /// How long its CPUs were recorded, all together.
+    /// The total recorded time of its CPUs.
     pub recorded: Nanos,
 }
 
-/// As many circles of a formula are drawn at most; each may take 80 MB with its tables.
+/// Maximum number of circles drawn from a formula; each may take 80 MB with its tables.
 const DRAWS_LIMIT: u32 = 8;
 
-/// How much of a noise there is.
+/// How complete a noise is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NoiseOrigin {
-    /// A formula without chance: all of it.
+    /// A formula without randomness: complete.
     Exact,
-    /// A formula with chance in it: as much as was drawn.
+    /// A formula with randomness: as much as was drawn.
     Drawn,
     /// As much as was recorded.
     Recorded,
 }
 
 impl NoiseInput {
-    /// Draws the detours of a formula: one circle for each of so many replicas, up to eight, as what one holds is chance. Fails if no noise
-    /// can be as the formula says: detours overlap, or leave no time between them; or if a file cannot be read.
+    /// Draws the detours of a formula: one circle per replica, at most eight, because the content of one is random. Fails if the formula is
+    /// impossible (detours overlap, or leave no time between them), or a file cannot be read.
     pub fn from_spec(spec: &NoiseSpec, drawing: Drawing<'_>, replicas: u64) -> Result<Self, ScaleError> {
         let name = spec.to_string();
         let draw = |number| Ok(Noise::apart(&name, spec.drawn(Drawing { number, ..drawing })?));
@@ -102,9 +101,8 @@ impl NoiseInput {
         }
     }
 
-    /// Reads the noise of the selected CPUs of a run, with the books of its detours if `books` is set. Fails if the run cannot be read, the
-    /// selection names what is not there, books are asked for that are not there or do not fit their detours, or a CPU's detours are no
-    /// noise trace.
+    /// Reads the noise of the selected CPUs of a run, with the books of its detours if `books` is set. Fails if the run cannot be read, the selection
+    /// does not exist, the requested books are missing or do not match their detours, or a CPU's detours are not a valid noise trace.
     pub fn from_run(bundle: &Bundle, selection: &Selection, books: bool) -> Result<Self, NoiseError> {
         let mut names = SourceIds::default();
         let mut nodes = Vec::new();
@@ -112,7 +110,7 @@ impl NoiseInput {
         let docs = selection.documents(bundle)?;
         let mut warnings = warning::bearing_warnings(&docs);
         for doc in docs {
-            // Also where the books are not asked for: they say how much of the detours is becalm's own.
+            // Needed even without books, to find becalm's own part of the detours.
             let ReadCpus { mut cpus, has_books } = read_cpus(bundle, &doc, selection.with_self, &mut names)?;
             if books && !has_books {
                 return Err(NoiseError::NoBooks { run: bundle.path().to_owned(), node: doc.node });
@@ -130,8 +128,8 @@ impl NoiseInput {
         Ok(Self { name: bundle.path().display().to_string(), warnings, watched, ..noise })
     }
 
-    /// The noise of one node, of whose CPUs the detours are known, each by its start and its duration: within a time of this length, in
-    /// rising order. It has no books. Fails if there is no CPU, or the detours of one are no noise trace.
+    /// The noise of one node without books, from the detours of its CPUs, each by start and duration: within a time of this length, in rising order.
+    /// Fails if there is no CPU, or the detours of one are not a valid noise trace.
     pub fn from_cpus(name: &str, length: Nanos, cpus: Vec<Vec<(Nanos, Nanos)>>) -> Result<Self, NoiseError> {
         let places: Vec<(String, i32)> = (0..).take(cpus.len()).map(|cpu| (name.to_owned(), cpu)).collect();
         let trace = |(detours, (node, cpu)): (Vec<_>, &(String, i32))| {
@@ -160,8 +158,8 @@ impl NoiseInput {
         Ok(Self { booked: books.then_some(booked), names, ..Self::recorded(noise, places, String::new()) })
     }
 
-    /// The same with the detours of a formula on each of the CPUs as well: what that cause would cost there. It has no books. Fails if both
-    /// leave no time between them, or a file cannot be read.
+    /// Adds the detours of a formula to each CPU, to predict the cost of that cause; drops the books. Fails if both leave no time between them, or a
+    /// file cannot be read.
     pub fn with_cause(self, spec: &NoiseSpec, drawing: Drawing<'_>) -> Result<Self, ScaleError> {
         let mut number = 0..;
         let mut node = |node: &NodeNoise| -> Result<NodeNoise, ScaleError> {
@@ -173,16 +171,15 @@ impl NoiseInput {
         Ok(Self { booked: None, names: SourceIds::default(), noise: Noise::recorded(nodes)?, name, ..self })
     }
 
-    /// The same coalesced in windows of this length that end on all ranks at the same instants: what begins in one is put off until its
-    /// end. It has no books. Fails if the windows are longer than a circle can be.
+    /// Coalesces the noise in windows of this length that end on all ranks at the same instants: a detour that starts in one is postponed to its end.
+    /// Drops the books. Fails if the windows are longer than a circle can be.
     pub fn coalesced(self, window: Nanos) -> Result<Self, ScaleError> {
         let draws = self.draws.iter().map(|draw| draw.coalesced(window)).collect::<Result<_, _>>()?;
         let noise = self.noise.coalesced(window)?;
         Ok(Self { booked: None, names: SourceIds::default(), noise, draws, ..self })
     }
 
-    /// The noise of several recordings made in the same way, without books: each rank replays one of them, as likely as any other. Fails if
-    /// there is none.
+    /// The noise of several equal recordings, without books: each rank replays one of them, with equal probability. Fails if there is none.
     pub fn pooled(inputs: Vec<Self>) -> Result<Self, ScaleError> {
         let nodes = inputs.iter().flat_map(|input| input.noise.nodes()).cloned().collect();
         let places = inputs.iter().flat_map(|input| input.places.iter().cloned()).collect();
@@ -196,9 +193,8 @@ impl NoiseInput {
         Ok(Self { warnings, ..Self::recorded(Noise::recorded(nodes)?, places, name) })
     }
 
-    /// The same with other ranks at a common offset. Where that are those of all nodes, it is cut to the time in which all of
-    /// them were watched, by their wall clocks. Fails if nodes are to be at one time and were not, for at least half of the longest
-    /// recording; or a CPU had noise only meanwhile.
+    /// Aligns other ranks at a common offset. With several nodes as recorded, the noise is cut to the wall-clock time in which all of them were
+    /// watched. Fails if that is less than half of the longest recording, or if all noise of a CPU is cut off.
     pub fn aligned(self, alignment: Alignment) -> Result<Self, NoiseError> {
         let mut cut = self;
         if alignment == Alignment::Recording && cut.watched.len() > 1 {
@@ -212,8 +208,8 @@ impl NoiseInput {
         Ok(cut)
     }
 
-    /// Where a phase of the whole machine takes more CPU time than was recorded, what the recording was too short to hold
-    /// would decide; and where it takes more than a tenth of what was drawn of a formula, what is too rare for that.
+    /// A warning if a phase of the whole machine takes more CPU time than was recorded, or more than a tenth of what was drawn from a formula: then
+    /// noise too rare to be in there would decide.
     pub fn short_recording(&self, question: &Question, ranks: &[u64]) -> Option<Warning> {
         let (made, enough): (fn(u64, Nanos, Nanos) -> Warning, f64) = match self.origin {
             NoiseOrigin::Exact => return None,
@@ -229,15 +225,15 @@ impl NoiseInput {
         Some(made(ranks, question.grain, Nanos::new((time * 1e9) as i64)))
     }
 
-    /// Marks the sources in the books whose kind and name are wanted: one mark for each source, in the order of the books.
+    /// Marks the wanted sources in the books, in their order, by kind and name.
     pub fn mark(&self, wanted: impl Fn(Kind, &str) -> bool) -> Vec<bool> {
         self.names.names().iter().map(|(kind, name)| wanted(*kind, name)).collect()
     }
 
-    /// The numbers of the sources that a user's word means: a name, of whatever kind, or `kind:name`.
+    /// The numbers of the sources that a user's text refers to: a name, of any kind, or `kind:name`.
     ///
     /// # Errors
-    /// [`ScaleError::UnknownSource`] with the names that there are.
+    /// [`ScaleError::UnknownSource`] with the known names.
     pub fn source_numbers(&self, text: &str) -> Result<Vec<usize>, ScaleError> {
         let numbers = names::source_numbers(&self.names, text);
         if numbers.is_empty() {
@@ -264,14 +260,14 @@ struct CpuDetours {
     entries: Vec<BookEntry>,
 }
 
-/// The CPUs of a node, as they were read.
+/// The CPUs of a node as read.
 struct ReadCpus {
     cpus: Vec<CpuDetours>,
-    /// Whether the run has books, or no detours that could have any.
+    /// Whether the run has books, or no detours that need any.
     has_books: bool,
 }
 
-/// Reads the detours of the document's CPUs with their books. Becalm's own time comes off the detours, unless it counts.
+/// Reads the detours of the document's CPUs with their books. becalm's own time is subtracted from the detours unless `with_self` is set.
 fn read_cpus(bundle: &Bundle, doc: &NodeDoc, with_self: bool, names: &mut SourceIds) -> Result<ReadCpus, NoiseError> {
     let numbers = doc.cpus.iter().filter_map(|cpu| i32::try_from(cpu.cpu.get()).ok());
     let empty = |cpu| (CpuAccount::new(with_self), CpuDetours { cpu, ..CpuDetours::default() });
@@ -297,7 +293,7 @@ fn read_cpus(bundle: &Bundle, doc: &NodeDoc, with_self: bool, names: &mut Source
         let batch = batch?;
         for ((cpu, start), duration) in batch.cpus().iter().zip(batch.starts()).zip(batch.durations()) {
             if let Some((account, cpu)) = cpus.get_mut(cpu) {
-                // Entries refer to detours by index, so a detour that is wholly becalm's stays, with length 0.
+                // Entries refer to detours by index, so a detour that is entirely becalm's own stays, with length 0.
                 let left = account.detour(*duration).unwrap_or(0);
                 cpu.detours.push((Nanos::new(*start), Nanos::new(left)));
             }
@@ -343,8 +339,8 @@ mod tests {
         assert!(error.starts_with("the recording of CPU 1 of node mine"), "{error}");
     }
 
-    /// The slowdown of 262,144 ranks under detours of 1 ms at 10 Hz in phases of 1 ms is 3.711: computed without becalm, from the
-    /// stationary workload of an M/D/1 queue and the ballot theorem. One circle is not that; several differ by as much as they must.
+    /// The slowdown of 262,144 ranks with detours of 1 ms at 10 Hz in phases of 1 ms is 3.711, computed without becalm from the stationary workload
+    /// of an M/D/1 queue and the ballot theorem. One circle deviates from that; several differ by the expected amount.
     #[test]
     fn intervals_of_a_formula_hold_what_it_costs_exactly() {
         let read = |_: &std::path::Path| Err(String::new());

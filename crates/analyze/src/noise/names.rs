@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 use becalm_account::SourceIds;
 
-/// The name of each source in an answer: with its kind in front where another kind has the same name, and where the name alone says
-/// nothing (`unseen:long`).
+/// The display name of each source: prefixed with its kind if another kind has the same name, or if the name alone is meaningless (`unseen:long`).
 pub fn shown(sources: &SourceIds) -> Vec<String> {
     let mut counts: HashMap<&str, usize> = HashMap::new();
     sources.names().iter().for_each(|(_, name)| *counts.entry(name).or_default() += 1);
@@ -15,7 +14,7 @@ pub fn shown(sources: &SourceIds) -> Vec<String> {
     shown.collect()
 }
 
-/// The numbers of the sources that a text names: by name, whatever the kind, by `kind:name`, or else by kind alone.
+/// The numbers of the sources that a text refers to: by name, whatever the kind, by `kind:name`, or else by kind alone.
 pub fn source_numbers(sources: &SourceIds, text: &str) -> Vec<usize> {
     let meant = |kind: &str, name: &str| {
         name == text || text.strip_prefix(kind).and_then(|rest| rest.strip_prefix(':')) == Some(name)

@@ -1,4 +1,4 @@
-//! The part of a recording in which all CPUs of a node were watched.
+//! The part of a recording during which all CPUs of a node were watched.
 
 use becalm_model::node::{NodeDoc, Warning};
 use becalm_model::warning;
@@ -6,18 +6,18 @@ use becalm_units::Nanos;
 
 use super::NoiseError;
 
-/// A stretch of the time of a recording.
+/// A span of time in a recording.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Window {
-    /// When it begins, since the run's origin.
+    /// Its start, since the run's origin.
     pub begin: Nanos,
-    /// How long it is.
+    /// Its length.
     pub length: Nanos,
 }
 
 impl Window {
-    /// The time in which all loops of a node ran. Ranks of a node replay its CPUs side by side, so that what one CPU alone
-    /// was watched for is left out. `last` is the end of the last detour, where a recording is cut that did not end.
+    /// The time in which all loops of a node ran. Ranks of a node replay its CPUs side by side, so time that only one CPU was watched is dropped. A
+    /// recording that did not end is cut at `last`, the end of its last detour.
     pub fn common_to_all_cpus(doc: &NodeDoc, last: Option<Nanos>, warnings: &mut Vec<Warning>) -> Self {
         let begin = doc.cpus.iter().map(|cpu| cpu.start_ns).max().unwrap_or(Nanos::ZERO);
         let ends = doc.cpus.iter().map(|cpu| cpu.start_ns.saturating_add(cpu.duration_ns));
@@ -37,29 +37,29 @@ impl Window {
     }
 }
 
-/// When a node was watched, in nanoseconds of the wall clock.
+/// The time that a node was watched, in nanoseconds of the wall clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WatchedTime {
-    /// `None` if the start of the node is not known.
+    /// `None` if the start of the node is unknown.
     begin: Option<i128>,
-    /// For how long.
+    /// Its length.
     pub length: Nanos,
 }
 
 impl WatchedTime {
-    /// From the node's origin on the wall clock.
+    /// Converts from the node's origin to the wall clock.
     pub fn new(doc: &NodeDoc, window: Window) -> Self {
         let begin = doc.origin.map(|origin| origin.as_nanosecond() + i128::from(window.begin.get()));
         Self { begin, length: window.length }
     }
 
-    /// How long after this one another one begins, which lies within it.
+    /// The time from this start to that of `other`, which is within this one.
     pub fn until(self, other: Self) -> Nanos {
         let apart = other.begin.zip(self.begin).map_or(0, |(other, own)| other - own);
         Nanos::new(i64::try_from(apart).unwrap_or(i64::MAX))
     }
 
-    /// The time in which all were watched. Fails if that is less than half of the longest, or it is not known when one of them was watched.
+    /// The time in which all were watched. Fails if that is less than half of the longest, or a start is unknown.
     pub fn common(all: &[Self]) -> Result<Self, NoiseError> {
         let begins: Option<Vec<i128>> = all.iter().map(|own| own.begin).collect();
         let begins = begins.ok_or(NoiseError::StartUnknown)?;

@@ -1,4 +1,4 @@
-//! What happened in the detours that are drawn: who took most of each, and every activity of the longest.
+//! The contents of the drawn detours: the source that took most of each, and every activity of the longest.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,48 +9,48 @@ use becalm_units::{CpuId, Nanos};
 use super::PlacedDetour;
 use crate::summary::{DetourId, Timeline, TimelineEntry, nest, runs};
 
-/// How many activities are kept in all.
+/// Maximum number of activities kept in total.
 pub const ENTRIES: usize = 50_000;
 
-/// How many activities of one detour are kept: those that took most.
+/// Maximum number of activities kept per detour: those that took most.
 pub const PER_DETOUR: usize = 1_000;
 
-/// A detour with its activities, as far as they are kept.
+/// A detour with its kept activities.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Embedded {
-    /// The detour with the activities that are kept, in order of time.
+    /// The detour with its kept activities, in order of time.
     pub timeline: Timeline,
-    /// How many more activities the detour has than are kept.
+    /// The number of activities that were not kept.
     pub more: u64,
-    /// The time that those took together.
+    /// The total time of those.
     pub more_time: Nanos,
 }
 
-/// Looks into detours: takes the activities of their nodes, batch after batch.
+/// Looks into detours: reads the activities of their nodes, batch after batch.
 ///
-/// Kept are the activities of the longest detours, one after another until the budget is spent, whatever the order in
-/// which they come. A detour whose activities do not fit any more ends it, so that "the longest N" is true.
+/// Keeps the activities of the longest detours, one after another until the budget is spent, whatever the order in which they arrive. The first
+/// detour whose activities do not fit ends the list, so "the longest N" is true.
 #[derive(Debug)]
 pub(super) struct Lookup<'a> {
     node: &'a str,
     detours: &'a [PlacedDetour],
-    /// For each CPU of the node the detours, by number: where they stand in the list.
+    /// For each CPU of the node, the detours by number, with their index in the list.
     wanted: HashMap<i32, Vec<(u64, usize)>>,
     budget: usize,
-    /// The detour whose activities are coming in. Those of one detour follow each other.
+    /// The detour whose activities are being read; those of one detour are consecutive.
     current: Option<(usize, Vec<TimelineEntry>)>,
-    /// The detours that are kept, by their place in the list.
+    /// The kept detours, by index in the list.
     kept: BTreeMap<usize, Embedded>,
     held: usize,
-    /// Where in the list of detours nothing is kept any more.
+    /// From this index in the list on, nothing is kept.
     end: usize,
-    /// For each detour of the list who took most of it, by number.
+    /// For each detour of the list, the number of the source that took most of it.
     pub(super) owners: Vec<Option<u32>>,
     names: Vec<(Kind, String)>,
 }
 
 impl<'a> Lookup<'a> {
-    /// Looks for detours, which are in the order of [`PlacedDetour`].
+    /// Looks for detours, sorted as [`PlacedDetour`].
     pub(super) fn new(detours: &'a [PlacedDetour], budget: usize) -> Self {
         Self {
             node: "",
@@ -66,7 +66,7 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    /// Activities that come from now on are this node's.
+    /// The activities that follow are this node's.
     pub(super) fn enter(&mut self, number: u32, node: &'a str) {
         self.flush();
         self.node = node;
@@ -77,7 +77,7 @@ impl<'a> Lookup<'a> {
         self.wanted.values_mut().for_each(|numbers| numbers.sort_unstable());
     }
 
-    /// Keeps what a batch holds of the wanted detours.
+    /// Keeps a batch's activities of the wanted detours.
     pub(super) fn take(&mut self, batch: &ActivityBatch) {
         for range in runs(batch.cpus()) {
             let Some(wanted) = self.wanted.get(&batch.cpus()[range.start]) else { continue };
@@ -135,25 +135,25 @@ impl<'a> Lookup<'a> {
         number as u32
     }
 
-    /// Gives what was found, once all batches were taken.
+    /// Returns the result, once all batches were read.
     pub(super) fn finish(mut self) -> DetourSources {
         self.flush();
         DetourSources { owners: self.owners, names: self.names, embedded: self.kept }
     }
 }
 
-/// What happened in the detours of a list.
+/// The contents of the detours of a list.
 pub(super) struct DetourSources {
     /// The number of the source that owns each detour.
     pub(super) owners: Vec<Option<u32>>,
     /// The sources by number.
     pub(super) names: Vec<(Kind, String)>,
-    /// The detours that are kept, by place in the list.
+    /// The kept detours, by index in the list.
     pub(super) embedded: BTreeMap<usize, Embedded>,
 }
 
-/// Who took most of a detour. What remains around the kernel's entry and exit is caused by what was entered, and owns a
-/// detour only if nothing else was seen in it. Ties go to the one that came first.
+/// The source that took most of a detour. Entry and exit overhead is caused by the activity entered, and owns a detour only if nothing else was seen
+/// in it. On ties the first one.
 fn owner(entries: &[TimelineEntry]) -> Option<(Kind, String)> {
     let named = entries.iter().any(|entry| entry.kind != Kind::Edge);
     let mut sums: Vec<(Kind, &str, i64)> = Vec::new();
@@ -168,7 +168,7 @@ fn owner(entries: &[TimelineEntry]) -> Option<(Kind, String)> {
     sums.into_iter().find(|sum| sum.2 == most).map(|(kind, source, _)| (kind, source.to_owned()))
 }
 
-/// Entries in order of time, and those that were left out.
+/// Entries in order of time, and the omitted ones.
 struct LargestEntries {
     entries: Vec<TimelineEntry>,
     more: u64,

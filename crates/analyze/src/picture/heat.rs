@@ -1,40 +1,40 @@
-//! How much each CPU lost in each stretch of time.
+//! The time that each CPU lost, by stretch of time.
 
 use becalm_units::{CpuId, CpuList};
 
 use becalm_stats::TimeCells;
 
-/// The most rows of a map.
+/// Maximum number of rows of a map.
 pub const ROWS: usize = 128;
 
 /// A map of CPUs against time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HeatMap {
-    /// When the first cell begins, in nanoseconds since the run's origin.
+    /// The start of the first cell, in nanoseconds since the run's origin.
     pub start_ns: i64,
-    /// How long a cell lasts, in nanoseconds.
+    /// The length of a cell, in nanoseconds.
     pub cell_ns: i64,
-    /// How long the last one lasts.
+    /// The length of the last cell.
     pub last_cell_ns: i64,
     /// The rows, by node and CPU.
     pub rows: Vec<HeatRow>,
 }
 
-/// A CPU, or several that follow each other where there are too many for a row each.
+/// A CPU, or several consecutive ones if there are too many for a row each.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HeatRow {
-    /// The number of the node among those of the summary.
+    /// The index of the node in the summary.
     pub node: u32,
     /// The CPUs that share the row.
     pub cpus: CpuList,
-    /// Cell by cell, what the CPU lost in it, in nanoseconds; of several CPUs the most that one of them lost.
+    /// The time that the CPU lost per cell, in nanoseconds; for several CPUs the maximum.
     pub noise_ns: Vec<i64>,
 }
 
 /// The noise of a CPU, cell by cell.
 #[derive(Clone, Debug)]
 pub struct CpuCells {
-    /// The number of the node among those of the summary.
+    /// The index of the node in the summary.
     pub node: u32,
     /// The kernel's number of the CPU.
     pub cpu: CpuId,
@@ -43,12 +43,12 @@ pub struct CpuCells {
 }
 
 impl HeatMap {
-    /// From each CPU's cells, which begin at `start` and cover `length` nanoseconds; CPUs of a node follow each other.
-    /// More than `rows` CPUs are put together, as many to a row as it takes, and never those of two nodes.
+    /// From each CPU's cells, which start at `start` and cover `length` nanoseconds; CPUs of a node are consecutive. More than `rows` CPUs are
+    /// merged, as many per row as needed, but never those of two nodes.
     pub fn new(start: i64, length: i64, cpus: Vec<CpuCells>, rows: usize) -> Self {
         let nodes = cpus.chunk_by(|a, b| a.node == b.node);
         let count_rows = |together: usize| nodes.clone().map(|node| node.len().div_ceil(together)).sum::<usize>();
-        // Every node takes a row at least, however many nodes there are.
+        // Every node takes at least one row, however many nodes there are.
         let most = nodes.clone().map(<[_]>::len).max().unwrap_or(1);
         let together = (1..most).find(|together| count_rows(*together) <= rows).unwrap_or(most);
         let cell_ns = cpus.first().map_or(1, |cpu| cpu.cells.width());
@@ -58,7 +58,7 @@ impl HeatMap {
         Self { start_ns: start, cell_ns, last_cell_ns, rows }
     }
 
-    /// The most CPUs that share a row.
+    /// The maximum number of CPUs that share a row.
     pub fn together(&self) -> usize {
         self.rows.iter().map(|row| row.cpus.len()).max().unwrap_or(1)
     }
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(map.rows.last().map(|row| row.cpus.to_string()), Some("0-2".to_owned()));
         let all: usize = map.rows.iter().map(|row| row.cpus.len()).sum();
         assert_eq!(all, 4_099);
-        // The longest detour of all shows, where its CPU lost it.
+        // The longest detour of all is shown where its CPU lost the time.
         let plain = cpus(&[4_096]).iter().flat_map(|cpu| cpu.cells.noise().to_vec()).max();
         assert_eq!(map.rows.iter().flat_map(|row| row.noise_ns.clone()).max(), plain);
     }

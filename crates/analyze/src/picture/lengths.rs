@@ -1,13 +1,13 @@
-//! How many detours are at most how long: the distribution of lengths, in steps that are real lengths.
+//! The cumulative distribution of detour lengths, with steps at real lengths.
 
-/// The steps between a length and twice it: lengths are told apart by 3 %.
+/// Steps per octave, as a power of two: lengths are resolved to 3 %.
 const PER_OCTAVE_BITS: u32 = 5;
 const PER_OCTAVE: usize = 1 << PER_OCTAVE_BITS;
 
-/// Counts lengths in buckets that are 3 % wide, each with the longest length that fell into it.
+/// Counts lengths in buckets 3 % wide, each with its longest length.
 ///
-/// So every step of the distribution stands at a length that occurred, with the exact number of detours that are at most
-/// as long; between two steps nothing is claimed.
+/// So every step of the distribution is at a length that occurred, with the exact number of detours up to that length; nothing is claimed between two
+/// steps.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Lengths {
     buckets: Vec<Bucket>,
@@ -25,12 +25,12 @@ struct Bucket {
 pub struct LengthStep {
     /// A length that occurred, in nanoseconds.
     pub length: i64,
-    /// How many detours are at most so long.
+    /// The number of detours up to that length.
     pub at_most: u64,
 }
 
 impl Lengths {
-    /// Takes a length in nanoseconds; a negative one counts as 0.
+    /// Adds a length in nanoseconds; a negative one counts as 0.
     #[inline]
     pub fn add(&mut self, length: i64) {
         let length = length.max(0);
@@ -44,7 +44,7 @@ impl Lengths {
         self.count += 1;
     }
 
-    /// Takes all lengths of another set.
+    /// Adds all lengths of another set.
     pub fn merge(&mut self, other: &Self) {
         self.buckets.resize(self.buckets.len().max(other.buckets.len()), Bucket::default());
         for (ours, theirs) in self.buckets.iter_mut().zip(&other.buckets) {
@@ -59,8 +59,8 @@ impl Lengths {
         self.count
     }
 
-    /// The steps, the shortest length first. `longest` are lengths that are known one by one, in falling order: all that
-    /// are at least as long as the last of them, up to one step for each.
+    /// The steps, the shortest length first. `longest` are lengths that are known individually, in falling order: all that are at least as long as
+    /// the last of them. Each adds up to one step.
     pub fn steps(&self, longest: &[i64]) -> Vec<LengthStep> {
         let exact = (longest.len() as u64).min(self.count);
         let mut steps: Vec<LengthStep> = Vec::new();
@@ -75,7 +75,7 @@ impl Lengths {
         for (rank, length) in longest.iter().take(exact as usize).enumerate().rev() {
             let step = LengthStep { length: (*length).max(0), at_most: self.count - rank as u64 };
             match steps.last_mut() {
-                // Of equal ones the last counts them all.
+                // Of equal ones, the last counts them all.
                 Some(last) if last.length == step.length => *last = step,
                 _ => steps.push(step),
             }
@@ -84,7 +84,7 @@ impl Lengths {
     }
 }
 
-/// The bucket of a length: one each below 32, then 32 for each octave.
+/// The bucket of a length: one each below 32, then 32 per octave.
 fn bucket(length: u64) -> usize {
     if length < PER_OCTAVE as u64 {
         return length as usize;
@@ -136,7 +136,7 @@ mod tests {
             }
             prop_assert!(steps.windows(2).all(|pair| pair[0].length < pair[1].length));
             prop_assert_eq!(steps.last().map(|step| step.length), sorted.first().copied());
-            // The longest are all there, and elsewhere no length is more than 3 % below the next step.
+            // All of the longest are present, and elsewhere no length is more than 3 % below the next step.
             prop_assert!(longest.iter().all(|length| steps.iter().any(|step| step.length == *length)));
             for length in &lengths {
                 let next = steps.iter().find(|step| step.length >= *length).expect("the last is the longest");

@@ -1,15 +1,14 @@
-//! What is drawn of a run: detours few enough for a page, without the extremes being lost.
+//! The data for a picture of a run: few enough detours for a page, without losing the extremes.
 //!
-//! A run holds millions of detours and a screen a few thousand points. [`picture`] reads a bundle once and keeps, in
-//! memory that does not grow with it:
+//! A run contains millions of detours and a screen a few thousand points. [`picture`] reads a bundle once and keeps, in constant memory:
 //!
-//! - [`Reduction`]: detours to be drawn one by one. All of them where they are few; else the longest of each cell of time
-//!   and length, and the very longest in any case. Each is a real one, with its number.
-//! - [`Lengths`]: how many detours are at most how long.
-//! - [`HeatMap`]: how much each CPU lost in each stretch of time.
-//! - [`Embedded`]: what happened in the longest of the detours that are drawn.
+//! - [`Reduction`]: detours to draw individually. All of them if they are few; else the longest of each cell of time and length, and always the very
+//!   longest. Each is a real one, with its number.
+//! - [`Lengths`]: the cumulative distribution of lengths.
+//! - [`HeatMap`]: the time that each CPU lost, by stretch of time.
+//! - [`Embedded`]: the contents of the longest drawn detours.
 //!
-//! Colors, axes and pages are the business of the crate `report`.
+//! The crate `report` handles colors, axes and pages.
 
 mod embedded;
 mod heat;

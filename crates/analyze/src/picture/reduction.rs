@@ -1,38 +1,38 @@
-//! Which detours are drawn, out of any number of them.
+//! Selects the detours to draw, out of any number.
 //!
-//! Points of one cell of time and length would cover each other on the screen, so the longest of them stands for all.
-//! Cells have a fixed height, a quarter of an octave of length, and are as narrow in time as the budget allows: they
-//! begin 1 ns wide, and whenever there are more of them than may be drawn, pairs of neighbors become one.
+//! Points in one cell of time and length would cover each other on the screen, so only the longest is drawn. Cells have a fixed height, a quarter of
+//! an octave of length, and are as narrow in time as the budget allows: they start 1 ns wide, and whenever there are more than may be drawn, pairs of
+//! neighbors are merged.
 //!
-//! What comes out does not depend on the order in which detours come in: the longest of a cell is the longest of the
-//! longest of its parts, and the width is the smallest power of two at which no more cells are occupied than may be.
+//! The result does not depend on the order of the input: the longest of a cell is the longest of the longest of its parts, and the width is the
+//! smallest power of two with few enough occupied cells.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap};
 
-/// How many detours are drawn by default; the longest come on top of that.
+/// The default number of drawn detours, not counting the longest.
 pub const DETOURS: usize = 40_000;
 
-/// How many of the longest detours are always among them.
+/// This many of the longest detours are always drawn.
 pub const TOP: usize = 1_000;
 
-/// Into how many cells lengths are divided between one and twice it.
+/// The number of cells per octave of length.
 pub const PER_OCTAVE: u32 = 4;
 
-/// A detour, and where it is.
+/// A detour and its position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PlacedDetour {
-    /// The number of its node among those of the summary.
+    /// The index of its node in the summary.
     pub node: u32,
     /// The kernel's number of the CPU.
     pub cpu: u32,
     /// Its number on that CPU, from 0 in order of time over the whole run.
     pub number: u64,
-    /// When it began, in nanoseconds since the run's origin.
+    /// Its start, in nanoseconds since the run's origin.
     pub start: i64,
-    /// How long it is, in nanoseconds.
+    /// Its length, in nanoseconds.
     pub duration: i64,
-    /// Whether kernel events were lost in it.
+    /// Whether kernel events were dropped in it.
     pub incomplete: bool,
 }
 
@@ -56,26 +56,26 @@ impl PartialOrd for PlacedDetour {
     }
 }
 
-/// The detours that a picture keeps, and what it says of the others.
+/// The detours of a picture, with the totals of the others.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reduced {
     /// The detours, the longest first; equal ones by node, CPU and number.
     pub detours: Vec<PlacedDetour>,
-    /// How many there were.
+    /// The number of recorded detours.
     pub recorded: u64,
-    /// How wide the cells are of which only the longest detour was kept, in nanoseconds; `None` if all were.
+    /// The width of the cells with only their longest detour, in nanoseconds; `None` if all were kept.
     pub cell_ns: Option<i64>,
-    /// How many of the longest are there without a gap.
+    /// This many of the longest detours are all included.
     pub top: usize,
 }
 
-/// Takes detours one by one, and keeps a bounded number of them.
+/// Reads detours one by one, and keeps a bounded number of them.
 #[derive(Debug)]
 pub struct Reduction {
-    /// How many cells may be occupied.
+    /// Maximum number of occupied cells.
     budget: usize,
     recorded: u64,
-    /// The longest so far, the last of them on top.
+    /// The longest so far, with the shortest of them on top.
     top: BinaryHeap<PlacedDetour>,
     keep: usize,
     kept: KeptPlaces,
@@ -83,15 +83,14 @@ pub struct Reduction {
 
 #[derive(Debug)]
 enum KeptPlaces {
-    /// No more than the budget.
+    /// At most the budget.
     All(Vec<PlacedDetour>),
     /// The longest of each cell, by the number of its stretch of time and its height.
     Cells { width: i64, longest: HashMap<(i64, u32), PlacedDetour> },
 }
 
 impl Reduction {
-    /// Keeps all of up to `budget` detours; of more, the longest of each of so many cells at most, and the `top` longest
-    /// of all.
+    /// Keeps all of up to `budget` detours; of more, the longest of each of at most that many cells, and the `top` longest of all.
     pub fn new(budget: usize, top: usize) -> Self {
         Self {
             budget: budget.max(1),
@@ -102,7 +101,7 @@ impl Reduction {
         }
     }
 
-    /// Takes a detour into account, which may be drawn or stay behind a longer one.
+    /// Adds a detour, which is kept or covered by a longer one.
     pub fn add(&mut self, place: PlacedDetour) {
         self.recorded += 1;
         if self.keep > 0 {
@@ -124,7 +123,7 @@ impl Reduction {
             }
             KeptPlaces::Cells { width, longest } => enter(longest, *width, place),
         }
-        // One cell for each height is the least that there can be.
+        // There is at least one cell for each height.
         while let KeptPlaces::Cells { width, longest } = &mut self.kept
             && longest.len() > self.budget
             && *width < i64::MAX / 2
@@ -134,7 +133,7 @@ impl Reduction {
         }
     }
 
-    /// Ends the reduction and gives what it kept.
+    /// Ends the reduction and returns the kept detours.
     #[must_use]
     pub fn finish(self) -> Reduced {
         let recorded = self.recorded;
@@ -160,8 +159,8 @@ fn enter(longest: &mut HashMap<(i64, u32), PlacedDetour>, width: i64, place: Pla
     *kept = (*kept).min(place);
 }
 
-/// The number of the cell of a length: [`PER_OCTAVE`] cells of equal height between one and twice it, counted on a
-/// linear scale within the octave; lengths below 4 ns have one each.
+/// The cell number of a length: [`PER_OCTAVE`] cells of equal height between one and twice it, linear within the octave; lengths below 4 ns have one
+/// each.
 fn height(duration: i64) -> u32 {
     let length = duration.max(1) as u64;
     let octave = length.ilog2();
@@ -182,7 +181,7 @@ mod tests {
         reduction.finish()
     }
 
-    /// Everything at once and in memory.
+    /// The plain method: everything at once and in memory.
     fn plain(places: &[PlacedDetour], budget: usize, top: usize) -> Vec<PlacedDetour> {
         let mut sorted = places.to_vec();
         sorted.sort();
@@ -245,14 +244,14 @@ mod tests {
             let longest = top.min(sorted.len());
             prop_assert_eq!(&reduced.detours[..longest], &sorted[..longest]);
             if let Some(width) = reduced.cell_ns {
-                // Whatever is not drawn lies under a longer one in the same cell.
+                // A detour that is not drawn has a longer one in the same cell.
                 for place in &places {
                     let cell = (place.start.div_euclid(width), height(place.duration));
                     let same = |other: &&PlacedDetour| (other.start.div_euclid(width), height(other.duration)) == cell;
                     let shown = reduced.detours.iter().find(same).expect("each cell shows one");
                     prop_assert!(shown.duration >= place.duration);
                 }
-                // 63 octaves are the most heights that there are, however wide the cells.
+                // There are at most 63 octaves of heights, however wide the cells.
                 prop_assert!(reduced.detours.len() <= budget.max(63 * PER_OCTAVE as usize) + top);
             } else {
                 prop_assert_eq!(reduced.detours.len(), places.len());

@@ -1,4 +1,4 @@
-//! From a bundle to its picture.
+//! Makes the picture of a bundle.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,35 +12,32 @@ use super::{DETOURS, ENTRIES, Embedded, HeatMap, Lengths, PlacedDetour, ROWS, Re
 use crate::summary::{NodeSummary, Summary, SummaryError, runs};
 use becalm_stats::TimeCells;
 
-/// What is drawn of a run.
+/// The drawn data of a run.
 #[derive(Clone, Debug)]
 pub struct Picture {
-    /// When the first of the loops began, in nanoseconds since the run's origin.
+    /// The start of the first loop, in nanoseconds since the run's origin.
     pub start_ns: i64,
-    /// From then until the last of them ended.
+    /// The time from then until the end of the last loop.
     pub length_ns: i64,
-    /// The detours that are drawn one by one.
+    /// The detours that are drawn individually.
     pub shown: Reduced,
-    /// For each of them who took most of it: a number of [`Self::names`]. None where nothing was seen of the kernel.
+    /// For each of them the source that took most of it, as an index into [`Self::names`]. `None` if no kernel event was seen.
     pub owners: Vec<Option<u32>>,
-    /// The sources that own detours, by the number that detours give.
+    /// The sources that own detours, in the order of their numbers.
     pub names: Vec<(Kind, String)>,
-    /// What happened in the longest of them, as far as it is kept and there is anything to tell; by the number of the
-    /// detour in [`Self::shown`].
+    /// The contents of the longest detours, if kept and not empty; by index in [`Self::shown`].
     pub embedded: BTreeMap<usize, Embedded>,
     /// The lengths of all detours.
     pub lengths: Lengths,
     /// The lengths of the detours of each node.
     pub node_lengths: Vec<Lengths>,
-    /// What each CPU lost when.
+    /// The time that each CPU lost, over time.
     pub heat: HeatMap,
 }
 
-/// Reads the part of a bundle that was summarized, and keeps what is drawn. `progress` is told how many rows were read
-/// since it was last called.
+/// Reads the summarized part of a bundle, and keeps the data to draw. `progress` gets the number of rows read since its last call.
 ///
-/// The memory that it takes does not grow with the run: about 12 MiB, 2 KiB for each CPU, and what one detour holds. Fails if a file cannot
-/// be read.
+/// Takes constant memory: about 12 MiB, 2 KiB per CPU, and the contents of one detour. Fails if a file cannot be read.
 pub fn picture(bundle: &Bundle, summary: &Summary, progress: &mut dyn FnMut(u64)) -> Result<Picture, SummaryError> {
     let (start_ns, length_ns) = window(summary);
     let mut reduction = Reduction::new(DETOURS, TOP);
@@ -70,7 +67,7 @@ pub fn picture(bundle: &Bundle, summary: &Summary, progress: &mut dyn FnMut(u64)
     Ok(Picture { start_ns, length_ns, shown, owners, names, embedded, lengths, node_lengths, heat })
 }
 
-/// Looks into the detours that are drawn.
+/// Looks into the drawn detours.
 fn look(
     bundle: &Bundle,
     summary: &Summary,
@@ -92,7 +89,7 @@ fn look(
     Ok(lookup.finish())
 }
 
-/// From when until when the loops ran, as start and length.
+/// The time in which the loops ran, as start and length.
 fn window(summary: &Summary) -> (i64, i64) {
     let mut spans = Vec::new();
     // The summary's CPUs are those of its nodes' documents, in their order.
@@ -116,7 +113,7 @@ struct NodeScan {
 
 #[derive(Default)]
 struct CpuProgress {
-    /// Where its cells are, if it was selected.
+    /// The index of its cells, if it was selected.
     place: Option<usize>,
     /// The number of its next detour.
     next: u64,
@@ -131,7 +128,7 @@ impl NodeScan {
         Self { node: number, lengths: Lengths::default(), cpus, cells }
     }
 
-    /// Takes detours of one CPU, which follow each other: start, duration, and whether they are incomplete.
+    /// Adds consecutive detours of one CPU: start, duration, and whether they are incomplete.
     fn detours(&mut self, cpu: i32, rows: impl Iterator<Item = (i64, i64, bool)>, reduction: &mut Reduction) {
         let CpuProgress { place, next } = self.cpus.entry(cpu).or_default();
         let Some(CpuCells { cells, .. }) = place.map(|at| &mut self.cells[at]) else {

@@ -1,5 +1,4 @@
-//! One occurrence of an interrupt, whole: what the way in, the handler, the softirqs that it raised, the way out and the
-//! aftermath take.
+//! One complete occurrence of an interrupt: the time of kernel entry, handler, softirqs that it raised, exit, and cold caches afterward.
 
 use becalm_bundle::{Bundle, BundleError};
 use becalm_model::node::NodeDoc;
@@ -8,18 +7,18 @@ use becalm_stats::{Moments, Quantiles};
 
 use super::scan::runs;
 
-/// The parts of an occurrence, in the order in which they happen.
+/// The parts of an occurrence, in order of time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Part {
-    /// From the beginning of the detour to the handler.
+    /// From the start of the detour to the handler.
     Entry,
     /// The handler.
     Handler,
-    /// Softirqs on the way out, and what lies between them.
+    /// Softirqs on the way out, and the time between them.
     Softirqs,
-    /// From the end of the last of these to the end of the detour.
+    /// From the end of the last softirq to the end of the detour.
     Exit,
-    /// The slow steps right behind the detour.
+    /// The slow steps right after the detour.
     After,
 }
 
@@ -40,25 +39,25 @@ impl Part {
     }
 }
 
-/// What a part takes of an occurrence; an occurrence that lacks it counts with 0.
+/// The time of a part of an occurrence; an occurrence without it counts as 0.
 #[derive(Clone, Debug)]
 pub struct PartFigures {
     /// `None` for all parts together.
     pub part: Option<Part>,
     /// The time of each occurrence, in nanoseconds.
     pub times: Moments,
-    /// Half of the occurrences do not take longer.
+    /// The median, in nanoseconds.
     pub median_ns: Option<i64>,
-    /// 99 of 100 do not take longer.
+    /// The 99th percentile, in nanoseconds.
     pub p99_ns: Option<i64>,
 }
 
-/// What one occurrence of an interrupt costs.
+/// The cost of one occurrence of an interrupt.
 #[derive(Clone, Debug)]
 pub struct Anatomy {
     /// The stable name of the interrupt.
     pub source: String,
-    /// The parts, and at last all of them together. Over the detours in which it came once, so that all of it can be told.
+    /// The parts, then all of them together. Over the detours that contain it exactly once, so every part can be attributed.
     pub parts: Vec<PartFigures>,
 }
 
@@ -92,7 +91,7 @@ impl Occurrence {
     }
 }
 
-/// Reads what the occurrences of an interrupt cost on the CPUs of these documents; `None` if it never came once in a detour.
+/// Reads the cost of an interrupt's occurrences on the CPUs of these documents; `None` if no detour contains it exactly once.
 pub(super) fn anatomy(bundle: &Bundle, docs: &[&NodeDoc], source: &str) -> Result<Option<Anatomy>, BundleError> {
     let mut sums = vec![Sums::default(); Part::ALL.len() + 1];
     for doc in docs {

@@ -1,4 +1,4 @@
-//! Result of the check of the books ([`becalm_account::Balance`]). Only if they are open are the files read again, to find the first detour
+//! The result of checking the accounting ([`becalm_account::Balance`]). Only if it is inexact are the files read again, to find the first detour
 //! whose activities do not add up to it.
 
 use becalm_bundle::{Bundle, BundleError};
@@ -7,30 +7,30 @@ use becalm_units::CpuId;
 /// Whether the activities add up to the detours.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Books {
-    /// The books close in every detour.
+    /// They add up in every detour.
     Closed,
-    /// They do not. The first detour of each CPU in which that is so.
+    /// They do not. The first such detour of each CPU.
     Open(Vec<OpenBook>),
-    /// There are no activities: nothing of the kernel was seen, or nothing was asked for.
+    /// There are no activities: no kernel event was seen, or none was requested.
     NoActivities,
 }
 
 /// A detour whose activities do not add up to it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OpenBook {
-    /// The host on which it was recorded.
+    /// The host of the recording.
     pub node: String,
-    /// The CPU on which it was recorded.
+    /// The CPU of the recording.
     pub cpu: CpuId,
     /// The detour's number on that CPU.
     pub detour: u64,
-    /// How long it is, in nanoseconds; `None` if the number lies beyond the last detour.
+    /// Its length, in nanoseconds; `None` if the number is beyond the last detour.
     pub duration_ns: Option<i64>,
-    /// What its activities add up to, in nanoseconds.
+    /// The sum of its activities, in nanoseconds.
     pub activities_ns: i64,
 }
 
-/// The first detour of a CPU whose activities do not add up to it, found by reading the CPU's rows again.
+/// The first detour of a CPU whose activities do not add up to it, found by rereading the CPU's rows.
 pub(super) fn first_open(bundle: &Bundle, node: &str, cpu: CpuId) -> Result<Option<OpenBook>, BundleError> {
     let mut activities = BookRows::new(bundle.activities(node)?, |batch, rows: &mut Vec<(u64, i64)>| {
         for row in rows_of(batch.cpus(), cpu) {

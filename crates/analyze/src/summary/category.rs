@@ -1,34 +1,33 @@
-//! Totals by category: interrupts, work items, other threads of the kernel, processes of users, and what no event of the
-//! kernel shows (De et al. 2009, Figure 1).
+//! Totals by category: interrupts, work items, other kernel threads, user processes, and time without a kernel event (De et al. 2009, Figure 1).
 
 use becalm_model::Kind;
 
 use super::SourceSummary;
 
-/// Into what De et al. sort the sources of noise, and the rests that closed books have besides.
+/// The categories of noise sources of De et al., plus the remainders that exact accounting needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Category {
-    /// Interrupts, softirqs and what cannot be masked.
+    /// Interrupts, softirqs and non-maskable interrupts.
     Interrupts,
     /// Work items of the kernel's workqueues.
     Workqueues,
-    /// Other threads of the kernel.
+    /// Other kernel threads.
     KernelThreads,
-    /// Processes of users.
+    /// User processes.
     UserProcesses,
-    /// Time without any event of the kernel: the hypervisor, another hardware thread of the core, firmware. Which of these it
-    /// was nobody recorded, so that these two categories of De et al. are one here.
+    /// Time without a kernel event: the hypervisor, another hardware thread of the core, firmware. No recording tells these apart, so these two
+    /// categories of De et al. are one here.
     Unseen,
-    /// Ways into the kernel and out again, and caches that fill again.
+    /// Kernel entry and exit, and cold caches.
     Edges,
-    /// Page faults of the loop and times that a bandwidth limit took.
+    /// Page faults of the loop, and time taken by bandwidth limits.
     Limits,
-    /// Time of which the kernel's trace does not tell who had it.
+    /// Time that the kernel's trace attributes to no source.
     NotTraced,
 }
 
 impl Category {
-    /// Every category, in the order of the paper, then the rests.
+    /// Every category, in the order of the paper, then the remainders.
     pub const ALL: [Self; 8] = [
         Self::Interrupts,
         Self::Workqueues,
@@ -55,7 +54,7 @@ impl Category {
         }
     }
 
-    /// Of a kind of activity. What becalm itself took, where that counts, is a process of a user.
+    /// The category of a kind. becalm's own time, if counted, is a user process.
     pub const fn for_kind(kind: Kind) -> Self {
         match kind {
             Kind::Nmi | Kind::Irq | Kind::Softirq => Self::Interrupts,
@@ -70,22 +69,22 @@ impl Category {
     }
 }
 
-/// What a category took.
+/// The total of a category.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CategoryTotal {
     /// The category.
     pub category: Category,
-    /// How many sources it has.
+    /// The number of its sources.
     pub sources: u64,
-    /// Their activities.
+    /// The number of their activities.
     pub count: u64,
-    /// The time of these themselves, in nanoseconds.
+    /// Their own time, in nanoseconds.
     pub total_ns: i64,
-    /// That, as a share of the time of all categories; `None` where there is none.
+    /// The same as a share of all categories; `None` if there is none.
     pub share: Option<f64>,
 }
 
-/// The totals of all categories in their order, also of those without a source; none where no source is known.
+/// The totals of all categories in order, including those without a source; empty if no source is known.
 pub fn categories(sources: &[SourceSummary]) -> Vec<CategoryTotal> {
     if sources.is_empty() {
         return Vec::new();

@@ -1,15 +1,15 @@
-//! The trace compared with what the kernel counted itself, and what writing it cost.
+//! The trace compared with the kernel's own counts, and the cost of writing it.
 
 use std::collections::BTreeMap;
 
 use becalm_model::node::{CounterGrowth, NodeDoc, Rung, TracedCount};
 
-/// How often something came, and how much of that is in the trace.
+/// How often something happened, and how much of that is in the trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Found {
-    /// By the kernel's own count.
+    /// The kernel's own count.
     pub counted: u64,
-    /// Of these, as many as the trace may hold.
+    /// The part of it that the trace contains.
     pub found: u64,
 }
 
@@ -20,7 +20,7 @@ impl Found {
     }
 }
 
-/// The kernel's own counts of a run, and how much of them is in its trace.
+/// The kernel's own counts of a run, and the part of them in its trace.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Checked {
     /// Interrupts of the CPUs' own timers.
@@ -29,12 +29,12 @@ pub struct Checked {
     pub others: Found,
     /// All softirqs.
     pub softirqs: Found,
-    /// The lines of `/proc/interrupts` that the trace lacks some of, those that it lacks most of first.
+    /// The lines of `/proc/interrupts` that are incomplete in the trace, the most incomplete first.
     pub lacking: Vec<(String, Found)>,
 }
 
 impl Checked {
-    /// Adds the nodes up. `None` if nothing was traced, or nothing compared with the kernel's counts.
+    /// Sums over the nodes. `None` if nothing was traced, or nothing compared with the kernel's counts.
     pub(crate) fn from_nodes<'a>(nodes: impl Iterator<Item = &'a NodeDoc>) -> Option<Self> {
         let (mut checked, mut is_compared) = (Self::default(), false);
         let mut lines: BTreeMap<&str, Found> = BTreeMap::new();
@@ -59,21 +59,21 @@ impl Checked {
     }
 }
 
-/// What writing the trace cost the measured CPUs.
+/// The cost of writing the trace, on the measured CPUs.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Measuring {
     /// The kernel's events on all measured CPUs.
     pub events: u64,
-    /// What one costs, on the average of the nodes.
+    /// The cost of one event, on the average of the nodes.
     pub event_cost_ns: f64,
-    /// What all of them cost.
+    /// The cost of all events.
     pub cost_ns: i64,
-    /// That as a part of the time that the loops ran; `None` where that is not known.
+    /// The same as a share of the loops' run time; `None` if that is unknown.
     pub time_ratio: Option<f64>,
 }
 
 impl Measuring {
-    /// Adds the nodes up; `None` if nothing was traced, or it is not known on some node what an event costs.
+    /// Sums over the nodes; `None` if nothing was traced, or the cost of an event is unknown on some node.
     pub(crate) fn from_nodes<'a>(nodes: impl Iterator<Item = &'a NodeDoc>, observed_ns: Option<i64>) -> Option<Self> {
         let (mut events, mut cost_ns) = (0_u64, 0_i64);
         for doc in nodes.filter(|doc| doc.rung == Rung::Tracepoints) {

@@ -1,4 +1,4 @@
-//! From recordings in summary form to a summary: what can be said of them, and nothing else.
+//! Summarizes recordings in summary form.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,8 +18,8 @@ use super::{
     Books, CpuSummary, Detail, Figures, NodeSummary, Observed, SampledPhases, Selection, Summary, SummaryError,
 };
 
-/// The selected nodes of recordings in summary form, each with only the selected CPUs. Fails if there is no such node, none of them
-/// measured one of the CPUs, or becalm's own time is to count.
+/// The selected nodes of recordings in summary form, each restricted to the selected CPUs. Fails if there is no such node, none of them measured one
+/// of the CPUs, or becalm's own time is to be counted.
 pub fn select(bundle: &SummaryBundle, selection: &Selection) -> Result<Vec<DigestDoc>, SummaryError> {
     if selection.with_self {
         return Err(SummaryError::OwnTime { path: bundle.path().to_owned() });
@@ -44,7 +44,7 @@ pub fn select(bundle: &SummaryBundle, selection: &Selection) -> Result<Vec<Diges
     Ok(digests)
 }
 
-/// How long the CPU's loop ran, in nanoseconds: as its document says, or, of a run that did not end, until its last detour at least.
+/// The run time of the CPU's loop, in nanoseconds: from its document, or, for a run that did not end, at least until its last detour.
 pub fn observed(doc: &NodeDoc, cpu: &CpuDoc, digest: &CpuDigest) -> (Option<i64>, Observed) {
     let noted = cpu.duration_ns.get();
     if doc.ended.is_some_and(|ended| ended != Ended::Failed) {
@@ -54,7 +54,7 @@ pub fn observed(doc: &NodeDoc, cpu: &CpuDoc, digest: &CpuDigest) -> (Option<i64>
     (Some(last.max(noted)).filter(|ns| *ns > 0), Observed::LastDetour)
 }
 
-/// The values of a histogram of lengths, each the middle of its bucket, with how often they came.
+/// The values of a histogram of lengths, each the middle of its bucket, with their counts.
 pub(crate) fn middles(counts: &Counts, bits: u32) -> impl Iterator<Item = (i64, u64)> + '_ {
     counts.spans(bits).map(|(begin, width, count)| ((begin + (width - 1) / 2).min(i64::MAX as u64) as i64, count))
 }
@@ -65,7 +65,7 @@ pub(crate) fn moments(sums: &Sums) -> Moments {
     Moments::from_parts(sums.count, i128::from(sums.total_ns), squares, (sums.min_ns, sums.max_ns))
 }
 
-/// What recordings in summary form come to.
+/// Summarizes recordings in summary form.
 pub fn summarize_digests(bundle: &SummaryBundle, selection: &Selection) -> Result<Summary, SummaryError> {
     Ok(summarize_documents(bundle.path(), &select(bundle, selection)?, selection.detail))
 }
@@ -102,7 +102,7 @@ fn summarize_documents(path: &Path, digests: &[DigestDoc], detail: Detail) -> Su
     summary
 }
 
-/// The noise ratio of a node; `None` if it is not known how long the node was watched.
+/// The noise ratio of a node; `None` if its observation time is unknown.
 pub fn node_noise(digest: &DigestDoc) -> Option<NodeNoise> {
     let spans = digest.run.cpus.iter().zip(&digest.cpus).map(|(cpu, counts)| observed(&digest.run, cpu, counts).0);
     let observed = sum(spans).filter(|ns| *ns > 0)?;
@@ -138,8 +138,7 @@ fn figures(digest: &DigestDoc, cpu: &CpuDoc, counts: &CpuDigest) -> Figures {
     slots.add_intervals(figures).with_lengths(&mut quantiles, None, longest(counts), duration_ns)
 }
 
-/// The time that 99 of 100 windows of 1 ms of work do not exceed, of CPUs that were observed for so long together; `None` as of a full
-/// recording.
+/// The time that 99 of 100 windows of 1 ms of work do not exceed, for CPUs with this total observation time; `None` as for a full recording.
 fn work_p99_ns(docs: &[&CpuDoc], digests: &[&CpuDigest], observed: Option<i64>) -> Option<i64> {
     let place = GRAINS_NS.iter().position(|ns| *ns == GRAIN.get())?;
     let lost = digests.iter().fold(0_i64, |sum, cpu| sum.saturating_add(cpu.durations.total_ns));
@@ -162,7 +161,7 @@ fn longest(counts: &CpuDigest) -> Longest {
     Longest::from_kept(kept, counts.durations.count)
 }
 
-/// All CPUs added up.
+/// The sums over all CPUs.
 #[derive(Default)]
 struct DigestSums {
     durations: Sums,
@@ -195,7 +194,7 @@ impl DigestSums {
     }
 }
 
-/// Noise, and how many detours began, slot by slot.
+/// Noise and number of started detours, per slot.
 struct SlotSums {
     noise: Vec<i64>,
     began: Vec<i64>,
@@ -206,7 +205,7 @@ impl SlotSums {
     /// The sums over all CPUs, in slots as long as the longest of any node.
     fn new(digests: &[DigestDoc]) -> Self {
         let slot_ns = digests.iter().map(|digest| digest.slot_ns).max().unwrap_or(1);
-        // Each node from its own first slot on: their clocks have nothing to do with each other here, as in a full recording.
+        // Nodes are aligned at their first slots, as in a full recording: their clocks are unrelated.
         let (mut noise, mut began) = (Vec::new(), Vec::new());
         for digest in digests {
             let fold = slot_ns / digest.slot_ns;
@@ -230,7 +229,7 @@ impl SlotSums {
         Self { noise, began, slot_ns }
     }
 
-    /// The same figures with the intervals of the noise ratio and of the rate.
+    /// Adds the intervals of the noise ratio and of the rate.
     fn add_intervals(&self, figures: Figures) -> Figures {
         let noise = |observed| Interval::for_noise(&self.noise, self.slot_ns, observed);
         let rate = |observed| Interval::for_rate(&self.began, self.slot_ns, observed);

@@ -1,4 +1,4 @@
-//! Why a bundle gives no numbers.
+//! Why a bundle cannot be summarized.
 
 use std::path::PathBuf;
 
@@ -6,42 +6,42 @@ use becalm_bundle::BundleError;
 use becalm_units::fault::{Fault, Wording};
 use becalm_units::{CpuId, CpuList, cpus};
 
-/// A summary that could not be made. The messages are whole, as those of [`BundleError`].
+/// A summary that could not be made. The messages are complete, like those of [`BundleError`].
 #[derive(Debug, thiserror::Error)]
 pub enum SummaryError {
-    /// A file of the bundle.
+    /// A file of the bundle cannot be read.
     #[error("{0}")]
     Bundle(BundleError),
     /// A run of work, whose samples are no detours.
     #[error("{} holds samples of work and no detours", .path.display())]
     Work {
-        /// The bundle that holds them.
+        /// The bundle of the run.
         path: PathBuf,
     },
-    /// Of a recording in summary form becalm's own time was asked to count.
+    /// Counting becalm's own time was requested for a recording in summary form.
     #[error("the summary form of {} does not say in which detours becalm itself ran", .path.display())]
     OwnTime {
-        /// The bundle that holds the summary form.
+        /// The bundle of the summary form.
         path: PathBuf,
     },
-    /// CPUs were asked for that no node of the selection measured.
+    /// No selected node measured the requested CPUs.
     #[error("the run did not measure {}; it measured {}", cpus(missing), cpus(measured))]
     NotMeasured {
-        /// What was asked for in vain.
+        /// The missing CPUs.
         missing: CpuList,
         /// The CPUs that the run measured.
         measured: CpuList,
     },
-    /// A detour was asked for that does not exist.
+    /// The requested detour does not exist.
     #[error("CPU {cpu} of node '{node}' has no detour {number}: {}", range(*.detours))]
     NoSuchDetour {
-        /// The node on which it was looked for.
+        /// The node searched.
         node: String,
-        /// The CPU on which it was looked for.
+        /// The CPU searched.
         cpu: CpuId,
-        /// The number that was asked for.
+        /// The requested number.
         number: u64,
-        /// How many detours the CPU has.
+        /// The number of detours of the CPU.
         detours: u64,
     },
 }

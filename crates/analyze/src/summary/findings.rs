@@ -1,4 +1,4 @@
-//! What a summary finds wrong with a run, as warnings: what, with its figures, and what to do.
+//! Problems that a summary finds in a run, as warnings: what, with numbers, and what to do.
 
 use becalm_model::node::{CpuDoc, NodeDoc, Warning};
 use becalm_model::warning;
@@ -16,12 +16,12 @@ impl ClosingWarnings {
         self.0.push((node.to_owned(), warning));
     }
 
-    /// What the node's document alone tells.
+    /// Adds the warnings from the node's document alone.
     pub(super) fn add_document(&mut self, doc: &NodeDoc) {
         if doc.ended.is_none() {
             self.add(&doc.node, warning::not_ended());
         }
-        // The recorder warns of these itself, unless it was killed before.
+        // The recorder itself warns of these, unless it was killed before.
         let said = |code: &str| doc.warnings.iter().any(|warning| warning.code == code);
         let lost: u64 = doc.cpus.iter().map(|cpu| cpu.lost_events).fold(0, u64::saturating_add);
         if lost > 0 && !said("lost_events") {
@@ -33,9 +33,9 @@ impl ClosingWarnings {
         }
     }
 
-    /// What the rows of a CPU tell beside its document.
+    /// Adds the warnings from comparing the rows of a CPU with its document.
     pub(super) fn compare_rows(&mut self, doc: &NodeDoc, cpu: &CpuDoc, durations: &Moments) {
-        // A run that failed may have counted detours that it could not store any more.
+        // A failed run may have counted detours that it could no longer store.
         if !doc.is_complete() {
             return;
         }
@@ -45,7 +45,7 @@ impl ClosingWarnings {
         }
     }
 
-    /// CPUs with detours that the document does not list; `whole` if not only some CPUs were selected.
+    /// CPUs with detours that the document does not list; `whole` if all CPUs were selected.
     pub(super) fn add_unlisted(&mut self, doc: &NodeDoc, unexpected: impl Iterator<Item = CpuId>, whole: bool) {
         let cpus: CpuList = unexpected.collect();
         if whole && !cpus.is_empty() {
@@ -62,7 +62,7 @@ impl ClosingWarnings {
         }
     }
 
-    /// These, and then what the recorder warned of.
+    /// These, followed by the recorder's warnings.
     pub(super) fn with_the_recorders(mut self, nodes: &[NodeSummary]) -> Vec<(String, Warning)> {
         for node in nodes {
             self.0.extend(node.doc.warnings.iter().map(|warning| (node.doc.node.clone(), warning.clone())));

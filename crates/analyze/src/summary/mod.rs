@@ -1,8 +1,7 @@
 //! A stored run in numbers: per CPU, per source, and single detours.
 //!
-//! [`summarize`] reads a bundle once, batch after batch, and keeps only sums: see [`Scan`], which does the counting and
-//! knows no files. [`timelines`] and [`longest`] take single detours out of it. How the numbers are shown is for the
-//! crate `report` to decide.
+//! [`summarize`] reads a bundle once, batch after batch, and keeps only sums: see [`Scan`], which does the counting and knows no files. [`timelines`]
+//! and [`longest`] extract single detours. The crate `report` shows the numbers.
 
 mod anatomy;
 mod books;

@@ -1,4 +1,4 @@
-//! The nodes of a summary added up: what recordings and their summary forms have in common.
+//! Sums over the nodes of a summary, for both full recordings and summary forms.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,9 +17,9 @@ use super::{Books, CpuSummary, Figures, NodeSummary, Observed, SampledPhases, So
 /// The time of a source.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Times {
-    /// That of its own activities.
+    /// Its own activities.
     pub(super) own: Moments,
-    /// That of all activities of which it is the root, in nanoseconds.
+    /// All activities charged to it, in nanoseconds.
     pub(super) whole: i64,
 }
 
@@ -38,8 +38,8 @@ impl SourceTimes {
         other.0.iter().for_each(|((kind, source), times)| self.add(*kind, source.clone(), *times));
     }
 
-    /// The largest whole first, then the largest total; equal ones by name, then by kind. `noise` and `observed` are what shares are of,
-    /// `elapsed` is how long the recording took.
+    /// The largest total first, then the largest own time; equal ones by name, then by kind. Shares are relative to `noise` and `observed`; `elapsed`
+    /// is the duration of the recording.
     pub(super) fn ranked(
         self,
         place: Option<&(String, CpuId)>,
@@ -70,13 +70,13 @@ impl SourceTimes {
 /// The noise of a node.
 #[derive(Clone, Copy, Debug)]
 pub struct NodeNoise {
-    /// The lost share of the time of its CPUs.
+    /// The share of its CPUs' time that is lost.
     pub ratio: f64,
     /// The 95 % interval of the share.
     pub interval: Interval,
 }
 
-/// The nodes that were read so far.
+/// The nodes read so far.
 #[derive(Default)]
 pub(super) struct GatheredNodes {
     pub(super) nodes: Vec<NodeSummary>,
@@ -88,7 +88,7 @@ pub(super) struct GatheredNodes {
 }
 
 impl GatheredNodes {
-    /// Adds a CPU of the node that is read, with the durations of all its stored detours.
+    /// Adds a CPU of the current node, with the durations of all its stored detours.
     pub(super) fn add_cpu(
         &mut self,
         doc: &NodeDoc,
@@ -105,7 +105,7 @@ impl GatheredNodes {
         self.cpus.push(CpuSummary { node: place.0, cpu: place.1, figures });
     }
 
-    /// Adds a node, of which all CPUs were added; without `noise` it is not compared with other nodes.
+    /// Adds a node, after all of its CPUs; without `noise` it is not compared with other nodes.
     pub(super) fn add_node(&mut self, node: NodeSummary, noise: Option<NodeNoise>) {
         self.peers.compare_cpus(&node.doc.node, node_cpus(&self.cpus, &node.doc.node));
         if let Some(noise) = noise {

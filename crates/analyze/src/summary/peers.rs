@@ -6,7 +6,7 @@ use becalm_stats::Interval;
 use becalm_stats::outliers::{Outlier, TooFewPeers, outliers};
 use becalm_units::CpuId;
 
-/// Who was compared, and who differs.
+/// The compared peers and the outliers.
 #[derive(Default)]
 pub(super) struct Peers {
     pub(super) outliers: Vec<OutlierSummary>,

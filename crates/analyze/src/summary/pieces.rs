@@ -1,10 +1,10 @@
-//! How long equal pieces of work take that follow each other on a CPU: the effect of noise on a program that does not communicate.
+//! The duration of consecutive equal pieces of work on a CPU: the effect of noise on a program that does not communicate.
 
 use becalm_stats::Quantiles;
 
 use super::scale::GRAIN;
 
-/// The share of the pieces that take no longer than what is reported.
+/// The reported quantile of the pieces' durations.
 pub(super) const SHARE: f64 = 0.99;
 
 /// With fewer pieces the longest percent is a single one.
@@ -15,7 +15,7 @@ pub(super) const PIECES_MIN: u64 = 200;
 pub(super) struct WorkPieces {
     undisturbed: u64,
     disturbed: u64,
-    /// The noise that each disturbed piece met, in nanoseconds.
+    /// The noise of each disturbed piece, in nanoseconds.
     delays: Quantiles,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Worker {
     pub(super) pieces: WorkPieces,
     /// The end of the last detour.
     at: i64,
-    /// The work that is left of the current piece, and the noise that it has met.
+    /// The remaining work of the current piece, and its noise so far.
     left: i64,
     delay: i64,
 }
@@ -65,14 +65,14 @@ impl Worker {
         Self { pieces: WorkPieces::default(), at: begin, left: GRAIN.get(), delay: 0 }
     }
 
-    /// Takes a detour. They come in order of time.
+    /// Adds a detour, in order of time.
     pub(super) fn detour(&mut self, start: i64, duration: i64) {
         self.work_until(start);
         self.delay = self.delay.saturating_add(duration);
         self.at = self.at.max(start).saturating_add(duration);
     }
 
-    /// Works until the loop ends. The piece that is not finished then does not count.
+    /// Works until the loop ends. The unfinished piece does not count.
     pub(super) fn work_until(&mut self, time: i64) {
         let work = time.saturating_sub(self.at).max(0);
         self.at = self.at.max(time);
@@ -124,7 +124,7 @@ mod tests {
             worker.work_until(noise.len() as i64 * STEP);
             let plain = plain(&noise);
             let mut pieces = worker.pieces;
-            // A piece that ends where noise begins is over before it.
+            // A piece that ends where noise starts is finished before it.
             prop_assert!((pieces.undisturbed + pieces.disturbed).abs_diff(plain.len() as u64) <= 1);
             let expected = (plain.len() >= 200).then(|| plain[(0.99 * plain.len() as f64).ceil() as usize - 1]);
             prop_assert_eq!(pieces.p99_ns(), expected);

@@ -1,14 +1,14 @@
-//! Several recordings made in the same way, as one.
+//! Pools several equal recordings.
 
 use becalm_stats::Moments;
 
 use super::nodes::{SourceTimes, Times};
 use super::{SourceSummary, Summary};
 
-/// The detours and sources of several recordings together, each counting by the time for which it was observed.
+/// The detours and sources of several recordings together, each weighted by its observation time.
 #[derive(Clone, Debug)]
 pub struct Pooled {
-    /// How long the loops ran, added up over the CPUs and recordings, in nanoseconds; `None` where one does not say.
+    /// The total run time of the loops of all CPUs and recordings, in nanoseconds; `None` if any is unknown.
     pub duration_ns: Option<i64>,
     /// The durations of the detours.
     pub durations: Moments,
@@ -19,7 +19,7 @@ pub struct Pooled {
 }
 
 impl Pooled {
-    /// Of any number of recordings.
+    /// Pools any number of recordings.
     pub fn new<'a>(summaries: impl Iterator<Item = &'a Summary> + Clone) -> Self {
         let mut durations = Moments::EMPTY;
         let mut unstored_ns = 0_i64;
@@ -41,13 +41,13 @@ impl Pooled {
         Self { duration_ns, durations, unstored_ns, sources }
     }
 
-    /// Time lost in detours over time observed; `None` where the latter is unknown or 0.
+    /// Time lost in detours over time observed; `None` if the latter is unknown or 0.
     pub fn noise_ratio(&self) -> Option<f64> {
         let observed = self.duration_ns.filter(|ns| *ns > 0)?;
         Some((self.durations.total() as f64 + self.unstored_ns as f64) / observed as f64)
     }
 
-    /// Detours a second; `None` where the observed time is unknown or 0.
+    /// Detours per second; `None` if the observed time is unknown or 0.
     pub fn rate_hz(&self) -> Option<f64> {
         let observed = self.duration_ns.filter(|ns| *ns > 0)?;
         Some(self.durations.count() as f64 / (observed as f64 / 1e9))
@@ -81,7 +81,7 @@ mod tests {
             );
             assert_eq!((two.share, two.time_ratio), (one.share, one.time_ratio), "{}", one.source);
         }
-        // Recordings of as many CPUs for as long count alike; each nanosecond has one source.
+        // Recordings with equal numbers of CPUs and lengths have equal weight; each nanosecond has one source.
         let mean = (busy.total.noise_ratio().unwrap() + quieter.total.noise_ratio().unwrap()) / 2.0;
         let both = Pooled::new([&busy, &quieter].into_iter());
         assert!((both.noise_ratio().unwrap() / mean - 1.0).abs() < 1e-12);

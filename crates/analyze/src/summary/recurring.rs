@@ -1,4 +1,4 @@
-//! The periods of a run: searched in every source of every CPU, or in the detours of every length where there are none.
+//! Finds the periods of a run, in every source of every CPU, or, without sources, in the detours of each octave of length.
 
 use becalm_model::Kind;
 use becalm_units::{CpuId, Nanos};
@@ -8,10 +8,10 @@ use super::{Origin, PeriodSummary, SourceSummary};
 use becalm_stats::periods::{Period, Times};
 use becalm_stats::spectrum::{Spectrum, Welch};
 
-/// The probability that a run without any period shows one, at most: divided over all searches (Bonferroni).
+/// Maximum probability that a run without any period shows one: divided over all searches (Bonferroni).
 const FALSE_ALARM: f64 = 0.01;
 
-/// What is to be searched: the first times of each kind of events.
+/// The data to search: the first times of each kind of events.
 #[derive(Default)]
 pub(super) struct Recurring {
     searches: Vec<(String, CpuId, Origin, Times)>,
@@ -19,8 +19,7 @@ pub(super) struct Recurring {
 }
 
 impl Recurring {
-    /// Takes the events of a CPU, whose sources have these names. The rest of a detour recurs with what caused it and is
-    /// left out.
+    /// Adds the events of a CPU, whose sources have these names. Remainders of a detour recur with its cause and are left out.
     pub(super) fn add_cpu(&mut self, node: &str, rows: &mut CpuScan, names: &[(Kind, String)]) {
         let sources =
             rows.sources.iter_mut().map(|source| (&names[source.number.index()], std::mem::take(&mut source.times)));
@@ -40,8 +39,8 @@ impl Recurring {
         self.spectrum.merge(spectrum);
     }
 
-    /// The periods, by place and then the most frequent first, and the spectrum with a name on each. Where several
-    /// sources have one period, the spectrum names the one that takes the most time; these are in that order.
+    /// The periods, by place, then the most frequent first, and the spectrum with a name on each. If several sources have one period, the spectrum
+    /// names the one that takes the most time: `sources` are sorted that way.
     pub(super) fn found(self, sources: &[SourceSummary]) -> (Vec<PeriodSummary>, Option<Spectrum>) {
         let each = FALSE_ALARM / self.searches.len().max(1) as f64;
         let mut periods: Vec<PeriodSummary> = Vec::new();
@@ -68,12 +67,12 @@ impl Recurring {
 }
 
 impl PeriodSummary {
-    /// The time between two, as precise as it is known to be at least: `4.000ms`.
+    /// The time between two occurrences, with the digits that are certain: `4.000ms`.
     pub fn every(&self) -> String {
         format!("{:.3}", Nanos::new(self.period.interval_ns.round() as i64))
     }
 
-    /// What comes how often, for people: `timer: every 4.000ms`, `detours of 8.192us to 16.384us: every 4.000ms`.
+    /// A label for people: `timer: every 4.000ms`, `detours of 8.192us to 16.384us: every 4.000ms`.
     pub fn label(&self) -> String {
         let interval = self.every();
         match &self.origin {
@@ -85,7 +84,7 @@ impl PeriodSummary {
     }
 }
 
-/// Detours of one cause may lie in several octaves of length, each with the period: they become one.
+/// Detours of one cause may be in several octaves of length, each with the period: merges them.
 fn join_lengths(periods: &mut Vec<PeriodSummary>) {
     let mut joined: Vec<PeriodSummary> = Vec::new();
     for found in periods.drain(..) {
@@ -109,7 +108,7 @@ fn join_lengths(periods: &mut Vec<PeriodSummary>) {
         } else {
             (same.period, found.period)
         };
-        // A beat has one detour, of either length. Those of one length may have been looked at for a shorter time.
+        // Each beat has one detour, of either length. Those of one length may have been searched over a shorter time.
         let others = (fewer.events as f64 * more.beats as f64 / fewer.beats.max(1) as f64).round() as u64;
         same.period = Period { events: (more.events + others).min(more.beats), ..more };
     }
@@ -125,7 +124,7 @@ mod tests {
 
     const SECOND: i64 = 1_000_000_000;
 
-    /// A tick of 8,000 ns to 8,400 ns every 4 ms, on both sides of 8,192 ns, among others at random.
+    /// A tick of 8,000 ns to 8,400 ns every 4 ms, on both sides of 8,192 ns, among random others.
     fn ticks(source: &mut Source) -> (Vec<i64>, Vec<i64>) {
         let mut detours: Vec<(i64, i64)> =
             (0..2_500).map(|tick| (tick * 4_000_000 + 700, 8_000 + (400.0 * source.uniform()) as i64)).collect();

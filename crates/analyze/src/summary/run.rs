@@ -1,4 +1,4 @@
-//! From a bundle to its summary: which parts are read, and how the sums become figures.
+//! Summarizes a bundle: selects the parts to read, and turns the sums into figures.
 
 use std::collections::BTreeMap;
 
@@ -20,44 +20,44 @@ use super::{
 use crate::noise::window::Window;
 use becalm_stats::{Interval, LengthCells, Longest, Moments, Quantiles, TimeCells};
 
-/// How much is computed of a run.
+/// How much is computed for a run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub enum Detail {
     /// Figures, sources and periods.
     #[default]
     Figures,
-    /// Also what the noise costs at scale, with and without each source.
+    /// Also the cost of the noise at scale, with and without each source.
     Scale,
-    /// Also what one occurrence of the costliest interrupt consists of.
+    /// Also the parts of one occurrence of the most expensive interrupt.
     Everything,
 }
 
-/// Which part of a run is read, and how much is computed of it.
+/// The part of a run that is read, and how much is computed for it.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Selection {
-    /// One node; all, where none is named.
+    /// The node; `None` for all.
     pub node: Option<String>,
-    /// These CPUs, on every node that measured them; all, where none are named.
+    /// The CPUs, on every node that measured them; `None` for all.
     pub cpus: Option<CpuList>,
-    /// Whether the time that becalm's own threads took counts as noise of the machine.
+    /// Whether the time of becalm's own threads counts as noise of the machine.
     pub with_self: bool,
     /// How much is computed.
     pub detail: Detail,
 }
 
 impl Selection {
-    /// The same part with so much detail.
+    /// The same part with this detail.
     pub fn with_detail(&self, detail: Detail) -> Self {
         Self { detail, ..self.clone() }
     }
 
-    /// The documents of the selected nodes, each with only the selected CPUs and their counters. Fails if the bundle has no such node, a
-    /// selected node holds samples of work instead of detours, or none of them measured one of the CPUs.
+    /// The documents of the selected nodes, restricted to the selected CPUs and their counters. Fails if the bundle has no such node, a selected node
+    /// contains samples of work instead of detours, or none of them measured one of the CPUs.
     pub fn documents(&self, bundle: &Bundle) -> Result<Vec<NodeDoc>, SummaryError> {
         let mut docs: Vec<NodeDoc> = match &self.node {
             None => bundle.nodes().to_vec(),
             Some(name) => {
-                // The bundle's own error names the nodes that there are.
+                // The bundle's own error lists the existing nodes.
                 drop(bundle.detours(name)?);
                 bundle.nodes().iter().filter(|doc| doc.node == *name).cloned().collect()
             }
@@ -74,7 +74,7 @@ impl Selection {
         Ok(docs)
     }
 
-    /// The CPUs that are named, `None` where all are wanted. Fails if none of these nodes measured one of them.
+    /// The named CPUs; `None` for all. Fails if none of these nodes measured one of them.
     pub(crate) fn measured_cpus<'n>(
         &self,
         docs: impl IntoIterator<Item = &'n NodeDoc>,
@@ -86,18 +86,18 @@ impl Selection {
     }
 }
 
-/// Leaves of a node's document only these CPUs and their counters.
+/// Restricts a node's document to these CPUs and their counters.
 pub(crate) fn keep_cpus(doc: &mut NodeDoc, cpus: &CpuList) {
     doc.cpus.retain(|cpu| cpus.contains(cpu.cpu));
     doc.counters.retain(|counter| cpus.contains(counter.cpu));
 }
 
-/// Reads the selected part of a bundle and adds it up.
+/// Reads the selected part of a bundle and sums it up.
 ///
-/// One pass over its rows, in memory that does not grow with them: at most about 550 KiB a CPU, usually 350, and 8.3 KiB a
-/// source of each CPU. Before it, the detours of a run that did not end are read once because only their last end says how long the loops
-/// ran. For the cost at scale the detours of a node with several CPUs are read once to find those that came to several CPUs at once, and
-/// for the parts of an interrupt the activities are read again. Fails if the selection names what is not there, or a file cannot be read.
+/// One pass over its rows, in constant memory: at most about 550 KiB per CPU, usually 350, and 8.3 KiB per source of each CPU. For a run that did not
+/// end, the detours are read once before, because only the end of the last one shows how long the loops ran. For the cost at scale, the detours of a
+/// node with several CPUs are read once to find those that hit several CPUs at once. For the parts of an interrupt, the activities are read again.
+/// Fails if the selection does not exist, or a file cannot be read.
 pub fn summarize(bundle: &Bundle, selection: &Selection) -> Result<Summary, SummaryError> {
     let docs = selection.documents(bundle)?;
     let all_cpus = docs.iter().map(|doc| doc.cpus.len()).sum();
@@ -123,12 +123,12 @@ pub fn summarize(bundle: &Bundle, selection: &Selection) -> Result<Summary, Summ
     Ok(summary)
 }
 
-/// The nodes that were read so far.
+/// The nodes read so far.
 struct Reading {
     /// Whether all CPUs were selected.
     whole: bool,
     with_self: bool,
-    /// How many CPUs all nodes have together.
+    /// The number of CPUs of all nodes.
     all_cpus: usize,
     nodes: GatheredNodes,
     open: Vec<OpenBook>,
@@ -194,7 +194,7 @@ impl Reading {
 
     /// Reads the rows of a node.
     fn scan(&self, bundle: &Bundle, doc: &NodeDoc, spans: &Spans) -> Result<Scan, SummaryError> {
-        // On the lower rungs nothing of the kernel was seen, and there is nothing to add up.
+        // The lower rungs see no kernel events, so there is nothing to check.
         let seen = doc.rung == Rung::Tracepoints;
         // A recording that did not end, or whose CPUs were watched one after the other, has no such time.
         let window = doc.ended.is_some().then(|| Window::common_to_all_cpus(doc, None, &mut Vec::new()));
@@ -233,7 +233,7 @@ impl Reading {
     }
 }
 
-/// Adds the CPUs that a document without an end does not list, although their detours were stored.
+/// Adds CPUs with stored detours that a document without an end does not list.
 fn complete(bundle: &Bundle, doc: &mut NodeDoc) -> Result<(), SummaryError> {
     if doc.ended.is_some() {
         return Ok(());
@@ -247,15 +247,15 @@ fn complete(bundle: &Bundle, doc: &mut NodeDoc) -> Result<(), SummaryError> {
     Ok(())
 }
 
-/// How long the loops of a node ran.
+/// The run times of a node's loops.
 pub(crate) struct Spans {
     pub(crate) observed: Observed,
-    /// When the last detour of each CPU ended, for a run without an end.
+    /// The end of each CPU's last detour, for a run without an end.
     ends: BTreeMap<i32, i64>,
 }
 
 impl Spans {
-    /// How long the CPU's loop ran, in nanoseconds.
+    /// The run time of the CPU's loop, in nanoseconds.
     pub(crate) fn length(&self, cpu: &CpuDoc) -> Option<i64> {
         match self.observed {
             Observed::Document => Some(cpu.duration_ns.get()),
@@ -268,7 +268,7 @@ impl Spans {
     }
 }
 
-/// Reads how long they ran.
+/// Reads the run times.
 pub(crate) fn spans(bundle: &Bundle, doc: &NodeDoc) -> Result<Spans, SummaryError> {
     Ok(match doc.ended {
         Some(
@@ -282,12 +282,12 @@ pub(crate) fn spans(bundle: &Bundle, doc: &NodeDoc) -> Result<Spans, SummaryErro
             | Ended::Unattended
             | Ended::Unknown,
         ) => Spans { observed: Observed::Document, ends: BTreeMap::new() },
-        // What failed on its way may never have asked the loops how long they ran.
+        // A failed run may never have collected the loops' run times.
         None | Some(Ended::Failed) => Spans { observed: Observed::LastDetour, ends: last_ends(bundle, &doc.node)? },
     })
 }
 
-/// When the last stored detour of each CPU ended.
+/// The end of each CPU's last stored detour.
 fn last_ends(bundle: &Bundle, node: &str) -> Result<BTreeMap<i32, i64>, SummaryError> {
     let mut ends = BTreeMap::new();
     for batch in bundle.detours(node)? {
@@ -300,7 +300,7 @@ fn last_ends(bundle: &Bundle, node: &str) -> Result<BTreeMap<i32, i64>, SummaryE
     Ok(ends)
 }
 
-/// Which of the longest detours of each CPU of a node are part of an event that counts on another CPU.
+/// Those of each CPU's longest detours that are part of an event counted on another CPU.
 fn repeated(bundle: &Bundle, doc: &NodeDoc) -> Result<Vec<TimedDetours>, BundleError> {
     let mut stops = vec![LongestStops::default(); doc.cpus.len()];
     if stops.len() < 2 {
@@ -318,7 +318,7 @@ fn repeated(bundle: &Bundle, doc: &NodeDoc) -> Result<Vec<TimedDetours>, BundleE
     Ok(repeated_stops(stops))
 }
 
-/// The rows of several CPUs added up.
+/// The summed rows of several CPUs.
 #[derive(Default)]
 struct ScanSums {
     durations: Moments,
@@ -357,7 +357,7 @@ impl ScanSums {
         }
     }
 
-    /// The figures of the CPUs of so many nodes.
+    /// The figures of the CPUs of `nodes` nodes.
     fn figures(mut self, cpus: &[CpuSummary], nodes: usize) -> Figures {
         let (cells, lengths) = (self.cells.as_ref(), self.lengths.as_ref());
         let sums = Figures::sum(cpus);

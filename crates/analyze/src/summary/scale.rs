@@ -1,4 +1,4 @@
-//! What the noise of a run costs a program of many ranks, and what of that goes with each source.
+//! The cost of a run's noise for a program with many ranks, and the part of it charged to each source.
 
 use std::collections::HashMap;
 
@@ -15,65 +15,64 @@ use crate::noise::draw_losses;
 /// A source, by kind and name.
 pub(super) type SourceKey = (Kind, String);
 
-/// The work of each rank between two collectives, as `becalm predict` takes it.
+/// The work of each rank between two collectives, as in `becalm predict`.
 pub(super) const GRAIN: Nanos = Nanos::from_millis(1);
 
-/// The ranks that are asked for unless a user asks for others.
+/// The default number of ranks.
 pub const RANKS: u64 = 1 << 10;
 
-/// Why the cost at scale is not known.
+/// Why the cost at scale is unknown.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NoScale {
-    /// The kernel's tracepoints were not seen on all nodes, or nothing of them was stored.
+    /// The kernel's tracepoints were not seen on all nodes, or no activities were stored.
     #[error("the recording has no sources")]
     NoSources,
-    /// It is not known how long the loops ran.
+    /// The run time of the loops is unknown.
     #[error("it is not known how long the loops ran")]
     Endless,
-    /// A phase of all ranks takes more CPU time than was recorded, so that the longest detours would decide alone.
+    /// A phase of all ranks takes more CPU time than was recorded, so only the longest detours would decide.
     #[error(
         "a phase of {} ranks takes {needed} of CPU time, and {recorded:.1} were recorded; record for longer, or ask for fewer ranks",
         Count::new(*ranks)
     )]
     Short {
-        /// The ranks asked for.
+        /// The requested ranks.
         ranks: u64,
-        /// What a phase of all of them takes without noise.
+        /// The CPU time of a phase of all of them without noise.
         needed: Nanos,
-        /// How long the CPUs were observed, all together.
+        /// The total observation time of the CPUs.
         recorded: Nanos,
     },
 }
 
-/// How many times as long a bulk-synchronous program takes with the noise of a run.
+/// The slowdown of a bulk-synchronous program by the noise of a run.
 #[derive(Clone, Debug)]
 pub struct CostAtScale {
     /// The ranks of the program.
     pub ranks: u64,
-    /// The work of each rank between two collectives, which cost nothing.
+    /// The work of each rank between two collectives, which are free.
     pub grain: Nanos,
     /// With all the noise; 1.0 without any.
     pub slowdown: f64,
-    /// What another recording would find; `None` of a summary form, which does not say.
+    /// The uncertainty from one recording to the next; `None` for a summary form, where it is unknown.
     pub recording: Option<RecordingBounds>,
-    /// What the recording may have missed, so that it is at least that.
+    /// Noise that the recording may have missed; then the slowdown is a lower bound.
     pub missed: Option<Missed>,
     without: HashMap<SourceKey, f64>,
 }
 
 impl CostAtScale {
-    /// How many times as long it takes without a source and all that goes with it; as long as with it where the source is
-    /// the root of nothing.
+    /// The slowdown without a source and everything charged to it; unchanged if nothing is charged to it.
     pub fn without(&self, kind: Kind, source: &str) -> f64 {
         self.without.get(&(kind, source.to_owned())).copied().unwrap_or(self.slowdown)
     }
 }
 
-/// The phases of a run, which can be asked for any number of ranks.
+/// The phases of a run, which can be evaluated for any number of ranks.
 #[derive(Clone, Debug)]
 pub struct SampledPhases {
     losses: PhaseLosses<SourceKey>,
-    /// The time of all CPUs; `None` where that is not known.
+    /// The total time of all CPUs; `None` if unknown.
     recorded: Option<Nanos>,
     missing: Option<NoScale>,
     /// Whether they are drawn from a summary form.
@@ -85,7 +84,7 @@ impl SampledPhases {
         Self { losses: PhaseLosses::new(GRAIN), recorded: None, missing: None, drawn: false }
     }
 
-    /// Of nodes in summary form.
+    /// From nodes in summary form.
     pub(super) fn from_digests(digests: &[DigestDoc]) -> Self {
         let mut phases = Self { drawn: true, ..Self::new() };
         for digest in digests {
@@ -95,12 +94,12 @@ impl SampledPhases {
         phases
     }
 
-    /// Adds the phases of a node, whose sources have these names by their numbers.
+    /// Adds the phases of a node; `names` maps the numbers of its sources to names.
     pub(super) fn add(&mut self, losses: &PhaseLosses<u32>, names: &[SourceKey]) {
         self.losses.merge(losses, |number| names[*number as usize].clone());
     }
 
-    /// Holds what the whole run is known to be.
+    /// Adds the properties of the whole run.
     pub(super) fn for_run(mut self, rung: Rung, activities: u64, observed: Option<i64>, how: Observed) -> Self {
         self.recorded = observed.map(Nanos::new);
         self.missing = if rung != Rung::Tracepoints || activities == 0 {
@@ -113,7 +112,7 @@ impl SampledPhases {
         self
     }
 
-    /// What the noise costs so many ranks: by order statistics of a rank's lateness (see [`becalm_scale::sampled`]).
+    /// The cost of the noise for this many ranks, by order statistics of a rank's lateness (see [`becalm_scale::sampled`]).
     pub fn at(&self, ranks: u64) -> Result<CostAtScale, NoScale> {
         if let Some(missing) = &self.missing {
             return Err(missing.clone());

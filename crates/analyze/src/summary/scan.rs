@@ -1,4 +1,4 @@
-//! Counting: takes the rows of one node's tables, a batch at a time, and keeps sums.
+//! Counting: reads the rows of one node's tables, a batch at a time, and keeps sums.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -20,11 +20,11 @@ use becalm_stats::{LengthCells, Longest, Moments, Quantiles, TimeCells};
 pub struct DetourColumns<'a, I> {
     /// The CPU of each.
     pub cpus: &'a [i32],
-    /// When each began, in nanoseconds.
+    /// The start of each, in nanoseconds.
     pub starts: &'a [i64],
-    /// How long each is, in nanoseconds.
+    /// The length of each, in nanoseconds.
     pub durations: &'a [i64],
-    /// Whether kernel events were lost in the one in this row.
+    /// Whether kernel events were dropped in the one in this row.
     pub incomplete: I,
 }
 
@@ -35,11 +35,11 @@ pub struct ActivityColumns<'a, K> {
     pub cpus: &'a [i32],
     /// The number of the detour of each.
     pub detours: &'a [i64],
-    /// When each began, in nanoseconds.
+    /// The start of each, in nanoseconds.
     pub starts: &'a [i64],
     /// The self time of each, in nanoseconds.
     pub self_times: &'a [i64],
-    /// The names of the sources, at the places that their keys give.
+    /// The names of the sources, indexed by key.
     pub sources: &'a [&'a str],
     /// The details, likewise.
     pub details: &'a [&'a str],
@@ -49,11 +49,11 @@ pub struct ActivityColumns<'a, K> {
 
 /// The sums over the rows of one node.
 ///
-/// Rows of a CPU come in order of time, and all its activities before its detours; beyond that the order is free, but rows
-/// of one CPU that follow each other are what makes it fast.
+/// Rows of a CPU come in order of time, with all its activities before its detours. Otherwise the order is free, but consecutive rows of one CPU make
+/// it fast.
 ///
-/// The time that becalm's own threads took, with the ways in and out of them, is not the machine's: it is taken out of the
-/// detours and kept apart, unless it is asked for.
+/// The time of becalm's own threads, with kernel entry and exit, is not the machine's noise: it is subtracted from the detours and kept separately,
+/// unless requested.
 #[derive(Debug)]
 pub struct Scan {
     cpus: Vec<CpuScan>,
@@ -63,7 +63,7 @@ pub struct Scan {
     unexpected: BTreeSet<i32>,
     searches_detours: bool,
     with_self: bool,
-    /// How many CPUs there will be.
+    /// The number of CPUs to expect.
     expected: usize,
     /// How phases are sampled; `None` if they are not.
     sampling: Option<Sampling>,
@@ -92,9 +92,9 @@ impl Default for Scan {
 /// When and where phases are sampled.
 #[derive(Clone, Copy, Debug)]
 struct Sampling {
-    /// `None` if those of each CPU are sampled in its own time.
+    /// `None` if each CPU is sampled in its own time.
     window: Option<Window>,
-    /// On how many CPUs, those of other nodes among them.
+    /// The number of sampled CPUs, including those of other nodes.
     cpus: usize,
 }
 
@@ -102,30 +102,30 @@ struct Sampling {
 #[derive(Debug)]
 pub(super) struct CpuScan {
     pub(super) cpu: CpuId,
-    /// All detours as they are stored, with becalm's own time.
+    /// All detours as stored, with becalm's own time.
     pub(super) stored: Moments,
     pub(super) account: CpuAccount,
     pub(super) durations: Moments,
-    /// Those of 1 us and more.
+    /// Those of at least 1 us.
     pub(super) long: Moments,
     pub(super) quantiles: Quantiles,
-    /// None where it is not known when the CPU's loop ended.
+    /// `None` if the end of the CPU's loop is unknown.
     pub(super) cells: Option<TimeCells>,
-    /// How many detours have which length; `None` where the cells above are `None`.
+    /// The number of detours by length; `None` if `cells` is.
     pub(super) lengths: Option<LengthCells>,
     pub(super) longest: Longest,
-    /// None as above, and in short runs.
+    /// `None` if `cells` is, and in short runs.
     stretch: Option<FilledStretch>,
-    /// The first detours of each length, by the octave of it; empty where that is not asked for.
+    /// The first detours of each octave of length; empty if not needed.
     pub(super) octaves: Vec<Times>,
     pub(super) incomplete: u64,
-    /// None as above.
+    /// `None` if `cells` is.
     pub(super) worker: Option<Worker>,
-    /// None as above, and if no phases are sampled.
+    /// `None` if `cells` is, or if no phases are sampled.
     phases: Option<PhaseSampler>,
-    /// Those of its own sources only: all CPUs by all sources would be more than there are rows.
+    /// Only those of its own sources: all CPUs times all sources would be more than there are rows.
     pub(super) sources: Vec<SourceScan>,
-    /// Where among these a source stands, by its number.
+    /// The index of each source in there, by its number.
     slots: HashMap<SourceId, u32>,
 }
 
@@ -135,14 +135,14 @@ pub(super) struct SourceScan {
     /// The source's number in `names`.
     pub(super) number: SourceId,
     pub(super) self_times: Moments,
-    /// The time of all activities of which it is the root, in nanoseconds.
+    /// The time of all activities charged to it, in nanoseconds.
     pub(super) whole: i64,
-    /// When the first of them began.
+    /// The start times of the first of them.
     pub(super) times: Times,
 }
 
 impl CpuScan {
-    /// Where among the CPU's sources one stands, which is made room for.
+    /// The index of a source among the CPU's, added if new.
     fn slot(&mut self, number: SourceId) -> u32 {
         let next = self.sources.len() as u32;
         let slot = *self.slots.entry(number).or_insert(next);
@@ -153,44 +153,43 @@ impl CpuScan {
     }
 }
 
-/// From this length on a detour is not the processor's own; published ratios count those.
+/// Detours of at least this length are not the processor's own; published ratios count those.
 const LONG: i64 = unseen::SHORTEST_OF_SYSTEM.get();
 
-/// How many octaves a length has.
+/// The number of octaves of lengths.
 const OCTAVES: usize = 63;
 
 impl Scan {
-    /// Keeps the times of the first detours of each length, so that periods can be looked for where no source is known.
+    /// Keeps the times of the first detours of each length, to search for periods if no source is known.
     #[must_use]
     pub fn searching_detours(mut self, yes: bool) -> Self {
         self.searches_detours = yes;
         self
     }
 
-    /// Counts becalm's own time as everybody's.
+    /// Counts becalm's own time like any other.
     #[must_use]
     pub fn with_self(mut self, yes: bool) -> Self {
         self.with_self = yes;
         self
     }
 
-    /// Says of how many CPUs rows will come, by which each contributes fewer or more stretches to the spectrum.
+    /// Sets the number of CPUs to expect, on which the number of stretches that each contributes to the spectrum depends.
     #[must_use]
     pub const fn for_cpus(mut self, cpus: usize) -> Self {
         self.expected = cpus;
         self
     }
 
-    /// Samples phases only in the window in which all CPUs were watched, as a prediction does. `cpus` counts the CPUs of all nodes: the
-    /// fewer there are, the closer the phases.
+    /// Samples phases only in the window in which all CPUs were watched, as a prediction does. `cpus` counts the CPUs of all nodes: the fewer there
+    /// are, the denser the phases.
     #[must_use]
     pub(super) const fn sampling(mut self, window: Option<Window>, cpus: usize) -> Self {
         self.sampling = Some(Sampling { window, cpus });
         self
     }
 
-    /// Makes room for a CPU, whose rows are skipped otherwise: with the cells of its run, if it is known how long that
-    /// lasted.
+    /// Adds a CPU, whose rows are skipped otherwise, with the cells of its run if its length is known.
     pub fn expect(&mut self, cpu: CpuId, cells: Option<TimeCells>) {
         let Ok(number) = i32::try_from(cpu.get()) else { return };
         self.places.insert(number, self.cpus.len());
@@ -218,14 +217,14 @@ impl Scan {
         });
     }
 
-    /// Leaves out of the phases what counts on another CPU of the node: detours of each expected CPU, in order of time.
+    /// Excludes from the phases what counts on another CPU of the node: detours of each expected CPU, in order of time.
     pub(super) fn leaving_out(&mut self, repeated: Vec<TimedDetours>) {
         for (cpu, repeated) in self.cpus.iter_mut().zip(repeated) {
             cpu.phases = cpu.phases.take().map(|phases| phases.leaving_out(repeated));
         }
     }
 
-    /// Takes rows of the table of detours.
+    /// Adds rows of the table of detours.
     pub fn detours(&mut self, rows: &DetourColumns<'_, impl Fn(usize) -> bool>) {
         for range in runs(rows.cpus) {
             let Some(place) = self.places.get(&rows.cpus[range.start]) else {
@@ -261,7 +260,7 @@ impl Scan {
         }
     }
 
-    /// Takes rows of the table of activities.
+    /// Adds rows of the table of activities.
     pub fn activities(&mut self, rows: &ActivityColumns<'_, impl Fn(usize) -> (Kind, usize, usize)>) {
         let mut owners = BatchOwners::new(rows.sources, rows.details);
         // The slot of each source on a CPU, and the run of that CPU's rows for which it was looked up.
@@ -300,7 +299,7 @@ impl Scan {
         }
     }
 
-    /// The spectrum of the noise of all CPUs. What comes after is not in it.
+    /// The spectrum of the noise of all CPUs, without rows added later.
     pub(super) fn spectrum(&mut self) -> &Welch {
         for stretch in self.cpus.iter_mut().filter_map(|cpu| cpu.stretch.take()) {
             stretch.finish(&mut self.spectrum);
@@ -308,7 +307,7 @@ impl Scan {
         &self.spectrum
     }
 
-    /// Has the workers finish what they can until the loops end. What comes after is not in it.
+    /// Lets the workers finish what they can before the loops end. Rows added later do not count.
     pub(super) fn finish_work(&mut self) {
         for cpu in &mut self.cpus {
             if let Some((worker, cells)) = cpu.worker.as_mut().zip(cpu.cells.as_ref()) {
@@ -317,7 +316,7 @@ impl Scan {
         }
     }
 
-    /// How late phases were on the CPUs, by the numbers of the sources. What comes after is not in it.
+    /// The lateness of phases on the CPUs, by the numbers of the sources, without rows added later.
     pub(super) fn losses(&mut self) -> &PhaseLosses<u32> {
         for mut phases in self.cpus.iter_mut().filter_map(|cpu| cpu.phases.take()) {
             phases.finish(&mut self.losses);
@@ -325,22 +324,22 @@ impl Scan {
         &self.losses
     }
 
-    /// The CPUs whose books do not close.
+    /// The CPUs with inexact accounting.
     pub fn open_books(&self) -> impl Iterator<Item = CpuId> {
         self.cpus.iter().filter(|cpu| !cpu.account.is_closed()).map(|cpu| cpu.cpu)
     }
 
-    /// How many activities the expected CPUs have.
+    /// The number of activities of the expected CPUs.
     pub const fn count_activities(&self) -> u64 {
         self.activities
     }
 
-    /// The CPUs that have detours but were not expected.
+    /// CPUs with detours that were not expected.
     pub fn unexpected(&self) -> impl Iterator<Item = CpuId> {
         self.unexpected.iter().map(|number| CpuId::new(*number as u32))
     }
 
-    /// The CPUs, in the order in which they were expected, each with its sources in the order of their numbers. No rows come after.
+    /// The CPUs, in the order in which they were expected, each with its sources in the order of their numbers. No rows may be added later.
     pub(super) fn cpus(&mut self) -> &mut [CpuScan] {
         for cpu in &mut self.cpus {
             cpu.slots.clear();
@@ -361,7 +360,7 @@ const fn octave(duration: i64) -> usize {
     if duration < 1 { 0 } else { duration.ilog2() as usize }
 }
 
-/// The ranges of rows that follow each other on one CPU.
+/// The ranges of consecutive rows of one CPU.
 pub(crate) fn runs(cpus: &[i32]) -> impl Iterator<Item = std::ops::Range<usize>> {
     let mut start = 0;
     cpus.chunk_by(|a, b| a == b).map(move |run| {
@@ -379,7 +378,7 @@ mod tests {
     #[derive(Clone, Debug)]
     struct Row {
         cpu: i32,
-        /// Kind, source and detail by their places below, and the time.
+        /// Kind, source and detail as indices into the tables below, and the time.
         parts: Vec<(usize, usize, usize, i64)>,
         incomplete: bool,
     }
@@ -394,7 +393,7 @@ mod tests {
     const SOURCES: [&str; 4] = ["timer", "net_rx", "timer", "sshd"];
     const DETAILS: [&str; 4] = ["", "irq:timer", "self:sshd", "vector 236"];
 
-    /// The root of a part, as the tables say it.
+    /// The root of a part, according to the tables.
     fn root((kind, source, detail, _): &(usize, usize, usize, i64)) -> (Kind, &'static str) {
         becalm_model::root::row_root(KINDS[*kind], SOURCES[*source], DETAILS[*detail])
     }
@@ -448,7 +447,7 @@ mod tests {
                 let left = |row: &Row| row.parts.iter().filter(counts).map(|part| part.3).sum::<i64>();
                 prop_assert_eq!(cpu.stored.count(), own.len() as u64);
                 prop_assert_eq!(cpu.stored.total(), own.iter().map(|row| all(row)).sum::<i64>());
-                // What is becalm's own as a whole is no detour.
+                // A detour that is entirely becalm's own is none.
                 let kept: Vec<&&Row> = own.iter().filter(|row| left(row) > 0 || all(row) == 0).collect();
                 prop_assert_eq!(cpu.durations.count(), kept.len() as u64);
                 prop_assert_eq!(cpu.long.count(), kept.iter().filter(|row| left(row) >= 1_000).count() as u64);

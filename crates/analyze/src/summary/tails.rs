@@ -1,5 +1,5 @@
-//! The tails of a run's CPUs and of all of them together, held against what else is known: who made the longest detours, and
-//! that a whole has none that are shorter than its parts'.
+//! Checks the tails of a run's CPUs, and of all of them together, against other facts: the sources of the longest detours, and that the total has no
+//! smaller return level than its parts.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use becalm_units::CpuId;
 
 use super::{CpuSummary, Figures, SourceSummary};
 
-/// Takes back what the causes or the parts contradict.
+/// Removes tails that the causes or the parts contradict.
 pub(super) fn hold_together(
     total: &mut Figures,
     sources: &[SourceSummary],
@@ -46,7 +46,7 @@ fn refuse_a_rare_cause(figures: &mut Figures, events: Option<u64>) {
     }
 }
 
-/// How often the source came that has the longest single activity; `None` where no source is known.
+/// The number of activities of the source with the longest single activity; `None` if no source is known.
 fn events_of_longest<'a>(sources: impl Iterator<Item = &'a SourceSummary>) -> Option<u64> {
     sources.max_by_key(|source| source.times.max()).map(|source| source.times.count())
 }
@@ -62,7 +62,7 @@ mod tests {
 
     const LENGTH: i64 = 20_000_000_000;
 
-    /// Figures of which only the tail matters, of detours of one law.
+    /// Figures of which only the tail matters, for detours of one law.
     fn figures(scale: f64, shape: f64) -> Figures {
         let mut source = Source::seeded(3);
         let mut longest = Longest::default();
@@ -78,7 +78,7 @@ mod tests {
         CpuSummary { node: "node1".to_owned(), cpu: CpuId::new(number), figures }
     }
 
-    /// One that came so often on a CPU, each time for so long.
+    /// A source with `events` activities of this length on a CPU.
     fn source(name: &str, number: u32, events: u64, length: i64) -> SourceSummary {
         let mut times = Moments::default();
         (0..events).for_each(|_| times.add(length));

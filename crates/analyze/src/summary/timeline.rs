@@ -1,4 +1,4 @@
-//! Single detours: which are the longest, and what happened in one, activity by activity.
+//! Single detours: finds the longest, and the activities within one.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -10,34 +10,34 @@ use becalm_units::{CpuId, Nanos};
 use super::scan::runs;
 use super::{Selection, SummaryError};
 
-/// What names a detour of a run.
+/// Identifies a detour of a run.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct DetourId {
-    /// The host on which it was recorded.
+    /// The host of the recording.
     pub node: String,
-    /// The CPU on which it was recorded.
+    /// The CPU of the recording.
     pub cpu: CpuId,
     /// Its number on that CPU, from 0 in order of time over the whole run.
     pub number: u64,
 }
 
-/// What happened in a detour.
+/// The activities in a detour.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Timeline {
-    /// The detour that it shows.
+    /// The detour shown.
     pub id: DetourId,
-    /// When it began, since the run's origin.
+    /// Its start, since the run's origin.
     pub start: Nanos,
-    /// How long it is.
+    /// Its length.
     pub duration: Nanos,
-    /// Whether kernel events were lost in it.
+    /// Whether kernel events were dropped in it.
     pub incomplete: bool,
     /// Its activities, in order of time; none on the lower rungs.
     pub entries: Vec<TimelineEntry>,
 }
 
 impl Timeline {
-    /// A detour with its activities, which are put in order of time and nested here.
+    /// A detour with its activities, sorted by time and nested.
     pub fn new(id: DetourId, start: Nanos, duration: Nanos, incomplete: bool, mut entries: Vec<TimelineEntry>) -> Self {
         nest(&mut entries);
         Self { id, start, duration, incomplete, entries }
@@ -47,17 +47,17 @@ impl Timeline {
 /// An activity in a detour.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TimelineEntry {
-    /// When it began, since the run's origin.
+    /// Its start, since the run's origin.
     pub start: Nanos,
-    /// Its time without that of what interrupted it.
+    /// Its time without interruptions.
     pub self_time: Nanos,
-    /// What kind of thing it was.
+    /// Its kind.
     pub kind: Kind,
     /// The stable name of its source.
     pub source: String,
-    /// Which instance of the source it was: a pid, a vector, a function.
+    /// The instance of the source: a pid, a vector, a function.
     pub detail: String,
-    /// How many activities it interrupted.
+    /// The number of activities that it interrupted.
     pub depth: usize,
 }
 
@@ -74,8 +74,8 @@ impl TimelineEntry {
     }
 }
 
-/// The `count` longest detours, the longest first; equal ones by node, CPU and number. Fails if the selection names what is not there, or a
-/// file cannot be read.
+/// The `count` longest detours, the longest first; equal ones by node, CPU and number. Fails if the selection does not exist, or a file cannot be
+/// read.
 pub fn longest(bundle: &Bundle, selection: &Selection, count: usize) -> Result<Vec<DetourId>, SummaryError> {
     // A heap of the longest so far with the shortest of them on top.
     let mut heap = BinaryHeap::new();
@@ -110,7 +110,7 @@ pub fn longest(bundle: &Bundle, selection: &Selection, count: usize) -> Result<V
     Ok(heap.into_sorted_vec().into_iter().map(|Reverse((_, Reverse(id)))| id).collect())
 }
 
-/// What happened in these detours, in the order in which they are asked for. Fails if one of them does not exist, or a file cannot be read.
+/// The activities in these detours, in the order of `wanted`. Fails if one of them does not exist, or a file cannot be read.
 pub fn timelines(bundle: &Bundle, wanted: &[DetourId]) -> Result<Vec<Timeline>, SummaryError> {
     let mut found: BTreeMap<DetourId, Timeline> = BTreeMap::new();
     let mut nodes: Vec<&str> = wanted.iter().map(|id| id.node.as_str()).collect();
@@ -137,7 +137,7 @@ pub fn timelines(bundle: &Bundle, wanted: &[DetourId]) -> Result<Vec<Timeline>, 
     Ok(wanted.iter().filter_map(|id| found.get(id).cloned()).collect())
 }
 
-/// Starts the timelines of a node's detours; gives how many each CPU has.
+/// Starts the timelines of a node's detours; returns the number of detours of each CPU.
 fn find_detours(
     bundle: &Bundle,
     node: &str,
@@ -196,7 +196,7 @@ fn find_activities(
     Ok(())
 }
 
-/// How urgent a kind is: what interrupts is more urgent than what it interrupts.
+/// The urgency of a kind: interrupting activities are more urgent than interrupted ones.
 const fn urgency(kind: Kind) -> u8 {
     match kind {
         Kind::Nmi => 3,
@@ -206,10 +206,10 @@ const fn urgency(kind: Kind) -> u8 {
     }
 }
 
-/// Puts the activities of a detour in order of time, and finds which of them interrupted which.
+/// Sorts the activities of a detour by time, and finds which of them interrupted which.
 ///
-/// Replays the detour: time between two starts is taken off the innermost activity that still has self time, which
-/// ends when it has none; what then begins interrupts all that have not ended. The rests stand beside the others.
+/// Replays the detour: time between two starts is taken off the innermost activity with self time left, which ends when it has none. The next one to
+/// start interrupts all that have not ended. Remainders are not nested.
 pub(crate) fn nest(entries: &mut [TimelineEntry]) {
     entries.sort_by_key(|entry| (entry.start, urgency(entry.kind)));
     let mut open: Vec<(u8, i64)> = Vec::new();
@@ -228,7 +228,7 @@ pub(crate) fn nest(entries: &mut [TimelineEntry]) {
         if entry.kind.is_rest() {
             continue;
         }
-        // A thread does not interrupt, it takes over; what looks open was switched away from, or ends this instant.
+        // A thread takes over instead of interrupting; what looks open was switched away from, or ends this instant.
         entry.depth = open.iter().filter(|(below, _)| *below < urgency(entry.kind)).count();
         open.push((urgency(entry.kind), entry.self_time.get()));
     }

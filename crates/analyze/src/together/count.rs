@@ -1,67 +1,67 @@
-//! Whether the detours of several CPUs come at the same instants: how many CPUs are within one at a time, and how many detours meet one of
-//! another CPU, each beside what chance gives if the CPUs had nothing to do with each other.
+//! Whether the detours of several CPUs coincide: how many CPUs are in a detour at a time, and how many detours meet one of another CPU, each compared
+//! with the number expected by chance for independent CPUs.
 //!
-//! By chance means that each other CPU had its detours as they are, but all of them later by a time of its own, equally likely any of
-//! the recorded time, in whose end its begin follows.
+//! By chance means that each other CPU had the same detours, but all of them shifted by a time of its own, uniform over the recorded time, with
+//! wraparound.
 
 use std::collections::BTreeMap;
 
-/// The chance of a meeting is computed for at most so many lengths of a group, spread evenly over all of them by rank.
+/// The chance of a meeting is computed for at most this many lengths of a group, evenly spread by rank.
 const LENGTHS: usize = 1_000;
 
-/// A detour of one of several CPUs, in a recording that begins at 0.
+/// A detour of one of several CPUs, in a recording that starts at 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Placed {
-    /// When it begins, in nanoseconds.
+    /// Its start, in nanoseconds.
     pub start: i64,
-    /// When it is over, in nanoseconds: above the start, and at most the length of the recording.
+    /// Its end, in nanoseconds: above the start, and at most the length of the recording.
     pub end: i64,
     /// The number of its CPU.
     pub cpu: u32,
-    /// Which group it is counted with.
+    /// The group that it is counted with.
     pub group: u32,
 }
 
-/// For how long so many CPUs were within a detour at once.
+/// The time during which exactly this many CPUs were in a detour.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct BusyTime {
-    /// How many CPUs, from 0 to all.
+    /// The number of CPUs, from 0 to all.
     pub cpus: usize,
-    /// For how long exactly so many were, in nanoseconds.
+    /// That time, in nanoseconds.
     pub time: i64,
-    /// For how long they would be by chance, in nanoseconds.
+    /// The time expected by chance, in nanoseconds.
     pub by_chance: f64,
 }
 
-/// A stretch of time in which many CPUs were within a detour.
+/// A stretch of time in which many CPUs were in a detour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stretch {
-    /// How many CPUs were.
+    /// The number of CPUs.
     pub cpus: usize,
-    /// When the last of them was, in nanoseconds.
+    /// The start in nanoseconds, when the last of them entered its detour.
     pub start: i64,
-    /// When the first of them no longer was, in nanoseconds.
+    /// The end in nanoseconds, when the first of them left its detour.
     pub end: i64,
 }
 
-/// How many detours of a group meet one of another CPU.
+/// The number of a group's detours that meet one of another CPU.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Meeting {
     /// The group.
     pub group: u32,
-    /// How many detours it has.
+    /// The number of its detours.
     pub count: u64,
-    /// How many of them meet a detour of another CPU.
+    /// The number of them that meet a detour of another CPU.
     pub met: u64,
-    /// How many would by chance: what is expected.
+    /// The number expected by chance.
     pub by_chance: f64,
 }
 
-/// For how long 0, 1, ... of so many CPUs are within a detour at once, and the stretches with the most of them, of two at least, in order
-/// of time. Detours of one CPU do not overlap, and all rise.
+/// The time during which 0, 1, ... CPUs are in a detour at once, and the stretches with the most CPUs (at least two), in order of time. Detours are
+/// sorted, and those of one CPU do not overlap.
 pub fn busy_times(detours: &[Placed], cpus: usize, length: i64) -> (Vec<BusyTime>, Vec<Stretch>) {
     let mut edges: Vec<(i64, i32)> = detours.iter().flat_map(|detour| [(detour.start, 1), (detour.end, -1)]).collect();
-    // What ends comes before what begins at the same instant.
+    // At the same instant, ends come before starts.
     edges.sort_unstable();
     let (mut times, mut within, mut since) = (vec![0; cpus + 1], 0_usize, 0);
     let mut stretches: Vec<Stretch> = Vec::new();
@@ -73,7 +73,7 @@ pub fn busy_times(detours: &[Placed], cpus: usize, length: i64) -> (Vec<BusyTime
                 stretches.clear();
             }
             match stretches.last_mut() {
-                // One CPU after another without time between is one stretch.
+                // CPUs that take over from each other without a gap form one stretch.
                 Some(last) if last.end == since => last.end = at,
                 _ => stretches.push(Stretch { cpus: within, start: since, end: at }),
             }
@@ -86,7 +86,7 @@ pub fn busy_times(detours: &[Placed], cpus: usize, length: i64) -> (Vec<BusyTime
     (times.into_iter().zip(shares).enumerate().map(row).collect(), stretches)
 }
 
-/// The share of the time in which 0, 1, ... CPUs are within a detour if none knows of the others.
+/// The share of the time in which 0, 1, ... CPUs are in a detour if they are independent.
 fn shares(detours: &[Placed], cpus: usize, length: i64) -> Vec<f64> {
     let mut busy = vec![0_i64; cpus];
     detours.iter().for_each(|detour| busy[detour.cpu as usize] += detour.end - detour.start);
@@ -103,8 +103,8 @@ fn shares(detours: &[Placed], cpus: usize, length: i64) -> Vec<f64> {
     shares
 }
 
-/// How many detours of each group meet one of another CPU, by rising group. Two meet if one begins before the other is over for `within`
-/// nanoseconds. The detours rise, and those of one CPU do not overlap.
+/// The number of detours of each group that meet one of another CPU, by rising group. Two meet if one starts before `within` nanoseconds after the
+/// end of the other. Detours are sorted, and those of one CPU do not overlap.
 pub fn meetings(detours: &[Placed], cpus: usize, length: i64, within: i64) -> Vec<Meeting> {
     let met = met(detours, within);
     let free: Vec<FreeTime> = (0..cpus).map(|cpu| FreeTime::new(detours, cpu as u32, length, within)).collect();
@@ -118,7 +118,7 @@ pub fn meetings(detours: &[Placed], cpus: usize, length: i64, within: i64) -> Ve
         lengths.sort_unstable();
         let all = lengths.len();
         let taken = all.min(LENGTHS);
-        // The middle one of each part of equally many, which is every one where there are no more.
+        // The middle one of each of `taken` equal parts; every one if there are no more.
         let chance = (0..taken).map(|part| {
             let (length, own) = lengths[(2 * part + 1) * all / (2 * taken)];
             let missed = free.iter().enumerate().filter(|(cpu, _)| *cpu != own as usize);
@@ -132,14 +132,14 @@ pub fn meetings(detours: &[Placed], cpus: usize, length: i64, within: i64) -> Ve
 
 /// Which detours meet one of another CPU, as in [`meetings`].
 fn met(detours: &[Placed], within: i64) -> Vec<bool> {
-    // The latest end of what came before, and the latest of any other CPU than that.
+    // The latest end so far, and the latest end on any other CPU.
     let mut latest = [(i64::MIN, u32::MAX); 2];
     let mut met: Vec<bool> = Vec::with_capacity(detours.len());
     for detour in detours {
         let before = if latest[0].1 == detour.cpu { latest[1].0 } else { latest[0].0 };
         met.push(before > detour.start);
         let end = (detour.end.saturating_add(within), detour.cpu);
-        // A CPU's detours follow on each other, so that its later one ends later.
+        // A CPU's detours follow each other, so the later one ends later.
         if latest[0].1 == end.1 {
             latest[0] = end;
         } else if end.0 >= latest[0].0 {
@@ -148,7 +148,7 @@ fn met(detours: &[Placed], within: i64) -> Vec<bool> {
             latest[1] = end;
         }
     }
-    // And the next start, likewise, from the other end.
+    // Likewise the next start, from the other end.
     let mut next = [(i64::MAX, u32::MAX); 2];
     for (detour, met) in detours.iter().zip(&mut met).rev() {
         let after = if next[0].1 == detour.cpu { next[1].0 } else { next[0].0 };
@@ -161,11 +161,11 @@ fn met(detours: &[Placed], within: i64) -> Vec<bool> {
     met
 }
 
-/// The times between the detours of a CPU, from the last of which on the first follows.
+/// The times between the detours of a CPU, with wraparound.
 struct FreeTime {
-    /// How long they are beyond what keeps a detour of no length off on both sides, rising.
+    /// The gaps less `within` on both sides, rising.
     gaps: Vec<i64>,
-    /// The sum of the gaps from each on, and 0 at last.
+    /// The sum of the gaps from each on, then 0.
     sums: Vec<i64>,
     length: i64,
 }
@@ -185,12 +185,12 @@ impl FreeTime {
         Self { gaps, sums, length }
     }
 
-    /// The share of all instants from which on a detour of this length meets none of them.
+    /// The share of start times at which a detour of this length meets none of them.
     fn missed(&self, length: i64) -> f64 {
         if self.gaps.is_empty() {
             return 1.0;
         }
-        // A gap of its length has room for it at one instant.
+        // A gap of exactly its length fits it at one instant.
         let first = self.gaps.partition_point(|gap| *gap < length);
         let room = self.sums[first] - (self.gaps.len() - first) as i64 * (length - 1);
         room as f64 / self.length.max(1) as f64
@@ -226,7 +226,7 @@ mod tests {
     }
 
     proptest! {
-        /// Counted nanosecond by nanosecond.
+        /// Compared with counting nanosecond by nanosecond.
         #[test]
         fn times_at_once_are_those_counted(case in cpus()) {
             let (cpus, detours) = case;
@@ -244,14 +244,14 @@ mod tests {
             prop_assert!(stretches.windows(2).all(|pair| pair[0].end < pair[1].start));
         }
 
-        /// Each pair looked at, and each offset of each other CPU tried.
+        /// Compared with trying each pair, and each offset of each other CPU.
         #[test]
         fn meetings_are_those_of_all_pairs_and_offsets(case in cpus(), within in 0_i64..6) {
             let (cpus, detours) = case;
             let meet = |one: &Placed, other: &Placed| {
                 one.cpu != other.cpu && one.start < other.end + within && other.start < one.end + within
             };
-            // The other CPU as it is with an offset, around the circle.
+            // The other CPU with an offset, wrapped around.
             let hit = |one: &Placed, cpu: usize, offset: i64| {
                 let others = detours.iter().filter(|other| other.cpu as usize == cpu);
                 others.flat_map(|other| [-2, -1, 0, 1].map(|lap| (other, lap * LENGTH + offset))).any(|(other, later)| {
@@ -277,7 +277,8 @@ mod tests {
 
     #[test]
     fn many_lengths_are_taken_by_their_ranks() {
-        // One detour of the other CPU of 1 us; own ones of 1 to 10,000 ns in turn, of which each meets it with (1,000 + own - 1) / length.
+        // One detour of 1 us on the other CPU; own ones of 1 to 10,000 ns in turn, each of which meets it with probability (1,000 + own - 1) /
+        // length.
         let length = 1_000_000_000;
         let mut all = vec![Placed { start: 500_000, end: 501_000, cpu: 1, group: 1 }];
         all.extend((0..10_000).map(|at| Placed { start: 50_000 * at, end: 50_001 * at + 1, cpu: 0, group: 0 }));

@@ -1,8 +1,8 @@
-//! What comes at once on several CPUs of a node: the CPUs share one clock, so that their recordings can be laid beside each other.
+//! Detours that coincide on several CPUs of a node: the CPUs share one clock, so their recordings can be compared in time.
 //!
-//! A job waits for its latest rank. What all CPUs lose at the same instant it loses once; what they lose in turns it loses as
-//! often as there are CPUs. Radojković et al. 2008 (section 3.2) found similar peaks on all strands of a processor, and their common cause by
-//! removing it: they disappeared without logical domains.
+//! A job waits for its latest rank. Time that all CPUs lose at the same instant is lost once; time that they lose in turn is lost once per CPU.
+//! Radojković et al. 2008 (section 3.2) found similar peaks on all strands of a processor, and their common cause by removing it: they disappeared
+//! without logical domains.
 
 mod count;
 
@@ -15,35 +15,35 @@ use self::count::{Placed, busy_times, meetings};
 use crate::noise::{NoiseError, NoiseInput};
 use crate::summary::Selection;
 
-/// So many stretches are kept, the longest.
+/// The number of longest stretches that are kept.
 const STRETCHES: usize = 10;
 
-/// What comes at once on the CPUs of a node.
+/// Coincident detours on the CPUs of a node.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Together {
     /// The node.
     pub node: String,
-    /// Its CPUs, of which there are at least two.
+    /// Its CPUs, at least two.
     pub cpus: Vec<CpuId>,
-    /// For how long all of them were watched.
+    /// The time in which all of them were watched.
     pub length: Nanos,
-    /// How near in time detours that meet are.
+    /// The maximum distance in time of detours that meet.
     pub within: Nanos,
-    /// For how long 0, 1, ... CPUs were within a detour at once.
+    /// The time during which 0, 1, ... CPUs were in a detour at once.
     pub at_once: Vec<BusyTime>,
-    /// How many stretches there are in which as many CPUs as ever were within a detour, of two at least.
+    /// The number of stretches with the maximum number of CPUs in a detour (at least two).
     pub stretches: usize,
     /// The ten longest of them, the longest first.
     pub longest: Vec<SharedStretch>,
     /// All detours.
     pub all: Meeting,
-    /// Those of which each source is the cause of the most time, by the number of detours; none of a recording without sources.
+    /// By source, the detours that it took most of, sorted by number; empty for a recording without sources.
     pub sources: Vec<SourceMeeting>,
-    /// What limits this.
+    /// The limits of the result.
     pub warnings: Vec<becalm_model::node::Warning>,
 }
 
-/// A stretch in which many CPUs were within a detour.
+/// A stretch in which many CPUs were in a detour.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SharedStretch {
     /// The stretch; its times are since the run's origin.
@@ -61,16 +61,16 @@ pub struct SourceMeeting {
     pub meeting: Meeting,
 }
 
-/// Nothing can come at once.
+/// Coincident detours cannot be counted.
 #[derive(Debug, thiserror::Error)]
 pub enum TogetherError {
     /// The recording cannot be read.
     #[error(transparent)]
     Noise(#[from] NoiseError),
-    /// It has several nodes, whose clocks differ.
+    /// It has several nodes, with different clocks.
     #[error("the run has several nodes, which have no clock in common")]
     SeveralNodes,
-    /// One CPU alone has nothing beside it.
+    /// A single CPU has nothing to coincide with.
     #[error("only CPU {0} was measured, and nothing can come at once on several CPUs")]
     OneCpu(i32),
 }
@@ -90,7 +90,7 @@ impl Fault for TogetherError {
 }
 
 impl SharedStretch {
-    /// The same with times that count from so much earlier on.
+    /// Shifts the times to a clock that started `begin` earlier.
     fn since(mut self, begin: Nanos) -> Self {
         self.stretch.start += begin.get();
         self.stretch.end += begin.get();
@@ -98,8 +98,8 @@ impl SharedStretch {
     }
 }
 
-/// What comes at once on the selected CPUs of a run; detours that are so near in time count as meeting. Fails if the run cannot be read, or
-/// its selected CPUs are not several of one node.
+/// Coincident detours on the selected CPUs of a run, with `within` as the maximum distance. Fails if the run cannot be read, or its selected CPUs are
+/// not several of one node.
 pub fn together(bundle: &Bundle, selection: &Selection, within: Nanos) -> Result<Together, TogetherError> {
     let input = match NoiseInput::from_run(bundle, selection, true) {
         Err(NoiseError::NoBooks { .. }) => NoiseInput::from_run(bundle, selection, false)?,
@@ -117,7 +117,7 @@ pub fn together(bundle: &Bundle, selection: &Selection, within: Nanos) -> Result
             .enumerate()
             .flat_map(|(cpu, owned)| owned.map(move |owned| (cpu, owned.start, owned.length, owned.owner)))
             .filter_map(|(cpu, start, duration, owner)| {
-                // Who took nothing has no name; such a detour is in the last group.
+                // A detour without an owner is in the last group, which has no name.
                 placed(cpu, start, duration, length, owner.unwrap_or(names.len() as u32))
             })
             .collect::<Vec<_>>(),
@@ -158,13 +158,13 @@ pub fn together(bundle: &Bundle, selection: &Selection, within: Nanos) -> Result
     })
 }
 
-/// A detour within the time that all CPUs were watched; `None` of one that is not.
+/// A detour within the time in which all CPUs were watched; `None` if it is outside.
 fn placed(cpu: usize, start: Nanos, duration: Nanos, length: Nanos, group: u32) -> Option<Placed> {
     let (start, end) = (start.get().max(0), (start + duration).get().min(length.get()));
     (start < end).then_some(Placed { start, end, cpu: cpu as u32, group })
 }
 
-/// How many detours of each source meet others.
+/// The number of each source's detours that meet others.
 fn sources(detours: &[Placed], names: &[String], cpus: usize, length: Nanos, within: Nanos) -> Vec<SourceMeeting> {
     let found = meetings(detours, cpus, length.get(), within.get()).into_iter();
     let named = |meeting: Meeting| Some(SourceMeeting { source: names.get(meeting.group as usize)?.clone(), meeting });
@@ -173,9 +173,9 @@ fn sources(detours: &[Placed], names: &[String], cpus: usize, length: Nanos, wit
     found
 }
 
-/// A stretch with the names of those that took its detours.
+/// A stretch with the names of the sources of its detours.
 fn shared(stretch: Stretch, detours: &[Placed], names: &[String]) -> SharedStretch {
-    // Detours rise by their starts, and those that last into the stretch may have begun long before it.
+    // Detours are sorted by their starts; those that reach into the stretch may have started long before it.
     let before = detours.partition_point(|detour| detour.start < stretch.end);
     let within = detours[..before].iter().filter(|detour| detour.end > stretch.start);
     let mut sources: Vec<String> = within.filter_map(|detour| names.get(detour.group as usize).cloned()).collect();

@@ -1,4 +1,4 @@
-//! Samples against those of the same work on a quieter CPU, kernel or machine (Radojković et al. 2008).
+//! Compares samples with those of the same work on a quieter CPU, kernel or machine (Radojković et al. 2008).
 
 use becalm_model::node::{Fixed, WorkDoc};
 use becalm_units::Nanos;
@@ -27,12 +27,12 @@ impl Fault for Incomparable {
     }
 }
 
-/// How samples compare with the baseline's. Ratios are of this run to the baseline: 1 is the same.
+/// Samples compared with the baseline's. Ratios are of this run to the baseline: 1 is equal.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct BaselineComparison {
-    /// By what the baseline's values were multiplied, as it did another number of iterations a sample.
+    /// The factor for the baseline's values, because its number of iterations per sample is different.
     pub scale: f64,
-    /// How the baseline's values, so scaled, are spread.
+    /// The distribution of the baseline's scaled values.
     pub baseline: Spread,
     /// The ratio of the means.
     pub mean_ratio: f64,
@@ -42,24 +42,24 @@ pub struct BaselineComparison {
     pub p99_ratio: f64,
     /// The ratio of the largest values.
     pub max_ratio: f64,
-    /// The largest distance of the two cumulative distributions (Kolmogorov and Smirnov).
+    /// The maximum distance between the two cumulative distributions (Kolmogorov and Smirnov).
     pub distance_ratio: f64,
-    /// Samples that took longer than every one of the baseline's.
+    /// Samples that took longer than all of the baseline's.
     pub beyond: u64,
-    /// This run's repetitions of a second, where it is long enough for some.
+    /// This run's repetitions of one second, if it is long enough for some.
     pub repetitions: Option<RepetitionRatios>,
 }
 
-/// How long repetitions of a second take, by what the same work takes on the average in the baseline.
+/// The times of repetitions of one second, relative to the average time of the same work in the baseline.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RepetitionRatios {
-    /// The shortest repetition, by the baseline.
+    /// The ratio of the shortest repetition.
     pub min_ratio: f64,
     /// The mean of the ratios.
     pub mean_ratio: f64,
     /// The median of the ratios.
     pub median_ratio: f64,
-    /// The longest repetition, by the baseline.
+    /// The ratio of the longest repetition.
     pub max_ratio: f64,
 }
 
@@ -77,8 +77,7 @@ impl RepetitionRatios {
     }
 }
 
-/// Whether a run of this work can be held against a baseline, as far as that is known before it is made: the same is done, and
-/// the same stays fixed. Fails if it cannot.
+/// Whether a run of this work will be comparable with a baseline, as far as known in advance: same work, same quantity fixed. Fails if it is not.
 pub fn comparable(body: &str, fixed: Fixed, grain_ns: i64, baseline: &WorkDoc) -> Result<(), Incomparable> {
     if body == baseline.body && fixed == baseline.fixed {
         return Ok(());
@@ -128,7 +127,7 @@ pub fn compare_with_baseline(
     })
 }
 
-/// The largest distance of two cumulative distributions, of values in rising order.
+/// The maximum distance between two cumulative distributions, for values in rising order.
 fn distance(a: &[i64], b: &[i64]) -> f64 {
     let (mut i, mut j, mut largest) = (0, 0, 0.0_f64);
     while i < a.len() && j < b.len() {

@@ -1,13 +1,12 @@
-//! Periods in the times of the slowest samples: what comes so seldom, or so unevenly, that it has little power at any one
-//! frequency, such as a daemon ten times a second.
+//! Periods in the times of the slowest samples: events that are so rare or irregular that they have little power at any one frequency, such as a
+//! daemon ten times per second.
 //!
-//! Which samples are slow by a source is not known beforehand. So the slowest half of a run's samples are searched for a
-//! period, the slowest quarter, and so on down to the slowest thousandth; each time from the begin of the run on, as far
-//! as 1,024 samples reach. A source that hits a share of the samples is most of one of these sets, however long the
-//! others' detours are, for a sample counts once.
+//! Which samples are slowed by a source is not known beforehand. So the slowest half of a run's samples are searched for a period, the slowest
+//! quarter, and so on down to the slowest thousandth, each time from the start of the run, up to 1,024 samples. A source that hits a share of the
+//! samples dominates one of these sets, however long the others' detours are, because a sample counts once.
 //!
-//! Where in its sample a detour began is not known, so that each counts at a random place within its sample; without
-//! that, the samples' own rate would be a period.
+//! The start of a detour within its sample is unknown, so each counts at a random time within its sample; otherwise the samples' own rate would be a
+//! period.
 
 use super::body::MainBody;
 use super::read::WorkSamples;
@@ -22,7 +21,7 @@ const SLOW_LEAST: usize = 16;
 /// Two frequencies closer than this share are one.
 const SAME: f64 = 0.01;
 
-/// The periods of at least two cells in the slowest samples, the surest first, with this false alarm for all together.
+/// The periods of at least two cells in the slowest samples, the most certain first, with this false alarm probability for all together.
 pub(super) fn beats(samples: &WorkSamples, body: &MainBody, cell: i64, false_alarm: f64) -> Vec<Period> {
     let mut found: Vec<Period> = Vec::new();
     for level in 1..=LEVELS {
@@ -33,7 +32,7 @@ pub(super) fn beats(samples: &WorkSamples, body: &MainBody, cell: i64, false_ala
         }
         let periods = times(samples, slow, cell).periods(false_alarm / f64::from(LEVELS));
         for (at, period) in periods.iter().enumerate() {
-            // Taking out what is on a beat leaves gaps in the rest, which come with the beat, and so have its multiples.
+            // Removing the events on a beat leaves gaps in the rest that have the same period, and so have its fractions.
             let gaps = periods[..at].iter().any(|before| is_part(period, before));
             if gaps || period.interval_ns < 2.0 * cell as f64 {
                 continue;
@@ -50,11 +49,11 @@ pub(super) fn beats(samples: &WorkSamples, body: &MainBody, cell: i64, false_ala
     found
 }
 
-/// Whether a source's samples have a period: of its own, and as often as it comes.
+/// Whether a source's samples have a period of their own that matches how often it occurs.
 pub(super) fn has_period(samples: &WorkSamples, numbers: &[usize], interval_ns: f64, cell: i64) -> bool {
     let (Some(first), Some(last)) = (samples.starts.first(), samples.starts.last()) else { return false };
     let expected = (last - first) as f64 / interval_ns;
-    // What goes on into the next sample is one event.
+    // Consecutive samples are one event.
     let begins = numbers.iter().enumerate().filter(|(at, number)| *at == 0 || numbers[at - 1] + 1 != **number);
     let begins: Vec<usize> = begins.map(|(_, number)| *number).collect();
     if !(0.7..1.4).contains(&(begins.len() as f64 / expected)) {
@@ -74,8 +73,7 @@ fn same(a: &Period, b: &Period) -> bool {
     (a.interval_ns / b.interval_ns - 1.0).abs() < SAME
 }
 
-/// The numbers of about as many values as asked for, those that are longest, in order of time: above the middle, and above
-/// every value that is left out.
+/// The indices of about the `count` longest values, in order of time: above the middle, and above every value that is left out.
 fn slowest(values: &[i64], count: usize, middle: i64) -> Vec<usize> {
     let Some(rank) = values.len().checked_sub(count + 1) else { return Vec::new() };
     let mut sorted = values.to_vec();
@@ -83,7 +81,7 @@ fn slowest(values: &[i64], count: usize, middle: i64) -> Vec<usize> {
     values.iter().enumerate().filter(|(_, value)| **value > limit).map(|(number, _)| number).collect()
 }
 
-/// The times of samples, each at a random place within its first cell.
+/// The times of samples, each at a random time within its first cell.
 fn times(samples: &WorkSamples, numbers: impl IntoIterator<Item = usize>, cell: i64) -> Times {
     let mut times = Times::default();
     for number in numbers {
@@ -96,7 +94,7 @@ fn times(samples: &WorkSamples, numbers: impl IntoIterator<Item = usize>, cell: 
     times
 }
 
-/// A number from 0 to 1 that has nothing to do with its neighbors'.
+/// A number from 0 to 1, unrelated to its neighbors'.
 fn scattered(number: u64) -> f64 {
     unit(nth(number))
 }
@@ -111,7 +109,7 @@ mod tests {
     fn the_slowest_are_above_all_others() {
         let values = [5, 9, 1, 7, 7, 3, 8];
         assert_eq!(slowest(&values, 2, 0), [1, 6]);
-        // One of two equals would be chance.
+        // Choosing one of two equal ones would be random.
         assert_eq!(slowest(&values, 3, 0), [1, 6]);
         assert_eq!(slowest(&values, 4, 0), [1, 3, 4, 6]);
         assert_eq!(slowest(&values, 4, 7), [1, 6]);
@@ -119,7 +117,7 @@ mod tests {
         assert_eq!(slowest(&[4; 9], 3, 0), [0_usize; 0]);
     }
 
-    /// Detours at random times and of very different lengths have no period; nor has the samples' own rate.
+    /// Detours at random times and of very different lengths have no period; neither has the samples' own rate.
     #[test]
     fn false_alarms_are_as_rare_as_stated() {
         let mut source = Source::seeded(21);
@@ -137,7 +135,7 @@ mod tests {
             let found = beats(&samples, &MainBody::from_values(&samples.values), 1_000_000, stated);
             alarms += i32::from(!found.is_empty());
         }
-        // 5 are expected at most, of 100; more than 12 come with a chance of 0.2 %.
+        // At most 5 of 100 are expected; more than 12 have a probability of 0.2 %.
         assert!(alarms <= 12, "{alarms} of 100");
     }
 
@@ -163,7 +161,7 @@ mod tests {
         let samples = fixed_work(&durations);
         let mean = durations.iter().sum::<i64>() as f64 / 15_000.0;
         let found = beats(&samples, &MainBody::from_values(&samples.values), 1_000_000, 1e-3);
-        // Long detours delay all beats after them: between two beats there is less time than the mean says.
+        // Long detours delay all beats after them: the time between two beats is shorter than the mean.
         assert!(found.iter().any(|period| (period.interval_ns / (100.0 * mean) - 1.0).abs() < SAME), "{found:?}");
     }
 }

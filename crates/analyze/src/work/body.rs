@@ -2,18 +2,18 @@
 
 use becalm_stats::median_low;
 
-/// The rule, in words, as it is printed.
+/// The rule, as it is printed.
 pub const RULE: &str = "the main body is the median, give or take five robust standard deviations (1.4826 times the median distance from \
      the median), but at least 1 % of the median; what is shorter is a fastie, what is longer a slowie";
 
-/// How many robust standard deviations the main body reaches to either side.
+/// The main body extends this many robust standard deviations to either side.
 const DEVIATIONS: f64 = 5.0;
 /// The standard deviation of a normal distribution is this many times its median absolute deviation.
 const NORMAL: f64 = 1.4826;
-/// The main body reaches at least this share of the median to either side.
+/// The main body extends at least this share of the median to either side.
 const LEAST: f64 = 0.01;
 
-/// Where most samples lie. In nanoseconds.
+/// The range of most samples, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct MainBody {
     /// The shortest value that belongs to it.
@@ -29,7 +29,7 @@ pub struct MainBody {
 }
 
 impl MainBody {
-    /// Of values, by [`RULE`]. Of none, everything is 0.
+    /// From values, by [`RULE`]; everything is 0 without values.
     pub fn from_values(values: &[i64]) -> Self {
         let middle_ns = median(values.to_vec());
         let deviation = median(values.iter().map(|value| (value - middle_ns).abs()).collect());
@@ -45,7 +45,7 @@ impl MainBody {
         body
     }
 
-    /// How many of these values are below and above it.
+    /// The numbers of these values below and above it.
     pub fn outside(&self, values: &[i64]) -> (u64, u64) {
         let fasties = values.iter().filter(|value| **value < self.low_ns).count();
         let slowies = values.iter().filter(|value| **value > self.high_ns).count();
@@ -53,7 +53,7 @@ impl MainBody {
     }
 }
 
-/// The lower median, which is one of the values; 0 where there are none.
+/// The lower median, which is one of the values; 0 without values.
 fn median(mut values: Vec<i64>) -> i64 {
     median_low(&mut values).unwrap_or(0)
 }

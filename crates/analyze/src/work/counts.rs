@@ -1,5 +1,4 @@
-//! What the processor's counters say of a measured loop: cycles, instructions, cache misses, of the work itself (user) and
-//! of what interrupted it (kernel).
+//! The processor's counters for a measured loop: cycles, instructions, cache misses, of the work itself (user) and of interruptions (kernel).
 
 use becalm_model::node::WorkDoc;
 use becalm_units::CpuId;
@@ -11,29 +10,29 @@ use crate::events::{EventRate, totals};
 pub struct EventTotal {
     /// The event's name: `cycles`, `cache_misses`.
     pub event: String,
-    /// In the loop itself, scaled to the whole time where it was counted for a part of it; `None` if it was not counted.
+    /// In the loop itself, scaled to the whole time if counted for a part of it; `None` if it was not counted.
     pub user: Option<f64>,
     /// In the kernel while the loop's thread ran.
     pub kernel: Option<f64>,
-    /// For which part of the time it was counted, the lower one of the two where both were: below 1 the figures are estimates.
+    /// The share of the time in which it was counted, the smaller one if there are two. Below 1 the figures are estimates.
     pub counted_ratio: f64,
-    /// How many samples there were.
+    /// The number of samples.
     pub samples: u64,
 }
 
 impl EventTotal {
-    /// How often in a sample, on the average, in the loop itself.
+    /// The average per sample in the loop itself.
     pub fn user_a_sample(&self) -> Option<f64> {
         self.user.filter(|_| self.samples > 0).map(|count| count / self.samples as f64)
     }
 
-    /// How often in a sample, on the average, in the kernel.
+    /// The average per sample in the kernel.
     pub fn kernel_a_sample(&self) -> Option<f64> {
         self.kernel.filter(|_| self.samples > 0).map(|count| count / self.samples as f64)
     }
 }
 
-/// The events that were to be counted on a CPU, in the order of the document.
+/// The events requested on a CPU, in the order of the document.
 pub(super) fn counts(work: &WorkDoc, cpu: CpuId, samples: u64) -> Vec<EventTotal> {
     let here = work.counts.iter().filter(|count| count.cpu == cpu).map(|count| &count.count);
     let total =

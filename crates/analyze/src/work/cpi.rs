@@ -1,17 +1,15 @@
-//! Cycles an instruction (CPI) of a body (Radojković et al. 2008, Table 1: the higher it is, the less a tick on the sibling
-//! thread costs).
+//! Cycles per instruction (CPI) of a body (Radojković et al. 2008, Table 1: the higher it is, the less a tick on the sibling thread costs).
 
 use becalm_model::node::WorkLoopDoc;
 
 use super::counts::EventTotal;
 
-/// Where cycles and instructions come from.
+/// The source of the cycles and instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CpiFrom {
     /// The processor's own counters, in the loop itself.
     Counters,
-    /// The instructions that the body has, the time that an iteration took when it was calibrated, and the core's speed by
-    /// additions just before the run.
+    /// The body's number of instructions, the calibrated time of an iteration, and the core's speed measured by additions just before the run.
     CoreClock,
 }
 
@@ -26,21 +24,20 @@ impl CpiFrom {
     }
 }
 
-/// Cycles an instruction.
+/// Cycles per instruction.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Cpi {
-    /// Cycles for each instruction of the loop.
+    /// Cycles per instruction of the loop.
     pub cycles: f64,
-    /// With the core's speed in all but the slowest and the fastest twentieth of the trials; both as `cycles` where counters
-    /// counted.
+    /// The same with the core's speed in all but the slowest and the fastest twentieth of the trials; equal to `cycles` if counted.
     pub low: f64,
     /// The other end.
     pub high: f64,
-    /// Where it comes from.
+    /// Its source.
     pub from: CpiFrom,
 }
 
-/// Of the processor's counters where they counted, else of the core's speed; `None` where neither is there.
+/// From the processor's counters if they counted, else from the core's speed; `None` without either.
 pub(super) fn cpi(counts: &[EventTotal], work_loop: Option<&WorkLoopDoc>) -> Option<Cpi> {
     counted(counts).or_else(|| work_loop.and_then(estimated))
 }
@@ -90,7 +87,7 @@ mod tests {
     fn counters_come_before_the_cores_speed() {
         let clock =
             CoreClockDoc { instructions: 514, hz: 2_000_000_000, low_hz: 1_900_000_000, high_hz: 2_100_000_000 };
-        // 257 us of 2 GHz are 514,000 cycles for 51,400 instructions.
+        // 257 us at 2 GHz are 514,000 cycles for 51,400 instructions.
         let estimated = cpi(&[], Some(&work_loop(Some(clock)))).unwrap();
         assert_eq!((estimated.cycles, estimated.from), (10.0, CpiFrom::CoreClock));
         assert_eq!((estimated.low, estimated.high), (9.5, 10.5));

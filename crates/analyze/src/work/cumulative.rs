@@ -1,34 +1,34 @@
-//! The cumulative view (Radojković et al. 2008): what interruptions cost over a second and more, where a long sample
-//! does not hide that every second is longer than it need be.
+//! The cumulative view (Radojković et al. 2008): the cost of interruptions over a second and more, where a long sample does not hide that every
+//! second is longer than necessary.
 //!
-//! Consecutive samples are joined to repetitions of about a second, of as many samples each; what is left over at the end
-//! is not counted. Where a sample takes a second or more, each is a repetition.
+//! Consecutive samples are joined to repetitions of about a second, with equal numbers of samples; the remainder at the end is not counted. If a
+//! sample takes a second or more, each is a repetition.
 
 use super::body::MainBody;
 use super::read::WorkSamples;
 use super::subtraction::Spread;
 
-/// A repetition takes this long without interruptions, or a little longer.
+/// The minimum time of a repetition without interruptions.
 const REPETITION_NS: i64 = 1_000_000_000;
 
 /// Fewer repetitions show no distribution.
 const REPETITIONS_LEAST: usize = 5;
 
-/// Repetitions of a second.
+/// Repetitions of one second.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Cumulative {
-    /// Samples joined to each.
+    /// The number of samples per repetition.
     pub samples_each: u64,
-    /// How they are spread: how long each took (fixed work), or the time that it stood for and what was lost (fixed time).
+    /// Their distribution: the time that each took (fixed work), or its nominal time plus the time lost (fixed time).
     pub spread: Spread,
     /// Each of them, in order.
     pub values: Vec<i64>,
-    /// What each would take if every sample took what the main body's middle says.
+    /// The time of a repetition if every sample took the middle of the main body.
     pub undisturbed_ns: i64,
 }
 
 impl Cumulative {
-    /// Of these samples; `None` where they do not last for five repetitions.
+    /// From these samples; `None` if they do not suffice for five repetitions.
     pub fn from_samples(samples: &WorkSamples, body: &MainBody) -> Option<Self> {
         let middle = body.middle_ns.max(1);
         let each = usize::try_from(REPETITION_NS.saturating_add(middle - 1) / middle).ok()?.max(1);
@@ -41,7 +41,7 @@ impl Cumulative {
         Some(Self { samples_each: each as u64, spread, undisturbed_ns: middle.saturating_mul(each as i64), values })
     }
 
-    /// How much longer the repetitions take on the average than undisturbed ones, as parts of 1.
+    /// The mean extra time of repetitions over undisturbed ones, as a fraction of 1.
     pub fn cost_ratio(&self) -> f64 {
         self.spread.mean_ns / self.undisturbed_ns as f64 - 1.0
     }
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn samples_join_to_repetitions_of_a_second() {
-        // Six repetitions of ten samples of 100 ms, and three more; each tenth sample takes 5 ms longer.
+        // Six repetitions of ten samples of 100 ms, and three more; every tenth sample takes 5 ms longer.
         let durations: Vec<i64> = (0..63).map(|at| if at % 10 == 4 { 105_000_000 } else { 100_000_000 }).collect();
         let found = cumulative(&durations).unwrap();
         assert_eq!((found.samples_each, found.spread.count), (10, 6));

@@ -1,15 +1,15 @@
-//! The shapes of a distribution, reduced to as many points as a drawing needs: cumulative distribution and survival,
-//! histogram, and the consecutive samples.
+//! The shapes of a distribution, reduced to the points that a drawing needs: cumulative distribution and survival, histogram, and the consecutive
+//! samples.
 
 use becalm_stats::nearest_rank;
 
 use super::read::WorkSamples;
 
-/// Points of the distribution's curve, about.
+/// Approximate number of points of the distribution's curve.
 const POINTS: usize = 200;
 /// Bins of the histogram.
 const BINS: usize = 60;
-/// The histogram ends at the quantile of this share; what lies beyond is counted apart.
+/// The histogram ends at this quantile; values beyond are counted separately.
 const HISTOGRAM_UP_TO: f64 = 0.999;
 /// Points of the series.
 const MOMENTS: usize = 400;
@@ -17,7 +17,7 @@ const MOMENTS: usize = 400;
 /// A bin of the histogram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bin {
-    /// Where it begins; it ends where the next begins.
+    /// Its start; it ends where the next one starts.
     pub from_ns: i64,
     /// The number of values in it.
     pub count: u64,
@@ -26,7 +26,7 @@ pub struct Bin {
 /// Consecutive samples, as one point.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SamplePoint {
-    /// When the first of them began.
+    /// The start of the first of them.
     pub start_ns: i64,
     /// The smallest of their values, in nanoseconds.
     pub min_ns: i64,
@@ -34,24 +34,24 @@ pub struct SamplePoint {
     pub max_ns: i64,
 }
 
-/// How the values of a CPU are distributed, to be drawn.
+/// The distribution of a CPU's values, for drawing.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Curves {
-    /// Values in rising order, with the share of all samples that are not above it; close together at both ends, so that
-    /// the survival function, one minus the share, has its tail, and the cumulative one its head on a logarithmic axis.
+    /// Values in rising order, with the share of all samples up to it. Dense at both ends, so the survival function (one minus the share) shows its
+    /// tail, and the cumulative one its head, on a logarithmic axis.
     pub distribution: Vec<(i64, f64)>,
     /// The histogram, of equally wide bins.
     pub histogram: Vec<Bin>,
-    /// Where the last bin ends.
+    /// The end of the last bin.
     pub histogram_end_ns: i64,
-    /// Values at or beyond that end: they are in no bin.
+    /// The number of values at or beyond that end, which are in no bin.
     pub beyond: u64,
     /// The samples in order of time.
     pub series: Vec<SamplePoint>,
 }
 
 impl Curves {
-    /// Of these samples, of which there is at least one.
+    /// From at least one sample.
     pub fn from_samples(samples: &WorkSamples) -> Self {
         let mut sorted = samples.values.clone();
         sorted.sort_unstable();
@@ -69,7 +69,7 @@ pub(super) fn distribution(sorted: &[i64]) -> Vec<(i64, f64)> {
     let mut ranks: Vec<usize> = even.chain(tail).chain(head).chain([count - 1]).collect();
     ranks.sort_unstable();
     ranks.dedup();
-    // Of equal values the last one's share is that of all of them.
+    // Of equal values, the last one's share is that of all of them.
     let mut points: Vec<(i64, f64)> = Vec::with_capacity(ranks.len());
     for rank in ranks {
         let value = sorted[rank];
@@ -128,7 +128,7 @@ mod tests {
             for end in sorted.iter().take(3).chain(sorted.iter().rev().take(3)) {
                 prop_assert!(curves.distribution.iter().any(|(value, _)| value == end), "{}", end);
             }
-            // The histogram loses nobody.
+            // Every value is counted in the histogram.
             let inside: u64 = curves.histogram.iter().map(|bin| bin.count).sum();
             prop_assert_eq!(inside + curves.beyond, values.len() as u64);
             for pair in curves.histogram.windows(2) {

@@ -1,35 +1,35 @@
-//! Lines of a spectrum: frequencies whose power stands out of that around them by more than chance gives.
+//! Lines of a spectrum: frequencies with significantly more power than their surroundings.
 //!
-//! Where a signal has no period, its power at each frequency is exponential, and the mean over K stretches that do not
-//! overlap is an Erlang variable over K. Three things make that hold for what is measured:
+//! If a signal has no period, its power at each frequency is exponential, and the mean over K stretches without overlap is an Erlang variable over K.
+//! Three things make that true for measured samples:
 //!
-//! - Stretches overlap by half (Welch 1967) but count as those that would fit without: under a Hann window the others are
-//!   correlated so little (1/6 of the amplitude) that the tail is then no heavier than that of K.
-//! - A stretch with a few very long detours would be the whole mean, and K be one; and trains of detours have more power at
-//!   low frequencies, without a period. So each power is divided by the level around it in its own stretch before the mean
-//!   is taken. The power that is shown and that amplitudes are taken from is the plain mean.
-//! - That level is the median of a band of n frequencies over ln 2, the median of an exponential variable. It is itself an
-//!   estimate, about as good as the mean of M = 0.48 n exponential variables. The ratio's tail is no heavier than that of
-//!   Fisher's F with 2K and 2M degrees of freedom, which has the same error in all stretches.
+//! - Stretches overlap by half (Welch 1967), but K counts those that would fit without overlap: with a Hann window the others are so little
+//!   correlated (1/6 of the amplitude) that the tail is no heavier than that of K.
+//! - A stretch with a few very long detours would dominate the mean, as if K were one; and trains of detours have more power at low frequencies,
+//!   without a period. So each power is divided by the level around it in its own stretch before averaging. The reported power, also used for
+//!   amplitudes, is the plain mean.
+//! - That level is the median of a band of n frequencies over ln 2, the median of an exponential variable. It is itself an estimate, about as good as
+//!   the mean of M = 0.48 n exponential variables. The tail of the ratio is no heavier than that of Fisher's F with 2K and 2M degrees of freedom,
+//!   which has the same error in all stretches.
 //!
-//! The chance of the F distribution times the number of frequencies (Bonferroni) is a line's false alarm.
+//! The false alarm probability of a line is the tail probability of F times the number of frequencies (Bonferroni).
 
 use std::f64::consts::PI;
 
 use becalm_stats::fourier::Fourier;
 use becalm_stats::{fisher_tail, median_high};
 
-/// Stretches that are averaged, at most.
+/// Maximum number of averaged stretches.
 pub(super) const STRETCHES: usize = 64;
-/// Frequencies on either side from which the level around one is taken: half of its own, within these limits.
+/// The number of frequencies on either side that the level around one is taken from: half of its own index, within these limits.
 const BAND: std::ops::RangeInclusive<usize> = 16..=64;
-/// So many neighbors have their level in common.
+/// This many neighbors share a level.
 const BLOCK: usize = 8;
-/// The window spreads a frequency over this many places to either side.
+/// The window spreads a frequency over this many bins to either side.
 pub(super) const SMEAR: usize = 2;
-/// From this place on lines are looked for: 32 periods fit a stretch. Below, there is too little around a place to tell.
+/// Lines are searched from this bin on, with 32 periods per stretch. Below, there are too few bins around it.
 const FIRST: usize = 32;
-/// A quantum's worth of power, so that silence is no level.
+/// The power of one quantum, so silence is not a level.
 const LEAST: f64 = 1e-6;
 
 /// The power of a signal by frequency.
@@ -37,29 +37,29 @@ const LEAST: f64 = 1e-6;
 pub(super) struct Power {
     /// The mean power at the frequencies from 0 to half of the signal's, in its unit squared: the square of the amplitude.
     pub mean: Vec<f64>,
-    /// The mean of the power by the level around it in its own stretch: about 1 by chance.
+    /// The mean of the power relative to the level around it in its own stretch: about 1 by chance.
     leveled: Vec<f64>,
-    /// How many stretches were averaged.
+    /// The number of averaged stretches.
     pub stretches: usize,
-    /// How many of them fit without overlap.
+    /// The number of stretches that fit without overlap.
     pub independent: usize,
 }
 
-/// A place of the spectrum that stands out.
+/// A significant line of the spectrum.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct SpectralLine {
-    /// Where it is: a multiple of the resolution, and a part of one.
+    /// Its position, as a fractional multiple of the resolution.
     pub place: f64,
-    /// The place of the highest power.
+    /// The bin with the highest power.
     pub peak: usize,
-    /// The power there by that around it.
+    /// The power there relative to its surroundings.
     pub prominence: f64,
-    /// The chance that a signal without any period has one as prominent, anywhere.
+    /// The probability that a signal without any period has one as prominent, anywhere.
     pub false_alarm: f64,
 }
 
 impl Power {
-    /// Of a signal, in stretches of this length, a power of two; there is at least one.
+    /// From a signal, in at least one stretch of this length, a power of two.
     pub(super) fn from_signal(signal: &[f64], length: usize) -> Self {
         let window: Vec<f64> = (0..length).map(|i| 0.5 - 0.5 * (2.0 * PI * i as f64 / length as f64).cos()).collect();
         let weight: f64 = window.iter().sum();
@@ -103,19 +103,19 @@ impl Power {
             .collect()
     }
 
-    /// The power at a place by that around it.
+    /// The power of a bin relative to its surroundings.
     pub(super) fn prominence(&self, place: usize) -> f64 {
         self.leveled.get(place).copied().unwrap_or(0.0)
     }
 
-    /// How prominent a line must be for this false alarm, away from the ends of the spectrum.
+    /// The prominence that a line needs for this false alarm probability, away from the ends of the spectrum.
     pub(super) fn threshold(&self, false_alarm: f64) -> f64 {
         let chance = false_alarm / self.leveled.len() as f64;
         let frequencies = band(self.leveled.len() / 2, self.leveled.len()).len();
         bisected(|x| self.chance(x, frequencies) > chance)
     }
 
-    /// The chance that a power is this many times the level found from so many frequencies around it.
+    /// The probability that a power is this many times the level estimated from this many frequencies around it.
     fn chance(&self, prominence: f64, frequencies: usize) -> f64 {
         // The relative error of a median of n exponential variables is 1 / (ln 2 sqrt(n)).
         let level = std::f64::consts::LN_2.powi(2) * frequencies.max(1) as f64;
@@ -123,19 +123,19 @@ impl Power {
     }
 }
 
-/// The frequencies around a place, itself and its smear among them, of a spectrum with so many places.
+/// The frequencies around a bin, including itself and its smear, in a spectrum with `places` bins.
 fn band(place: usize, places: usize) -> std::ops::Range<usize> {
     let reach = (place / 2).clamp(*BAND.start(), *BAND.end());
     place.saturating_sub(reach).max(1)..(place + reach + 1).min(places)
 }
 
-/// The level of the power around each block of places: what exponential variables with that median have as their mean.
+/// The level of the power around each block of bins: the mean of exponential variables with that median.
 fn levels(power: &[f64]) -> Vec<f64> {
     let blocks = (0..power.len()).step_by(BLOCK);
     blocks.map(|place| (median(&power[band(place, power.len())]) / std::f64::consts::LN_2).max(LEAST)).collect()
 }
 
-/// Where a falling condition, that holds at 0, ends.
+/// The end of a monotonic condition that holds at 0.
 fn bisected(holds: impl Fn(f64) -> bool) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     while holds(high) && high < 1e12 {
@@ -148,12 +148,12 @@ fn bisected(holds: impl Fn(f64) -> bool) -> f64 {
     high
 }
 
-/// The upper median, which is one of the values; 0 where there are none.
+/// The upper median, which is one of the values; 0 without values.
 fn median(values: &[f64]) -> f64 {
     median_high(&mut values.to_vec()).unwrap_or(0.0)
 }
 
-/// The peak between the places, from a parabola through the logarithms of three.
+/// The peak between the bins, from a parabola through the logarithms of three.
 fn interpolated(power: &[f64], place: usize) -> f64 {
     let (Some(before), Some(after)) = (power.get(place - 1), power.get(place + 1)) else { return place as f64 };
     let [a, b, c] = [*before, power[place], *after].map(|power| power.max(1e-12).ln());
@@ -175,8 +175,7 @@ mod tests {
         assert!(power.mean[300] < 1e-12);
     }
 
-    /// The rule keeps its promise where nothing has a period, whatever the noise is like: normal, with rare detours of very
-    /// different lengths, and in trains.
+    /// The false alarm rate is kept without a period, whatever the noise is like: normal, with rare detours of very different lengths, and in trains.
     #[test]
     fn false_alarms_are_as_rare_as_stated() {
         let mut source = Source::seeded(11);
@@ -196,7 +195,7 @@ mod tests {
                 *alarms += i32::from(!Power::from_signal(&signal, 1_024).lines(stated).is_empty());
             }
         }
-        // 15 are expected at most, of 300; more than 26 come with a chance of 0.3 %.
+        // At most 15 of 300 are expected; more than 26 have a probability of 0.3 %.
         assert!(alarms.iter().all(|alarms| *alarms <= 26), "{alarms:?} of {runs}");
     }
 
@@ -215,7 +214,7 @@ mod tests {
     #[test]
     fn one_stretch_needs_what_an_exponential_tail_says() {
         let power = Power { mean: Vec::new(), leveled: vec![0.0; 4_097], stretches: 1, independent: 1 };
-        // Were the level known, -ln of the chance; its being an estimate takes some more.
+        // -ln of the probability if the level were known; estimating it costs some more.
         let exact = (4_097.0 / 1e-3_f64).ln();
         let threshold = power.threshold(1e-3);
         assert!((exact..1.2 * exact).contains(&threshold), "{threshold} for {exact}");

@@ -1,12 +1,11 @@
-//! Samples of work, summarized: how they are distributed, which of them are off, what of that each source of the kernel's
-//! own accounts for, which frequencies are in it, and how they compare with those of a quieter machine (Tsafrir 2007,
-//! sections 3.3 and 4; Radojković et al. 2008; Sottile and Minnich 2004).
+//! Summarizes samples of work: their distribution, the outliers, the part that each kernel source accounts for, the frequencies, and a comparison
+//! with a quieter machine (Tsafrir 2007, sections 3.3 and 4; Radojković et al. 2008; Sottile and Minnich 2004).
 //!
-//! A sample's *value* is its duration if the work was fixed. If the time was fixed it is the grain plus the time that was
-//! lost: duration - work * c, where c, the time of an iteration, is the median of duration / work. So a quantum in which
-//! nothing interfered has the grain as its value, and both kinds of run read the same.
+//! A sample's *value* is its duration if the work was fixed. If the time was fixed, it is the grain plus the lost time: duration - work * c, where c,
+//! the time of an iteration, is the median of duration / work. So the value of an undisturbed quantum is the grain, and both kinds of run read the
+//! same.
 //!
-//! Nothing here measures or prints. One CPU's samples are in memory at a time.
+//! Nothing here measures or prints. Only one CPU's samples are in memory at a time.
 
 mod baseline;
 mod beats;
@@ -44,9 +43,9 @@ use crate::summary::Selection;
 /// A run of work, summarized.
 #[derive(Clone, Debug)]
 pub struct WorkSummary {
-    /// The folder of the bundle that was summarized.
+    /// The directory of the summarized bundle.
     pub path: PathBuf,
-    /// The documents of the nodes, with the CPUs that were selected.
+    /// The documents of the nodes, restricted to the selected CPUs.
     pub nodes: Vec<NodeDoc>,
     /// The CPUs, node by node.
     pub cpus: Vec<CpuWork>,
@@ -55,57 +54,55 @@ pub struct WorkSummary {
 /// The samples of one CPU, summarized. Values are in nanoseconds.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CpuWork {
-    /// The host on which the work was done.
+    /// The host of the measurement.
     pub node: String,
-    /// The CPU on which the work was done.
+    /// The CPU of the measurement.
     pub cpu: CpuId,
     /// The name of the loop's body.
     pub loop_body: String,
     /// Whether the work or the time stayed the same from sample to sample.
     pub fixed: Fixed,
-    /// Iterations a sample (fixed work), or a step (fixed time).
+    /// Iterations per sample (fixed work), or per step (fixed time).
     pub iterations: u64,
-    /// What they took when they were calibrated.
+    /// Their time when calibrated.
     pub calibrated_ns: i64,
     /// The time of all samples.
     pub duration_ns: i64,
-    /// The iterations done, by the measured loop and by its copies together, and in how much time one was done: with
-    /// several copies that is the combined throughput.
+    /// The iterations of the measured loop and its copies together. With several copies, time per iteration gives the combined throughput.
     pub all_iterations: u64,
-    /// How the values are spread.
+    /// The distribution of the values.
     pub spread: Spread,
-    /// Where the main body lies, and what is outside.
+    /// The main body, and the number of values outside.
     pub body: MainBody,
-    /// Samples in which kernel events were lost.
+    /// Samples with dropped kernel events.
     pub incomplete: u64,
-    /// The values less what each source took, one source after another, the one that took most first. Empty where the
-    /// kernel's trace could not be had.
+    /// The values less the time of each source, one source after another, the largest first. Empty without a kernel trace.
     pub subtraction: Vec<SubtractionStep>,
-    /// The samples that the timer's interrupt hit beside the others; `None` where it hit all or hardly any.
+    /// The samples hit by the timer interrupt and the others; `None` if it hit all or hardly any.
     pub peaks: Option<TickPeaks>,
     /// The shapes of the distribution.
     pub curves: Curves,
-    /// The frequencies in the time that was lost; `None` where there are too few samples to tell.
+    /// The frequencies in the lost time; `None` if there are too few samples.
     pub tones: Option<Tones>,
-    /// Repetitions of a second; `None` of a run that is too short for five.
+    /// Repetitions of one second; `None` if the run is too short for five.
     pub cumulative: Option<Cumulative>,
-    /// What the processor's counters say of the loop; empty where they were not read.
+    /// The processor's counters for the loop; empty if they were not read.
     pub counts: Vec<EventTotal>,
-    /// Cycles an instruction, counted or estimated; `None` where neither can be.
+    /// Cycles per instruction, counted or estimated; `None` without either.
     pub cpi: Option<Cpi>,
-    /// Against the samples of another run.
+    /// The comparison with another run.
     pub baseline: Option<BaselineComparison>,
 }
 
 impl CpuWork {
-    /// The time in which one iteration was done, by any of the copies, in nanoseconds.
+    /// The time per iteration of all copies together, in nanoseconds.
     pub fn ns_per_iteration(&self) -> Option<f64> {
         (self.all_iterations > 0).then(|| self.duration_ns as f64 / self.all_iterations as f64)
     }
 
-    /// What a sample takes on the average beyond the main body's middle, as it was and with every source taken out, in
-    /// nanoseconds. Nothing without sources, and where these are in so many samples, as another copy on the same CPU is,
-    /// that the main body holds them as well: then there is no undisturbed middle to hold the rest against.
+    /// The mean time of a sample beyond the middle of the main body, before and after subtracting every source, in nanoseconds. `None` without
+    /// sources, or if they hit so many samples that they are in the main body (another copy on the same CPU): then there is no undisturbed middle to
+    /// compare with.
     pub fn beyond_middle_ns(&self) -> Option<(f64, f64)> {
         subtraction::beyond_middle(&self.spread, &self.body, &self.subtraction)
     }
@@ -117,19 +114,19 @@ pub enum WorkError {
     /// The bundle cannot be read.
     #[error(transparent)]
     Bundle(#[from] BundleError),
-    /// The bundle holds something else than samples of work.
+    /// The bundle does not contain samples of work.
     #[error("{} holds no samples of work, but a recording of detours", path.display())]
     NotWork {
         /// The bundle that was opened.
         path: PathBuf,
     },
-    /// What was selected of it holds no sample.
+    /// The selection contains no sample.
     #[error("{} holds no sample of what was asked for", path.display())]
     Nothing {
         /// The bundle that was opened.
         path: PathBuf,
     },
-    /// The baseline is one of something else.
+    /// The baseline is not comparable.
     #[error(transparent)]
     Baseline(#[from] Incomparable),
 }
@@ -149,8 +146,8 @@ impl Fault for WorkError {
     }
 }
 
-/// Summarizes the selected part of a run of work, held against a baseline if there is one: against its samples on the
-/// same CPU, or else on its first one. Fails if a bundle cannot be read, is not of work, or the baseline is of other work.
+/// Summarizes the selected part of a run of work, and compares it with the baseline's samples on the same CPU, or else on its first one. Fails if a
+/// bundle cannot be read, is not of work, or the baseline is of other work.
 pub fn summarize_work(
     bundle: &Bundle,
     selection: &Selection,

@@ -1,4 +1,4 @@
-//! Samples that the timer's interrupt hit, and the others: of a grain shorter than a tick's period, two peaks (Tsafrir 2007, figure 15).
+//! Samples hit by the timer interrupt, and the others: with a grain shorter than the tick's period, two peaks (Tsafrir 2007, figure 15).
 
 use becalm_model::Kind;
 use becalm_model::carried::is_timer;
@@ -6,47 +6,46 @@ use becalm_stats::{median_low, nearest_rank};
 
 use super::read::WorkSamples;
 
-/// How many robust standard deviations (1.4826 times the median distance from the median) of the wider peak must lie between the medians
-/// for two peaks.
+/// The minimum distance of the medians for two peaks, in robust standard deviations (1.4826 times the median distance from the median) of the wider
+/// peak.
 const APART: f64 = 3.0;
 /// Fewer samples are no peak.
 const LEAST: usize = 20;
 
-/// The histogram of both has so many bins, and ends where all but this share of the samples are in it, so that a few long ones do not hide
-/// how the peaks lie.
+/// The number of bins of the histogram of both, and the share of the longest samples left out of it to keep the peaks visible.
 const BINS: i64 = 50;
 const BEYOND: f64 = 0.05;
 
 /// A bin of the histogram of both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PeakBin {
-    /// Where it begins; it ends where the next begins, the last one as far from its own beginning.
+    /// Its start; it ends where the next one starts, and all have the same width.
     pub from_ns: i64,
-    /// Samples in it that the interrupt hit.
+    /// The number of samples hit by the interrupt.
     pub hit: u64,
-    /// The others in it.
+    /// The number of the others.
     pub missed: u64,
 }
 
-/// The samples in which the timer's interrupt came, beside those in which it did not.
+/// The samples with a timer interrupt, and those without.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TickPeaks {
-    /// The share of the samples in which it came at least once.
+    /// The share of the samples with at least one.
     pub hit_ratio: f64,
-    /// That share if its interrupts came one after another at equal distances: interrupts by samples, 1 at most.
+    /// The share expected from equally spaced interrupts: interrupts over samples, at most 1.
     pub expected_ratio: f64,
-    /// The median of the samples in which it came, in nanoseconds.
+    /// The median of the samples with one, in nanoseconds.
     pub hit_median_ns: i64,
     /// The median of the others.
     pub missed_median_ns: i64,
-    /// Whether the two stand apart.
+    /// Whether the two peaks are distinct.
     pub are_apart: bool,
     /// Both as a histogram, without the longest twentieth of all samples.
     pub histogram: Vec<PeakBin>,
 }
 
 impl TickPeaks {
-    /// Of samples of which the timer hit some and missed some, at least 20 each; `None` of others, and without the trace.
+    /// From samples with and without a timer interrupt, at least 20 each; `None` if there are fewer, or without the trace.
     pub fn from_samples(samples: &WorkSamples) -> Option<Self> {
         let mut is_hit = vec![false; samples.values.len()];
         let mut interrupts = 0_u64;
@@ -109,7 +108,7 @@ mod tests {
     use super::super::read::tests::fixed_work;
     use super::*;
 
-    /// Samples of 2 ms beside a tick every 4 ms: every second one is hit, and takes `longer_ns` more. They are a little uneven.
+    /// Samples of 2 ms with a tick every 4 ms: every second one is hit, and takes `longer_ns` more. They are slightly irregular.
     fn half(longer_ns: i64) -> WorkSamples {
         let value = |number: i64| 2_000_000 + (number * 37) % 101 + if number % 2 == 0 { longer_ns } else { 0 };
         let values: Vec<i64> = (0..200).map(value).collect();
@@ -124,13 +123,13 @@ mod tests {
         let peaks = TickPeaks::from_samples(&half(12_000)).unwrap();
         assert_eq!((peaks.hit_ratio, peaks.expected_ratio, peaks.are_apart), (0.5, 0.5, true));
         assert!((peaks.hit_median_ns - peaks.missed_median_ns - 12_000).abs() < 100, "{peaks:?}");
-        // Both peaks are in the histogram, each at its end, but for the longest twentieth; nothing lies between them.
+        // Both peaks are in the histogram, each at its end, except for the longest twentieth; nothing is between them.
         let bins = &peaks.histogram;
         let sums = (bins.iter().map(|bin| bin.hit).sum::<u64>(), bins.iter().map(|bin| bin.missed).sum::<u64>());
         assert!((89..=91).contains(&sums.0) && sums.1 == 100, "{sums:?}");
         assert!(bins[0].missed > 0 && bins[bins.len() / 2].hit + bins[bins.len() / 2].missed == 0);
         assert_eq!(bins.last().map(|bin| (bin.hit, bin.missed)), Some((0, 0)));
-        // A tick that costs nothing makes no second peak, and one that comes in all samples neither.
+        // A tick that costs nothing makes no second peak, and neither does one in every sample.
         assert!(!TickPeaks::from_samples(&half(0)).unwrap().are_apart);
         let mut all = half(12_000);
         all.sources[0].times = (0..200).map(|number| (number, 5_000)).collect();

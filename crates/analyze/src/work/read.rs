@@ -11,54 +11,53 @@ use becalm_units::CpuId;
 /// Samples of one CPU, in order of time. Times are in nanoseconds.
 #[derive(Clone, PartialEq, Debug)]
 pub struct WorkSamples {
-    /// The CPU on which they were taken.
+    /// The CPU of the samples.
     pub cpu: CpuId,
     /// The name of the work: `add`, `sort`.
     pub body: String,
     /// Whether the work or the time stayed the same from sample to sample.
     pub fixed: Fixed,
-    /// The grain asked for.
+    /// The requested grain.
     pub grain_ns: i64,
-    /// Iterations a sample, or a step.
+    /// Iterations per sample, or per step.
     pub iterations: u64,
-    /// What they took when they were calibrated.
+    /// Their time when calibrated.
     pub calibrated_ns: i64,
-    /// Iterations that copies did.
+    /// Iterations of the copies.
     pub others_iterations: u64,
-    /// When each sample began, in nanoseconds since the run's origin.
+    /// The start of each sample, in nanoseconds since the run's origin.
     pub starts: Vec<i64>,
-    /// How long each sample took, in nanoseconds.
+    /// The duration of each sample, in nanoseconds.
     pub durations: Vec<i64>,
     /// The iterations done in each.
     pub work: Vec<u64>,
-    /// The value of each, as the module says.
+    /// The value of each, as defined by the module.
     pub values: Vec<i64>,
-    /// How many samples lost kernel events.
+    /// The number of samples with dropped kernel events.
     pub incomplete: u64,
-    /// For each source, in which samples it took how long.
+    /// For each source, its times by sample.
     pub sources: Vec<SourceTimes>,
 }
 
-/// What one source took from the samples.
+/// The time that one source took from the samples.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SourceTimes {
     /// The kind of its activities.
     pub kind: Kind,
     /// The stable name of the source.
     pub source: String,
-    /// The number of the sample, counted from 0, and the time, in order; a sample stands there once for each instance.
+    /// The index of the sample from 0, and the time, in order; a sample occurs once per instance.
     pub times: Vec<(usize, i64)>,
 }
 
 impl SourceTimes {
-    /// All of its time.
+    /// Its total time.
     pub fn total_ns(&self) -> i64 {
         self.times.iter().map(|(_, ns)| *ns).fold(0, i64::saturating_add)
     }
 }
 
-/// Reads the samples of a CPU; `None` if it has none. Fails if the bundle cannot be read, or samples overlap: a loop takes one after the
-/// other.
+/// Reads the samples of a CPU; `None` if it has none. Fails if the bundle cannot be read, or samples overlap, which is impossible for a loop.
 pub fn read(bundle: &Bundle, doc: &NodeDoc, cpu: CpuId) -> Result<Option<WorkSamples>, BundleError> {
     let Some(work) = &doc.settings.work else { return Ok(None) };
     let Some(work_loop) = work.loops.iter().find(|work_loop| work_loop.cpu == cpu) else { return Ok(None) };
@@ -103,7 +102,7 @@ pub fn read(bundle: &Bundle, doc: &NodeDoc, cpu: CpuId) -> Result<Option<WorkSam
     for batch in bundle.activities(&doc.node)? {
         let batch = batch?;
         for row in (0..batch.len()).filter(|row| batch.cpus()[*row] == wanted) {
-            // The writer sees to it that there is such a sample; another's file may not.
+            // The writer ensures that there is such a sample; files of other programs may lack it.
             let Some(number) = usize::try_from(batch.detours()[row]).ok().filter(|at| *at < samples.starts.len())
             else {
                 continue;
@@ -123,7 +122,7 @@ pub fn read(bundle: &Bundle, doc: &NodeDoc, cpu: CpuId) -> Result<Option<WorkSam
     Ok(Some(samples))
 }
 
-/// What each sample is worth, in nanoseconds, as the module says.
+/// The value of each sample, in nanoseconds, as defined by the module.
 fn values(samples: &WorkSamples) -> Vec<i64> {
     match samples.fixed {
         Fixed::Work => samples.durations.clone(),
@@ -135,7 +134,7 @@ fn values(samples: &WorkSamples) -> Vec<i64> {
             let value = |(ns, work): (&i64, &u64)| {
                 samples.grain_ns.saturating_add(*ns).saturating_sub((*work as f64 * cost).round() as i64)
             };
-            // The counts of a damaged table may be any. Differences of two values still fit.
+            // A damaged table may contain any count. The difference of two values still fits.
             pairs().map(|pair| value(pair).clamp(-(1 << 61), 1 << 61)).collect()
         }
     }
@@ -145,7 +144,7 @@ fn values(samples: &WorkSamples) -> Vec<i64> {
 pub(super) mod tests {
     use super::*;
 
-    /// Samples of fixed work end to end with these durations.
+    /// Consecutive samples of fixed work with these durations.
     pub fn fixed_work(durations: &[i64]) -> WorkSamples {
         let starts = durations.iter().scan(0, |at, ns| Some(std::mem::replace(at, *at + ns)));
         WorkSamples {

@@ -1,6 +1,5 @@
-//! Subtraction (Tsafrir 2007, section 4): the samples less the direct time of everything that the kernel's trace shows
-//! in them, one source after another: "minus timer, minus net". What is left is what no trace shows: the indirect cost
-//! (caches, predictors), entries and exits, and the unseen.
+//! Subtraction (Tsafrir 2007, section 4): the samples less the direct time of everything in the kernel's trace, one source after another: "minus
+//! timer, minus net". The remainder is in no trace: indirect cost (caches, predictors), kernel entry and exit, and time without a kernel event.
 
 use becalm_model::Kind;
 
@@ -9,14 +8,14 @@ use super::curves::distribution;
 use super::read::{SourceTimes, WorkSamples};
 use becalm_stats::{Moments, nearest_rank};
 
-/// How values are spread, in nanoseconds.
+/// The distribution of values, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Spread {
     /// The number of values.
     pub count: u64,
     /// The mean of the values, in nanoseconds.
     pub mean_ns: f64,
-    /// Their standard deviation; 0 of one.
+    /// Their standard deviation; 0 for a single one.
     pub stddev_ns: f64,
     /// The smallest value, in nanoseconds.
     pub min_ns: i64,
@@ -24,19 +23,19 @@ pub struct Spread {
     pub max_ns: i64,
     /// The quantiles from 1 % to 99.99 %, in nanoseconds and in this order.
     pub quantiles_ns: [i64; QUANTILES.len()],
-    /// Values above the main body of the samples as they were.
+    /// The number of values above the main body of the original samples.
     pub slowies: u64,
 }
 
-/// The shares of values that each of the quantiles is not below.
+/// The probabilities of the quantiles.
 pub const QUANTILES: [f64; 9] = [0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999, 0.9999];
 
 impl Spread {
-    /// Of these values, at least one, with slowies counted by the main body.
+    /// From at least one value, with slowies counted by the main body.
     pub fn from_values(values: &[i64], body: &MainBody) -> Self {
         let mut moments = Moments::default();
         values.iter().for_each(|value| moments.add(*value));
-        // To the nanosecond: of work, that is where the interest begins.
+        // To the nanosecond: for work, that is the interesting scale.
         let mut sorted = values.to_vec();
         sorted.sort_unstable();
         let quantile = |share| sorted.get(nearest_rank(share, sorted.len())).copied().unwrap_or(0);
@@ -57,39 +56,38 @@ impl Spread {
     }
 }
 
-/// One source taken out, after those before it.
+/// One source subtracted, after those before it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SubtractionStep {
-    /// Its kind; `None` of several sources taken out together.
+    /// Its kind; `None` for several sources subtracted together.
     pub kind: Option<Kind>,
-    /// The name of the source that is subtracted.
+    /// The name of the source.
     pub source: String,
-    /// How often the source came.
+    /// The number of its activities.
     pub count: u64,
-    /// In how many samples.
+    /// The number of samples with it.
     pub samples: u64,
-    /// The time that the source took in all, in nanoseconds.
+    /// The total time of the source, in nanoseconds.
     pub total_ns: i64,
-    /// What is left of the samples in which it came, after this step: the mean and the standard deviation.
+    /// The mean of the samples with it after this step, in nanoseconds.
     pub touched_mean_ns: f64,
     /// The standard deviation of those samples after this step, in nanoseconds.
     pub touched_stddev_ns: f64,
-    /// How many of these are within the main body now.
+    /// The number of these that are within the main body now.
     pub touched_back: u64,
-    /// How all samples are spread after this step.
+    /// The distribution of all samples after this step.
     pub left: Spread,
-    /// Their distribution, as [`Curves`](super::Curves) has that of the samples as they were; empty from the 13th step on.
+    /// Their distribution, as in [`Curves`](super::Curves); empty from the 13th step on.
     pub distribution: Vec<(i64, f64)>,
 }
 
 /// Steps after which the distribution is kept.
 const DRAWN: usize = 12;
 
-/// Sources that are taken out one by one. On a busy machine there may be hundreds, and each step looks at all samples.
+/// The number of sources subtracted one by one. On a busy machine there may be hundreds, and each step reads all samples.
 const ALONE: usize = 40;
 
-/// Takes out source after source, that which took most first; of equals, in order of their names. From the 41st on all
-/// come off together.
+/// Subtracts source after source, the largest first; equal ones by name. From the 41st on, all are subtracted together.
 pub fn subtract(samples: &WorkSamples, body: &MainBody) -> Vec<SubtractionStep> {
     let mut left = samples.values.clone();
     let mut sources: Vec<_> = samples.sources.iter().collect();
@@ -132,8 +130,8 @@ fn sorted_distribution(values: &[i64]) -> Vec<(i64, f64)> {
     if sorted.is_empty() { Vec::new() } else { distribution(&sorted) }
 }
 
-/// What the mean lies above the middle of the main body, in nanoseconds: before anything is subtracted, and after the
-/// last step; `None` if the latter is negative. See [`CpuWork::beyond_middle_ns`](super::CpuWork::beyond_middle_ns).
+/// The distance of the mean above the middle of the main body, in nanoseconds, before and after all steps; `None` if the latter is negative. See
+/// [`CpuWork::beyond_middle_ns`](super::CpuWork::beyond_middle_ns).
 pub(super) fn beyond_middle(all: &Spread, body: &MainBody, steps: &[SubtractionStep]) -> Option<(f64, f64)> {
     let beyond = |mean: f64| mean - body.middle_ns as f64;
     let rest = beyond(steps.last()?.left.mean_ns);

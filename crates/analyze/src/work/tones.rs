@@ -1,25 +1,22 @@
 //! The spectrum of the time that the samples lost, and the frequencies in it (Sottile and Minnich 2004).
 //!
-//! What a sample lost, its value less the main body's middle, is spread evenly over its time, on a grid of cells of one
-//! grain, or of fixed work, whose samples are not equally long, of a sample on the average: at another rate than the samples'
-//! own every frequency would be there twice.
+//! The loss of a sample, its value less the middle of the main body, is spread evenly over its time, on a grid of cells. A cell is one grain, or, for
+//! fixed work with samples of unequal length, the mean sample: on a grid with another rate than the samples' own, every frequency would appear twice.
 //!
-//! A frequency is named by one of two rules, each with half of the chance that is allowed, [`FALSE_ALARM`] in all, to name
-//! anything in samples without a period:
+//! A frequency is named by one of two rules. Each has half of the allowed probability, [`FALSE_ALARM`] in all, of naming anything in samples without
+//! a period:
 //!
-//! - its power stands out of that around it, as a *line*: what comes often and takes little, such as a tick;
-//! - the slowest samples have its period, as a *beat*: what comes seldom and takes more, such as a daemon.
+//! - its power is significantly above its surroundings, as a *line*: frequent and short, such as a tick;
+//! - the slowest samples have its period, as a *beat*: rarer and longer, such as a daemon.
 //!
-//! A source of frequency f that is shorter than a cell has power at f, 2f, 3f and so on. Of a frequency and the lines at its
-//! multiples the lowest is named; a multiple is named too where its power is four times that of the lower one, since then it
-//! is a source of its own. Multiples beyond the highest frequency fold back into the spectrum, and belong to the lower
-//! one as well. Beside a frequency stands the source in the kernel's trace whose own samples have that period.
+//! A source of frequency f that is shorter than a cell has power at f, 2f, 3f and so on. Of a frequency and the lines at its multiples, the lowest is
+//! named. A multiple is named too if its power is four times that of the lower one, because then it is a source of its own. Multiples beyond the
+//! highest frequency fold back into the spectrum, and belong to the lower one as well. A frequency is listed with the source in the kernel's trace
+//! whose own samples have that period.
 //!
-//! Samples of fixed work come at a rate that is not quite constant, so that the places to which multiples fold back are less
-//! sharp, and a weak source next to one of these may not be named.
+//! Samples of fixed work have a slightly varying rate, so folded multiples are less sharp, and a weak source next to one may not be named.
 //!
-//! What it cannot find: frequencies above half of 1 / grain, whose aliases it may name instead, and periods of which fewer
-//! than four fit a stretch.
+//! Not found are frequencies above half of 1 / grain, whose aliases may be named instead, and periods with fewer than four per stretch.
 
 use becalm_model::node::Fixed;
 
@@ -28,59 +25,59 @@ use super::body::MainBody;
 use super::lines::{Power, STRETCHES, SpectralLine};
 use super::read::WorkSamples;
 
-/// Cells of a stretch, at most: at a grain of 1 ms 8.2 s, which tells 10.0 from 10.2 Hz.
+/// Maximum number of cells per stretch: 8.2 s at a grain of 1 ms, which separates 10.0 from 10.2 Hz.
 const STRETCH: usize = 8_192;
-/// Fewer cells than this make no spectrum.
+/// Minimum number of cells for a spectrum.
 const STRETCH_LEAST: usize = 256;
-/// More cells than this are not laid out: those of the beginning count.
+/// Maximum number of cells used, from the start of the run.
 const CELLS: usize = STRETCH * STRETCHES / 2;
-/// The chance that samples without any period have a frequency named, in all.
+/// The total probability that samples without any period have a frequency named.
 pub const FALSE_ALARM: f64 = 1e-3;
-/// Frequencies that are named, at most.
+/// Maximum number of named frequencies.
 const NAMED: usize = 8;
-/// Multiples up to this many times the highest frequency are looked for where they fold back to; those beyond are weak.
+/// Multiples up to this many times the highest frequency are checked for where they fold back to; those beyond are weak.
 const FOLDED_UP_TO: f64 = 8.0;
-/// A beat that is a part of another's is a source of its own if its power is this many times that around it.
+/// A beat that could be a fraction of another's frequency is a source of its own if its power is this many times that around it.
 const PROMINENT: f64 = 3.0;
-/// By how much the rate of samples of fixed work varies.
+/// Relative variation of the rate of samples of fixed work.
 const UNEVEN: f64 = 0.002;
 /// How much stronger a multiple must be to be a source of its own.
 const OWN: f64 = 4.0;
 
-/// A frequency that is in the samples.
+/// A frequency in the samples.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Tone {
     /// The frequency, in Hz.
     pub hz: f64,
-    /// Its power, in times the level around it.
+    /// Its power relative to the level around it.
     pub prominence_ratio: f64,
-    /// How much longer the loss is in its part of the period than on the average, in nanoseconds: the amplitude of this
-    /// frequency alone. A source much shorter than its period takes about half of that each time, spread over a cell.
+    /// The amplitude of this frequency alone, in nanoseconds: how much larger than average the loss is at its peak. A source much shorter than its
+    /// period takes about half of that each time, spread over a cell.
     pub amplitude_ns: f64,
-    /// The chance that samples without any period would have shown one as clear, by the rule that named it.
+    /// The probability that samples without any period would show one as clear, by the rule that named it.
     pub false_alarm: f64,
-    /// The source in the kernel's trace that comes with this period; `None` where none does, or there is no trace.
+    /// The source in the kernel's trace with this period; `None` if there is none, or no trace.
     pub source: Option<String>,
 }
 
-/// The spectrum of a CPU's samples, and the tones that stand out of it.
+/// The spectrum of a CPU's samples, and its significant tones.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Tones {
-    /// The distance of two frequencies that can be told apart, in Hz.
+    /// The distance of two distinguishable frequencies, in Hz.
     pub resolution_hz: f64,
     /// The highest frequency, in Hz.
     pub highest_hz: f64,
-    /// How many stretches of time were averaged.
+    /// The number of averaged stretches of time.
     pub stretches: u32,
-    /// How many times the level around it a frequency must have to be named as a line.
+    /// The prominence that a frequency needs to be named as a line.
     pub threshold_ratio: f64,
     /// The power at each multiple of the resolution from 0 on, in ns^2: the square of the amplitude.
     pub power: Vec<f64>,
-    /// The frequencies that are named, the strongest first.
+    /// The named frequencies, the strongest first.
     pub tones: Vec<Tone>,
 }
 
-/// The spectrum of what these samples lost; `None` of fewer than 256 grains.
+/// The spectrum of the loss of these samples; `None` for fewer than 256 grains.
 pub fn tones(samples: &WorkSamples, body: &MainBody) -> Option<Tones> {
     let cell = match samples.fixed {
         Fixed::Time => samples.grain_ns.max(1),
@@ -107,14 +104,14 @@ pub fn tones(samples: &WorkSamples, body: &MainBody) -> Option<Tones> {
     })
 }
 
-/// How long a sample takes on the average; `None` without samples.
+/// The mean duration of a sample; `None` without samples.
 fn mean_duration(samples: &WorkSamples) -> Option<i64> {
     let total: i64 = samples.durations.iter().sum();
     let count = i64::try_from(samples.durations.len()).ok()?;
     Some(total.checked_div(count)?.max(1))
 }
 
-/// What was lost in each cell of the grid, in nanoseconds.
+/// The loss in each cell of the grid, in nanoseconds.
 fn lost(samples: &WorkSamples, body: &MainBody, cell: i64) -> Vec<f64> {
     let (Some(first), Some(last)) = (samples.starts.first(), samples.starts.last()) else { return Vec::new() };
     let end = last + samples.durations.last().copied().unwrap_or(0);
@@ -144,13 +141,13 @@ fn named(samples: &WorkSamples, body: &MainBody, cell: i64, power: &Power, resol
         let peak = strongest(&power.mean, place);
         SpectralLine { place, peak, prominence: power.prominence(peak), false_alarm: beat.false_alarm }
     });
-    // Those of less than a place are in no spectrum.
+    // Beats below the first bin are in no spectrum.
     let beats: Vec<SpectralLine> = beats.filter(|beat| (1.0..end).contains(&beat.place)).collect();
-    // What has a period has the parts of it, too, with beats missing; they are less sure.
+    // A period's fractions are found too, with beats missing, but they are less certain.
     let whole = |beat: &&SpectralLine| {
         let is_part =
             |other: &SpectralLine| other.false_alarm < beat.false_alarm && spectrum.multiple_of(beat, other, false);
-        // A few of another's beats come with twice its period, but then without power of their own.
+        // A few of another's beats have twice its period, but no power of their own.
         let is_some = |other: &SpectralLine| {
             let times = (other.place / beat.place).round();
             let whole = times >= 2.0 && (beat.place * times / other.place - 1.0).abs() < 0.01;
@@ -166,7 +163,7 @@ fn named(samples: &WorkSamples, body: &MainBody, cell: i64, power: &Power, resol
                 || spectrum.multiple_of(line, beat, power.mean[line.peak] < OWN * power.mean[beat.peak])
         });
         let belongs_to_line = lines.iter().any(|other| {
-            // A fundamental must not pass for what a multiple of its own folds to, whose power is about the same.
+            // A fundamental must not be taken for an alias of one of its multiples, which has about the same power.
             let (own, others) = (power.mean[line.peak], power.mean[other.peak]);
             other != line && own < OWN * others && spectrum.multiple_of(line, other, own * OWN < others)
         });
@@ -190,32 +187,31 @@ fn named(samples: &WorkSamples, body: &MainBody, cell: i64, power: &Power, resol
     tones
 }
 
-/// The place of the highest power next to a frequency.
+/// The bin with the highest power next to a frequency.
 fn strongest(power: &[f64], place: f64) -> usize {
     let middle = (place.round() as usize).min(power.len() - 1);
     let near = middle.saturating_sub(1)..(middle + 2).min(power.len());
     near.max_by(|a, b| power[*a].total_cmp(&power[*b])).unwrap_or(middle)
 }
 
-/// A spectrum as far as it tells whether lines belong together.
+/// A spectrum, for deciding whether lines belong together.
 struct PowerSpectrum<'a> {
     power: &'a [f64],
-    /// The last place, beyond which multiples fold back.
+    /// The last bin, beyond which multiples fold back.
     end: f64,
-    /// How much less is known of where they fold back to, in places.
+    /// The additional uncertainty of folded positions, in bins.
     blur: f64,
 }
 
 impl PowerSpectrum<'_> {
-    /// Whether a line is a multiple of another, as it is if it lies above it, or folded back (`alias`).
+    /// Whether a line is a multiple of another: directly if it is above it, or folded back (`alias`).
     fn multiple_of(&self, line: &SpectralLine, base: &SpectralLine, alias: bool) -> bool {
         let above = line.place > base.place;
         let strong = self.power[line.peak] >= OWN * self.power[base.peak];
         !strong && self.is_multiple(line.place, base.place, above, alias)
     }
 
-    /// Whether one place is a multiple of another, as it is (`multiple`) or folded back at the end of the spectrum
-    /// (`alias`), beyond which multiples appear in it.
+    /// Whether one position is a multiple of another, directly (`multiple`) or folded back at the end of the spectrum (`alias`).
     fn is_multiple(&self, place: f64, base: f64, multiple: bool, alias: bool) -> bool {
         let folded = |place: f64| {
             let rest = place % (2.0 * self.end);
@@ -223,8 +219,8 @@ impl PowerSpectrum<'_> {
         };
         (2..)
             .map(f64::from)
-            // Each place is known to a small part of one, and a multiple that much worse. Where that comes near the distance
-            // of two multiples, any place would be one.
+            // Each position is known to a small fraction of a bin, and a multiple that much worse. If that approaches the distance of two multiples,
+            // any position would match.
             .take_while(|times| times * base <= FOLDED_UP_TO * self.end && 1.0 + 0.15 * times <= base / 4.0)
             .any(|times| match times * base <= self.end {
                 true => multiple && (times * base - place).abs() <= 1.0 + 0.15 * times,
@@ -233,7 +229,7 @@ impl PowerSpectrum<'_> {
     }
 }
 
-/// The source that comes with this period; of several the one that took most.
+/// The source with this period; of several the one that took most.
 fn source(samples: &WorkSamples, interval_ns: f64, cell: i64) -> Option<String> {
     let mut sources: Vec<_> = samples.sources.iter().collect();
     sources.sort_by_key(|source| std::cmp::Reverse(source.total_ns()));
@@ -255,8 +251,8 @@ mod tests {
     use becalm_model::Kind;
     use becalm_testing::noise::Source;
 
-    /// Samples of 1 ms of work, in which each source takes its time whenever its period is over, beside noise; with the
-    /// numbers of the samples that each source hit.
+    /// Samples of 1 ms of work with random noise, in which each source takes its time once per period; with the numbers of the samples that each
+    /// source hit.
     fn disturbed(count: usize, sources: &[(f64, i64)], noise: i64) -> WorkSamples {
         let mut next: Vec<f64> = sources.iter().map(|(hz, _)| 1e9 / hz * 0.37).collect();
         let mut hits: Vec<SourceTimes> = sources
@@ -297,7 +293,7 @@ mod tests {
             assert!((found[0] - hz).abs() < tolerance, "{hz} Hz: {found:?}");
             let off = |other: &f64| ((other / hz) - (other / hz).round()).abs();
             assert!(found[1..].iter().all(|other| off(other) > 0.002), "{hz} Hz and its multiples are one: {found:?}");
-            // What folds back at the samples' own rate is all that may be named beside it.
+            // Only multiples folded at the samples' own rate may be named in addition.
             assert!(found.len() <= 2, "{hz} Hz alone was planted: {found:?}");
         }
         let both = found(&disturbed(30_000, &[(10.0, 60_000), (100.0, 60_000)], 30_000));

@@ -1,4 +1,4 @@
-//! What noise costs the jobs of a fleet, for a terminal and as `becalm.fleet-predict/1`.
+//! The cost of noise for the jobs of a fleet, for a terminal and as `becalm.fleet-predict/1`.
 
 use becalm_model::Kind;
 use becalm_report::form::field::{Field, fields};
@@ -16,19 +16,19 @@ use super::{ProblemDoc, shown};
 use crate::jobs::{Cause, FleetCost, JobLoss, Mending};
 use crate::sacct::Accounting;
 
-/// So many things to mend are shown unless all are asked for.
+/// The number of fixes shown unless all are wanted.
 const SHOWN: usize = 10;
 
-/// What noise costs the jobs of a fleet, as `becalm fleet predict` shows it.
+/// The cost of noise for the jobs of a fleet, for `becalm fleet predict`.
 #[derive(Clone, Copy, Debug)]
 pub struct FleetCostReport<'a> {
-    /// What was found.
+    /// The result of the analysis.
     pub cost: &'a FleetCost,
-    /// The jobs that were read, where there are any.
+    /// The accounted jobs, if there are any.
     pub accounting: Option<&'a Accounting>,
 }
 
-/// Node-hours, where they are known.
+/// Node-hours, if known.
 fn hours(hours: Option<f64>) -> Option<u64> {
     hours.map(|hours| hours.round() as u64)
 }
@@ -44,7 +44,7 @@ fields! {
     }
 }
 
-/// What a cause is called, and where it is.
+/// The name of a cause, and its place.
 fn named(cause: &Cause, cost: &FleetCost) -> String {
     match cause {
         Cause::OnNode(node, source) => format!("{} on {}", shown(source), printable(node)),
@@ -56,7 +56,7 @@ fn named(cause: &Cause, cost: &FleetCost) -> String {
     }
 }
 
-/// By how much jobs of the largest size become shorter. Less than is told makes no difference to anybody.
+/// The relative gain for jobs of the largest size; smaller gains than shown do not matter.
 fn gain(mending: &Mending) -> String {
     let percent = mending.gains.last().copied().unwrap_or(0.0) * 100.0;
     if percent < 0.001 { "less than 0.001%".to_owned() } else { format!("{}%", three_digits(percent)) }
@@ -66,7 +66,7 @@ fn problems(cost: &FleetCost) -> Vec<ProblemDoc<'_>> {
     cost.problems.iter().map(|(node, what)| ProblemDoc { node, what: what.into() }).collect()
 }
 
-/// The first thing to mend, in a sentence.
+/// The first fix, in a sentence.
 fn conclusion(cost: &FleetCost) -> String {
     let Some(first) = cost.mendings.first() else {
         return "Nothing is to be mended: without any one source the jobs are as long.".to_owned();
@@ -145,12 +145,12 @@ impl<'a> MendingDoc<'a> {
     }
 }
 
-/// What noise costs jobs of several grains, as `becalm fleet predict` shows it.
+/// The cost of noise for jobs of several grains, for `becalm fleet predict`.
 #[derive(Clone, Copy, Debug)]
 pub struct FleetSweepReport<'a> {
-    /// What was found of each grain, in the order in which they were asked for; at least one.
+    /// The results for each grain, in the given order; at least one.
     pub costs: &'a [FleetCost],
-    /// The jobs that were read, where there are any.
+    /// The accounted jobs, if there are any.
     pub accounting: Option<&'a Accounting>,
 }
 
@@ -235,7 +235,7 @@ impl Report for FleetSweepReport<'_> {
     }
 }
 
-/// The page of what noise costs jobs.
+/// The page on the cost of noise for jobs.
 fn fleet_page(cost: &FleetCost, sections: Vec<Section>) -> Page {
     let title = "What noise costs the jobs of a fleet".to_owned();
     Page { title, subtitle: format!("{} nodes", cost.nodes), sections, foot: Vec::new() }
@@ -306,7 +306,7 @@ fn sizes(cost: &FleetCost, accounting: Option<&Accounting>) -> Section {
     Section::new("sizes", "Sizes", title, blocks).titled()
 }
 
-/// The sources to mend, below their title, if there are any.
+/// The sources to fix, below their title, if there are any.
 fn mendings(cost: &FleetCost, form: Form) -> Vec<Block> {
     let shown = if form.all() { cost.mendings.len() } else { cost.mendings.len().min(SHOWN) };
     let ranks = Count::new(cost.sizes.last().map_or(0, |size| size.ranks));
@@ -338,7 +338,7 @@ mod tests {
 
     use super::*;
 
-    /// Grains lie below each other and sizes beside each other, in the table, in the surface and in the document.
+    /// Grains are rows and sizes are columns, in the table, in the surface and in the document.
     #[test]
     fn grains_are_swept() {
         let cost = |grain, slowdowns: [f64; 2]| FleetCost {
@@ -377,7 +377,7 @@ mod tests {
         assert_eq!(document["grains"].as_array().map(Vec::len), Some(2));
     }
 
-    /// A billionth is no figure that anybody mends for, and its digits are those of the sampling.
+    /// A gain of a billionth matters to no one, and its digits come from the sampling.
     #[test]
     fn gains_without_a_difference_have_no_digits() {
         let mending = |gains: &[f64]| Mending {

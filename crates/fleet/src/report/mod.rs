@@ -19,10 +19,10 @@ use crate::heat::Heat;
 use crate::survey::{Fleet, FleetNode, SourceName};
 use crate::together::Struck;
 
-/// A fleet, as `becalm fleet` shows it.
+/// A fleet, for `becalm fleet`.
 #[derive(Clone, Copy, Debug)]
 pub struct FleetReport<'a> {
-    /// What was read.
+    /// The result of the survey.
     pub fleet: &'a Fleet,
 }
 
@@ -43,7 +43,7 @@ fields! {
 }
 
 fields! {
-    /// The fields of a source that came on several nodes.
+    /// The fields of a source that occurred on several nodes.
     pub(crate) STRUCK, struck: Struck {
         SOURCE = "source", "source", |struck| shown(&struck.name);
         NODES = "nodes", "nodes", |struck| struck.nodes;
@@ -53,7 +53,7 @@ fields! {
     }
 }
 
-/// The name of a source; with its kind where that says more.
+/// The name of a source; with its kind if that is informative.
 fn shown((kind, source): &SourceName) -> String {
     if kind.is_rest() { format!("{kind} {}", printable(source)) } else { printable(source).into_owned() }
 }
@@ -172,7 +172,7 @@ fn document<'a>(fleet: &'a Fleet) -> FleetDocument<'a> {
     }
 }
 
-/// How a node differs from its equals, in a sentence.
+/// The difference of a node from its peers, in a sentence.
 fn sentence(node: &FleetNode) -> String {
     let Some(differs) = &node.differs else { return String::new() };
     let name = printable(&node.node);

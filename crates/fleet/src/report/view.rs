@@ -1,4 +1,4 @@
-//! The sections on a fleet: who differs and why, the nodes ranked, a map of node and time, and what strikes nodes at the same time.
+//! The sections on a fleet: the outliers with their reasons, the ranked nodes, a map of nodes over time, and simultaneous noise on several nodes.
 
 use becalm_report::form::table::Table;
 use becalm_report::form::value::three_digits;
@@ -14,16 +14,16 @@ use crate::heat::Heat as NodeHeat;
 use crate::survey::{Fleet, FleetNode, Problem};
 use crate::together::{Together, Verdict};
 
-/// So many nodes are shown on a terminal unless all are asked for.
+/// The number of nodes on a terminal unless all are wanted.
 const SHOWN: usize = 20;
 
-/// So many of the noisiest nodes are on the map of a page.
+/// The number of nodes, the noisiest, on the map of a page.
 const ON_MAP: usize = 100;
 
-/// So many of them have bars.
+/// The number of them with bars.
 const BARS: usize = 20;
 
-/// The shades of the map on a terminal, from none to the most.
+/// The shades of the map on a terminal, from no noise to the most.
 const SHADES: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 pub(super) fn page(fleet: &Fleet, form: Form) -> Page {
@@ -62,7 +62,7 @@ fn tile(name: &str, count: u64, detail: &str) -> Tile {
     Tile { name: name.to_owned(), figure, detail: detail.to_owned(), tone: Grade::Plain }
 }
 
-/// Remarks on single nodes.
+/// Notes on single nodes.
 fn remarks(fleet: &Fleet) -> Section {
     let remark = |problem: &Problem| Block::warning(format!("{}: {}", problem.node, problem.what()));
     let blocks = fleet.problems.iter().map(remark).collect();
@@ -99,7 +99,7 @@ fn noisiest(fleet: &Fleet) -> Chart {
     }
 }
 
-/// The meaning of the figures of nodes, and the rule by which one is named.
+/// The meaning of the nodes' figures, and the rule for outliers.
 fn how_named(fleet: &Fleet) -> String {
     let mut note = "low and high: the noise ratio's 95 % interval; the largest source with its whole time".to_owned();
     if fleet.compared >= PEERS_MIN {
@@ -113,7 +113,7 @@ fn how_named(fleet: &Fleet) -> String {
     note
 }
 
-/// The map; nothing of a fleet whose nodes lost nothing.
+/// The map; `None` for a fleet whose nodes lost nothing.
 fn map(fleet: &Fleet, shown: &[FleetNode], heat: &NodeHeat) -> Option<Section> {
     let most = heat.rows.iter().flatten().copied().fold(0.0, f64::max);
     if most <= 0.0 {
@@ -198,7 +198,7 @@ fn together(together: &Result<Together, String>) -> Section {
         )
 }
 
-/// The test of what strikes nodes at the same time.
+/// The test for noise that hits nodes at the same time.
 fn how_together(found: &Together) -> String {
     let slot = Value::Time(found.slot_ns).cell();
     let tested = found.sources.iter().filter(|source| source.verdict != Verdict::Everywhere).count() as u64;

@@ -33,7 +33,7 @@ fn among_equals_seldom_is_one_named() {
     assert!(wrong <= 1, "{wrong} of 20 fleets of equals name a node");
 }
 
-/// A fleet in summary form says what the full one says, and one may be mixed of both.
+/// The summary form of a fleet gives the same results as the full one, and so does a mixture.
 #[test]
 fn summary_forms_say_the_same() {
     let folder = tempfile::tempdir().unwrap();
@@ -47,7 +47,7 @@ fn summary_forms_say_the_same() {
         }
     }
     let all = survey(&[StoredNodes::open(&full).unwrap()]).unwrap();
-    // Those of the second bundle that were read in the first are told.
+    // Nodes of the second recording already read from the first are reported.
     let mixed = survey(&[StoredNodes::open(&short).unwrap(), StoredNodes::open(&full).unwrap()]).unwrap();
     assert_eq!(format!("{:?}", all.nodes), format!("{:?}", mixed.nodes));
     assert_eq!(all.heat.unwrap().rows, mixed.heat.unwrap().rows);
@@ -55,8 +55,8 @@ fn summary_forms_say_the_same() {
     assert!(mixed.problems[0].what().contains("a node of this name was read already"), "{:?}", mixed.problems[0]);
 }
 
-/// Of two recordings of a node the one that can be read counts, whichever is first and whatever is damaged of the other; and what a fleet costs
-/// says what there is to know of its nodes.
+/// The readable recording of a node counts, whichever is first and whatever is damaged in the other; and the fleet's cost includes the notes on its
+/// nodes.
 #[test]
 fn a_damaged_recording_hides_no_other_of_the_same_node() {
     for damaged in ["runs/node=n17.json", "detours/node=n17/0000.parquet"] {
@@ -74,7 +74,7 @@ fn a_damaged_recording_hides_no_other_of_the_same_node() {
     }
 }
 
-/// Damaged documents can add up to more than a time holds.
+/// Damaged documents can add up to more than a time can represent.
 #[test]
 fn what_a_fleet_costs_may_be_of_any_time() {
     let folder = tempfile::tempdir().unwrap();
@@ -116,7 +116,7 @@ fn a_source_of_all_nodes_at_once_is_told_from_others() {
     assert_ne!(verdict("kworker:nfs_writeback"), Some(Verdict::Together), "{together:?}");
 }
 
-/// A fleet whose nodes' documents are changed.
+/// A fleet with modified node documents.
 fn changed(planted: Planted, seed: u64, change: impl Fn(u64, &mut NodeDoc)) -> Fleet {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("fleet.becalm");
@@ -124,14 +124,14 @@ fn changed(planted: Planted, seed: u64, change: impl Fn(u64, &mut NodeDoc)) -> F
     survey(&[StoredNodes::open(&path).unwrap()]).unwrap()
 }
 
-/// Clocks that are off by what they state: slots are wide enough for most of them, and a worse one is told and left out.
+/// Clocks wrong by their stated error: slots are wide enough for most of them, and a worse one is reported and left out.
 #[test]
 fn what_comes_at_once_is_told_within_the_stated_errors_of_the_clocks() {
     let stating = |usual_ms: i64, worst_ms: i64| {
         changed(Planted::Nothing, 2, |number, doc| {
             let off = if number == 7 { worst_ms } else { usual_ms };
             doc.clock.wall_error_ns = Some(Nanos::from_millis(off));
-            // By its clock each of them was at another time, later and earlier by turns.
+            // The clocks are alternately late and early.
             let by = std::time::Duration::from_millis(usual_ms.min(40) as u64 / 2);
             doc.origin = doc.origin.map(|origin| if number % 2 == 0 { origin + by } else { origin - by });
         })
@@ -144,7 +144,7 @@ fn what_comes_at_once_is_told_within_the_stated_errors_of_the_clocks() {
     let good = stating(2, 2);
     assert_eq!(flush(&good), (32, 2, Some(2_000_000), Verdict::Together));
     assert!(good.problems.is_empty(), "{:?}", good.problems);
-    // In slots of 33.6 ms they would be apart.
+    // Slots of 33.6 ms would separate them.
     assert_eq!(flush(&stating(40, 40)), (32, 8, Some(40_000_000), Verdict::Together));
     let one = stating(2, 900);
     assert_eq!(flush(&one), (31, 2, Some(2_000_000), Verdict::Together));
@@ -160,10 +160,10 @@ fn what_comes_at_once_is_told_within_the_stated_errors_of_the_clocks() {
     assert!(why.starts_with("the clocks of 32 nodes may be off by up to 16.0s"), "{why}");
 }
 
-/// A CPU that is off line, or was not watched, makes a node no outlier: it is told.
+/// A CPU that is offline or was not watched does not make a node an outlier; it is reported.
 #[test]
 fn nodes_with_other_numbers_of_cpus_are_told_and_not_named() {
-    // One half of the nodes has a CPU off line, and half of the noise.
+    // Half of the nodes have an offline CPU, and half the noise.
     let fleet = changed(Planted::SlowNode, 1, |number, doc| {
         let online = if number % 2 == 0 { "0" } else { "0-1" };
         doc.machine.online = online.parse().unwrap();

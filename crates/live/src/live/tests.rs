@@ -15,7 +15,7 @@ fn sums_go_on_over_recordings() {
     let mut feed = Feed::begin(&mut live, &[1, 3], &NAMES);
     feed.give(&mut live, 0, &[(100, 40), (300, 80)], 1_000);
     feed.give(&mut live, 1, &[(500, 400)], 1_000);
-    // The second has other labels, and lacks a CPU.
+    // The second recording has other labels, and lacks a CPU.
     let mut feed = Feed::begin(&mut live, &[3], &[NAMES[1], NAMES[0]]);
     feed.give(&mut live, 0, &[(10, 100)], 500);
 
@@ -26,14 +26,14 @@ fn sums_go_on_over_recordings() {
     assert_eq!(cpus[1].last_ns, Some(100));
     assert_eq!(live.total(None).noise_ratio(), Some(620.0 / 2_500.0));
     let sources = live.sources(None);
-    // A quarter of the first recording's 520 ns and three of the second's 100; and the other way round.
+    // A quarter of the first recording's 520 ns and three quarters of the second's 100 ns, and vice versa.
     let named = |name: &str| sources.iter().find(|source| source.source == name).unwrap();
     assert_eq!((named("local_timer").times.total(), named("sshd").times.total()), (205, 415));
     assert_eq!((named("local_timer").whole_ns, named("sshd").whole_ns), (205, 415));
     assert_eq!(named("sshd").share, Some(415.0 / 620.0));
     assert_eq!(live.own_ratio(), Some(0.0));
     assert_eq!(live.sources(Some(CpuId::new(1)))[0].times.total(), 90);
-    // On the view's axis the second recording begins where the first ended.
+    // On the view's axis the second recording starts at the end of the first.
     let longest = live.longest(None);
     assert_eq!(longest.iter().map(|detour| detour.duration.get()).collect::<Vec<_>>(), [400, 100, 80, 40]);
     assert_eq!(longest[1].start, Nanos::new(1_010));
@@ -43,7 +43,7 @@ fn sums_go_on_over_recordings() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// The view accounts for a recording as its report does.
+    /// The view's accounting of a recording equals that of its report.
     #[test]
     fn the_view_accounts_as_the_rule_says(seed in 0_u64..1 << 40, parts in 1_usize..5) {
         let run = AccountedRun::random(seed);
@@ -78,7 +78,7 @@ fn becalms_own_time_is_apart() {
     let mut live = Live::default();
     let mut feed = Feed::begin(&mut live, &[0], &[(Kind::Irq, "local_timer"), (Kind::Becalm, "becalm")]);
     feed.give(&mut live, 0, &[(100, 400), (1_000, 8_000)], 10_000);
-    // A quarter of each is the tick's.
+    // A quarter of each belongs to the tick.
     let figures = live.total(None);
     assert_eq!((figures.durations.total(), figures.long.count(), figures.own_ns), (2_100, 1, None));
     assert_eq!(live.cpus()[0].figures.own_ns, Some(6_300));
@@ -87,7 +87,7 @@ fn becalms_own_time_is_apart() {
     let longest = live.longest(None);
     assert_eq!((longest[0].duration.get(), longest[0].entries.len()), (2_000, 1));
 
-    // What is becalm's as a whole is no detour at all.
+    // A detour that is entirely becalm's does not count.
     let mut feed = Feed::begin(&mut live, &[0], &[(Kind::Becalm, "becalm"), (Kind::Becalm, "becalm")]);
     feed.give(&mut live, 0, &[(100, 400)], 1_000);
     assert_eq!((live.total(None).detours(), live.longest(None).len()), (2, 2));
@@ -117,7 +117,7 @@ fn a_recordings_end_is_its_last_detour() {
 }
 
 proptest! {
-    /// However the rows are cut into batches, the view is that of all at once.
+    /// The size of batches does not affect the view.
     #[test]
     fn batches_add_up(durations in prop::collection::vec(1_i64..1_000_000, 1..80), cuts in prop::collection::vec(0_usize..80, 0..6)) {
         let mut at = 0;
@@ -142,7 +142,7 @@ proptest! {
         prop_assert_eq!(figures.durations.total(), total);
         prop_assert_eq!(figures.detours(), durations.len() as u64);
         prop_assert_eq!(figures.duration_ns, Some(end));
-        // The books close in the view as well.
+        // The accounting is exact in the view as well.
         prop_assert_eq!(cut.sources(None).iter().map(|source| source.times.total()).sum::<i64>(), total);
         let mut longest = durations.clone();
         longest.sort_unstable_by(|a, b| b.cmp(a));

@@ -2,7 +2,7 @@ use super::*;
 use crate::live::tests::fixture;
 use crate::tables::tables;
 
-/// A view of a small recording, keys pressed one after the other.
+/// A view of a small recording, for pressing keys one by one.
 struct Desk {
     live: Arc<Live>,
     view: View,
@@ -46,13 +46,13 @@ impl Desk {
 fn a_table_is_sorted_by_each_of_its_columns() {
     let mut desk = Desk::new();
     assert_eq!(desk.cpus(), [0, 1, 2]);
-    // By noise, the noisiest first; then the other way round.
+    // By noise, the noisiest first; then reversed.
     desk.types(">");
     assert_eq!(desk.view.order(Panel::Cpus).column, "noise_ratio");
     assert_eq!(desk.cpus(), [1, 2, 0]);
     desk.types("r");
     assert_eq!(desk.cpus(), [0, 2, 1]);
-    // Round through all of them and back.
+    // Cycles through all of them and back.
     let columns = desk.tables()[0].grid.columns.len();
     desk.types(&">".repeat(columns));
     assert_eq!(desk.view.order(Panel::Cpus), Order { column: "noise_ratio", reverse: false });
@@ -67,7 +67,7 @@ fn the_chosen_row_stays_chosen_where_the_order_changes() {
     assert_eq!(desk.chosen(), RowKey::Cpu(CpuId::new(1)));
     desk.types(">");
     assert_eq!((desk.chosen(), desk.cpus()[0]), (RowKey::Cpu(CpuId::new(1)), 1));
-    // Beyond the ends there is nothing.
+    // The cursor stops at the ends.
     desk.press(KeyCode::PageUp);
     desk.press(KeyCode::Up);
     assert_eq!(desk.view.selected(&desk.tables()[0]), 0);
@@ -101,7 +101,7 @@ fn a_detour_is_opened_and_closed() {
     let RowKey::Detour(longest) = desk.chosen() else { panic!("the panel holds detours") };
     desk.press(KeyCode::Enter);
     assert!(matches!(&desk.view.cover, Some(Cover::Detour(shown)) if shown.start == longest.start));
-    // Keys of the tables do nothing below it.
+    // Keys of the tables have no effect below it.
     desk.types(">");
     desk.press(KeyCode::Tab);
     assert_eq!((desk.view.panel, desk.view.order(Panel::Detours).column), (Panel::Detours, "duration_ns"));
@@ -132,7 +132,7 @@ fn keys_that_others_answer() {
         let key = KeyEvent::new(KeyCode::Char(key), KeyModifiers::CONTROL);
         assert_eq!(desk.view.key(key, &desk.tables(), || Arc::clone(&desk.live)), action);
     }
-    // A terminal that reports when keys are let go does not do everything twice.
+    // Key releases, which some terminals report, do nothing.
     let release = KeyEvent::new_with_kind(KeyCode::Char('q'), KeyModifiers::NONE, KeyEventKind::Release);
     assert_eq!(desk.view.key(release, &desk.tables(), || Arc::clone(&desk.live)), Action::None);
 }

@@ -7,48 +7,47 @@ use becalm_units::{CpuId, Nanos, TickRate, Ticks};
 
 use super::ring::Ring;
 
-/// Steps from here on are stored also where the ring is nearly full: what published noise ratios count as a detour (Beckman
-/// et al. 2007), and more than the loop's own variation on any machine.
+/// Steps of this length or more are stored even if the ring is nearly full. Published noise ratios count these as detours (Beckman et al. 2007), and
+/// no machine's loop varies that much by itself.
 pub const ALWAYS_STORED: Nanos = Nanos::from_micros(1);
 
-/// A thread that was moved to another CPU lost its own for longer than this. Asking where it is costs a system call where
-/// the C library knows no better, well below this: the step after the question is too short for another one.
+/// A thread that was migrated lost its CPU for longer than this. Asking for the current CPU costs at most a system call, which takes far less than
+/// this, so the step after the question does not trigger another one.
 const MAY_HAVE_MOVED: Nanos = Nanos::from_micros(5);
 
-/// What a loop does with a step, by the step's length and by how many were stored before it.
+/// Thresholds that decide what a loop does with a step, and the limit of stored detours.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lengths {
-    /// Steps from here on are detours.
+    /// Steps of at least this length are detours.
     pub threshold: Ticks,
-    /// Detours from here on are stored, or end the loop where there is no room. Shorter ones are only counted while the ring is
-    /// nearly full.
+    /// Detours of at least this length are stored, or end the loop if the ring is full. Shorter ones are only counted while the ring is nearly full.
     pub always_stored: Ticks,
-    /// After steps from here on the loop asks whether it still runs on its CPU.
+    /// After steps of at least this length, the loop checks that it still runs on its CPU.
     pub may_have_moved: Ticks,
-    /// With so many detours stored the loop ends; the largest number where there is no such limit.
+    /// The loop ends after storing this many detours; `u64::MAX` means no limit.
     pub most: u64,
 }
 
 impl Lengths {
-    /// For a recording, which a storm of short detours must not end.
+    /// For a recording, which must survive a storm of short detours.
     pub fn new(threshold: Ticks, rate: TickRate) -> Self {
         Self { always_stored: rate.ticks_in(ALWAYS_STORED), ..Self::until_full(threshold, rate) }
     }
 
-    /// For loops whose every detour is wanted: they end when the ring is full.
+    /// For loops that need every detour: they end when the ring is full.
     pub fn until_full(threshold: Ticks, rate: TickRate) -> Self {
         Self { threshold, always_stored: threshold, may_have_moved: rate.ticks_in(MAY_HAVE_MOVED), most: u64::MAX }
     }
 }
 
-/// What a loop says of itself at its end.
+/// Totals of a loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LoopTally {
     /// The counter at the loop's first reading.
     pub first: Ticks,
-    /// The last reading. `last - first` is the sum of all steps: `below + kept`, and what the ring says was not stored.
+    /// The last reading. `last - first` is the sum of all steps: `below`, `kept` and the ring's unstored steps.
     pub last: Ticks,
-    /// The number of steps, one for each reading but the first.
+    /// The number of steps, one per reading except the first.
     pub iterations: u64,
     /// The length of the shortest step.
     pub shortest: Ticks,
@@ -58,14 +57,14 @@ pub struct LoopTally {
     pub kept: Ticks,
     /// The number of steps that were kept.
     pub kept_steps: u64,
-    /// How often the counter ran backwards. Such a step is part of `below`, which makes it smaller.
+    /// How often the counter ran backwards. Such a step reduces `below`.
     pub backwards: u64,
-    /// What ended the loop.
+    /// Why the loop ended.
     pub end: End,
 }
 
 impl LoopTally {
-    /// Of a loop that has taken its first reading and made no step.
+    /// The tally after the first reading.
     pub(super) const fn new(first: Ticks) -> Self {
         Self {
             first,
@@ -81,27 +80,26 @@ impl LoopTally {
     }
 }
 
-/// What ended a loop.
+/// Why a loop ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// The deadline was reached, or the collector asked for it.
+    /// The deadline passed, or the collector stopped the loop.
     Deadline,
-    /// As many detours were stored as it was to catch, see [`Lengths::most`].
+    /// The loop stored its maximum number of detours, see [`Lengths::most`].
     Enough,
     /// The ring was full. The step that did not fit is not part of the tally.
     Full,
-    /// The kernel took the thread off its CPU, which went offline or left the cgroup's cpuset.
+    /// The kernel moved the thread off its CPU, which went offline or left the cgroup's cpuset.
     Moved,
 }
 
-/// How many steps lie between two messages of progress to the collector; a power of two.
+/// The number of steps between two progress messages to the collector; a power of two.
 const PROGRESS_STEPS: u64 = 1024;
 
 /// Runs the loop on the current CPU from the reading `start` until the ring's deadline.
 ///
-/// Nothing in here allocates or locks, and the kernel is called at most once a long step, see [`Lengths::may_have_moved`]. What
-/// storing a step costs is part of the step after it, since that one begins at the reading that ended the stored one: no
-/// time vanishes.
+/// Nothing in here allocates or locks, and a long step causes at most one system call, see [`Lengths::may_have_moved`]. The cost of storing a step is
+/// part of the next step, which starts at the reading that ended the stored one, so no time is lost.
 #[inline(never)]
 pub fn acquire<C: Counter>(ring: &Ring, cpu: CpuId, start: Ticks, lengths: Lengths) -> LoopTally {
     let (start, threshold) = (start.get(), lengths.threshold.get());
@@ -150,8 +148,7 @@ pub fn acquire<C: Counter>(ring: &Ring, cpu: CpuId, start: Ticks, lengths: Lengt
     tally
 }
 
-/// Stores or counts a step; tells whether the loop must end. Apart from the loop, which stays small enough for the processor
-/// to predict whole.
+/// Stores or counts a step, and returns whether the loop must end. A separate function keeps the loop small enough for the branch predictor.
 #[cold]
 #[inline(never)]
 pub(super) fn keep(
@@ -181,8 +178,7 @@ pub(super) fn keep(
     (tally.kept_steps >= lengths.most).then_some(End::Enough)
 }
 
-/// The loop with which [`acquire`] is compared: it only reads the counter, and sorts the steps into buckets of one tick
-/// (the last one takes all longer ones).
+/// The reference for [`acquire`]: only reads the counter, and sorts the steps into buckets of one tick (longer steps go into the last one).
 #[inline(never)]
 pub fn only_read<C: Counter>(steps: u64, buckets: &mut [u32]) -> u64 {
     let longest = buckets.len() - 1;
@@ -291,7 +287,7 @@ mod tests {
 
     #[test]
     fn where_the_loop_runs_is_asked_after_long_steps_alone() {
-        // Nobody has CPU 4,000, so that whoever asks finds the thread moved.
+        // CPU 4,000 does not exist, so the check finds the thread moved.
         let nowhere = CpuId::new(4_000);
         let ring = Ring::new(16).unwrap();
         let tally = run_on(nowhere, &ring, &[100, 200, 201, 1_200, 1_201, 2_201, 2_202], 9_000, ALL);
@@ -344,7 +340,7 @@ mod tests {
             let unstored: u64 = classes.iter().map(|class| class.total.get()).sum();
             let counted: u64 = classes.iter().map(|class| class.steps).sum();
             prop_assert_eq!(tally.last - tally.first, Ticks::new(both(&tally).get() + unstored));
-            // What was made until the loop's end is stored, counted or below the threshold, and each of its own kind.
+            // Steps until the loop's end are stored, counted or below the threshold, each in its own class.
             let made = &steps[..tally.iterations as usize];
             let detours = made.iter().filter(|step| **step >= 10).count() as u64;
             prop_assert_eq!(detours, tally.kept_steps + counted);

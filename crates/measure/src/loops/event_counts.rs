@@ -1,5 +1,4 @@
-//! The processor's and the kernel's counters beside a loop: started just before it, stopped just after it, so that the loop
-//! itself makes no call.
+//! Hardware and kernel counters of a loop, started just before and stopped just after it, so the loop makes no system call.
 
 use std::fmt::Write;
 
@@ -9,24 +8,23 @@ use becalm_model::event_count::{CountedIn, EventCount};
 use becalm_model::node::WorkCount;
 use becalm_units::{CpuId, Named};
 
-/// Counts of events, and the events that were not counted.
+/// Counted events, and those that could not be counted.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EventTotals {
-    /// The events that were counted, with their values.
+    /// The counted events and their values.
     pub counts: Vec<CountedEvent>,
-    /// Which events were not counted, and why, in words, a line for each reason.
+    /// The events that were not counted, with the reason in words; one line per reason.
     pub not_counted: Vec<String>,
 }
 
 impl EventTotals {
-    /// The counts as they stand in the document.
+    /// The counts as rows of the document.
     pub fn rows(&self, cpu: CpuId) -> Vec<WorkCount> {
         self.counts.iter().map(|count| WorkCount { cpu, count: event_count(count) }).collect()
     }
 }
 
-/// Runs a loop while the calling thread's counters count. They start at the reading `from` of the counter, shortly
-/// before the loop.
+/// Runs a loop with the calling thread's counters enabled. They start when the counter reads `from`, shortly before the loop.
 pub fn run_counted<C: Counter, R>(counters: Option<Counters>, from: u64, run: impl FnOnce() -> R) -> (R, EventTotals) {
     let Some(mut counters) = counters else { return (run(), EventTotals::default()) };
     while C::read() < from {
@@ -43,8 +41,7 @@ pub fn run_counted<C: Counter, R>(counters: Option<Counters>, from: u64, run: im
     (ran, EventTotals { counts, not_counted })
 }
 
-/// Those of these events that can be counted on this machine in user space or in the kernel, and a line for each reason why
-/// others cannot.
+/// The events that this machine can count in user space or in the kernel, and one line per reason why others cannot be counted.
 pub fn countable(events: &[PerfEvent]) -> (Vec<PerfEvent>, Vec<String>) {
     let counters = Counters::for_current_thread(events, &Space::APART);
     let missing = counters.missing();
@@ -52,7 +49,7 @@ pub fn countable(events: &[PerfEvent]) -> (Vec<PerfEvent>, Vec<String>) {
     (events.iter().copied().filter(is_counted).collect(), reasons(missing))
 }
 
-/// A count as it is stored.
+/// The stored form of a count.
 pub fn event_count(count: &CountedEvent) -> EventCount {
     EventCount {
         event: count.event.name().to_owned(),
@@ -62,12 +59,12 @@ pub fn event_count(count: &CountedEvent) -> EventCount {
         },
         value: count.value,
         enabled_ns: count.enabled.get(),
-        // Both are read one after the other.
+        // The two are read one after the other.
         running_ns: count.running.get().min(count.enabled.get()),
     }
 }
 
-/// A line for each reason: `cycles, instructions (kernel): not permitted`.
+/// One line per reason: `cycles, instructions (kernel): not permitted`.
 fn reasons(missing: &[UncountedEvent]) -> Vec<String> {
     let mut reasons: Vec<&str> = missing.iter().map(|one| one.why.as_str()).collect();
     reasons.dedup();
@@ -125,18 +122,18 @@ mod tests {
         let ((at, _), counted) = run_counted::<MonotonicRaw, _>(Some(open()), from, fault);
         assert!(at >= from);
         if counted.counts.is_empty() {
-            // A container that forbids it says so.
+            // A container that forbids counters reports it.
             assert!(!counted.not_counted.is_empty());
             return;
         }
         let rows = counted.rows(CpuId::new(3));
         let value = |event: &str| rows.iter().find(|row| row.count.event == event).map(|row| row.count.value);
-        // Of huge pages four are enough.
+        // With huge pages, four faults are enough.
         assert!(value("page_faults") >= Some(4), "{rows:?}");
         assert!(value("task_clock_ns") > Some(0), "{rows:?}");
         let whole = |count: &EventCount| count.space == CountedIn::User && count.enabled_ns == count.running_ns;
         assert!(rows.iter().all(|row| row.cpu == CpuId::new(3) && whole(&row.count)));
-        // Without counters it runs all the same.
+        // Without counters, the loop still runs.
         assert_eq!(run_counted::<MonotonicRaw, _>(None, u64::MAX, || 7), (7, EventTotals::default()));
     }
 }

@@ -1,4 +1,4 @@
-//! What every kind of loop has: a ring, a calibration, and the measuring itself.
+//! Common parts of all kinds of loops: a ring, a calibration and the measurement.
 
 use becalm_linux::clock::Counter;
 use becalm_linux::memory::MemoryError;
@@ -15,25 +15,25 @@ use crate::work::Unsupported;
 /// Why a loop cannot measure on a CPU.
 #[derive(Debug, thiserror::Error)]
 pub enum LoopError {
-    /// It cannot be placed there, or not get its scheduling class.
+    /// It cannot be placed there or given its scheduling class.
     #[error(transparent)]
     Sched(#[from] SchedError),
-    /// Its work cannot be done on this machine.
+    /// This machine cannot run its work.
     #[error(transparent)]
     Work(#[from] Unsupported),
-    /// The threshold lies within the loop's own steps.
+    /// The threshold is within the range of the loop's own steps.
     #[error(
         "the threshold of {threshold} is not above the loop's own shortest step of {t_min} on CPU {cpu}: \
          give at least {least}, or auto"
     )]
     Threshold {
-        /// The threshold that was asked for.
+        /// The requested threshold.
         threshold: Nanos,
         /// The loop's shortest step.
         t_min: Nanos,
-        /// The CPU that was to be measured.
+        /// The CPU to measure.
         cpu: CpuId,
-        /// The smallest threshold that can be had.
+        /// The smallest possible threshold.
         least: Nanos,
     },
 }
@@ -44,32 +44,31 @@ impl Fault for LoopError {
     }
 }
 
-/// Result of a loop: its own readings, and what the kernel and the counters saw of it.
+/// Result of a loop: its readings, and the kernel's and the counters' view of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LoopResult {
-    /// What the loop itself says of its readings.
+    /// The loop's own totals.
     pub tally: LoopTally,
     /// The kernel's account of the thread while it measured.
     pub usage: ThreadUsage,
-    /// Iterations that the other copies of its work did meanwhile.
+    /// Iterations of the other copies of its work in the same time.
     pub others_iterations: u64,
-    /// What the processor's counters say of the loop.
+    /// The hardware and kernel counters during the loop.
     pub counted: EventTotals,
 }
 
-/// A way from a loop to the collector.
+/// The channel from a loop to the collector.
 pub trait StepRing: Send + Sync + Sized + 'static {
-    /// Makes a ring that takes so much memory, of a NUMA node where one is given.
+    /// Allocates a ring of this size, on the given NUMA node if any.
     fn with_bytes(bytes: usize, node: Option<u32>) -> Result<Self, MemoryError>;
 
-    /// The ring of the readings alone.
+    /// The ring of readings only.
     fn readings(&self) -> &Ring;
 
-    /// Whether all of the memory could be locked.
+    /// Whether all memory could be locked.
     fn is_locked(&self) -> bool;
 
-    /// Takes at most so many of the steps that wait, the oldest first: the readings before and after, and the work done, if it
-    /// is kept.
+    /// Takes at most this many waiting steps, the oldest first: the readings before and after, and the work done, if recorded.
     fn take_some(&self, most: u64, take: impl FnMut(Ticks, Ticks, Option<u64>));
 }
 
@@ -91,31 +90,30 @@ impl StepRing for Ring {
     }
 }
 
-/// What a loop found out about itself before the start, as far as all kinds have it.
+/// Results of a loop's calibration that all kinds share.
 pub trait LoopCalibration: Clone + Send + Sync + 'static {
-    /// How long the shortest step is, which every detour is shorter by than its step; 0 if all steps are kept.
+    /// The shortest step, which is subtracted from a step to get the detour's length; 0 if all steps are kept.
     fn shortest_step(&self) -> Ticks;
 }
 
-/// A kind of loop, with all that was asked of it.
+/// A kind of loop with its parameters.
 ///
-/// One value is shared by the threads of all CPUs. While it measures, a loop neither allocates, nor locks, nor calls the
-/// kernel.
+/// The threads of all CPUs share one value. While measuring, a loop neither allocates, nor locks, nor makes system calls.
 pub trait Loop: Send + Sync + Sized + 'static {
-    /// Whether preparing the loop takes memory that is to be locked.
+    /// Whether preparing the loop allocates memory that must be locked.
     const ALLOCATES: bool;
 
-    /// Takes what the loop finds.
+    /// Receives the loop's steps.
     type Ring: StepRing;
-    /// What the loop finds out about itself before the start.
+    /// The result of the calibration.
     type Calibration: LoopCalibration;
-    /// What the loop's thread holds from then on; it stays in the thread.
+    /// State that the loop's thread keeps from preparation on; it does not leave the thread.
     type Ready;
 
-    /// Whether the loop can be on this machine.
+    /// Fails if this machine cannot run the loop.
     fn check(&self) -> Result<(), LoopError>;
 
-    /// Prepares the loop on the current CPU, whose counter runs at this rate.
+    /// Prepares the loop on the current CPU, with a counter of this rate.
     fn prepare<C: Counter>(
         &self,
         cpu: CpuId,
@@ -132,11 +130,11 @@ pub trait Loop: Send + Sync + Sized + 'static {
         start: Ticks,
     ) -> (LoopTally, EventTotals);
 
-    /// How many further threads run on each CPU beside the one that measures.
+    /// The number of additional threads per CPU besides the measuring one.
     fn further_threads(&self) -> u32;
 
-    /// What a further thread does: gets ready, waits for the start with `calibrated`, which answers nothing if there is
-    /// none, and returns the iterations that it did until the ring's deadline.
+    /// Body of an additional thread: prepares, waits for the start with `calibrated` (which returns nothing if the start is canceled), and returns
+    /// the iterations done until the ring's deadline.
     fn accompany<'a, C: Counter>(
         &self,
         cpu: CpuId,
@@ -144,15 +142,15 @@ pub trait Loop: Send + Sync + Sized + 'static {
         calibrated: impl FnOnce() -> Option<&'a Self::Calibration>,
     ) -> u64;
 
-    /// The maximum allowable variation by which the loops have repeated enough; `None` if nobody asked for that.
+    /// The maximum allowable variation at which the loops have repeated enough; `None` if not requested.
     fn variation(&self) -> Option<f64>;
 
-    /// The threshold as the document has it.
+    /// The threshold as stored in the document.
     fn threshold_text(&self) -> String;
 
-    /// Enters the calibrations into the document of the start. They are in the order of the document's CPUs.
+    /// Writes the calibrations, in the order of the document's CPUs, into the document of the start.
     fn describe(&self, calibrations: &[&Self::Calibration], axis: TicksToNanos, rate: TickRate, node: &mut NodeDoc);
 
-    /// Enters how a loop ended into its CPU's document, and what it counted into that of the node.
+    /// Writes how a loop ended into its CPU's document, and its event counts into the node's.
     fn conclude(&self, measured: &LoopResult, cpu: &mut CpuDoc, settings: &mut SettingsDoc);
 }

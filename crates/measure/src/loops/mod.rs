@@ -1,8 +1,7 @@
-//! The loops that measure, one on each CPU, and what they need: rings to hand over what they find, a common start, the
-//! counters of the processor beside them.
+//! The measuring loops, one per CPU, and their parts: rings that hand over the steps, a common start, and hardware counters.
 //!
-//! Two kinds of loops are recorded: `WatchLoop` reads the counter and keeps what is longer than a threshold
-//! ([`acquire`]), `WorkLoop` does work, of a fixed amount or for a fixed time ([`sampling`]).
+//! A `WatchLoop` reads the counter and keeps steps longer than a threshold ([`acquire`]). A `WorkLoop` does work, of a fixed amount or for a fixed
+//! time ([`sampling`]).
 
 pub mod acquire;
 mod event_counts;

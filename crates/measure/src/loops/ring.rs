@@ -7,8 +7,7 @@ use becalm_units::Ticks;
 
 use super::unstored::UnstoredSteps;
 
-/// A counter alone on its cache lines (two, as adjacent lines are fetched together), so that the reader's polling does
-/// not slow the writer.
+/// A counter alone on its cache lines (two, because the prefetcher loads adjacent lines together), so the reader's polling does not slow the writer.
 #[repr(align(128))]
 #[derive(Debug, Default)]
 struct Alone(AtomicU64);
@@ -22,21 +21,21 @@ struct Alone(AtomicU64);
 pub struct Ring {
     words: LockedWords,
     mask: u64,
-    /// Steps written since the start; only the loop stores it.
+    /// Steps written since the start; only the loop writes it.
     written: Alone,
-    /// Steps read since the start; only the collector stores it.
+    /// Steps read since the start; only the collector writes it.
     read: Alone,
-    /// The reading at which the loop began; only the loop stores it. Zero until then.
+    /// The reading at which the loop started, 0 before; only the loop writes it.
     began: Alone,
-    /// The reading of the counter up to which all steps are in the ring; only the loop stores it.
+    /// All steps up to this reading are in the ring; only the loop writes it.
     progress: Alone,
-    /// Whether a step found no room; only the loop stores it.
+    /// Whether a step found the ring full; only the loop writes it.
     overflowed: AtomicBool,
-    /// Whether the loop will measure no more; only the loop stores it.
+    /// Whether the loop has ended; only the loop writes it.
     ended: AtomicBool,
-    /// The reading at which the loop is to end; zero asks it to end now.
+    /// The reading at which the loop ends; 0 stops it at once.
     deadline: Alone,
-    /// The steps that were counted instead, while there was little room.
+    /// Steps that were counted instead of stored because the ring was nearly full.
     unstored: UnstoredSteps,
 }
 
@@ -46,7 +45,7 @@ impl Ring {
         Self::for_node(steps, None)
     }
 
-    /// As [`Self::new`], in the memory of a NUMA node.
+    /// Like [`Self::new`], in the memory of a NUMA node.
     pub fn for_node(steps: usize, node: Option<u32>) -> Result<Self, MemoryError> {
         let steps = steps.max(2).next_power_of_two();
         Ok(Self {
@@ -68,17 +67,17 @@ impl Ring {
         self.words.is_locked()
     }
 
-    /// The number of steps that the ring holds before it is full.
+    /// The number of steps that fit into the ring.
     pub const fn capacity(&self) -> u64 {
         self.mask + 1
     }
 
-    /// The ring's memory; a page fault in it is a page fault of the loop.
+    /// The ring's memory; page faults in it are page faults of the loop.
     pub fn memory(&self) -> &[AtomicU64] {
         &self.words
     }
 
-    /// For the loop: adds a step. Returns whether there was room.
+    /// For the loop: adds a step; `false` if the ring is full.
     #[inline]
     pub fn push(&self, before: Ticks, after: Ticks) -> bool {
         let written = self.written.0.load(Ordering::Relaxed);
@@ -93,7 +92,7 @@ impl Ring {
         true
     }
 
-    /// For the loop: the slot that the next step will take, below [`Self::capacity`]; `None` if there is no room.
+    /// For the loop: the slot of the next step, below [`Self::capacity`]; `None` if the ring is full.
     #[inline]
     pub fn next_slot(&self) -> Option<usize> {
         let written = self.written.0.load(Ordering::Relaxed);
@@ -101,20 +100,19 @@ impl Ring {
         room.then_some((written & self.mask) as usize)
     }
 
-    /// For the loop: whether more than three quarters of the ring are taken, so that what is left is for steps that must be
-    /// stored.
+    /// For the loop: whether more than three quarters of the ring are used, so the rest is reserved for steps that must be stored.
     #[inline]
     pub fn is_nearly_full(&self) -> bool {
         let waiting = self.written.0.load(Ordering::Relaxed) - self.read.0.load(Ordering::Acquire);
         waiting >= self.capacity() - self.capacity().div_ceil(4)
     }
 
-    /// The steps that the loop counted instead of storing them, since the ring was made or cleared.
+    /// The steps counted instead of stored since the ring was made or cleared.
     pub const fn unstored(&self) -> &UnstoredSteps {
         &self.unstored
     }
 
-    /// For the collector: whether a step found no room, which ended the loop.
+    /// For the collector: whether a step found the ring full, which ended the loop.
     pub fn overflowed(&self) -> bool {
         self.overflowed.load(Ordering::Acquire)
     }
@@ -125,12 +123,12 @@ impl Ring {
         self.progress.0.store(reading.get(), Ordering::Release);
     }
 
-    /// For the loop, at its end: what it said of its progress was the last.
+    /// For the loop, at its end: the last reported progress is final.
     pub fn set_ended(&self) {
         self.ended.store(true, Ordering::Release);
     }
 
-    /// For the collector: whether the loop has said that it ended, so that [`Self::progress`] is its last reading from then on.
+    /// For the collector: whether the loop has ended, so [`Self::progress`] is its last reading.
     pub fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)
     }
@@ -140,12 +138,12 @@ impl Ring {
         self.began.0.store(reading.get(), Ordering::Release);
     }
 
-    /// For the collector: the loop's first reading, once it has begun.
+    /// For the collector: the loop's first reading; `None` before it.
     pub fn began(&self) -> Option<Ticks> {
         Some(self.began.0.load(Ordering::Acquire)).filter(|reading| *reading > 0).map(Ticks::new)
     }
 
-    /// Makes the ring as new. Neither loop nor collector may use it meanwhile.
+    /// Resets the ring. Neither loop nor collector may use it meanwhile.
     pub fn clear(&self) {
         self.drain(|_, _| {});
         self.overflowed.store(false, Ordering::Release);
@@ -162,39 +160,39 @@ impl Ring {
         Ticks::new(self.deadline.0.load(Ordering::Relaxed))
     }
 
-    /// For the collector: sets the reading at which the loop is to end.
+    /// For the collector: sets the reading at which the loop ends.
     pub fn set_deadline(&self, reading: Ticks) {
         self.deadline.0.store(reading.get(), Ordering::Relaxed);
     }
 
-    /// For the collector: moves the reading at which the loop is to end, unless it was asked to end already.
+    /// For the collector: moves the reading at which the loop ends, unless the loop was asked to stop.
     pub fn renew_deadline(&self, reading: Ticks) {
         let renewed = |deadline| (deadline != 0).then_some(reading.get());
-        // One that was asked to end stays so.
+        // A stop request is kept.
         let _ = self.deadline.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, renewed);
     }
 
-    /// For the collector: asks the loop to end now.
+    /// For the collector: stops the loop now.
     pub fn stop(&self) {
         self.set_deadline(Ticks::new(0));
     }
 
-    /// For the collector: the reading up to which all steps are in the ring, to be asked for before [`Self::drain`].
+    /// For the collector: all steps up to this reading are in the ring. Read it before [`Self::drain`].
     pub fn progress(&self) -> Ticks {
         Ticks::new(self.progress.0.load(Ordering::Acquire))
     }
 
-    /// For the collector: how many steps wait.
+    /// For the collector: the number of waiting steps.
     pub fn waiting(&self) -> u64 {
         self.written.0.load(Ordering::Acquire) - self.read.0.load(Ordering::Relaxed)
     }
 
-    /// For the collector: takes all steps that wait, in order.
+    /// For the collector: takes all waiting steps, in order.
     pub fn drain(&self, mut take: impl FnMut(Ticks, Ticks)) {
         self.drain_slots(u64::MAX, |_, before, after| take(before, after));
     }
 
-    /// For the collector: takes at most so many of the steps that wait, the oldest first, with the slot of each.
+    /// For the collector: takes at most this many waiting steps, the oldest first, each with its slot.
     pub fn drain_slots(&self, most: u64, mut take: impl FnMut(usize, Ticks, Ticks)) {
         let read = self.read.0.load(Ordering::Relaxed);
         let written = self.written.0.load(Ordering::Acquire).min(read.saturating_add(most));
@@ -281,7 +279,7 @@ mod tests {
                         queue.push_back((i, i + 7));
                     }
                 } else {
-                    // Now all that wait, now some of them.
+                    // Alternates between draining all and some of the waiting steps.
                     let most = if i.is_multiple_of(3) { u64::MAX } else { i % 7 };
                     let mut drained = Vec::new();
                     ring.drain_slots(most, |_, before, after| drained.push((before.get(), after.get())));

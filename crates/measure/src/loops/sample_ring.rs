@@ -1,4 +1,4 @@
-//! The ring of a loop that does work: steps, each with the iterations done in it.
+//! The ring of a loop that does work: steps with the iterations done in each.
 
 use std::sync::atomic::Ordering;
 
@@ -8,7 +8,7 @@ use becalm_units::Ticks;
 use super::kind::StepRing;
 use super::ring::Ring;
 
-/// A ring of samples: the readings before and after each, and the work done in it.
+/// A ring of samples: the readings before and after each, and its work.
 #[derive(Debug)]
 pub struct SampleRing {
     readings: Ring,
@@ -17,17 +17,17 @@ pub struct SampleRing {
 }
 
 impl SampleRing {
-    /// Makes a ring for this many samples, rounded up to a power of two; 24 bytes each, of a NUMA node where one is given.
+    /// Allocates a ring for this many samples (24 bytes each), rounded up to a power of two, on the given NUMA node if any.
     pub fn for_node(samples: usize, node: Option<u32>) -> Result<Self, MemoryError> {
         let readings = Ring::for_node(samples, node)?;
         let work = LockedWords::for_node(readings.capacity() as usize, node)?;
         Ok(Self { readings, work })
     }
 
-    /// For the loop: adds a sample. Returns whether there was room.
+    /// For the loop: adds a sample; `false` if the ring is full.
     #[inline]
     pub fn push(&self, before: Ticks, after: Ticks, work: u64) -> bool {
-        // A slot that is still to be read must stay as it is.
+        // An unread slot must not change.
         if let Some(slot) = self.readings.next_slot() {
             self.work[slot].store(work, Ordering::Relaxed);
         }

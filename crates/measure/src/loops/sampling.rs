@@ -1,8 +1,7 @@
-//! The measuring loops: fixed work, of which the time is taken (FWQ), and fixed time, of which the work is counted (FTQ,
-//! Sottile and Minnich 2004).
+//! The measuring loops: fixed work with measured time (FWQ) and fixed time with counted work (FTQ, Sottile and Minnich 2004).
 //!
-//! Samples lie end to end: one begins at the reading that ended the one before, so that what storing a sample costs is
-//! part of the next, and no time vanishes.
+//! Samples are contiguous: each starts at the reading that ended the previous one. The cost of storing a sample is part of the next, so no time is
+//! lost.
 
 use std::hint::black_box;
 
@@ -10,9 +9,9 @@ use becalm_linux::clock::Counter;
 
 use crate::work::Work;
 
-/// Where a loop puts its samples.
+/// Receives a loop's samples.
 pub trait KeepSample {
-    /// A sample: the counter before and after, and the iterations done. Returns whether to go on.
+    /// A sample: the counter before and after, and the iterations done. Returns whether to continue.
     fn keep(&mut self, before: u64, after: u64, iterations: u64) -> bool;
 }
 
@@ -22,12 +21,12 @@ impl<F: FnMut(u64, u64, u64) -> bool> KeepSample for F {
     }
 }
 
-/// When a loop ends, if what it gives its samples to does not end it before.
+/// When a loop ends, unless its [`KeepSample`] ends it earlier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stop {
     /// The loop ends after this many samples.
     pub samples: u64,
-    /// With the first sample that ends at this reading of the counter or later.
+    /// The loop ends with the first sample that ends at this reading of the counter or later.
     pub deadline: u64,
 }
 
@@ -40,11 +39,11 @@ pub struct SamplingResult {
     pub last: u64,
     /// The number of samples taken.
     pub samples: u64,
-    /// What came out of the work, which must come out of the loop so that no compiler can leave it out.
+    /// The result of the work; returning it keeps the compiler from removing the work.
     pub result: u64,
 }
 
-/// Fixed work: does `iterations` again and again from the reading `start` on.
+/// Fixed work: repeats `iterations` from the reading `start` on.
 #[inline(never)]
 pub fn fixed_work<C: Counter>(
     work: &mut Work,
@@ -71,17 +70,16 @@ pub fn fixed_work<C: Counter>(
 /// The quanta of a fixed-time loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Quanta {
-    /// How long one is, in ticks.
+    /// The length of one, in ticks.
     pub ticks: u64,
-    /// Iterations between two looks at the counter.
+    /// Iterations between two reads of the counter.
     pub step: u64,
 }
 
-/// Fixed time: does steps of iterations from the reading `start` on, and counts them by quanta.
+/// Fixed time: does steps of iterations from the reading `start` on, and counts them per quantum.
 ///
-/// Quantum k ends with the first step that ends at or after `first + (k + 1) * ticks`: on a grid that does not drift. A
-/// detour that covers the ends of several quanta makes one long sample of all of them; the work that was not done is
-/// missing from it, whichever quanta it is spread over.
+/// Quantum k ends with the first step that ends at or after `first + (k + 1) * ticks`, so the grid does not drift. A detour that covers the ends of
+/// several quanta yields one long sample for all of them, and all the lost work is missing from it.
 #[inline(never)]
 pub fn fixed_time<C: Counter>(
     work: &mut Work,
@@ -106,7 +104,7 @@ pub fn fixed_time<C: Counter>(
         sampled.last = now;
         sampled.samples += 1;
         iterations = 0;
-        // To the next end on the grid that lies ahead.
+        // To the next future end on the grid.
         end = end.wrapping_add(ticks * (1 + (now - end) / ticks));
         if !goes_on || now >= stop.deadline {
             break;
@@ -187,7 +185,7 @@ mod tests {
 
     #[test]
     fn quanta_stay_on_their_grid() {
-        // Quanta of 100 from 1000. The second one ends late, by a detour over the ends of two more.
+        // Quanta of 100 from 1000. A detour over the ends of two more delays the end of the second.
         prepare(&[1000, 1040, 1080, 1120, 1160, 1430, 1470, 1510]);
         let mut kept = Vec::new();
         let mut keep = |before, after, iterations| {

@@ -1,4 +1,4 @@
-//! What the threads of all loops do together: begin to calibrate, end that, and start.
+//! Steps that the threads of all loops make together: start calibrating, finish calibrating, and start measuring.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -6,30 +6,30 @@ use std::time::{Duration, Instant};
 
 use becalm_units::Ticks;
 
-/// Lets threads sleep until all of them may go.
+/// Lets threads sleep until the common start.
 #[derive(Debug, Default)]
 pub struct StartSignal {
     given: Mutex<Option<Go>>,
     changed: Condvar,
 }
 
-/// What a waiting thread is told.
+/// The instruction for a waiting thread.
 #[derive(Clone, Copy, Debug)]
 pub enum Go {
-    /// Measure from this reading of the counter on.
+    /// Measure from this counter reading on.
     At(Ticks),
     /// Another thread could not be set up: end at once.
     Not,
 }
 
 impl StartSignal {
-    /// Tells all threads that wait what to do.
+    /// Releases all waiting threads with this instruction.
     pub fn give(&self, go: Go) {
         *self.given.lock().unwrap_or_else(PoisonError::into_inner) = Some(go);
         self.changed.notify_all();
     }
 
-    /// Sleeps until the start is given.
+    /// Sleeps until the instruction is given.
     pub fn wait(&self) -> Go {
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -41,20 +41,20 @@ impl StartSignal {
     }
 }
 
-/// Keeps threads that are done busy until all of them are, so that each of them measures its CPU beside siblings that are as busy as
-/// they will be.
+/// Keeps finished threads busy until all have finished, so each thread measures its CPU while hyperthread siblings are as busy as during the
+/// recording.
 #[derive(Debug)]
 pub struct Busy {
     left: AtomicUsize,
 }
 
 impl Busy {
-    /// For so many threads.
+    /// For this many threads.
     pub const fn new(threads: usize) -> Self {
         Self { left: AtomicUsize::new(threads) }
     }
 
-    /// One thread is done: it is kept busy until all are, but for no longer than this, as one of them may be gone.
+    /// Marks one thread as done and keeps it busy until all are, at most for `longest`, because another thread may have ended.
     pub fn until_all_are_done(&self, longest: Duration) {
         self.left.fetch_sub(1, Ordering::AcqRel);
         let begun = Instant::now();

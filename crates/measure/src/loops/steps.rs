@@ -1,4 +1,4 @@
-//! How long the loop's own steps are on a quiet CPU, and the threshold that follows.
+//! The lengths of the loop's own steps on a quiet CPU, and the threshold derived from them.
 
 use becalm_linux::clock::Counter;
 use becalm_units::{CpuId, Nanos, TickRate, Ticks};
@@ -6,12 +6,11 @@ use becalm_units::{CpuId, Nanos, TickRate, Ticks};
 use super::acquire::{Lengths, LoopTally, keep, only_read};
 use super::ring::Ring;
 
-/// The steps of one CPU's loop, in ticks.
+/// The step lengths of one CPU's loop, in ticks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StepProfile {
-    /// The shortest step, `t_min`: the length that not more than one step in a thousand undercuts. Not the very
-    /// shortest, as counters that move in leaps show a difference of zero, or of a fraction of a leap, now and then. Where
-    /// the counter is so coarse that even this is zero, the mean step of the quietest batch.
+    /// The shortest step, `t_min`: at most one step in a thousand is shorter. The minimum itself is useless: counters that advance in jumps sometimes
+    /// show a difference of zero or of a fraction of a jump. If even this quantile is zero on a coarse counter, the mean step of the quietest batch.
     pub shortest: Ticks,
     /// The median step of the quietest batch.
     pub median: Ticks,
@@ -19,12 +18,12 @@ pub struct StepProfile {
     pub p99: Ticks,
 }
 
-/// Steps in one batch, at most: half a millisecond at 8 ns a step, so that most batches hold no tick.
+/// The most steps per batch: half a millisecond at 8 ns per step, so most batches contain no tick.
 const BATCH_STEPS: u64 = 1 << 16;
-/// And at least: a thousandth of them are four, and a hundredth forty, far more than the ticks of a batch of a slow clock.
+/// The fewest steps per batch: a thousandth of it is four, and a hundredth forty, far more than the ticks in a batch of a slow clock.
 const LEAST_BATCH_STEPS: u64 = 1 << 12;
-/// How long a batch between both takes. Where the kernel reads a clock outside of the processor (HPET, ACPI's timer), a
-/// step takes a microsecond or more, and as many of them as of a quick counter would take seconds.
+/// The duration of a batch between these limits. If the kernel reads a clock outside of the processor (HPET, ACPI timer), a step takes a microsecond
+/// or more, and a batch as large as for a fast counter would take seconds.
 const BATCH: Nanos = Nanos::from_millis(5);
 /// The number of batches in a profile.
 const BATCHES: usize = 24;
@@ -32,14 +31,14 @@ const BATCHES: usize = 24;
 const BUCKETS: usize = 1 << 16;
 
 impl StepProfile {
-    /// Measures the steps on the current CPU, of a counter that ticks at this rate. Takes about 15 ms, and a quarter of a second
-    /// where each step takes two microseconds.
+    /// Measures the steps on the current CPU with a counter of this rate. Takes about 15 ms, and a quarter of a second if each step takes two
+    /// microseconds.
     ///
-    /// Of several batches the one with the smallest 99th percentile counts, so that noise during the others, even if
-    /// it holds for most of the time, does not raise the threshold that it is to be measured with.
+    /// Uses the batch with the smallest 99th percentile, so noise during the other batches, even if it lasts most of the time, does not raise the
+    /// threshold.
     pub fn measure<C: Counter>(rate: TickRate) -> Self {
         let mut buckets = vec![0_u32; BUCKETS];
-        // The first batch warms up, and says how long a step is.
+        // The first batch warms up and determines the length of a step.
         let taken = only_read::<C>(LEAST_BATCH_STEPS, &mut buckets);
         let steps = batch_steps(taken, rate);
         let mut best: Option<Self> = None;
@@ -64,7 +63,7 @@ impl StepProfile {
             });
             reached.unwrap_or(buckets.len() - 1) as u64
         };
-        // Longer steps than the 99th percentile are noise and must not raise the mean.
+        // Steps above the 99th percentile are noise and must not raise the mean.
         let p99 = quantile(99, 100);
         let quiet = || buckets.iter().zip(0_u64..).take(p99 as usize + 1);
         let mean = || {
@@ -80,11 +79,11 @@ impl StepProfile {
         Self { shortest: Ticks::new(shortest), median: Ticks::new(quantile(1, 2)), p99: Ticks::new(p99) }
     }
 
-    /// The automatic threshold: three times the 99th percentile of the quiet steps, and at least twice the
-    /// median plus one tick, for counters so coarse that most steps are zero.
+    /// The automatic threshold: three times the 99th percentile of the quiet steps, and at least twice the median plus one tick, for counters so
+    /// coarse that most steps are zero.
     ///
-    /// The loop's own variation (a counter that moves in leaps, the sibling thread's load, a store to the ring) stays
-    /// below about twice the 99th percentile; the shortest interrupts of today's processors take more than 200 ns.
+    /// The loop's own variation (a counter that advances in jumps, load of the hyperthread sibling, a store to the ring) stays below about twice the
+    /// 99th percentile; the shortest interrupts of current processors take more than 200 ns.
     pub const fn auto_threshold(self) -> Ticks {
         let by_tail = self.p99.get() * 3;
         let by_median = self.median.get() * 2 + 1;
@@ -92,26 +91,24 @@ impl StepProfile {
     }
 }
 
-/// How many steps a batch has after `taken` ticks for [`LEAST_BATCH_STEPS`] of them.
+/// The number of steps per batch if [`LEAST_BATCH_STEPS`] of them took `taken` ticks.
 fn batch_steps(taken: u64, rate: TickRate) -> u64 {
     let fit = LEAST_BATCH_STEPS * rate.ticks_in(BATCH).get() / taken.max(1);
     fit.clamp(LEAST_BATCH_STEPS, BATCH_STEPS)
 }
 
-/// How many stores are measured in one batch, and how many batches at most.
+/// The number of stores measured per batch, and the largest number of batches.
 const STORES: usize = 256;
 const STORE_BATCHES: usize = 16;
-/// After this time no further batch begins: those of a slow clock take long, see [`BATCH`].
+/// No further batch starts after this time: batches of a slow clock take long, see [`BATCH`].
 const ENOUGH_STORES: Nanos = Nanos::from_millis(100);
-/// How many steps lie between two stores: enough that the processor no longer has the stores' branches in mind.
+/// The number of steps between two stores, enough for the branch predictor to forget the store's branches.
 const STEPS_BETWEEN_STORES: u32 = 64;
 
-/// The 99th percentile of the step that follows a stored one, which pays for storing it, on the current CPU; of the quietest of
-/// several batches. `None` where the ring is too small for one. Takes about 2 ms, and about 100 ms where each step takes two
-/// microseconds; leaves steps in the ring.
+/// The 99th percentile of the step after a stored one, which includes the cost of storing, on the current CPU, in the quietest of several batches.
+/// `None` if the ring is too small for one. Takes about 2 ms, and about 100 ms if each step takes two microseconds; leaves steps in the ring.
 ///
-/// A threshold that is not above it would make a detour of what storing a detour costs, and of what storing that one costs,
-/// for ever.
+/// With a threshold at or below it, storing a detour would cause another detour, whose storing causes the next, forever.
 pub fn step_after_store<C: Counter>(ring: &Ring, cpu: CpuId, rate: TickRate) -> Option<Ticks> {
     let lengths = Lengths::until_full(Ticks::new(0), rate);
     let room = usize::try_from(ring.capacity()).unwrap_or(usize::MAX);
@@ -145,7 +142,7 @@ mod tests {
     #[test]
     fn quantiles_are_those_of_the_sorted_steps() {
         let mut buckets = vec![0; 200];
-        // One reading in 10,000 is off by a leap.
+        // One reading in 10,000 is off by a jump.
         buckets[1] = 1;
         buckets[20] = 6_000;
         buckets[40] = 3_990;
@@ -203,7 +200,7 @@ mod tests {
         assert_eq!(steps(0), BATCH_STEPS, "a counter that stands still for so long");
     }
 
-    /// A clock outside of the processor, by its own account: each reading takes 2,300 ns of it.
+    /// A clock outside of the processor, measured by itself: each reading takes 2,300 ns.
     struct Slow;
 
     thread_local! {

@@ -1,4 +1,4 @@
-//! The measuring threads: each places itself, calibrates its loop, waits for the common start, measures.
+//! The measuring threads: each pins itself, calibrates its loop, waits for the common start and measures.
 
 use std::collections::BTreeMap;
 use std::io::{self, PipeReader, PipeWriter};
@@ -19,39 +19,39 @@ use becalm_units::{CpuId, TickRate, Ticks};
 use super::kind::{Loop, LoopError, LoopResult, StepRing};
 use super::start::{Busy, Go, StartSignal};
 
-/// How the names of measuring threads begin; the CPU's number follows.
+/// Prefix of the names of measuring threads; the CPU's number follows.
 pub const LOOP_NAME: &str = "becalm/";
 
-/// For how long a loop that is calibrated keeps its CPU busy beside those that are not, at most.
+/// The longest time that a calibrated loop keeps its CPU busy while others still calibrate.
 const LONGEST_CALIBRATION: Duration = Duration::from_secs(1);
 
-/// A CPU that is measured, with the way from its loop to the collector.
+/// A measured CPU and the channel from its loop to the collector.
 pub struct LoopLane<L: Loop> {
     /// The CPU that the loop runs on.
     pub cpu: CpuId,
-    /// What the loop finds goes through it.
+    /// Carries the loop's steps to the collector.
     pub ring: Arc<L::Ring>,
-    /// The number of the measuring thread in the kernel's events; `None` until it is ready.
+    /// The measuring thread's PID in kernel events; `None` until it is ready.
     pid: Option<Pid>,
     calibration: Arc<OnceLock<L::Calibration>>,
-    /// `None` once it has been waited for.
+    /// `None` once joined.
     thread: Option<JoinHandle<Option<LoopResult>>>,
-    /// The other copies of the work; each gives the iterations that it did.
+    /// The other copies of the work; each returns its iterations.
     copies: Vec<JoinHandle<u64>>,
 }
 
 impl<L: Loop> LoopLane<L> {
-    /// The number of the measuring thread in the kernel's events.
+    /// The measuring thread's PID in kernel events.
     pub fn pid(&self) -> Pid {
         self.pid.expect("every thread was ready when the lanes were")
     }
 
-    /// What the loop found out about itself.
+    /// The loop's calibration.
     pub fn calibration(&self) -> &L::Calibration {
         self.calibration.get().expect("every loop was calibrated when the lanes were ready")
     }
 
-    /// Waits for the loop, which must have been told to end, and gives what it measured; `None` if its thread panicked.
+    /// Joins the loop's thread, which must have been asked to end, and returns its result; `None` if the thread panicked.
     fn join(&mut self) -> Option<LoopResult> {
         let measured = self.thread.take().and_then(|thread| thread.join().ok()).flatten();
         let others_iterations = self.copies.drain(..).filter_map(|copy| copy.join().ok()).sum();
@@ -59,19 +59,19 @@ impl<L: Loop> LoopLane<L> {
     }
 }
 
-/// All measured CPUs, in rising order, with their threads.
+/// All measured CPUs in ascending order, with their threads.
 pub struct Lanes<L: Loop> {
     lanes: Vec<LoopLane<L>>,
     calibrate: Arc<StartSignal>,
     start: Arc<StartSignal>,
-    /// Nobody writes here: it is readable once the last thread has ended.
+    /// Nothing is ever written to the other end: it becomes readable when the last thread ends.
     over: PipeReader,
 }
 
-/// Why the loops cannot run, or did not to their end.
+/// Why the loops could not run, or did not run to their end.
 #[derive(Debug)]
 pub enum ThreadError {
-    /// The system has no room for another thread.
+    /// The system cannot create another thread.
     Spawn(io::Error),
     /// A loop cannot measure on its CPU.
     Loop(LoopError),
@@ -79,27 +79,27 @@ pub enum ThreadError {
     Panicked(CpuId),
 }
 
-/// What the threads of all CPUs have in common.
+/// State that the threads of all CPUs share.
 struct Common<L> {
     kind: Arc<L>,
     policy: Policy,
     rate: TickRate,
     start: Arc<StartSignal>,
     marks: Option<Arc<Marks>>,
-    /// Given when all threads are there: then they calibrate, together.
+    /// Given when all threads exist: they calibrate at the same time.
     calibrate: Arc<StartSignal>,
     calibrating: Busy,
-    /// Closed with the last thread, of which whoever waits at the other end hears.
+    /// Closed by the last thread, which wakes the reader at the other end.
     _open: PipeWriter,
 }
 
-/// What a thread says when it is ready: its position, its number, and why it cannot measure if so.
+/// Message of a thread that is ready: its position, its PID, and the error if it cannot measure.
 type ThreadReady = (usize, Pid, Result<(), LoopError>);
 
 impl<L: Loop> Lanes<L> {
-    /// Starts one thread on each CPU, and the other copies of its work, and waits until all loops are calibrated. They
-    /// sleep then until [`Self::go`]. Where there are `marks`, each measuring thread makes itself known there. Fails if
-    /// the system has no room for another thread, or a loop cannot measure: the first CPU's reason.
+    /// Starts one thread per CPU and the other copies of its work, waits until all loops are calibrated, and leaves them asleep until [`Self::go`].
+    /// If there are `marks`, each measuring thread leaves one. Fails if the system cannot create another thread, or a loop cannot measure: the first
+    /// CPU's reason.
     pub fn start<C: Counter>(
         kind: &Arc<L>,
         policy: Policy,
@@ -144,7 +144,7 @@ impl<L: Loop> Lanes<L> {
         }
     }
 
-    /// Lets all loops measure from this reading of the counter on, until `deadline` at the latest.
+    /// Lets all loops measure from this counter reading on, until `deadline` at the latest.
     pub fn go(&self, from: Ticks, deadline: Ticks) {
         for lane in &self.lanes {
             lane.ring.readings().set_deadline(deadline);
@@ -152,35 +152,35 @@ impl<L: Loop> Lanes<L> {
         self.start.give(Go::At(from));
     }
 
-    /// Moves the deadline of the loops that were not asked to end.
+    /// Moves the deadline of loops that were not asked to end.
     pub fn renew(&self, deadline: Ticks) {
         self.lanes.iter().for_each(|lane| lane.ring.readings().renew_deadline(deadline));
     }
 
-    /// Numbers the measuring threads as the kernel's events do, by the numbers that they have for themselves.
+    /// Translates the measuring threads' own TIDs to those in the kernel's events.
     pub fn renumber(&mut self, numbers: &BTreeMap<i32, i32>) {
         for pid in self.lanes.iter_mut().filter_map(|lane| lane.pid.as_mut()) {
             *pid = numbers.get(&pid.0).copied().map_or(*pid, Pid);
         }
     }
 
-    /// The measured CPUs, in rising order.
+    /// The measured CPUs in ascending order.
     pub fn iter(&self) -> std::slice::Iter<'_, LoopLane<L>> {
         self.lanes.iter()
     }
 
-    /// Whether all loops have ended, or one had to, for want of room, so that the others are to end as well.
+    /// Whether all loops have ended, or one ran out of room, so the others are to end as well.
     pub fn all_ended(&self) -> bool {
         self.iter().all(|lane| lane.thread.as_ref().is_none_or(JoinHandle::is_finished))
             || self.iter().any(|lane| lane.ring.readings().overflowed())
     }
 
-    /// A descriptor that becomes readable when all threads have measured, for those that wait for that.
+    /// A descriptor that becomes readable when all threads have finished measuring.
     pub fn end_fd(&self) -> BorrowedFd<'_> {
         self.over.as_fd()
     }
 
-    /// Ends all loops, and gives what each measured, in the order of the CPUs.
+    /// Ends all loops and returns their results in the order of the CPUs.
     pub fn stop(&mut self) -> Result<Vec<LoopResult>, ThreadError> {
         self.lanes.iter().for_each(|lane| lane.ring.readings().stop());
         let measured: Vec<_> = self.lanes.iter_mut().map(|lane| (lane.cpu, lane.join())).collect();
@@ -188,12 +188,12 @@ impl<L: Loop> Lanes<L> {
     }
 }
 
-/// A recording that fails on its way must not leave threads that wait or measure forever.
+/// A recording that fails must not leave threads that wait or measure forever.
 impl<L: Loop> Drop for Lanes<L> {
     fn drop(&mut self) {
         self.calibrate.give(Go::Not);
         self.start.give(Go::Not);
-        // Whoever panicked, the recording has failed already or has said so.
+        // If a thread panicked, the recording has already failed or reported it.
         let _ = self.stop();
     }
 }
@@ -221,7 +221,7 @@ impl<L: Loop> LoopLane<L> {
     }
 }
 
-/// What a measuring thread does. It gives nothing if it was not started.
+/// Body of a measuring thread. Returns `None` if it was not started.
 fn measure<C: Counter, L: Loop>(
     common: &Common<L>,
     (index, cpu): (usize, CpuId),
@@ -242,14 +242,13 @@ fn measure<C: Counter, L: Loop>(
         Ok(made) => (Some(made), Ok(())),
         Err(error) => (None, Err(error)),
     };
-    // One that fails is missed afterwards.
+    // A thread that cannot leave its mark is noticed later.
     let _ = common.marks.as_ref().map(|marks| marks.mark());
-    // Nobody listens any more if another thread failed; the start then says so.
+    // If another thread failed, the receiver is gone, and `start` returns the error.
     let _ = ready.send((index, Pid(sched::current_tid()), said));
     drop(ready);
     let (Go::At(start), Some(made)) = (common.start.wait(), made) else { return None };
-    // Not before: until then the process may become another user, for which every thread must have the right. The first reading lies
-    // ahead still.
+    // Not earlier: until then the process may change its user, which every thread must be allowed to do. The first reading is still ahead.
     rights::give_up_of_this_thread().ok()?;
     let before = ThreadUsage::for_current_thread();
     let (tally, counted) = common.kind.measure::<C>(made, cpu, ring, start);
@@ -257,7 +256,7 @@ fn measure<C: Counter, L: Loop>(
     Some(LoopResult { tally, usage, others_iterations: 0, counted })
 }
 
-/// What a further thread does. Where the measured one cannot be placed or get its class, the recording does not start.
+/// Body of an additional thread. If the measured one cannot be placed or get its class, the recording does not start.
 fn accompany<C: Counter, L: Loop>(
     common: &Common<L>,
     cpu: CpuId,

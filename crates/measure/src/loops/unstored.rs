@@ -1,26 +1,25 @@
-//! Detours that a loop counted instead of storing them, as the ring between it and the collector was nearly full.
+//! Detours that a loop counted instead of storing, because the ring between it and the collector was nearly full.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use becalm_units::Ticks;
 
-/// One class for each number of bits that a length may have.
+/// One class per bit length.
 const CLASSES: usize = u64::BITS as usize;
 
-/// The number and the sum of steps, by their length; each class is twice as long as the one before. The loop writes it, and
-/// anybody may read it meanwhile.
+/// The number and the sum of steps by length; each class is twice as long as the one before. Only the loop writes; any thread may read meanwhile.
 #[derive(Debug)]
 pub struct UnstoredSteps {
     steps: [AtomicU64; CLASSES],
     totals: [AtomicU64; CLASSES],
 }
 
-/// Steps of like length that were counted and not stored.
+/// Steps of similar length that were counted and not stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LengthClass {
     /// The shortest length of the class, a power of two. The class ends before twice this length.
     pub from: Ticks,
-    /// How many there were; not 0.
+    /// The number of steps; not 0.
     pub steps: u64,
     /// The sum of their lengths.
     pub total: Ticks,
@@ -33,7 +32,7 @@ impl Default for UnstoredSteps {
 }
 
 impl UnstoredSteps {
-    /// For the loop, which alone adds: counts a step. One of no length counts as one of a tick.
+    /// For the loop, the only writer: counts a step. A step of length zero counts as one tick.
     #[inline]
     pub fn add(&self, step: Ticks) {
         let class = (step.get() | 1).ilog2() as usize;
@@ -42,7 +41,7 @@ impl UnstoredSteps {
         grow(&self.steps[class], 1);
     }
 
-    /// The classes that have steps, from the shortest on. While the loop runs, a sum may be ahead of its count by one step.
+    /// The classes that contain steps, the shortest first. While the loop runs, a sum may be ahead of its count by one step.
     pub fn length_classes(&self) -> Vec<LengthClass> {
         let class = |bits: usize| LengthClass {
             from: Ticks::new(1 << bits),
@@ -52,7 +51,7 @@ impl UnstoredSteps {
         (0..CLASSES).map(class).filter(|class| class.steps > 0).collect()
     }
 
-    /// Forgets all of them. The loop may not run meanwhile.
+    /// Resets all counts. The loop must not run meanwhile.
     pub(super) fn clear(&self) {
         for word in self.steps.iter().chain(&self.totals) {
             word.store(0, Ordering::Relaxed);

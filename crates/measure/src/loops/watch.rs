@@ -1,4 +1,4 @@
-//! The loop that watches the counter, as a recorded loop.
+//! A recorded loop that watches the counter.
 
 use std::num::NonZeroU64;
 
@@ -13,19 +13,19 @@ use super::ring::Ring;
 use super::steps::{StepProfile, step_after_store};
 use crate::plan::Threshold;
 
-/// How long the loop counts steps before it measures, so that the code for it is loaded.
+/// How long the loop counts steps before it measures, to load its code.
 const REHEARSAL: Nanos = Nanos::from_micros(100);
 
-/// Watches the counter and keeps the steps from a threshold on.
+/// Watches the counter and keeps steps of at least the threshold.
 #[derive(Clone, Copy, Debug)]
 pub struct WatchLoop {
-    /// The threshold that was asked for.
+    /// The requested threshold.
     pub threshold: Threshold,
-    /// So many detours are stored on each CPU, and with the last of them its loop ends; `None` without that limit.
+    /// The loop of each CPU ends after storing this many detours; `None` means no limit.
     pub detours: Option<NonZeroU64>,
 }
 
-/// The loop's own steps, and from which length on steps are kept.
+/// The loop's own steps, and the threshold.
 #[derive(Clone, Copy, Debug)]
 pub struct WatchCalibration {
     steps: StepProfile,
@@ -39,8 +39,7 @@ impl LoopCalibration for WatchCalibration {
 }
 
 impl WatchLoop {
-    /// `after_store` is what a step after a stored one takes; an automatic threshold lies above it, so that storing a
-    /// detour makes no other one.
+    /// `after_store` is the length of a step after a stored one. An automatic threshold is above it, so storing a detour does not cause another one.
     fn threshold(
         &self,
         cpu: CpuId,
@@ -69,7 +68,7 @@ impl Loop for WatchLoop {
 
     type Ring = Ring;
     type Calibration = WatchCalibration;
-    /// From which lengths on a step is kept.
+    /// The lengths that decide which steps are kept.
     type Ready = Lengths;
 
     fn check(&self) -> Result<(), LoopError> {
@@ -85,8 +84,8 @@ impl Loop for WatchLoop {
         let steps = StepProfile::measure::<C>(rate);
         let every_step = Lengths::until_full(Ticks::new(0), rate);
         let after_store = step_after_store::<C>(ring, cpu, rate);
-        // The rehearsal loads the loop's code and resolves what the linker left for later. With a threshold of zero every
-        // step is stored, so that the ring fills and ends it; then every step is counted.
+        // The rehearsal loads the loop's code and resolves lazily bound symbols. With a threshold of zero every step is stored until the ring is
+        // full, which ends the rehearsal; after that every step is counted.
         acquire::<C>(ring, cpu, Ticks::new(C::read()), every_step);
         ring.set_deadline(Ticks::new(C::read() + rate.ticks_in(REHEARSAL).get()));
         acquire::<C>(ring, cpu, Ticks::new(0), Lengths { always_stored: Ticks::new(u64::MAX), ..every_step });

@@ -1,5 +1,4 @@
-//! The loop that does work, as a recorded loop: prepared, measured into a ring, and done by further copies that share the
-//! CPU.
+//! A recorded loop that does work: prepared, measured into a ring, and also done by further copies on the same CPU.
 
 use std::path::{Path, PathBuf};
 
@@ -23,21 +22,21 @@ use crate::work::{Body, CacheSize, Unsupported, Work, WorkSize, calibrate, calib
 /// How long before the loop its counters start: a few system calls.
 const COUNTERS_LEAD: Nanos = Nanos::from_micros(100);
 
-/// Does the same work again and again.
+/// Repeats the same work.
 #[derive(Clone, Debug)]
 pub struct WorkLoop {
-    /// The work that was asked for, and how long a sample is.
+    /// The requested work, and the length of a sample.
     pub plan: WorkPlan,
     /// The root of the file system.
     pub root: PathBuf,
 }
 
-/// Calibration of a loop that works: the iterations of a sample, and the memory that it works on.
+/// Calibration of a loop that works: iterations per sample, and the size of its memory.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkCalibration {
     calibrated: WorkSize,
     memory_bytes: u64,
-    /// The cache by which the memory was chosen.
+    /// The cache that determined the memory size.
     cache: Option<CacheSize>,
     core_clock: Option<CoreClockDoc>,
 }
@@ -48,7 +47,7 @@ impl LoopCalibration for WorkCalibration {
     }
 }
 
-/// Work that is ready to be measured.
+/// Work ready to be measured.
 pub struct ReadyWork {
     work: Work,
     iterations: u64,
@@ -61,11 +60,11 @@ impl WorkLoop {
         Work::new(self.plan.body_on(cpu), &self.root as &Path, cpu)
     }
 
-    /// Finds the iterations of a sample, unless they are given.
+    /// Finds the iterations per sample, unless they are given.
     fn calibrate<C: Counter>(&self, work: &mut Work, cpu: CpuId, rate: TickRate) -> WorkSize {
         let plan = &self.plan;
         match (plan.iterations.get(&cpu), plan.fixed) {
-            // What it takes is measured again, for one sample's length.
+            // Their duration is measured again, for the length of one sample.
             (Some(iterations), _) => {
                 let before = C::read();
                 work.run::<C>(*iterations);
@@ -76,7 +75,7 @@ impl WorkLoop {
         }
     }
 
-    /// Loads the loop's code and resolves what the linker left for later.
+    /// Loads the loop's code and resolves lazily bound symbols.
     fn rehearse<C: Counter>(&self, work: &mut Work, rate: TickRate) {
         let stop = Stop { samples: 2, deadline: u64::MAX };
         let quanta = Quanta { ticks: rate.ticks_in(Nanos::from_micros(10)).get(), step: 1 };
@@ -86,7 +85,7 @@ impl WorkLoop {
         };
     }
 
-    /// Measures for as many samples as asked for, `iterations` a sample or, of fixed time, a step.
+    /// Measures the requested number of samples, with `iterations` per sample (fixed work) or per step (fixed time).
     fn sample<C: Counter>(
         &self,
         work: &mut Work,
@@ -131,7 +130,7 @@ impl WorkLoop {
         ring.stop();
         let first = Ticks::new(sampled.first);
         let kept = if end == End::Full { sampled.samples - 1 } else { sampled.samples };
-        // A sample that found no room is not part of the tally.
+        // A sample that did not fit into the ring is not part of the tally.
         let last = if end == End::Full { ring.progress().max(first) } else { Ticks::new(sampled.last) };
         LoopTally {
             first,
@@ -146,7 +145,7 @@ impl WorkLoop {
         }
     }
 
-    /// What the document says of the work before anything was measured.
+    /// The work's part of the document before anything was measured.
     fn document(&self) -> WorkDoc {
         let plan = &self.plan;
         WorkDoc {

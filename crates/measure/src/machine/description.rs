@@ -1,4 +1,4 @@
-//! The machine, as the node's document describes it.
+//! The machine's part of the node's document.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,24 +15,24 @@ use becalm_model::node::{BUILD_OPTIONS, MachineDoc, Warning};
 use becalm_model::{node_name, warning};
 use becalm_units::{CpuId, CpuList};
 
-/// A list of CPUs in sysfs; empty where the kernel has no such file.
+/// A CPU list in sysfs; empty if the kernel has no such file.
 pub fn cpu_list(root: &Path, name: &str) -> CpuList {
     let text = fs::read_to_string(root.join("sys/devices/system/cpu").join(name)).unwrap_or_default();
-    // nohz_full reads "(null)" where the kernel was built with it and booted without.
+    // nohz_full reads "(null)" if the kernel supports it and was booted without it.
     text.trim().parse().unwrap_or_default()
 }
 
-/// The name that the machine has as a node of a bundle.
+/// The machine's name as a node of a bundle.
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// The host's name as far as it may stand in names of files, or `localhost`.
+    /// The host's name, reduced to what file names may contain, or `localhost`.
     pub node: String,
-    /// Why it is that; `None` where it is the host's own.
+    /// A warning if the host's name could not be read.
     pub warning: Option<Warning>,
 }
 
 impl Host {
-    /// Of the machine below a root.
+    /// Reads the host name below a root.
     pub fn read(root: &Path) -> Self {
         let (name, warning) = match kernel::hostname(root) {
             Ok(name) => (name, None),
@@ -42,13 +42,13 @@ impl Host {
     }
 }
 
-/// The highest frequency that the kernel would set on a CPU; `None` where it sets none.
+/// The highest frequency that the kernel would set on a CPU; `None` if it does not control the frequency.
 fn highest_hz(root: &Path, cpu: CpuId) -> Option<u64> {
     let path = root.join(format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/cpuinfo_max_freq"));
     fs::read_to_string(path).ok()?.trim().parse::<u64>().ok()?.checked_mul(1_000)
 }
 
-/// What the files below the root say of the machine. What cannot be read stays empty.
+/// Describes the machine from the files below the root. Fields that cannot be read stay empty.
 pub fn describe(root: &Path) -> MachineDoc {
     let processor = CpuInfo::read(root).unwrap_or_default();
     let online = cpu_list(root, "online");

@@ -1,5 +1,5 @@
-//! Growth of the kernel's own counters over a run: interrupts, softirqs, context switches, and the time that the
-//! hypervisor says it took. They bound the sources where the trace cannot be had, and check it where it can.
+//! Growth of the kernel's own counters during a run: interrupts, softirqs, context switches and steal time. They bound the sources if there is no
+//! trace, and verify the trace if there is one.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -10,31 +10,31 @@ use becalm_linux::procfs::stat::Stat;
 use becalm_model::node::{CounterGrowth, TracedCount};
 use becalm_units::{CpuId, CpuList, Nanos};
 
-/// The counters at one instant, as far as they could be read.
+/// The counters at one instant; those that could not be read are missing.
 #[derive(Clone, Debug, Default)]
 pub struct KernelCounters {
     interrupts: Option<Reading<Interrupts>>,
     softirqs: Option<Reading<Softirqs>>,
     stat: Option<Stat>,
-    /// Why that could not be read.
+    /// The error if `/proc/stat` could not be read.
     stat_unread: Option<String>,
-    /// What was to be counted by each file that could not be read, and why not.
+    /// The counters of each file that could not be read, and the error.
     unread: Vec<(&'static str, String)>,
 }
 
-/// What a file held, and when its reading began and ended, by the clock of who asked.
+/// The contents of a file, with the start and end of the read, on the caller's clock.
 #[derive(Clone, Debug)]
 struct Reading<T> {
     content: T,
     when: RangeInclusive<Nanos>,
 }
 
-/// Kinds of counters whose events the trace may hold as well.
+/// Kinds of counters whose events may also be in the trace.
 #[derive(Clone, Copy, Debug)]
 pub enum CounterKind<'a> {
-    /// The interrupt of that line of `/proc/interrupts`.
+    /// The interrupt of this line of `/proc/interrupts`.
     Interrupt(&'a InterruptLine),
-    /// The softirq of that name in `/proc/softirqs`.
+    /// The softirq with this name in `/proc/softirqs`.
     Softirq(&'a str),
 }
 
@@ -44,7 +44,7 @@ impl KernelCounters {
         Self::take_timed(root, || Nanos::ZERO)
     }
 
-    /// Reads them below a root, and keeps by this clock when.
+    /// Reads them below a root, with times from this clock.
     pub fn take_timed(root: &Path, now: impl Fn() -> Nanos) -> Self {
         let began = now();
         let mut unread = Vec::new();
@@ -65,34 +65,35 @@ impl KernelCounters {
         }
     }
 
-    /// Whether any of them could be read.
+    /// Whether any counter could be read.
     pub const fn is_some(&self) -> bool {
         self.interrupts.is_some() || self.softirqs.is_some() || self.stat.is_some()
     }
 
-    /// What could not be counted of interrupts and softirqs, and why.
+    /// The counters of interrupts and softirqs that could not be read, and the error.
     pub fn unread(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.unread.iter().map(|(what, why)| (*what, why.as_str()))
     }
 
-    /// Why the times of the CPUs, steal among them, could not be read; `None` if they could.
+    /// Why the CPU times, including steal time, could not be read; `None` if they could.
     pub fn stat_unread(&self) -> Option<&str> {
         self.stat_unread.as_deref()
     }
 
-    /// When interrupts and when softirqs were read; `None` for a file that could not be.
+    /// When interrupts and softirqs were read; `None` for a file that could not be read.
     pub fn when(&self) -> [Option<RangeInclusive<Nanos>>; 2] {
         let time = |when: Option<&RangeInclusive<Nanos>>| when.cloned();
         [time(self.interrupts.as_ref().map(|it| &it.when)), time(self.softirqs.as_ref().map(|it| &it.when))]
     }
 
-    /// How the kernel describes the lines of interrupts: `LOC`, `Local timer interrupts`. Those of devices are named by their handlers.
+    /// The kernel's descriptions of interrupt lines: `LOC`, `Local timer interrupts`. Device lines are named by their handlers.
     pub fn descriptions(&self) -> impl Iterator<Item = (String, &str)> {
         let lines = self.interrupts.iter().flat_map(|reading| &reading.content.lines);
         lines.map(|line| (name_of(line), if line.device.is_some() { "" } else { line.description.as_str() }))
     }
 
-    /// What grew on these CPUs since an earlier snapshot, and on traced ones the count of their timers. `traced` says how often the trace holds what was counted on a CPU.
+    /// Counters of these CPUs that grew since an earlier snapshot, plus the timer count of traced CPUs. `traced` returns how often the trace contains
+    /// the counted event on a CPU.
     pub fn since(
         &self,
         earlier: &Self,
@@ -105,7 +106,7 @@ impl KernelCounters {
                 return;
             }
             let traced = counted.and_then(|counted| traced(cpu, counted));
-            // On a CPU where nothing happened, the count of its timer still says that the trace was compared.
+            // Even if a CPU had no activity, its timer count shows that the trace was compared.
             if growth > 0 || traced.is_some() {
                 counters.push(CounterGrowth { cpu, name, growth, traced });
             }
@@ -140,7 +141,7 @@ impl KernelCounters {
     }
 }
 
-/// A device's line is known to its users by its handlers' names.
+/// Users know a device's line by the names of its handlers.
 fn name_of(line: &InterruptLine) -> String {
     match &line.device {
         Some(device) if !device.names.is_empty() => device.names.join("+"),
@@ -185,7 +186,7 @@ mod tests {
         assert_eq!(grown[2].0, "stat/steal");
         assert_eq!(grown[2].1 % 2, 0);
 
-        // A CPU without its tick has nothing that grew, and says whether it was compared.
+        // A CPU without its tick has no growth, and reports whether it was compared.
         let (before, cpus) = (KernelCounters::take(root.path()), "1".parse().unwrap());
         let grown = |traced| KernelCounters::take(root.path()).since(&before, &cpus, |_, _| traced);
         assert_eq!(grown(None), []);

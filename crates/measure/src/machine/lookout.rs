@@ -1,5 +1,5 @@
-//! Looks at the measured CPUs from outside of their loops while these run: how much steal the kernel accounts on a guest, and how many system
-//! management interrupts the processor counts elsewhere. By that, time in which the trace shows nothing has a name.
+//! Watches the measured CPUs from outside of their loops: a guest's steal time and, on a host, the processor's count of system management interrupts.
+//! This gives a name to time without trace events.
 
 use std::path::Path;
 
@@ -9,26 +9,26 @@ use becalm_model::Platform;
 use becalm_model::unseen::Watch;
 use becalm_units::{CpuId, CpuList, Nanos};
 
-/// The least time between two looks.
+/// The least time between two reads.
 const INTERVAL: Nanos = Nanos::from_millis(50);
-/// One look in so many times what it takes: on a machine of many CPUs a reading is long. Where it takes the time from a measured CPU, it is
-/// to be a small part of what becalm takes there, a thousandth in all.
+/// Reads are at least this multiple of their duration apart, because reading takes long on a machine with many CPUs. If it takes time from a measured
+/// CPU, it must be a small part of becalm's share there, which is a thousandth in total.
 const SELDOM: i64 = 100;
 const SELDOM_WHERE_SHARED: i64 = 10_000;
 
-/// What is looked at, and what it was the last time.
+/// The watched counters and their last values.
 #[derive(Debug)]
 pub struct Lookout {
     cpus: CpuList,
-    /// The counters of the measured CPUs, and what they were at the begin. None where they cannot be seen.
+    /// The SMI counters of the measured CPUs, and their values at the start; empty if they cannot be read.
     counters: Vec<(SmiCounter, u32)>,
-    /// The counter that each look reads. Firmware takes all CPUs at once, so that one is enough, and best that of a CPU that is not
-    /// measured, since reading another CPU's interrupts it.
+    /// The counter that each read uses. Firmware interrupts all CPUs at once, so one is enough, preferably that of a CPU that is not measured,
+    /// because reading another CPU's counter interrupts it.
     watched: Option<SmiCounter>,
-    /// Where steal is accounted; none where there is no hypervisor to take any.
+    /// The source of steal time; `None` without a hypervisor.
     stat: Option<StatFile>,
     last: Look,
-    /// When the next look is due, and how many times a look that is at least.
+    /// When the next read is due, and the minimum pause as a multiple of a read's duration.
     due: Nanos,
     seldom: i64,
 }
@@ -36,16 +36,16 @@ pub struct Lookout {
 #[derive(Clone, Debug, Default)]
 struct Look {
     began: Nanos,
-    /// Of each measured CPU; none where it could not be read.
+    /// Per measured CPU; `None` if it could not be read.
     steal: Vec<Option<Nanos>>,
     smis: Option<u32>,
 }
 
 impl Lookout {
-    /// Opens what there is to look at on such a machine. Also says why system management interrupts cannot be seen, where they come.
+    /// Opens the counters available on this platform. Also returns why system management interrupts, if they can occur, cannot be counted.
     pub fn open(root: &Path, cpus: &CpuList, free: &CpuList, platform: Platform) -> (Self, Option<String>) {
         let open = |cpu| SmiCounter::open(root, cpu);
-        // Those of a host are none of a guest's.
+        // A guest cannot see the host's SMIs.
         let opened = match platform {
             Platform::Guest => Ok((Vec::new(), None)),
             Platform::Metal => cpus.iter().map(open).collect::<Result<Vec<_>, _>>().and_then(|counters| {
@@ -70,7 +70,7 @@ impl Lookout {
         (lookout, why)
     }
 
-    /// Looks for the first time, by the clock of who asks.
+    /// Reads all counters for the first time, with times from the caller's clock.
     pub fn begin(&mut self, now: impl Fn() -> Nanos) {
         for (counter, at_begin) in &mut self.counters {
             *at_begin = counter.read().unwrap_or_default();
@@ -81,8 +81,7 @@ impl Lookout {
         }
     }
 
-    /// Looks again, if that is due or `must` be, and says of each measured CPU what has happened since the last look; `None` if it did not
-    /// look.
+    /// Reads again if due or if `must` is set, and returns what happened on each measured CPU since the last read; `None` without a read.
     pub fn look(&mut self, must: bool, now: impl Fn() -> Nanos) -> Option<Vec<Watch>> {
         let began = now();
         if self.due == Nanos::MAX || (began < self.due && !must) {
@@ -111,7 +110,7 @@ impl Lookout {
         }
     }
 
-    /// How many system management interrupts each measured CPU has counted since the begin; nothing where they cannot be seen.
+    /// System management interrupts counted on each measured CPU since the start; empty if they cannot be read.
     pub fn smis(&self) -> impl Iterator<Item = (CpuId, u64)> {
         self.counters.iter().filter_map(|(counter, at_begin)| {
             Some((counter.cpu(), u64::from(counter.read().ok()?.wrapping_sub(*at_begin))))
@@ -140,7 +139,7 @@ mod tests {
         std::fs::write(root.join("proc/stat"), line(0) + &line(1)).unwrap();
     }
 
-    /// A clock that goes on by 60 ms with each reading.
+    /// A clock that advances by 60 ms with each reading.
     fn clock(at: &Cell<i64>) -> Nanos {
         at.set(at.get() + 60);
         Nanos::from_millis(at.get())
@@ -160,7 +159,7 @@ mod tests {
         assert_eq!(lookout.look(true, || clock(&at)), None);
         lookout.begin(|| clock(&at));
         write_steal(root.path(), [5, 7]);
-        // Not due yet; then it is, and a look that took 60 ms makes the next one wait.
+        // Not due yet; then due, and after a read that took 60 ms the next one is delayed.
         assert_eq!(lookout.look(false, || Nanos::from_millis(125)), None);
         let watches = lookout.look(false, || clock(&at)).unwrap();
         let tick = 1_000 / rustix_ticks();
@@ -191,7 +190,7 @@ mod tests {
         let (mut lookout, why) = Lookout::open(root.path(), &list("0-1"), &list("2"), Platform::Metal);
         assert_eq!(why, None);
         lookout.begin(|| clock(&at));
-        // The counter runs over. Only that of the CPU that is not measured is read on the way.
+        // The counter wraps around. During the recording, only that of the unmeasured CPU is read.
         write_msr(root.path(), 2, 2);
         let watches = lookout.look(true, || clock(&at)).unwrap();
         assert_eq!(watches.iter().map(|watch| watch.smis).collect::<Vec<_>>(), [3, 3]);

@@ -1,4 +1,4 @@
-//! The machine that is measured: its description, which of its CPUs can be measured, and the kernel's own counters.
+//! The measured machine: its description, its measurable CPUs and the kernel's own counters.
 
 mod description;
 mod kernel_counters;

@@ -10,10 +10,10 @@ use becalm_units::{CpuId, CpuList, cpus_are, plural};
 
 use super::description::cpu_list;
 
-/// CPUs that cannot be measured as asked.
+/// CPUs that cannot be measured as requested.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CpuError {
-    /// There is no CPU left among those that are online.
+    /// None of the online CPUs can be used.
     #[error("no CPU to measure: this process may run on none of the online CPUs {0}")]
     None(CpuList),
     /// The user named an empty list of CPUs.
@@ -22,18 +22,18 @@ pub enum CpuError {
     /// CPUs that the machine does not have.
     #[error("this machine does not have {}; it has {}", becalm_units::cpus(cpus), becalm_units::cpus(possible))]
     Unknown {
-        /// The CPUs that were named and do not exist.
+        /// The named CPUs that do not exist.
         cpus: CpuList,
         /// The CPUs that the machine can have.
         possible: CpuList,
     },
-    /// CPUs that are switched off.
+    /// CPUs that are offline.
     #[error(
         "{} offline: bring {it} up (echo 1 > /sys/devices/system/cpu/cpuN/online) or leave {it} out; online are {online}",
         cpus_are(cpus), it = plural(cpus.len() as u64, "it", "them")
     )]
     Offline {
-        /// The CPUs that were named and are offline.
+        /// The named CPUs that are offline.
         cpus: CpuList,
         /// The CPUs that are online.
         online: CpuList,
@@ -44,7 +44,7 @@ pub enum CpuError {
          measure other CPUs", becalm_units::cpus(.0), plural(.0.len() as u64, "it", "them")
     )]
     NotAllowed(CpuList),
-    /// The system has no room for another thread.
+    /// The system cannot create another thread.
     #[error("cannot try whether the CPUs can be used: no thread can be started: {0}")]
     Thread(String),
 }
@@ -59,18 +59,17 @@ impl Fault for CpuError {
     }
 }
 
-/// The CPUs to measure, and those that were left out although they are online.
+/// The CPUs to measure, and online ones that were left out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CpuSelection {
-    /// The CPUs that are to be measured.
+    /// The CPUs to measure.
     pub cpus: CpuList,
-    /// Online, but not to be used by this process; only where nobody asked for them by number.
+    /// Online CPUs that this process may not use; empty if the user chose CPUs by number.
     pub left_out: CpuList,
 }
 
-/// Settles the CPUs. Every one is tried, by pinning a thread to it: the mask that a process inherits lacks the CPUs that
-/// are isolated from the scheduler although it may use them, so only trying tells. Fails if a CPU that was asked for by
-/// number cannot be used, or none can.
+/// Selects the CPUs. Tries each by pinning a thread to it, because the inherited affinity mask lacks isolated CPUs that the process may still use.
+/// Fails if a CPU chosen by number cannot be used, or if none can.
 pub fn select(root: &Path, wanted: Option<&CpuList>) -> Result<CpuSelection, CpuError> {
     let mut online = cpu_list(root, "online");
     if online.is_empty() {
@@ -94,7 +93,7 @@ pub fn select(root: &Path, wanted: Option<&CpuList>) -> Result<CpuSelection, Cpu
             list.clone()
         }
     };
-    // In a thread of its own, whose affinity nobody misses.
+    // In a separate thread, because its affinity changes.
     let usable = |cpus: &CpuList| -> io::Result<CpuList> {
         thread::scope(|scope| {
             let tried = thread::Builder::new().spawn_scoped(scope, || {
@@ -137,7 +136,7 @@ mod tests {
 
     #[test]
     fn online_cpus_that_the_kernel_refuses_are_left_out_unless_asked_for() {
-        // Nobody has CPU 4,000, whatever the fake tree says.
+        // CPU 4,000 does not exist, although the fake tree lists it.
         let root = machine("0,4000\n", "0-4095\n");
         let all = select(root.path(), None).unwrap();
         assert_eq!((all.cpus.to_string(), all.left_out.to_string()), ("0".to_owned(), "4000".to_owned()));

@@ -1,4 +1,4 @@
-//! The trace compared with what the kernel counted itself.
+//! Comparison of the trace with the kernel's own counters.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::machine::{CounterKind, KernelCounters};
 use crate::trace::{EventNames, is_much};
 
 impl<C: Counter, L: Loop> Prepared<C, L> {
-    /// Enters by how much the kernel's counters grew, and how much of that is in the trace. Warns of interrupts that are not.
+    /// Stores the growth of the kernel's counters and the part of it that the trace contains. Warns of interrupts that the trace lacks.
     pub(super) fn check_counters(
         &self,
         node: &mut NodeDoc,
@@ -23,7 +23,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         after: &KernelCounters,
         collector: &Collector<L::Ring>,
     ) {
-        // A trace that ended early has no share in what was counted until the end.
+        // A trace that ended early cannot be compared with counts of the whole recording.
         let tracing = self.tracing.as_ref().filter(|_| self.unchanged.change().is_none());
         let names = tracing.zip(collector.decoder());
         let names = names.map(|(tracing, decoder)| EventNames { decoder, strings: &tracing.strings });
@@ -53,7 +53,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
     }
 }
 
-/// Counts of a line on the CPUs where its interrupts are not in the trace.
+/// Counts of a line on CPUs where the trace lacks its interrupts.
 #[derive(Default)]
 struct LineCounts {
     cpus: Vec<CpuId>,
@@ -61,8 +61,8 @@ struct LineCounts {
     found: u64,
 }
 
-/// Warns of each interrupt that the kernel counted much more often than the trace holds it, by more than the events that were lost on
-/// its CPU. `functions` says whether the functions of timers are traced.
+/// Warns of each interrupt that the kernel counted much more often than the trace contains, beyond the events lost on its CPU. `functions` says
+/// whether the functions of timers are traced.
 fn untraced(
     counters: &[CounterGrowth],
     lost: &BTreeMap<CpuId, u64>,
@@ -85,7 +85,7 @@ fn untraced(
     let warn = |(line, counts): (&str, LineCounts)| {
         let description = descriptions.get(line).copied().unwrap_or_default();
         let cpus: CpuList = counts.cpus.iter().copied().collect();
-        // Those of timers, the only one of its kind.
+        // `HVS` is the only line of timer interrupts without events.
         let named = line == "HVS" && functions;
         let (counted, found) = (counts.counted, counts.found);
         warning::untraced_interrupts(&Untraced { line, description, cpus: &cpus, counted, found, named })
@@ -125,7 +125,7 @@ mod tests {
                        holds 0 of them";
         let network = "the kernel counted 900 interrupts of eth0 on CPU 0, and its trace holds 880 of them";
         assert_eq!(texts(&[]), [hyper_v, network]);
-        // What was lost may have been these.
+        // The lost events may have been these.
         assert_eq!(texts(&[(0, 20)]), [hyper_v]);
     }
 }

@@ -1,8 +1,7 @@
-//! The collector: empties the loops' rings and the kernel's trace buffers while the loops run, and turns what it took
-//! into batches on the run's axis.
+//! The collector: empties the loops' rings and the kernel's trace buffers while the loops run, and turns the data into batches on the run's axis.
 //!
-//! Taking is kept apart from decoding, so that where no CPU is free of loops the decoding can wait until a segment ends. It
-//! is then done in small portions, with pauses, and taking goes on in between.
+//! Taking and decoding are separate, so if no CPU is free of loops, decoding can wait until a segment ends. It is then done in small portions, with
+//! pauses, while taking continues.
 
 use std::io;
 use std::ops::RangeInclusive;
@@ -24,37 +23,37 @@ use crate::sink::{Batch, Sink, Unstored};
 use crate::trace::{EventClock, Names, Occurrences, Translator, Window, Windows};
 use crate::work::AccumulatedMean;
 
-/// No record of ours takes more bytes; a page with more room than that at its end is not full.
+/// No requested record is larger; a page with more room at its end is not full.
 const LONGEST_RECORD: usize = 256;
-/// How many steps are taken from a ring, or pages from a trace buffer, without asking for a pause.
+/// The number of steps taken from a ring, or of pages from a trace buffer, between two pauses.
 const STEPS_AT_ONCE: u64 = 1024;
 const PAGES_AT_ONCE: usize = 2;
-/// The room of a part of the lists that wait, in steps and in bytes of raw trace.
+/// The capacity of a part of the waiting lists, in steps and in bytes of raw trace.
 const STEPS_ROOM: usize = 1 << 14;
 const PAGES_ROOM: usize = 1 << 18;
-/// While it is handed over, how often what waits is taken, and how many bytes of that make pauses short, and end them.
+/// During a hand-over: how often waiting data is taken, and the number of waiting bytes that shortens pauses or ends them.
 const WHILE_HANDED_OVER: Duration = Duration::from_millis(100);
 const SHORT_PAUSES: usize = 4 << 20;
 const NO_PAUSES: usize = 64 << 20;
 
-/// Data taken from one CPU and not handed over yet.
+/// Data taken from one CPU and not yet handed over.
 #[derive(Debug)]
 pub(super) struct Backlog {
     pub steps: Shelf<Step>,
     /// The iterations done in each step, if the loop does work.
     pub work: Shelf<u64>,
-    /// Raw pages, each cut to what it carries, one behind the other.
+    /// Raw pages without their unused ends, concatenated.
     pages: Shelf<u8>,
-    /// How long each page is.
+    /// The length of each page.
     lengths: Shelf<u32>,
-    /// How many of the pages were taken before the trace was last known to be as becalm set it up.
+    /// How many of the pages were taken before the trace was last verified to be unchanged.
     known_pages: usize,
-    /// What was counted of the CPU from outside.
+    /// Counts of the CPU from outside of its loop.
     watches: Vec<Watch>,
 }
 
 impl Backlog {
-    /// Creates empty lists whose parts have room for so many steps.
+    /// Creates empty lists whose parts have room for this many steps.
     pub fn with_room(steps: usize) -> Self {
         Self {
             steps: Shelf::new(steps),
@@ -80,7 +79,7 @@ impl Backlog {
         let mut parts = self.pages.parts();
         let mut part: &[u8] = &[];
         self.lengths.parts().flatten().map(move |length| {
-            // Each page lies in one part.
+            // Each page is within one part.
             if part.is_empty() {
                 part = parts.next().unwrap_or(&[]);
             }
@@ -95,40 +94,40 @@ impl Backlog {
     }
 }
 
-/// What is taken from one measured CPU, until it is handed over.
+/// Data taken from one measured CPU until it is handed over.
 #[derive(Debug)]
 struct CpuFeed<R> {
     cpu: CpuId,
     ring: Arc<R>,
     reader: Option<PageReader>,
     waiting: Backlog,
-    /// Watches the steps for when they are enough.
+    /// Detects when the steps are enough.
     repetitions: Option<AccumulatedMean>,
     enough: bool,
     complete_until: Nanos,
-    /// Up to when the last hand-over said that all is known.
+    /// The `complete_until` of the last hand-over.
     told: Nanos,
-    /// The steps that the loop had only counted when it was last asked, and their sum.
+    /// The number and sum of unstored steps at the last query.
     unstored: Unstored,
-    /// The position of the one other hardware thread of its core, if that is measured.
+    /// The position of the only other hardware thread of its core, if it is measured.
     sibling: Option<usize>,
     /// Steps taken from the ring.
     steps: u64,
 }
 
-/// Where a page of the trace is not what it must be.
+/// The CPU of a page that could not be decoded, and the error.
 type Broken = Option<(CpuId, DecodeError)>;
 
-/// What the collector counted on one CPU.
+/// The collector's counts on one CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FeedCounts {
     /// The number of kernel events that were decoded.
     pub events: u64,
-    /// Kernel events lost, as far as the kernel says how many.
+    /// Lost kernel events, as far as the kernel reports their number.
     pub lost_events: u64,
     /// The places in the trace where events were lost.
     pub gaps: u64,
-    /// Records that are not events we asked for.
+    /// Records that are not requested events.
     pub ignored: u64,
     /// Pages that could not be decoded.
     pub broken_pages: u64,
@@ -137,7 +136,7 @@ pub struct FeedCounts {
 }
 
 impl<R: StepRing> CpuFeed<R> {
-    /// The steps that the loop only counted since the last call, and their sum.
+    /// The number and sum of steps that the loop counted instead of storing since the last call.
     fn take_unstored(&mut self, axis: TicksToNanos) -> Unstored {
         let classes = self.ring.readings().unstored().length_classes();
         let total = axis.duration(Ticks::new(classes.iter().map(|class| class.total.get()).sum()));
@@ -146,7 +145,7 @@ impl<R: StepRing> CpuFeed<R> {
         Unstored { count: so_far.count - earlier.count, total: so_far.total - earlier.total }
     }
 
-    /// Takes the steps that wait by now. Those that come meanwhile stay for the next time, so that a storm of them ends.
+    /// Takes the steps that wait now. Later ones wait for the next call, so a storm of steps does not keep this one running.
     fn take_steps(&mut self, axis: TicksToNanos, pauses: &mut Pauses<'_>) -> u64 {
         let steps = self.ring.readings().waiting();
         let mut left = steps;
@@ -163,7 +162,7 @@ impl<R: StepRing> CpuFeed<R> {
                 }
             });
             left -= most;
-            // Not for long, as the ring fills up meanwhile.
+            // A short pause, because the ring fills up meanwhile.
             pauses.rest(Haste::Some);
         }
         self.steps += steps;
@@ -178,9 +177,8 @@ impl<R: StepRing> CpuFeed<R> {
         pauses: &mut Pauses<'_>,
     ) -> io::Result<()> {
         let Self { reader: Some(reader), waiting, .. } = self else { return Ok(()) };
-        // The first page may be the rest of one that was taken half full last time. A second one that is not full is
-        // the one being written: what comes after it came after `progress`, and chasing it would not end on a CPU
-        // whose own reading makes events.
+        // The first page may be the rest of one that was half full at the last call. A second partial page is the one being written: its later events
+        // are after `progress`, and chasing them would not end on a CPU where reading itself causes events.
         let mut partial = 0;
         let mut taken = 0;
         while (everything || partial < 2)
@@ -200,21 +198,21 @@ impl<R: StepRing> CpuFeed<R> {
     }
 }
 
-/// The side of the collector that keeps taking data while it hands over.
+/// The part of the collector that keeps taking data during a hand-over.
 #[derive(Debug)]
 struct Intake<R> {
     feeds: Vec<CpuFeed<R>>,
     axis: TicksToNanos,
-    /// Tells how much of a page is used; `None` where the kernel is not traced.
+    /// Finds the used size of a page; `None` if the kernel is not traced.
     decoder: Option<Decoder>,
     page: Vec<u8>,
-    /// When it was last done.
+    /// The time of the last take.
     taken: Instant,
-    /// Results of taking within a hand-over, which the next regular take reports.
+    /// Results of takes within a hand-over, which the next regular take reports.
     unreported: Unreported,
 }
 
-/// Results of taking data within a hand-over.
+/// Results of takes within a hand-over.
 #[derive(Debug, Default)]
 struct Unreported {
     error: Option<io::Error>,
@@ -227,8 +225,8 @@ impl<R: StepRing> Intake<R> {
         let mut taken = 0;
         let axis = self.axis;
         for feed in &mut self.feeds {
-            // In this order: what is in the ring is complete up to `progress`, and every kernel event before
-            // `progress` is in the trace buffer by now, since the loop wrote `progress` after it.
+            // The order matters: the ring is complete up to `progress`, and all kernel events before `progress` are in the trace buffer, because the
+            // loop wrote `progress` after them.
             let complete_until = feed.complete_until.max(axis.instant(feed.ring.readings().progress()));
             taken += feed.take_steps(axis, pauses);
             if let Some(decoder) = &self.decoder {
@@ -240,7 +238,7 @@ impl<R: StepRing> Intake<R> {
         Ok(taken)
     }
 
-    /// Swaps what waits for the empty lists, and says of each CPU what the batches of it have in common.
+    /// Swaps waiting data with the empty lists, and returns per CPU the fields that its batches share.
     fn set_apart(&mut self, handed: &mut [Backlog], all: bool) -> Vec<Batch<'static>> {
         let axis = self.axis;
         let whole = |(index, (feed, handed)): (usize, (&mut CpuFeed<R>, &mut Backlog))| {
@@ -257,12 +255,12 @@ impl<R: StepRing> Intake<R> {
         self.feeds.iter().map(|feed| feed.waiting.bytes()).sum()
     }
 
-    /// A moment within a hand-over: takes what waits if it is time, and leaves the CPU to the loop.
+    /// A pause within a hand-over: takes waiting data if due, and leaves the CPU to the loop.
     fn pause(&mut self, pauses: &mut Pauses<'_>) {
         if self.taken.elapsed() >= WHILE_HANDED_OVER {
             match self.take(false, pauses) {
                 Ok(taken) => self.unreported.steps += taken,
-                // Once is enough; the next regular look says it.
+                // No retry; the next regular take reports the error.
                 Err(error) => (self.unreported.error, self.taken) = (Some(error), Instant::now()),
             }
         }
@@ -274,32 +272,32 @@ impl<R: StepRing> Intake<R> {
     }
 }
 
-/// Collects from all CPUs. Lives in one thread.
+/// Collects from all CPUs, in one thread.
 #[derive(Debug)]
 pub struct Collector<R> {
     intake: Intake<R>,
     trace: Option<TraceDecoding>,
-    /// What is being handed over, of each CPU; between hand-overs empty.
+    /// Data being handed over, per CPU; empty between hand-overs.
     handed: Vec<Backlog>,
     /// The decoded events of one page.
     events: Vec<Event>,
-    /// What was counted on each CPU.
+    /// Counts per CPU.
     counted: Vec<CpuTrace>,
     first_broken: Broken,
-    /// Between which readings the kernel's own counters count; `None` before the first.
+    /// The windows between reads of the kernel's own counters; `None` before the first read.
     windows: Windows,
-    /// Until when the kernel was traced, if that has ended.
+    /// When tracing ended, if it has.
     traced_until: Option<Nanos>,
 }
 
 #[derive(Debug, Default)]
 struct CpuTrace {
     counts: FeedCounts,
-    /// What is held against the kernel's own counters.
+    /// Counts to compare with the kernel's own counters.
     occurrences: Occurrences,
 }
 
-/// How the pages of the trace are read.
+/// Decoding of the trace's pages.
 #[derive(Debug)]
 struct TraceDecoding {
     decoder: Decoder,
@@ -308,7 +306,7 @@ struct TraceDecoding {
 }
 
 impl TraceDecoding {
-    /// Decodes a page. Events outside of the span are left out, but for what is held against the kernel's own counters.
+    /// Decodes a page. Events outside of the span are only counted for the comparison with the kernel's own counters.
     fn decode(
         &mut self,
         page: &[u8],
@@ -345,30 +343,30 @@ impl TraceDecoding {
     }
 }
 
-/// How the trace is to be understood.
+/// The trace, with what is needed to interpret it.
 #[derive(Debug)]
 pub struct TraceSide {
     /// Decodes the pages of the trace.
     pub decoder: Decoder,
     /// Turns the events' time stamps into times on the run's axis.
     pub clock: EventClock,
-    /// Gives the events of the trace their names.
+    /// Names the events of the trace.
     pub translator: Translator,
-    /// One reader a CPU, in the order of the loops.
+    /// One reader per CPU, in the order of the loops.
     pub readers: Vec<PageReader>,
 }
 
-/// When what was taken is handed over.
+/// Parameters of a hand-over.
 #[derive(Clone, Copy, Debug)]
 pub struct HandOver {
-    /// An anchor of now, where one is needed.
+    /// An anchor taken now, if one is needed.
     pub anchor: Option<Anchor>,
-    /// Whether the loops have ended, so that no step will come any more.
+    /// Whether the loops have ended, so no further steps will come.
     pub all: bool,
 }
 
 impl<R: StepRing> Collector<R> {
-    /// A collector of these loops, in the order in which batches number them.
+    /// Creates a collector of these loops, in the order in which batches number them.
     pub fn new(loops: Vec<(CpuId, Arc<R>)>, axis: TicksToNanos, trace: Option<TraceSide>) -> Self {
         let (trace, readers) = match trace {
             Some(TraceSide { decoder, clock, translator, readers }) => {
@@ -408,27 +406,26 @@ impl<R: StepRing> Collector<R> {
         }
     }
 
-    /// Takes so much memory for steps now, before the loops begin, as taking it later takes time from them.
+    /// Allocates this much memory for steps before the loops start, because allocating it later would take time from them.
     pub fn prepare(&mut self, bytes: usize) {
         let steps = bytes / size_of::<Step>() / self.intake.feeds.len().max(1);
         let none = Step { start: Nanos::ZERO, end: Nanos::ZERO };
         self.intake.feeds.iter_mut().for_each(|feed| feed.waiting.steps.prepare(steps, none));
     }
 
-    /// From now on watches the steps of each loop for when they have been repeated enough, by this maximum allowable
-    /// variation.
+    /// Watches from now on whether the steps of each loop have been repeated enough, for this maximum allowable variation.
     pub fn watch_repetitions(&mut self, maiv: f64) {
         for feed in &mut self.intake.feeds {
             feed.repetitions = Some(AccumulatedMean::new(maiv));
         }
     }
 
-    /// Whether the steps of every CPU have been repeated enough at some time; never if they are not watched.
+    /// Whether every CPU's steps were repeated enough at some point; `false` if they are not watched.
     pub fn repeated_enough(&self) -> bool {
         self.intake.feeds.iter().all(|feed| feed.enough)
     }
 
-    /// Learns which hardware threads share a core. Where these are more than two, none explains another's time.
+    /// Stores which hardware threads share a core. With more than two per core, none explains another's time.
     pub fn pair(&mut self, core: impl Fn(CpuId) -> CpuList) {
         let cpus: Vec<CpuId> = self.intake.feeds.iter().map(|feed| feed.cpu).collect();
         for feed in &mut self.intake.feeds {
@@ -438,15 +435,15 @@ impl<R: StepRing> Collector<R> {
         }
     }
 
-    /// Takes what was counted from outside of each CPU, in the order of the loops, if anybody looked.
+    /// Adds counts from outside of each CPU, in the order of the loops; `None` if nothing was read.
     pub fn watch(&mut self, watches: Option<Vec<Watch>>) {
         for (feed, watch) in self.intake.feeds.iter_mut().zip(watches.into_iter().flatten()) {
             feed.waiting.watches.push(watch);
         }
     }
 
-    /// From now on counts what happens between these readings of the kernel's own counters. Once the last ones are known they are
-    /// given again, before anything that came after them is decoded.
+    /// Counts events between these reads of the kernel's own counters from now on. Once the last read is known, this is called again, before any
+    /// later event is decoded.
     pub fn count_between(&mut self, first: &KernelCounters, last: Option<&KernelCounters>) {
         let [interrupts, softirqs] = first.when();
         let [last_interrupts, last_softirqs] = last.map_or([None, None], KernelCounters::when);
@@ -455,8 +452,8 @@ impl<R: StepRing> Collector<R> {
             Windows { interrupts: window(interrupts, last_interrupts), softirqs: window(softirqs, last_softirqs) };
     }
 
-    /// Learns until when the kernel was traced, if that has ended: another program changed the trace. Pages that were taken since
-    /// this was last asked may hold anything then, and no more are taken. If it goes on, they hold what becalm set up.
+    /// Sets when tracing ended, if another program changed the trace. Pages taken since the previous call may then contain anything, and no more are
+    /// taken. Otherwise, those pages are valid.
     pub fn trace_goes_on(&mut self, ended: Option<Nanos>) {
         self.traced_until = ended;
         for feed in &mut self.intake.feeds {
@@ -470,9 +467,8 @@ impl<R: StepRing> Collector<R> {
         }
     }
 
-    /// Takes what waits in rings and trace buffers, with pauses where it is much. Returns how many steps were taken since the
-    /// last call. `everything` goes on until the trace is empty, which ends only where nothing is recorded any more.
-    /// Fails if the kernel's trace cannot be read.
+    /// Takes waiting data from rings and trace buffers, with pauses if there is much. Returns the number of steps taken since the last call.
+    /// `everything` continues until the trace is empty, which only happens after recording has stopped. Fails if the kernel's trace cannot be read.
     pub fn take(&mut self, everything: bool, pauses: &mut Pauses<'_>) -> io::Result<u64> {
         let Unreported { error, steps } = std::mem::take(&mut self.intake.unreported);
         match error {
@@ -481,18 +477,18 @@ impl<R: StepRing> Collector<R> {
         }
     }
 
-    /// The bytes of raw trace and steps that wait to be handed on.
+    /// The bytes of raw trace and steps that wait for a hand-over.
     pub fn backlog(&self) -> usize {
         self.intake.backlog()
     }
 
-    /// Whether anchors between the trace's clock and the loops' counter are needed at every hand-over.
+    /// Whether every hand-over needs an anchor between the trace's clock and the loops' counter.
     pub fn needs_anchors(&self) -> bool {
         self.trace.as_ref().is_some_and(|trace| trace.clock.needs_anchors())
     }
 
-    /// Decodes what was taken and gives it to the sink, CPU by CPU and in small portions, between which it may pause. What
-    /// comes meanwhile is taken, and waits for the next time.
+    /// Decodes the data taken so far and gives it to the sink, CPU by CPU in small portions, with pauses in between. Data that arrives meanwhile is
+    /// taken and waits for the next hand-over.
     pub fn hand_over<S: Sink>(
         &mut self,
         sink: &mut S,
@@ -505,7 +501,7 @@ impl<R: StepRing> Collector<R> {
         }
         let Self { intake, trace, handed, events, counted, first_broken, windows, traced_until } = self;
         let wholes = intake.set_apart(handed, all);
-        // Where the loop ended, once it has; one may do so long before the others.
+        // When the loop ended, if it has; it may end long before the others.
         let end = |feed: &CpuFeed<R>| {
             let readings = feed.ring.readings();
             if all || readings.has_ended() { intake.axis.instant(readings.progress()) } else { Nanos::MAX }
@@ -522,7 +518,7 @@ impl<R: StepRing> Collector<R> {
         };
         for whole in wholes {
             let index = whole.index;
-            // First what may explain the steps.
+            // Data that may explain the steps comes first.
             let whole = Batch { traced_until: *traced_until, ..whole };
             let common = Batch { index, complete_until: told[index], traced_until: *traced_until, ..Batch::default() };
             sink.batch(Batch { watches: &handed[index].watches, ..common }, names, &mut pause)?;
@@ -530,8 +526,7 @@ impl<R: StepRing> Collector<R> {
                 sink.batch(Batch { sibling, ..common }, names, &mut pause)?;
                 pause();
             }
-            // What happened before the loop's first reading or after its last is none of its business; at both it
-            // was running, with nothing above it.
+            // Events before the loop's first reading and after its last are irrelevant; at both, the loop was running uninterrupted.
             let span = whole.began.unwrap_or(Nanos::MAX)..=places[index].1;
             let mut portions = Portions::new(&handed[index], whole);
             let pages = if traced_until.is_some() { handed[index].known_pages } else { usize::MAX };
@@ -557,12 +552,12 @@ impl<R: StepRing> Collector<R> {
                 }
             }
         }
-        // Not before all are done, as each may explain its sibling's time.
+        // Only after all are done, because each may explain its sibling's time.
         handed.iter_mut().for_each(Backlog::clear);
         Ok(())
     }
 
-    /// Lets the sink store the segment, with pauses in which what comes is taken.
+    /// Lets the sink store the segment, with pauses that take new data.
     pub fn end_segment<S: Sink>(
         &mut self,
         sink: &mut S,
@@ -573,7 +568,7 @@ impl<R: StepRing> Collector<R> {
         sink.end_segment(names, &mut || intake.pause(pauses))
     }
 
-    /// What was counted on each CPU so far, in the order of the loops.
+    /// The counts of each CPU so far, in the order of the loops.
     pub fn counts(&self) -> impl ExactSizeIterator<Item = FeedCounts> + '_ {
         self.counted
             .iter()
@@ -581,17 +576,17 @@ impl<R: StepRing> Collector<R> {
             .map(|(counted, feed)| FeedCounts { steps: feed.steps, ..counted.counts })
     }
 
-    /// How often interrupts and softirqs came on each CPU between the readings of the kernel's counters, in the order of the loops.
+    /// The occurrences of interrupts and softirqs on each CPU between the reads of the kernel's counters, in the order of the loops.
     pub fn occurrences(&self) -> impl ExactSizeIterator<Item = (CpuId, &Occurrences)> {
         self.intake.feeds.iter().zip(&self.counted).map(|(feed, counted)| (feed.cpu, &counted.occurrences))
     }
 
-    /// The decoder of the trace, if there is one.
+    /// The decoder of the trace, if any.
     pub fn decoder(&self) -> Option<&Decoder> {
         self.trace.as_ref().map(|trace| &trace.decoder)
     }
 
-    /// The first page that could not be decoded, and why.
+    /// The first page that could not be decoded, and the error.
     pub const fn first_broken(&self) -> Option<&(CpuId, DecodeError)> {
         self.first_broken.as_ref()
     }

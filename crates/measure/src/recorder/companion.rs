@@ -1,4 +1,4 @@
-//! The command that runs while the loops do.
+//! The command that runs during a recording.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,22 +12,22 @@ use becalm_units::CpuList;
 
 use crate::plan::PlannedCommand;
 
-/// How long a command that is asked to end gets for it.
+/// How long a command gets to exit after it was asked to.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A command, or none, that accompanies a recording. Dropping it ends the command.
+/// An optional command that runs during a recording. Dropping it ends the command.
 #[derive(Debug)]
 pub struct Companion {
     child: Option<Child>,
-    /// Readable when it has ended.
+    /// Becomes readable when it exits.
     ended: Option<OwnedFd>,
     status: Option<ExitStatus>,
 }
 
 impl Companion {
-    /// Starts the command, if there is one, where the process itself may run, in the default scheduling class and with
-    /// the signals that becalm keeps for itself let through: from a thread of its own, as a new process inherits all
-    /// that from the thread that starts it. The error has its name, and why it cannot be started.
+    /// Starts the command, if any, on the process's original CPUs, in the default scheduling class and with the signals unblocked that becalm
+    /// handles. A separate thread starts it, because a new process inherits all of this from its parent thread. The error contains its name and the
+    /// reason.
     pub fn start(
         command: Option<PlannedCommand>,
         allowed: &CpuList,
@@ -46,12 +46,12 @@ impl Companion {
             starter.join().unwrap_or_else(|_| Err(io::Error::other("its starter failed")))
         });
         let child = started.map_err(|error| (name, error))?;
-        // Without a descriptor, on a kernel before 5.3, its end is found at the next look.
+        // Without a descriptor (kernels before 5.3), polling finds its end.
         let ended = signals::process_end(child.id()).ok();
         Ok(Self { child: Some(child), ended, status: None })
     }
 
-    /// A descriptor that becomes readable when it ends, where the kernel has such.
+    /// A descriptor that becomes readable when it exits, if the kernel supports that.
     pub fn end_fd(&self) -> Option<BorrowedFd<'_>> {
         self.ended.as_ref().map(AsFd::as_fd)
     }
@@ -61,7 +61,7 @@ impl Companion {
         self.child.is_some() && !self.has_ended()
     }
 
-    /// Lets it run to its end, and tells how it ended; `None` if there was no command.
+    /// Waits for its end and returns its exit status; `None` without a command.
     pub fn wait(&mut self) -> Option<ExitStatus> {
         if let Some(child) = &mut self.child
             && self.status.is_none()
@@ -80,7 +80,7 @@ impl Companion {
         self.child.is_some() && self.status.is_some()
     }
 
-    /// Ends it if it still runs, first politely, and tells how it ended; `None` if there was no command.
+    /// Ends it if it still runs, first with a polite signal, and returns its exit status; `None` without a command.
     pub fn end(&mut self) -> Option<ExitStatus> {
         if self.child.is_some() && !self.has_ended() {
             let give_up = Instant::now() + PATIENCE;
@@ -93,7 +93,7 @@ impl Companion {
             if let Some(child) = &mut self.child
                 && self.status.is_none()
             {
-                // One that has become another user's cannot be killed, and is not waited for.
+                // A process that changed its user cannot be killed, so this does not wait for it.
                 if child.kill().is_ok() {
                     self.status = child.wait().ok();
                 }

@@ -1,4 +1,4 @@
-//! The node's document, before the loops have measured and after.
+//! The node's document at the start and at the end of the measurement.
 
 use becalm_linux::clock::{Anchor, Calibration, Counter, wall_error};
 use becalm_model::node::{ClockDoc, CpuDoc, Ended, NodeDoc, Rung, SCHEMA, SettingsDoc, UnstoredLengths};
@@ -12,19 +12,19 @@ use crate::loops::unstored::{LengthClass, UnstoredSteps};
 use crate::loops::{Lanes, Loop, LoopResult, StepRing};
 use crate::machine::{self, KernelCounters};
 
-/// When the recording begins, on all axes.
+/// The start of the recording, on all axes.
 #[derive(Clone, Copy, Debug)]
 pub struct Onset {
     /// Readings of all clocks at one instant.
     pub anchor: Anchor,
-    /// How far the origin lies behind the anchor: the time that waking all the threads takes.
+    /// The time from the anchor to the origin, enough to wake all threads.
     pub wake_up: Nanos,
-    /// From the counter to the time since the origin.
+    /// Converts the counter to time since the origin.
     pub axis: TicksToNanos,
 }
 
 impl<C: Counter, L: Loop> Prepared<C, L> {
-    /// The document at the start: nothing has been measured yet.
+    /// The document at the start, before any measurement.
     pub(super) fn document(&self, onset: &Onset, lanes: &Lanes<L>) -> NodeDoc {
         let root = self.plan.root.as_path();
         let wall_clock = wall_error();
@@ -71,7 +71,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         node
     }
 
-    /// Enters what the loops measured and the collector counted.
+    /// Adds the loops' measurements and the collector's counts.
     pub(super) fn conclude(
         &self,
         node: &mut NodeDoc,
@@ -80,7 +80,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         measured: &[LoopResult],
         collector: &Collector<L::Ring>,
     ) {
-        // The whole run is the longest baseline there is: how far was the rate off that was used?
+        // The whole run is the longest possible baseline: it shows the error of the rate used.
         if let Ok(whole) = Calibration::from_anchors::<C>(&onset.anchor, end) {
             let off = (whole.rate.hz() / self.calibration.rate.hz() - 1.0).abs();
             node.clock.rate_error_ratio = off + whole.error_ratio;
@@ -94,7 +94,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         }
         if let (Some(change), Some(tracing)) = (self.unchanged.change(), &mut node.tracing) {
             tracing.changed = Some(change.clone());
-            // Before all others, since it decides what the sources mean.
+            // The first warning, because it decides what the sources mean.
             node.warnings.insert(0, warning::trace_changed(change));
         }
         debug_assert!(self.rings.iter().all(|ring| ring.readings().waiting() == 0), "every step was taken");
@@ -108,7 +108,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
     }
 }
 
-/// Says in the document how the recording ended.
+/// Stores in the document how the recording ended.
 pub fn set_ended(node: &mut NodeDoc, ended: Ended) {
     node.ended = Some(ended);
     for session in node.settings.work.iter_mut().flat_map(|work| &mut work.sessions) {
@@ -116,7 +116,7 @@ pub fn set_ended(node: &mut NodeDoc, ended: Ended) {
     }
 }
 
-/// How the recording ended: as the collector saw it, unless the loops had a reason of their own.
+/// How the recording ended: as seen by the collector, unless the loops have a more specific reason.
 pub fn how_ended(seen: Ended, measured: &[LoopResult]) -> Ended {
     if measured.iter().any(|measured| measured.tally.end == End::Full) {
         Ended::BufferFull
@@ -129,18 +129,18 @@ pub fn how_ended(seen: Ended, measured: &[LoopResult]) -> Ended {
     }
 }
 
-/// Whether each loop that could stay on its CPU ended with as many detours as it was to catch.
+/// Whether each loop that stayed on its CPU ended with the requested number of detours.
 fn all_caught_theirs(measured: &[LoopResult]) -> bool {
     let mut stayed = measured.iter().map(|measured| measured.tally.end).filter(|end| *end != End::Moved);
     stayed.all(|end| end == End::Enough)
 }
 
-/// Enters the detours that were counted and not stored.
+/// Adds the detours that were counted and not stored.
 fn enter_unstored(doc: &mut CpuDoc, unstored: &UnstoredSteps, axis: TicksToNanos) {
     let detour = |step: Ticks| (axis.duration(step) - doc.t_min_ns).max(Nanos::ZERO);
     let class = |class: LengthClass| UnstoredLengths {
         from_ns: detour(class.from),
-        // The last class ends where detours are stored again.
+        // The last class ends at the length from which detours are always stored.
         below_ns: detour(Ticks::new(class.from.get().saturating_mul(2))).min(ALWAYS_STORED - doc.t_min_ns),
         detours: class.steps,
         total_ns: Step::sum_of_detours(class.steps, axis.duration(class.total), doc.t_min_ns),
@@ -150,7 +150,7 @@ fn enter_unstored(doc: &mut CpuDoc, unstored: &UnstoredSteps, axis: TicksToNanos
     doc.unstored_ns = doc.unstored_lengths.iter().map(|class| class.total_ns).sum();
 }
 
-/// Enters what a loop measured, and what was counted beside it, into its CPU's document.
+/// Adds a loop's measurements, and the counts taken with it, to its CPU's document.
 fn fill(doc: &mut CpuDoc, measured: &LoopResult, counts: FeedCounts, axis: TicksToNanos) {
     let LoopTally { first, last, iterations, below, end, .. } = measured.tally;
     doc.start_ns = axis.instant(first);

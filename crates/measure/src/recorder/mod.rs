@@ -1,4 +1,4 @@
-//! The recorder: sets everything up, lets the loops run, collects, and says how it went.
+//! The recorder: sets up a recording, runs the loops, collects their data and reports the outcome.
 
 mod checked;
 mod collector;
@@ -29,41 +29,41 @@ use crate::plan::{LoopTask, RecordPlan};
 use crate::sink::Sink;
 use crate::trace::Names;
 
-/// How far a recording is.
+/// The progress of a recording.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Progress {
-    /// For how long the loops have run.
+    /// How long the loops have run.
     pub elapsed: Nanos,
-    /// For how long they are to run; `None` if that is open.
+    /// How long they will run; `None` if that is open.
     pub duration: Option<Nanos>,
-    /// The detours seen so far on all CPUs.
+    /// The number of detours so far on all CPUs.
     pub detours: u64,
 }
 
 /// A recording that has ended.
 #[derive(Debug)]
 pub struct Recording {
-    /// The node's document, but for what attribution counted.
+    /// The node's document, without the counts of attribution.
     pub node: NodeDoc,
-    /// The command that ran meanwhile, and may run still.
+    /// The accompanying command, which may still run.
     pub command: Companion,
-    /// All that was named.
+    /// All names.
     pub names: Names,
 }
 
-/// What a recording is given from outside while it runs.
+/// The caller's objects for a running recording.
 struct Outside<'a, S> {
-    /// They end the recording in good order.
+    /// They end the recording cleanly.
     signals: &'a StopSignals,
-    /// Takes what is recorded, batch by batch.
+    /// Receives the recorded batches.
     sink: &'a mut S,
-    /// Is told how far the recording is.
+    /// Receives progress reports.
     progress: &'a mut dyn FnMut(Progress),
 }
 
-/// Records as planned. `guard` removes the trace instance should the process be killed, or says why nobody will; `signals`
-/// end the recording in good order. Fails before the start if the plan is impossible, and leaves nothing behind then.
-/// Fails later if the sink fails, or the system in a way that leaves nothing to record.
+/// Records according to the plan. `guard` removes the trace instance if the process is killed, or is the reason why nothing will; `signals` end the
+/// recording cleanly. Fails before the start if the plan is impossible, and leaves nothing behind. Fails later if the sink fails, or if a system
+/// error leaves nothing to record.
 pub fn record<S: Sink>(
     plan: RecordPlan,
     guard: Result<Arc<Janitor>, String>,

@@ -1,4 +1,4 @@
-//! Which threads of the kernel's events are becalm's own.
+//! becalm's own threads among those in the kernel's events.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,13 +12,12 @@ use becalm_model::{Pid, warning};
 use super::prepared::Prepared;
 use crate::loops::{Lanes, Loop};
 
-/// What helps where the numbers cannot be learned.
+/// Advice if the threads' numbers in the trace cannot be found.
 const ADVICE: &str = "let becalm share the host's PID namespace (hostPID: true, --pid=host)";
 
 impl<C: Counter, L: Loop> Prepared<C, L> {
-    /// Where our threads make themselves known to the kernel's trace; `None` where they have the numbers there that they have for
-    /// themselves, or nothing is traced. Where they cannot, the trace is given up with a warning, as it would name us among the
-    /// causes.
+    /// The marks that our threads leave in the kernel's trace; `None` if the trace uses the same thread numbers as this process, or if nothing is
+    /// traced. If marks are impossible, this gives up the trace with a warning, because the trace would list becalm among the causes.
     pub(super) fn open_marks(&mut self) -> Option<Arc<Marks>> {
         if !namespace::has_own_numbers(&self.plan.root) {
             return None;
@@ -30,7 +29,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         }
     }
 
-    /// Names our own threads. Whatever else this process does is not becalm's work: a benchmark or an MPI rank may record itself.
+    /// Names becalm's own threads. Other threads of this process are not becalm's: a benchmark or an MPI rank may record itself.
     pub(super) fn name_own_threads(&mut self, lanes: &mut Lanes<L>, marks: Option<&Marks>) {
         let numbers = marks.and_then(|marks| match self.numbers(marks) {
             Ok(numbers) if lanes.iter().all(|lane| numbers.contains_key(&lane.pid().0)) => Some(numbers),
@@ -52,10 +51,10 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         }
     }
 
-    /// The numbers of the threads that have made themselves known, this one among them.
+    /// The kernel's numbers of the threads that left a mark, including this one.
     fn numbers(&self, marks: &Marks) -> Result<BTreeMap<i32, i32>, String> {
         let Some(tracing) = &self.tracing else { return Ok(BTreeMap::new()) };
-        // The trace holds nothing of other CPUs.
+        // The trace does not cover other CPUs.
         let there = AffinityGuard::keep_on(&self.cpus).map_err(|error| error.to_string())?;
         marks.mark().map_err(|error| format!("cannot write a mark into the trace: {error}"))?;
         drop(there);

@@ -1,48 +1,48 @@
-//! Pauses of the recorder, where no CPU is free of loops: it does long work in short stays.
+//! Pauses of the recorder if no CPU is free of loops: it splits long work into short stays.
 
 use std::time::Duration;
 
 use becalm_linux::clock;
 use becalm_units::Nanos;
 
-/// How much of a CPU's time the recorder takes at once. The last portion of work comes on top.
+/// The CPU time of one stay. The last portion of work comes on top.
 const STAY: Nanos = Nanos::from_micros(150);
-/// For how long it then leaves the CPU to the loop.
+/// How long the recorder then leaves the CPU to the loop.
 const PAUSE: Duration = Duration::from_millis(4);
-/// For how long where much waits to be taken meanwhile.
+/// How long if much data waits meanwhile.
 const SHORT_PAUSE: Duration = Duration::from_millis(1);
 
-/// How urgent the work is that a pause would hold up.
+/// The urgency of the work that a pause delays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Haste {
-    /// Little waits.
+    /// Little data waits.
     None,
-    /// What waits grows while the recorder pauses.
+    /// Waiting data grows during the pause.
     Some,
-    /// No pause, or memory fills up.
+    /// No pause, because memory fills up.
     All,
 }
 
-/// When the recorder sleeps within long work. It is asked after each small portion.
+/// Decides when the recorder sleeps during long work. It is called after each small portion.
 pub struct Pauses<'a> {
-    /// Sleeps for so long, and says whether the loops still measure; `None` where nothing is disturbed.
+    /// Sleeps this long and returns whether the loops still measure; `None` if no loop is disturbed.
     sleep: Option<&'a mut dyn FnMut(Duration) -> bool>,
-    /// The processor time of this thread when it slept last.
+    /// This thread's CPU time at its last sleep.
     slept: Nanos,
 }
 
 impl<'a> Pauses<'a> {
-    /// None: a CPU is free for the recorder, or the loops have ended.
+    /// No pauses: a CPU is free for the recorder, or the loops have ended.
     pub const fn never() -> Self {
         Self { sleep: None, slept: Nanos::ZERO }
     }
 
-    /// Creates the pauses of this thread, which has just slept. `sleep` sleeps for the time given, and says whether the loops still measure.
+    /// Creates the pauses of this thread, which has just slept. `sleep` sleeps for the given time and returns whether the loops still measure.
     pub fn new(sleep: &'a mut dyn FnMut(Duration) -> bool) -> Self {
         Self { sleep: Some(sleep), slept: clock::thread_time() }
     }
 
-    /// Sleeps if the thread was on the CPU for long enough since it slept last.
+    /// Sleeps if the thread has used enough CPU time since its last sleep.
     pub fn rest(&mut self, haste: Haste) {
         let Some(sleep) = &mut self.sleep else { return };
         if haste == Haste::All || clock::thread_time() - self.slept < STAY {
@@ -60,7 +60,7 @@ impl<'a> Pauses<'a> {
 mod tests {
     use super::*;
 
-    /// Works for this long, and pauses after every small part; gives the pauses made.
+    /// Works this long with a possible pause after every small part; returns the pauses made.
     fn pauses(work: Nanos, haste: Haste, most: usize) -> Vec<Duration> {
         let mut made = Vec::new();
         let mut sleep = |length: Duration| {
@@ -79,7 +79,7 @@ mod tests {
     fn long_work_is_done_in_short_stays() {
         let work = Nanos::from_millis(10);
         let made = pauses(work, Haste::None, usize::MAX);
-        // Each stay ends at the first question after its time; a busy machine makes the parts between two questions longer.
+        // Each stay ends at the first call after its time; a busy machine makes the parts between two calls longer.
         let most = (work.get() / STAY.get()) as usize;
         assert!((most / 4..=most).contains(&made.len()), "{} pauses", made.len());
         assert!(made.iter().all(|length| *length == PAUSE));

@@ -1,4 +1,4 @@
-//! What waits of one CPU, in portions that are small enough to be worked off without a long stay.
+//! Waiting data of one CPU in portions small enough for a short stay.
 
 use becalm_model::{Event, Step};
 use becalm_units::Nanos;
@@ -6,22 +6,22 @@ use becalm_units::Nanos;
 use super::collector::Backlog;
 use crate::sink::{Batch, Unstored};
 
-/// The most steps of a portion.
+/// The most steps per portion.
 const STEPS: usize = 512;
 
-/// Cuts what waits of one CPU into batches: a page of kernel events at a time, with the steps of which all is known by then.
+/// Cuts the waiting data of one CPU into batches: one page of kernel events at a time, with the steps that are completely known by then.
 ///
-/// A step goes along once an event at its end or later has been decoded, as everything before that event has been as well.
-/// To a sink the batches together are the same as one of everything, since it must take batches as they come.
+/// A step is included once an event at its end or later has been decoded, because all earlier events have then been decoded too. For a sink, the
+/// batches are equivalent to a single one, since a sink must accept any split.
 #[derive(Debug)]
 pub(super) struct Portions<'a> {
-    /// What the last batch has to say: of the whole.
+    /// Fields of the last batch, which describe the whole.
     whole: Batch<'a>,
-    /// Steps, and their work, that are still to be given: parts of which none is empty.
+    /// Steps and their work that were not given yet, in nonempty parts.
     waiting: Vec<(&'a [Step], &'a [u64])>,
-    /// The parts before this one are given.
+    /// The parts before this one were given.
     part: usize,
-    /// All events before this instant have been given; those of the page at hand are.
+    /// All events before this instant were given or are in the current page.
     known: Nanos,
     /// Whether further pages may follow.
     more: bool,
@@ -30,16 +30,15 @@ pub(super) struct Portions<'a> {
 }
 
 impl<'a> Portions<'a> {
-    /// The portions of what waits. `whole` has the position of the CPU and what is to be said when all is given; its steps and
-    /// events are not looked at.
+    /// The portions of waiting data. `whole` has the position of the CPU and the fields of the last batch; its steps and events are ignored.
     pub fn new(waiting: &'a Backlog, whole: Batch<'a>) -> Self {
         let mut work = waiting.work.parts();
-        // Both were filled in step, and their parts have room for equally many.
+        // Both were filled in parallel, and their parts have the same capacity.
         let waiting = waiting.steps.parts().map(|steps| (steps, work.next().unwrap_or(&[]))).collect();
         Self { whole, waiting, part: 0, known: Nanos::new(i64::MIN), more: true, ended: false }
     }
 
-    /// The next page has been decoded, up to the event at this instant; `None` without events.
+    /// The next page has been decoded up to the event at this instant; `None` if it has no events.
     pub fn page(&mut self, last: Option<Nanos>) {
         self.known = self.known.max(last.unwrap_or(self.known));
     }
@@ -49,8 +48,8 @@ impl<'a> Portions<'a> {
         (self.known, self.more) = (Nanos::MAX, false);
     }
 
-    /// The next batch, with the events of the page at hand that were not given yet, which it takes out of `events`; `None` if
-    /// there is nothing to give before the next page.
+    /// The next batch, with the remaining events of the current page, which it takes out of `events`; `None` if there is nothing to give before the
+    /// next page.
     pub fn next<'b>(&mut self, events: &mut &'b [Event]) -> Option<Batch<'b>>
     where
         'a: 'b,
@@ -64,7 +63,7 @@ impl<'a> Portions<'a> {
         let events = std::mem::take(events);
         let (until, unstored) = match self.ended {
             true => (self.whole.complete_until, self.whole.unstored),
-            // What is not given yet lies behind what is.
+            // Data not given yet is later than all data given.
             false => (self.whole.complete_until.min(self.known).min(next.unwrap_or(Nanos::MAX)), Unstored::default()),
         };
         Some(Batch { steps, work, events, complete_until: until, unstored, ..self.whole })
@@ -75,7 +74,7 @@ impl<'a> Portions<'a> {
         self.ended
     }
 
-    /// The next few steps of which all is known.
+    /// The next few completely known steps.
     fn take_steps(&mut self) -> (&'a [Step], &'a [u64]) {
         let Some((steps, work)) = self.waiting.get_mut(self.part) else { return (&[], &[]) };
         let ready = steps.iter().take(STEPS).take_while(|step| step.end <= self.known).count();
@@ -98,7 +97,7 @@ mod tests {
     const LOOP: Pid = Pid(100);
     const OTHERS: [Pid; 3] = [Pid::IDLE, Pid(23), Pid(700)];
 
-    /// What a sink makes of batches.
+    /// A sink's result of a sequence of batches.
     #[derive(Debug, PartialEq)]
     struct Delivery {
         detours: Vec<Detour>,
@@ -109,7 +108,7 @@ mod tests {
         unstored: Unstored,
     }
 
-    /// Attributes as the recorder's sink does.
+    /// Attributes like the recorder's sink.
     struct Plain {
         attributor: Attributor,
         labels: Labels,
@@ -150,7 +149,7 @@ mod tests {
         }
     }
 
-    /// An event by its choice, some time after the one before.
+    /// An event at this time, selected by `choice`.
     fn event(labels: &mut Labels, time: i64, choice: u8, thread: usize) -> Event {
         let pids = [LOOP, OTHERS[0], OTHERS[1], OTHERS[2]];
         let (prev, next) = (pids[thread % 4], pids[thread / 4 % 4]);
@@ -204,7 +203,7 @@ mod tests {
 
             let mut portions = Portions::new(&waiting, nothing);
             let mut rest = events.as_slice();
-            // The last page has what is left, and without a trace there is none.
+            // The last page has the rest, and without a trace there is none.
             let lengths = pages.into_iter().chain([usize::MAX]).map(Some).filter(|_| traced).chain([None]);
             for length in lengths {
                 let (mut page, later) = rest.split_at(length.unwrap_or(0).min(rest.len()));

@@ -1,4 +1,4 @@
-//! Everything that a recording needs, set up before its loops are started.
+//! A recording's setup before its loops start.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -28,34 +28,34 @@ const CALIBRATION: Nanos = Nanos::from_millis(100);
 /// The highest real-time priority.
 const HIGHEST: u8 = 99;
 
-/// A recording that can begin.
+/// A recording that is ready to start.
 pub struct Prepared<C, L: Loop> {
     pub(super) plan: RecordPlan,
     pub(super) kind: Arc<L>,
     pub(super) cpus: CpuList,
     pub(super) calibration: Calibration,
     pub(super) clock: ClockDoc,
-    /// `None` where the kernel is not traced.
+    /// `None` if the kernel is not traced.
     pub(super) tracing: Option<Tracing>,
-    /// Whether that stayed as it was set up.
+    /// Whether the trace is still as it was set up.
     pub(super) unchanged: Unchanged,
-    /// One for each CPU, in rising order.
+    /// One per CPU, in ascending order.
     pub(super) rings: Vec<Arc<L::Ring>>,
     /// The guard process, or why there is none.
     pub(super) guard: Result<Arc<Janitor>, String>,
-    /// What is looked at from outside of the loops.
+    /// Counters read from outside of the loops.
     pub(super) lookout: Lookout,
     pub(super) names: Names,
     pub(super) warnings: Vec<Warning>,
-    /// The CPUs on which the process may run and where no loop runs.
+    /// The CPUs that the process may use and that have no loop.
     pub(super) free: CpuList,
-    /// Where the process ran before.
+    /// The process's original CPUs.
     pub(super) allowed: CpuList,
     counter: PhantomData<C>,
 }
 
 impl<C: Counter, L: Loop> Prepared<C, L> {
-    /// Chooses the CPUs, measures the counter, makes the rings and sets the trace up.
+    /// Selects the CPUs, measures the counter, allocates the rings and sets up the trace.
     pub fn prepare<E>(
         kind: L,
         plan: RecordPlan,
@@ -122,7 +122,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         if self.rings.iter().any(|ring| !ring.is_locked()) | !memory::lock_current_pages() {
             self.warnings.push(warning::not_locked(Need::LockedMemory.advice()));
         }
-        // Becoming a quiet neighbor before the loops exist, so that their calibration is not disturbed.
+        // Moves away before the loops exist, to leave their calibration undisturbed.
         let apart = AffinityGuard::keep_on(&self.free)?;
         let result = self.run_loops(outside);
         memory::unlock_pages();
@@ -131,11 +131,11 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
     }
 }
 
-/// What the document says of the counter. Counters that differ from CPU to CPU are warned of.
+/// The counter's part of the document. Warns if the counters of CPUs differ.
 fn clock_document<C: Counter>(cpus: &CpuList, calibration: Calibration, warnings: &mut Vec<Warning>) -> ClockDoc {
     let agreement = clock::compare_cpus::<C>(cpus, calibration.rate);
     let resolution = clock::resolution::<C>(calibration.rate);
-    // Counters that move in leaps may be a leap apart at any instant without being off.
+    // Counters that advance in jumps may differ by one jump at any instant without being wrong.
     if agreement.proven > resolution {
         warnings.push(warning::counters_differ(agreement.proven));
     }

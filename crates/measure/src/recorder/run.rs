@@ -1,4 +1,4 @@
-//! The run itself: the loops measure while the recorder collects.
+//! The run: the loops measure while the recorder collects.
 
 use std::cell::Cell;
 use std::os::fd::AsFd;
@@ -30,39 +30,39 @@ use crate::plan::AfterSetUp;
 use crate::sink::Sink;
 use crate::trace::{EventClock, Translator};
 
-/// How often the collector looks, where it has a CPU of its own.
+/// The collector's interval if it has a CPU of its own.
 const QUIET_INTERVAL: Duration = Duration::from_millis(100);
-/// How often it looks where it disturbs a measured CPU; and where what it took the last time would have filled a quarter of the rings.
+/// Its interval if it disturbs a measured CPU, and the one after an interval that filled more than a quarter of the rings.
 const SHARED_INTERVAL: Duration = Duration::from_millis(500);
 const SHARED_AND_BUSY_INTERVAL: Duration = Duration::from_millis(250);
 
-/// When a segment is stored, unless its length was asked for.
+/// The default length of a segment.
 const SEGMENT: Nanos = Nanos::from_secs(10);
-/// What starting the trace may take, of what is set up for an instant.
+/// The time allowed for starting the trace, in a recording that is set up for a given instant.
 const START_TRACE: Nanos = Nanos::from_millis(200);
-/// When one is stored that takes time from the loops, and how many bytes may wait until then: of two CPUs on which a busy host makes
-/// 20,000 short detours a second each, what comes in 60 s.
+/// The default length and size limit of segments whose storing takes time from the loops. Two CPUs on which a busy host causes 20,000 short detours
+/// per second each reach the size limit in 60 s.
 const SHARED_SEGMENT: (Nanos, usize) = (Nanos::from_secs(60), 64 << 20);
-/// For how many bytes of steps memory is taken before the start there.
+/// The bytes of memory for steps that are then allocated before the start.
 const SHARED_PREPARED: usize = 16 << 20;
 
 #[derive(Clone, Copy)]
 struct TakeScope {
-    /// Whether everything is taken.
+    /// Whether to take everything.
     all: bool,
-    /// Whether the trace's files may be read.
+    /// Whether to read the trace's files.
     read: bool,
 }
 
-/// What runs while the loops do.
+/// A recording whose loops are running.
 struct Running<'a, L: Loop> {
     lanes: &'a Lanes<L>,
     collector: &'a mut Collector<L::Ring>,
     command: &'a mut Companion,
     axis: TicksToNanos,
-    /// When the loops began, on the run's axis.
+    /// When the loops started, on the run's axis.
     start: Nanos,
-    /// The reading at which the duration is over; the last one if there is none.
+    /// The counter reading at the end of the duration; `u64::MAX` without one.
     over: u64,
 }
 
@@ -78,12 +78,12 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         let onset = self.onset();
         let mut node = self.document(&onset, &lanes);
         let threads: Vec<LoopThread> = self.threads(&lanes, onset.axis);
-        // Before the bundle exists: who sees it takes the recording as begun, and the collector's memory takes its time.
+        // Before the bundle exists: observers consider the recording started once it does, and allocating the collector's memory takes time.
         let mut collector = self.collector(&lanes, &onset)?;
         outside.sink.begin(&node, &threads, &mut self.names).map_err(RecordError::Sink)?;
 
         let raised = AboveLoops::raise(self.plan.policy, self.free.is_empty())?;
-        // Everything is open and in its place; the command, too, starts with what is left.
+        // Everything is open and in place; the command also starts with the remaining privileges.
         let lowered = self.leave_rights()?;
         self.sleep_until_before_instant(onset.wake_up + START_TRACE);
         if let Some(tracing) = &self.tracing {
@@ -101,10 +101,10 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
             Running { lanes: &lanes, collector: &mut collector, command: &mut command, axis: onset.axis, start, over };
         let seen = self.collect(running, &mut outside);
         let measured = lanes.stop();
-        // While the trace goes on, so that it holds what they count until then.
+        // While the trace still runs, so it contains every counted event.
         let after = KernelCounters::take_timed(&self.plan.root, now);
         if let Some(tracing) = &self.tracing {
-            // The last events are in the buffers by now; a trace that goes on would only bring our own writing.
+            // The last events are in the buffers now; a running trace would only add our own writes.
             let _ = tracing.instance.stop();
         }
         collector.count_between(&before, Some(&after));
@@ -132,7 +132,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         Ok(Recording { node, command, names: self.names.clone() })
     }
 
-    /// Takes what waits in the rings and the trace, and looks whether the trace is still as it was set up. Returns how many steps were taken.
+    /// Takes waiting data from rings and trace, and checks that the trace is unchanged. Returns the number of steps taken.
     fn take<E>(
         &mut self,
         collector: &mut Collector<L::Ring>,
@@ -145,13 +145,13 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         let ended = self.tracing.as_ref().and_then(|tracing| self.unchanged.look(&tracing.instance, before, read));
         collector.trace_goes_on(ended);
         match taken {
-            // A trace that cannot be read may be the change.
+            // A failed read may be a consequence of the change.
             Err(_) if ended.is_some() => Ok(0),
             taken => taken.map_err(|source| RecordError::System("read the kernel's trace", source)),
         }
     }
 
-    /// Starts the threads of the loops, which calibrate themselves and then sleep.
+    /// Starts the loops' threads, which calibrate themselves and then sleep.
     fn start_loops<E>(&self, marks: Option<&Arc<Marks>>) -> Result<Lanes<L>, RecordError<E>> {
         let places = self.cpus.iter().zip(self.rings.iter().cloned());
         let lanes = Lanes::start::<C>(&self.kind, self.plan.policy, self.calibration.rate, marks, places)?;
@@ -161,8 +161,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         Ok(lanes)
     }
 
-    /// Gives the process's rights up, or puts them down. The janitor keeps its own, and takes nothing more to guard once this process
-    /// could be made to do what it should not.
+    /// Drops or lowers the process's privileges. The janitor keeps its own, and accepts no further requests once this process could be compromised.
     fn leave_rights<E>(&self) -> Result<Option<Lowered>, RecordError<E>> {
         match &self.plan.rights {
             AfterSetUp::Keep => Ok(None),
@@ -171,7 +170,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
                 let mut left = left.clone();
                 match &self.guard {
                     Ok(janitor) if janitor.seal().is_ok() => {}
-                    // Nobody else would remove the trace instance in the end.
+                    // Without it, nothing would remove the trace instance at the end.
                     _ if self.tracing.is_some() => left.kept = left.kept.with_capability(Capability::DacOverride),
                     _ => {}
                 }
@@ -181,7 +180,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         }
     }
 
-    /// Chooses the origin, a little ahead.
+    /// Chooses the origin, slightly in the future.
     fn onset(&self) -> Onset {
         let rate = self.calibration.rate;
         let wake_up = Nanos::from_millis(10) + Nanos::from_micros(50 * self.cpus.len() as i64);
@@ -190,7 +189,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         Onset { anchor, wake_up, axis: TicksToNanos::new(origin, rate) }
     }
 
-    /// The measuring threads, as attribution must know them.
+    /// The measuring threads, for attribution.
     fn threads(&self, lanes: &Lanes<L>, axis: TicksToNanos) -> Vec<LoopThread> {
         let realtime = self.plan.policy.is_realtime();
         let thread = |lane: &crate::loops::LoopLane<L>| LoopThread {
@@ -202,7 +201,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         lanes.iter().map(thread).collect()
     }
 
-    /// What collects from the loops and the trace.
+    /// The collector of the loops and the trace.
     fn collector<E>(&mut self, lanes: &Lanes<L>, onset: &Onset) -> Result<Collector<L::Ring>, RecordError<E>> {
         let trace = match &mut self.tracing {
             None => None,
@@ -232,10 +231,10 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         Ok(collector)
     }
 
-    /// Lets the loops go, and sleeps until they begin. Returns when they do, and the reading at which they end at the latest.
+    /// Releases the loops and sleeps until they start. Returns their start, and the latest reading at which they end.
     fn go(&self, lanes: &Lanes<L>, onset: &Onset) -> (Nanos, u64) {
         let rate = self.calibration.rate;
-        // Everything before took time; the start must lie ahead of now for every thread.
+        // Everything before took time; the start must be in the future for every thread.
         let soonest = onset.axis.origin().get().max(C::read() + rate.ticks_in(onset.wake_up).get());
         let wanted =
             self.until_instant().map(|(left, anchor)| anchor.ticks.get().saturating_add(rate.ticks_in(left).get()));
@@ -243,39 +242,38 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         let deadline =
             self.plan.duration.map_or(u64::MAX, |duration| origin.saturating_add(rate.ticks_in(duration).get()));
         lanes.go(Ticks::new(origin), Ticks::new(deadline.min(self.unattended_deadline()(origin))));
-        // The kernel's counters are read when the loops begin, not before: waking them all takes long enough for many
-        // ticks.
+        // Sleep until the start before the kernel's counters are read: waking all loops takes long enough for many ticks.
         let ahead = Ticks::new(origin.saturating_sub(C::read()));
         std::thread::sleep(onset.axis.duration(ahead).to_std());
         (onset.axis.instant(Ticks::new(origin)), deadline)
     }
 
-    /// How long it is until the instant at which the loops are to begin, with readings of all clocks now; `None` if they may begin at once.
+    /// The time until the loops' planned start, with readings of all clocks now; `None` if they may start at once.
     fn until_instant(&self) -> Option<(Nanos, Anchor)> {
         let anchor = Anchor::take::<C>();
         let now = i64::try_from(anchor.wall_ns).unwrap_or(i64::MAX);
         self.plan.at_ns.map(|at_ns| (Nanos::new(at_ns.saturating_sub(now).max(0)), anchor))
     }
 
-    /// Sleeps until so long before that instant, before which no event is wanted.
+    /// Sleeps until `lead` before the planned start, because no earlier event is needed.
     fn sleep_until_before_instant(&self, lead: Nanos) {
         if let Some((left, _)) = self.until_instant().filter(|(left, _)| *left > lead) {
             std::thread::sleep((left - lead).to_std());
         }
     }
 
-    /// Whether the loops have every CPU, and nothing but what is raised above them runs against their will.
+    /// Whether real-time loops occupy every CPU, so only a thread of higher priority can preempt them.
     fn is_top(&self) -> bool {
         self.free.is_empty() && self.plan.policy.is_realtime()
     }
 
-    /// For a reading, the one at which loops that have the whole machine end if nothing is collected after it.
+    /// Returns a function from a reading to the deadline of loops that occupy the whole machine if nothing is collected after it.
     fn unattended_deadline(&self) -> impl Fn(u64) -> u64 + use<C, L> {
         let unattended = self.is_top().then(|| self.calibration.rate.ticks_in(self.plan.unattended).get());
         move |now| unattended.map_or(u64::MAX, |ticks| now.saturating_add(ticks))
     }
 
-    /// Collects until the recording is over, and says why it is.
+    /// Collects until the recording ends, and returns the reason.
     fn collect<S: Sink>(
         &mut self,
         running: Running<'_, L>,
@@ -299,7 +297,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         let mut segment_began = Nanos::ZERO;
         loop {
             let left = self.plan.duration.map_or(Nanos::MAX, |duration| duration - elapsed());
-            // A millisecond past the deadline, so that the last look finds the loops ended.
+            // One millisecond past the deadline, so the last iteration finds the loops ended.
             let patience = interval.min((left.max(Nanos::ZERO).to_std()).saturating_add(Duration::from_millis(1)));
             let waited_for = [Some(outside.signals.as_fd()), command.end_fd(), Some(lanes.end_fd())];
             let [.., all_ended] = signals::wait_readable(waited_for, patience)
@@ -321,7 +319,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
             let mut sleep = |length| {
                 let interrupted = signals::wait_readable([Some(outside.signals.as_fd()), command.end_fd()], length);
                 if !interrupted.is_ok_and(|readable| readable == [false; 2]) {
-                    // The recording is to end, and what is left to do takes no time from loops that have.
+                    // The recording is about to end, and the remaining work takes no time from ended loops.
                     lanes.renew(Ticks::new(C::read()));
                     return false;
                 }
@@ -353,15 +351,14 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
     }
 }
 
-/// Keeps the recorder above real-time loops where it has no CPU of its own, without which it would not get through to end
-/// the recording.
+/// Keeps the recorder above real-time loops if it has no CPU of its own; otherwise it would never run to end the recording.
 struct AboveLoops(bool);
 
 impl AboveLoops {
     fn raise(policy: Policy, shared: bool) -> Result<Self, SchedError> {
         let raised = shared && policy.is_realtime();
         if raised {
-            // One above is to be had: the highest priority was refused.
+            // There is always one above, because the highest priority was rejected.
             sched::set_policy(Policy::Fifo(policy.priority() + 1))?;
         }
         Ok(Self(raised))

@@ -1,15 +1,15 @@
-//! Whether the trace is still as becalm set it up: until when, and what another program changed then.
+//! Checks that the trace is still as becalm set it up; otherwise until when it was, and the change.
 
 use becalm_linux::ftrace::Instance;
 use becalm_model::node::TraceChange;
 use becalm_units::Nanos;
 
-/// What is known of a recording's trace.
+/// The state of a recording's trace.
 #[derive(Clone, Debug)]
 pub struct Unchanged {
-    /// When the kernel had notified of no change.
+    /// The last time at which the kernel had reported no change.
     noticed: Nanos,
-    /// When its files held what they are to hold.
+    /// The last time at which its files had the expected contents.
     read: Nanos,
     change: Option<TraceChange>,
 }
@@ -20,9 +20,8 @@ impl Unchanged {
         Self { noticed: now, read: now, change: None }
     }
 
-    /// Looks at the trace. `before` is an instant before what was last taken from it; `read` is whether its files may be read. On a
-    /// virtual machine with 2 CPUs (Linux 6.18) that took 55 us right after the last time, and 0.3 ms after 100 ms. Returns until when
-    /// it was traced, if that ended.
+    /// Checks the trace. `before` is an instant before data was last taken from it; `read` is whether its files may be read. On a virtual machine
+    /// with 2 CPUs (Linux 6.18), this took 55 us right after the previous check, and 0.3 ms after 100 ms. Returns when tracing ended, if it has.
     pub fn look(&mut self, instance: &Instance, before: Nanos, read: bool) -> Option<Nanos> {
         if self.change.is_none() {
             let (mut files, mut until) = (instance.noticed_changes(), self.noticed);
@@ -36,7 +35,7 @@ impl Unchanged {
         self.change.as_ref().map(|change| change.traced_until_ns)
     }
 
-    /// What another program changed.
+    /// The change by another program.
     pub const fn change(&self) -> Option<&TraceChange> {
         self.change.as_ref()
     }

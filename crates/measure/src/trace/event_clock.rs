@@ -1,20 +1,21 @@
-//! From the time of the kernel's trace to the run's axis.
+//! Conversion from the time of the kernel's trace to the run's axis.
 
 use becalm_linux::clock::Anchor;
 use becalm_linux::ftrace::TraceClock;
 use becalm_units::{Nanos, Ticks, TicksToNanos};
 
-/// Turns the trace's time stamps into instants of the run.
+/// Converts the trace's time stamps to instants of the run.
 #[derive(Clone, Copy, Debug)]
 pub enum EventClock {
-    /// The trace is stamped with the very counter that the loops read.
+    /// The trace uses the same counter as the loops.
     Same(TicksToNanos),
-    /// The trace is stamped with `CLOCK_MONOTONIC_RAW`, the loops read another counter.
+    /// The trace uses `CLOCK_MONOTONIC_RAW`, the loops another counter.
     ///
-    /// Both are derived from one oscillator, so between two anchors, readings of both at one instant, they are in
+    /// Both derive from one oscillator, so they are proportional between two anchors (readings of both at one instant). The error is that of the
+    /// anchors, some tens of nanoseconds, however long the run.
     /// proportion; the error is that of the anchors, some tens of nanoseconds, however long the run.
     Raw {
-        /// From the counter to the run's axis.
+        /// Converts the counter to the run's axis.
         axis: TicksToNanos,
         /// An anchor taken before the events.
         before: Anchor,
@@ -24,7 +25,7 @@ pub enum EventClock {
 }
 
 impl EventClock {
-    /// For a trace with this clock, beside loops that read the processor's own counter (`native`) or the raw clock.
+    /// For a trace with this clock, and loops that read the processor's own counter (`native`) or the raw clock.
     pub fn new(trace: TraceClock, native: bool, axis: TicksToNanos, anchor: Anchor) -> Self {
         if (trace == TraceClock::X86Tsc) == native {
             Self::Same(axis)
@@ -33,7 +34,7 @@ impl EventClock {
         }
     }
 
-    /// A later anchor: the events to come lie between the anchor before and this one.
+    /// Adds a later anchor: the next events are between the previous anchor and this one.
     pub fn advance(&mut self, anchor: Anchor) {
         if let Self::Raw { before, after, .. } = self {
             *before = *after;
@@ -41,7 +42,7 @@ impl EventClock {
         }
     }
 
-    /// Whether anchors are of use.
+    /// Whether anchors are useful.
     pub const fn needs_anchors(&self) -> bool {
         matches!(self, Self::Raw { .. })
     }
@@ -72,7 +73,7 @@ mod tests {
         let axis = TicksToNanos::new(Ticks::new(1_000), rate);
         let anchor = |ticks, raw_ns| Anchor { ticks: Ticks::new(ticks), raw_ns, wall_ns: 0, bracket: Ticks::new(0) };
         let mut clock = EventClock::new(TraceClock::MonoRaw, true, axis, anchor(1_000, 50));
-        // The true rate is 2.5001 GHz; after a second the anchors know.
+        // The true rate is 2.5001 GHz; after a second the anchors reveal it.
         clock.advance(anchor(1_000 + 2_500_100_000, 1_000_000_050));
         assert_eq!(clock.instant(500_000_050), axis.instant(Ticks::new(1_000 + 1_250_050_000)));
         assert!(clock.needs_anchors());

@@ -1,4 +1,4 @@
-//! The kernel's trace beside the loops: how it is set up, what its clock, its events and its threads mean.
+//! The kernel's trace during the loops: its setup, and the interpretation of its clock, events and threads.
 
 mod event_clock;
 mod names;
@@ -15,12 +15,12 @@ pub use setup::Tracing;
 pub use standing::{Disturbance, Drained, StandingTrace};
 pub use translate::{SOFTIRQS, Translator, UNTRACED_TIMER, function_source};
 
-/// So few events that the kernel counted may lack in a trace, ...
+/// A trace may lack this many events that the kernel counted, ...
 const FEW: u64 = 10;
-/// ... or this part of all: one may lie at the edge of a reading, or of a lost page.
+/// ... or this fraction of them: some may be at the edge of a read or of a lost page.
 const ONE_IN: u64 = 100;
 
-/// Whether so many events lack in a trace that it is not what was set up.
+/// Whether a trace lacks so many events that it is not the one that was set up.
 pub fn is_much(missing: u64, counted: u64) -> bool {
     missing > FEW.max(counted / ONE_IN)
 }

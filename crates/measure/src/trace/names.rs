@@ -1,4 +1,4 @@
-//! Names: of threads, from /proc and from what the kernel's events say, and of everything else, interned.
+//! Names: of threads, from /proc and kernel events, and of everything else, interned.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -17,11 +17,11 @@ pub struct Names {
     pub tasks: Tasks,
     comms: NumberMap<Pid, Box<[u8]>>,
     own: HashSet<Pid>,
-    /// Of which threads it is known whether they are the kernel's.
+    /// Whether threads are kernel threads, as far as known.
     kernel: NumberMap<Pid, bool>,
-    /// The thread met last: most events in a row are of one.
+    /// The last thread seen: most consecutive events belong to one thread.
     last: Pid,
-    /// In a PID namespace, the numbers that the kernel's events have of our threads, by those that these have there.
+    /// In a PID namespace, maps our threads' numbers in that namespace to those in kernel events.
     numbers: Option<BTreeMap<i32, i32>>,
     proc_root: PathBuf,
 }
@@ -32,15 +32,15 @@ impl Names {
         Self { proc_root: root.to_owned(), ..Self::default() }
     }
 
-    /// Creates an empty set of names for the trace of another machine or another time. All names come from that trace.
+    /// No names yet, for the trace of another machine or another time. All names come from that trace.
     pub fn for_file() -> Self {
         let mut names = Self::new(Path::new("/"));
-        // No number means the same here.
+        // Thread numbers of the trace mean nothing on this machine.
         names.translate_own(BTreeMap::new());
         names
     }
 
-    /// The threads that have this name now, in rising order.
+    /// The threads that have this name now, in ascending order.
     pub fn called(&self, name: &str) -> Vec<Pid> {
         let named = self.comms.iter().filter(|(_, comm)| ***comm == *name.as_bytes());
         let mut pids: Vec<Pid> = named.map(|(pid, _)| *pid).collect();
@@ -48,30 +48,29 @@ impl Names {
         pids
     }
 
-    /// The name that the kernel's events have of a thread.
+    /// The name of a thread in kernel events.
     pub fn name_of(&self, pid: Pid) -> Option<String> {
         self.comms.get(&pid).map(|comm| String::from_utf8_lossy(comm).into_owned())
     }
 
-    /// From now on the kernel's events number threads otherwise than this process and its `/proc` do: the numbers of our own threads
-    /// in the events, by those that they have here.
+    /// Kernel events number threads differently from this process and its `/proc` from now on. `numbers` maps our own threads' numbers here to those
+    /// in the events.
     pub fn translate_own(&mut self, numbers: BTreeMap<i32, i32>) {
         self.numbers = Some(numbers);
     }
 
-    /// A thread of becalm itself, by the number that it has for itself. In a PID namespace one whose number in the events is not
-    /// known goes by its name.
+    /// Registers a thread of becalm by its own number. In a PID namespace, a thread whose number in the events is unknown is identified by its name.
     pub fn set_own(&mut self, pid: Pid) {
         let known = self.numbers.as_ref().map_or(Some(pid.0), |numbers| numbers.get(&pid.0).copied());
         let Some(pid) = known.map(Pid) else { return };
         self.own.insert(pid);
-        // Where the trace named it before we knew, it is named again.
+        // If the trace named it earlier, name it again.
         if let Some(comm) = self.comms.remove(&pid) {
             self.see(pid, &comm);
         }
     }
 
-    /// It is known whether a thread is the kernel's, whatever its name.
+    /// Registers whether a thread is a kernel thread, regardless of its name.
     pub fn set_kernel(&mut self, pid: Pid, is_kernel: bool) {
         self.kernel.insert(pid, is_kernel);
         if let Some(comm) = self.comms.remove(&pid) {
@@ -79,18 +78,18 @@ impl Names {
         }
     }
 
-    /// Whether it is known if a thread is the kernel's, beyond what its name suggests.
+    /// Whether [`Self::set_kernel`] was called for this thread.
     pub fn is_told(&self, pid: Pid) -> bool {
         self.kernel.contains_key(&pid)
     }
 
-    /// A thread was on the CPU when an event was written. One that no switch brought in is named by /proc.
+    /// A thread was on the CPU when an event was written. If no switch event named it, /proc does.
     pub fn meet(&mut self, pid: Pid) {
         if pid == self.last || pid == Pid::IDLE {
             return;
         }
         self.last = pid;
-        // In a PID namespace, /proc has other numbers.
+        // In a PID namespace, /proc uses other numbers.
         if self.numbers.is_none()
             && !self.comms.contains_key(&pid)
             && let Ok(Some(stat)) = TaskStat::read(&self.proc_root, pid.0)
@@ -101,8 +100,7 @@ impl Names {
 
     /// A thread with this name was seen in the kernel's events.
     ///
-    /// The name may come with the zeros that fill it. A thread that renames itself, or becomes another program, goes
-    /// by its latest name.
+    /// The name may contain padding zeros. A thread that renames itself, or executes another program, gets its latest name.
     pub fn see(&mut self, pid: Pid, comm: &[u8]) {
         let comm = comm.split(|byte| *byte == 0).next().unwrap_or_default();
         if self.comms.get(&pid).is_some_and(|known| **known == *comm) {
@@ -110,7 +108,7 @@ impl Names {
         }
         self.comms.insert(pid, comm.into());
         let name = String::from_utf8_lossy(comm);
-        // By the same number /proc of a PID namespace has another thread.
+        // In a PID namespace, /proc has another thread under this number.
         let kthread = match self.numbers.is_none().then(|| TaskStat::read(&self.proc_root, pid.0)) {
             Some(Ok(Some(stat))) => stat.kthread,
             _ => self.kernel.get(&pid).copied().unwrap_or_else(|| looks_like_kthread(&name)),
@@ -158,7 +156,7 @@ mod tests {
         // A shell becomes another program.
         names.see(Pid(20), b"sleep\0");
         assert_eq!(named(&names, 20), (Kind::Task, "sleep", "pid 20"));
-        // In a PID namespace our own threads have other numbers, and /proc has others of these.
+        // In a PID namespace, our own threads have other numbers, and /proc has other threads under these numbers.
         let mut inside = Names::new(root.path());
         inside.translate_own(BTreeMap::from([(7, 30)]));
         inside.set_own(Pid(7));

@@ -1,7 +1,7 @@
-//! How often interrupts and softirqs came by the trace, to be held against what the kernel counted itself.
+//! Occurrences of interrupts and softirqs in the trace, for comparison with the kernel's own counts.
 //!
-//! The kernel's counters are read some time after the loops begin and before they end, and a reading takes a while itself. An event
-//! that lies between the two readings was counted surely; one that lies within a reading may have been.
+//! The kernel's counters are read shortly after the loops start and before they end, and a read takes a while. Events between the two reads were
+//! certainly counted; events during a read may have been.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -13,15 +13,14 @@ use becalm_units::{Nanos, NumberMap};
 
 use super::translate::SOFTIRQS;
 
-/// The kernel counts a little before or after it writes the event.
+/// The kernel counts an event slightly before or after it writes it.
 const APART: Nanos = Nanos::from_micros(20);
 
-/// Lines of `/proc/interrupts` that count no interrupt of their own: retries, polls from timers, and what is counted in another line as
-/// well (`PMI` in `NMI`, `TLB` in `CAL`).
+/// Lines of `/proc/interrupts` that count no interrupt of their own: retries, polls from timers, and interrupts that another line counts too (`PMI`
+/// in `NMI`, `TLB` in `CAL`).
 const NO_INTERRUPTS: [&str; 4] = ["RTR", "MCP", "PMI", "TLB"];
 
-/// The vectors, by the stems of their events, that each line of an x86 machine's `/proc/interrupts` counts
-/// (`arch/x86/kernel/irq.c`).
+/// The vectors, by their event stems, that each line of `/proc/interrupts` counts on x86 (`arch/x86/kernel/irq.c`).
 const VECTORS: [(&str, &[&str]); 9] = [
     ("LOC", &["local_timer"]),
     ("RES", &["reschedule"]),
@@ -34,17 +33,17 @@ const VECTORS: [(&str, &[&str]); 9] = [
     ("PLT", &["x86_platform_ipi"]),
 ];
 
-/// Between which readings of a counter events are counted.
+/// The reads of a counter between which events are counted.
 #[derive(Clone, Debug)]
 pub struct Window {
-    /// When the first reading began and ended.
+    /// Start and end of the first read.
     pub first: RangeInclusive<Nanos>,
-    /// When the last one did; `None` as long as it lies ahead.
+    /// Start and end of the last read; `None` until it is done.
     pub last: Option<RangeInclusive<Nanos>>,
 }
 
 impl Window {
-    /// Whether an event at that instant lies surely between the readings, and whether it may.
+    /// Whether an event at this instant is certainly between the reads, and whether it may be.
     fn holds(&self, at: Nanos) -> (bool, bool) {
         let (before, after) = (self.first.start(), self.first.end());
         let last = self.last.as_ref();
@@ -54,21 +53,21 @@ impl Window {
     }
 }
 
-/// The windows of the two files that count; `None` for one that could not be read.
+/// The windows of the two files with counts; `None` for one that could not be read.
 #[derive(Clone, Debug, Default)]
 pub struct Windows {
-    /// Of `/proc/interrupts`.
+    /// For `/proc/interrupts`.
     pub interrupts: Option<Window>,
-    /// Of `/proc/softirqs`.
+    /// For `/proc/softirqs`.
     pub softirqs: Option<Window>,
 }
 
-/// What is counted.
+/// The counted thing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Occurrence {
     /// A handler of a device interrupt, by the interrupt's number.
     Irq(i32),
-    /// A local vector, by the number of its name.
+    /// A local vector, by its name's number.
     Vector(becalm_linux::ftrace::VectorName),
     /// A softirq, by its number.
     Softirq(u32),
@@ -78,12 +77,12 @@ enum Occurrence {
     Ipi(u64),
 }
 
-/// How often each interrupt and softirq came on one CPU while the kernel counted it.
+/// Occurrences of each interrupt and softirq on one CPU while the kernel counted.
 #[derive(Clone, Debug, Default)]
 pub struct Occurrences(NumberMap<Occurrence, TracedCount>);
 
 impl Occurrences {
-    /// Takes note of an event at that instant.
+    /// Counts an event at this instant.
     pub fn add(&mut self, what: &RawHappening<'_>, at: Nanos, windows: &Windows) {
         let what = match *what {
             RawHappening::IrqHandlerEntry { irq, .. } => Occurrence::Irq(irq),
@@ -107,18 +106,18 @@ impl Occurrences {
         self.0.get(&what).copied().unwrap_or_default()
     }
 
-    /// Number of times a softirq came, by its name in `/proc/softirqs` (`NET_RX`); `None` for one that is not known.
+    /// Occurrences of a softirq, by its name in `/proc/softirqs` (`NET_RX`); `None` for an unknown name.
     pub fn softirq_count(&self, name: &str) -> Option<TracedCount> {
         let number = SOFTIRQS.iter().position(|known| known.eq_ignore_ascii_case(name))?;
         Some(self.count(Occurrence::Softirq(number as u32)))
     }
 
-    /// Number of times the interrupt of a line of `/proc/interrupts` came; `None` for lines of other things, and for those of which
-    /// it is not known what they count. What has no event in this kernel came never.
+    /// Occurrences of the interrupt of a line of `/proc/interrupts`; `None` for lines that count no interrupts, or whose meaning is unknown. Zero if
+    /// this kernel has no event for it.
     pub fn interrupt_count(&self, line: &InterruptLine, names: &EventNames<'_>) -> Option<TracedCount> {
         let id = line.id.as_str();
         if let Some(device) = &line.device {
-            // Each of its handlers runs, and has an event.
+            // Each of its handlers runs and has an event.
             let handlers = device.names.len().max(1) as u64;
             let TracedCount { least, most } = self.count(Occurrence::Irq(i32::try_from(device.irq).ok()?));
             return Some(TracedCount { least: least / handlers, most: most.div_ceil(handlers) });
@@ -130,7 +129,7 @@ impl Occurrences {
         }
         match id {
             _ if NO_INTERRUPTS.contains(&id) => None,
-            // Each asks the handlers in turn, the first of them always.
+            // Each NMI calls the handlers in turn, always starting with the first.
             "NMI" => {
                 let handlers = self.0.iter().filter(|(what, _)| matches!(what, Occurrence::Nmi(_)));
                 Some(handlers.map(|(_, count)| *count).max_by_key(|count| count.most).unwrap_or_default())
@@ -140,18 +139,18 @@ impl Occurrences {
                 let counts = matching.map(|(address, _)| self.count(Occurrence::Ipi(*address)));
                 Some(counts.fold(TracedCount::default(), TracedCount::plus))
             }
-            // Others are known to be interrupts of these machines alone.
+            // Other lines are known to count interrupts only on x86.
             _ => matches!(std::env::consts::ARCH, "x86_64" | "x86").then(TracedCount::default),
         }
     }
 }
 
-/// By what the trace names interrupts.
+/// The trace's names of interrupts.
 #[derive(Clone, Copy, Debug)]
 pub struct EventNames<'a> {
-    /// Knows the names of local vectors.
+    /// Has the names of local vectors.
     pub decoder: &'a Decoder,
-    /// The kernel's strings by address, which name Arm's inter-processor interrupts.
+    /// The kernel's strings by address, which name inter-processor interrupts on Arm.
     pub strings: &'a BTreeMap<u64, String>,
 }
 
@@ -176,7 +175,7 @@ mod tests {
         assert_eq!(counts.softirq_count("NET_RX"), Some(TracedCount { least: 3, most: 8 }));
         assert_eq!(counts.softirq_count("TIMER"), Some(TracedCount::default()));
         assert_eq!(counts.softirq_count("FUTURE"), None);
-        // Before the last reading everything counts that comes.
+        // Before the last read, every event counts.
         let mut window = windows().interrupts.unwrap();
         window.last = None;
         assert_eq!(window.holds(Nanos::from_secs(1_000)), (true, true));

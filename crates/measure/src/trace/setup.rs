@@ -1,4 +1,4 @@
-//! Setting up the kernel's trace for the measured CPUs.
+//! Setup of the kernel's trace for the measured CPUs.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,38 +19,38 @@ use super::UNTRACED_TIMER;
 use crate::machine;
 use crate::plan::RecordPlan;
 
-/// The size of the trace's sub-buffers where the kernel lets us choose: each read takes one, so that at 10,000 events a
-/// second on each of 1,024 CPUs some thousand reads a second do.
+/// The size of the trace's sub-buffers if the kernel lets us choose. Each read takes one, so 10,000 events per second on each of 1,024 CPUs need some
+/// thousand reads per second.
 const SUBBUF_KB: u32 = 64;
-/// What the CPUs that are not measured may hold together, in KiB. The kernel gives each three sub-buffers.
+/// The memory limit for buffers of all CPUs that are not measured, in KiB. The kernel gives each three sub-buffers.
 const UNMEASURED_KB: u32 = 32 << 10;
 
-/// The size of sub-buffers beside so many CPUs that are not measured.
+/// The size of sub-buffers if this many CPUs are not measured.
 fn sub_buffer_kb(unmeasured: usize) -> u32 {
     let unmeasured = u32::try_from(unmeasured).unwrap_or(u32::MAX);
     let fits = |kb: &u32| kb.saturating_mul(3).saturating_mul(unmeasured) <= UNMEASURED_KB;
     [SUBBUF_KB, 32, 16, 8].into_iter().find(fits).unwrap_or(4)
 }
 
-/// The kernel's trace, set up and off.
+/// The kernel's trace, set up and switched off.
 pub struct Tracing {
-    /// What the kernel records into.
+    /// The trace instance.
     pub instance: Instance,
     /// The clock of its time stamps.
     pub clock: TraceClock,
-    /// The names of the kernel's functions; `None` if the kernel does not tell them.
+    /// The names of the kernel's functions; `None` if the kernel hides them.
     pub symbols: Option<Arc<Kallsyms>>,
     /// The kernel's strings by address, which name the reasons of inter-processor interrupts on Arm.
     pub strings: BTreeMap<u64, String>,
-    /// What the interrupt of the CPUs' timers is called where it has no event.
+    /// The name of the CPUs' timer interrupt if it has no event.
     pub untraced_timer: &'static str,
-    /// What the node's document says of it.
+    /// The trace's part of the node's document.
     pub doc: TracingDoc,
 }
 
 impl Tracing {
-    /// Sets up the trace of these CPUs beside loops that read a counter of this name, with these page faults. What cannot be had is added to the
-    /// warnings: a part of the trace, or all of it, for which the answer is `None`.
+    /// Sets up the trace of these CPUs for loops that read a counter of this name, with these page faults. Missing parts are added to the warnings;
+    /// `None` if no trace is possible.
     pub fn set_up(
         plan: &RecordPlan,
         cpus: &CpuList,
@@ -65,7 +65,7 @@ impl Tracing {
         match Self::try_set_up(plan, cpus, counter, faults, guard.as_ref().ok().cloned(), warnings) {
             Ok(tracing) => Some(tracing),
             Err(error) => {
-                // The kernel's own answer is a plain "no such file" or "not permitted" then.
+                // In that case the kernel only returns "no such file" or "not permitted".
                 let why = match Lockdown::read(&plan.root) {
                     Ok(Lockdown::Confidentiality) => {
                         format!("kernel lockdown (confidentiality) forbids it, also to root; {error}")
@@ -88,9 +88,9 @@ impl Tracing {
     ) -> Result<Self, TracefsError> {
         let proc_root = plan.root.join("proc");
         let tracefs = Tracefs::find_or_mount(&plan.root, Path::new(Tracefs::MOUNT_POINT), janitor.as_ref())?;
-        // Instances of becalms that were killed together with their janitors cost every event of everybody.
+        // Instances left by instances of becalm that were killed together with their janitors slow down every event of all users.
         remove_dead(&tracefs, &proc_root)?;
-        // The counter's own clock needs no conversion. The fallback counter is itself the kernel's raw clock.
+        // The counter's own clock needs no conversion. The fallback counter is the kernel's raw clock itself.
         let offered = tracefs.clocks()?;
         let tsc = counter == "tsc" && offered.iter().any(|clock| clock == TraceClock::X86Tsc.name());
         let clock = if tsc { TraceClock::X86Tsc } else { TraceClock::MonoRaw };
@@ -130,7 +130,7 @@ impl Tracing {
     }
 }
 
-/// Reads the names of the kernel's functions; where that cannot be, warns.
+/// Reads the names of the kernel's functions; warns if that fails.
 pub(super) fn read_symbols(root: &Path, warnings: &mut Vec<Warning>) -> Option<Arc<Kallsyms>> {
     match Kallsyms::read(root) {
         Ok(symbols) => Some(Arc::new(symbols)),
@@ -141,15 +141,15 @@ pub(super) fn read_symbols(root: &Path, warnings: &mut Vec<Warning>) -> Option<A
     }
 }
 
-/// The name of the CPUs' timer interrupt, where one has come for which the kernel has no event: under Hyper-V, where its timers
-/// interrupt directly (`sysvec_hyperv_stimer0` in `arch/x86/kernel/cpu/mshyperv.c`).
+/// The name of the CPUs' timer interrupt if it occurs without a kernel event: under Hyper-V, whose timers interrupt directly (`sysvec_hyperv_stimer0`
+/// in `arch/x86/kernel/cpu/mshyperv.c`).
 fn untraced_timer(root: &Path) -> Option<&'static str> {
     let interrupts = Interrupts::read(root).ok()?;
     let comes = interrupts.lines.iter().any(|line| line.id == "HVS" && line.total() > 0);
     comes.then_some("hyperv_stimer0")
 }
 
-/// What one event costs on a CPU that is measured; `None` where that cannot be found out.
+/// The cost of one event on a measured CPU; `None` if it cannot be measured.
 fn cost_of_event(instance: &Instance, cpus: &CpuList) -> Option<Nanos> {
     let there = AffinityGuard::keep_on(cpus).ok()?;
     let cost = instance.event_cost().ok().flatten();

@@ -1,6 +1,6 @@
-//! Whether a trace that stays holds the softirqs that the kernel counts: it writes one event for each.
+//! Checks that a standing trace contains the softirqs that the kernel counts: the kernel writes one event for each.
 //!
-//! The counts are read before the buffers are, so whatever they count by then has its event there, however late the buffers are read.
+//! The counts are read before the buffers, so each counted softirq already has its event there, however late the buffers are read.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -10,9 +10,9 @@ use becalm_units::CpuId;
 
 use super::{Disturbance, is_much};
 
-/// becalm reads the counts no more often than this, except when it switches the trace off, ...
+/// becalm reads the counts at most this often, except when it switches the trace off, ...
 const PERIOD: Duration = Duration::from_secs(1);
-/// ... and spends no more than this part of the time on it: a machine with 1,000 CPUs has 10,000 counts.
+/// ... and spends at most this fraction of the time on it: a machine with 1,000 CPUs has 10,000 counts.
 const ONE_IN: u32 = 10_000;
 
 /// The kernel's counts of softirqs at an instant.
@@ -22,15 +22,15 @@ pub struct SoftirqSnapshot {
     took: Duration,
 }
 
-/// The softirqs in a trace, and those that the kernel counted.
+/// The traced softirqs, and the kernel's counts.
 pub struct TracedSoftirqs {
     root: PathBuf,
-    /// Whether the trace has their events.
+    /// Whether their events are traced.
     has_events: bool,
     is_on: bool,
-    /// The counts when the trace was last compared or switched on; `None` if they are not known.
+    /// The counts when the trace was last compared or switched on; `None` if unknown.
     before: Option<SoftirqSnapshot>,
-    /// How many were read since then, of each CPU.
+    /// Softirq events read since then, per CPU.
     found: Vec<(CpuId, u64)>,
     /// Whether events were lost since then.
     lost_any: bool,
@@ -57,17 +57,17 @@ impl TracedSoftirqs {
         self.is_on = false;
     }
 
-    /// The event of one was read from the buffer of a CPU, by its number.
+    /// A softirq event was read from the buffer of the CPU at this index.
     pub fn add(&mut self, index: usize) {
         self.found[index].1 += 1;
     }
 
-    /// The buffer lost events. Some may have been softirqs.
+    /// The buffer lost events, which may include softirqs.
     pub const fn lose(&mut self) {
         self.lost_any = true;
     }
 
-    /// The kernel's counts by now, if it is time to compare them with the events that the buffers hold.
+    /// The current counts, if it is time to compare them with the events in the buffers.
     pub fn counted(&mut self) -> Option<SoftirqSnapshot> {
         if !self.is_on {
             return self.last.take();
@@ -76,8 +76,8 @@ impl TracedSoftirqs {
         if before.at.elapsed() >= PERIOD.max(before.took * ONE_IN) { self.read() } else { None }
     }
 
-    /// Compares what the buffers held with what the kernel had counted before they were read. The error lists the
-    /// missing softirqs. `Ok(false)` means that nothing could be compared.
+    /// Compares the events in the buffers with the counts that were read before. The error lists the missing softirqs. `Ok(false)` means that no
+    /// comparison was possible.
     pub fn compare(&mut self, counted: Option<SoftirqSnapshot>) -> Result<bool, Disturbance> {
         if self.lost_any && self.is_on {
             self.begin();
@@ -95,7 +95,7 @@ impl TracedSoftirqs {
             if is_much(counted.saturating_sub(*found), counted) {
                 return Err(Disturbance::Softirqs { cpu: *cpu, counted, found: *found });
             }
-            // The rest came after the counts were read, and is counted the next time.
+            // The rest came after the counts were read, and is counted next time.
             *found = found.saturating_sub(counted);
         }
         if self.is_on {
@@ -146,7 +146,7 @@ mod tests {
         softirqs.before.as_mut().unwrap().at -= PERIOD;
         softirqs.before.as_mut().unwrap().took = PERIOD;
         assert!(softirqs.counted().is_none(), "reading takes long");
-        // The next counts hold the softirqs of the first CPU that came between the counts and the buffers.
+        // The next counts include softirqs of the first CPU that came between reading the counts and the buffers.
         count(1_100, 300);
         assert_eq!(compare(&mut softirqs, [1_500, 200]), Ok(true));
         count(1_600, 305);
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(compare(&mut softirqs, [1, 1]), Ok(false));
         count(9_600, 411);
         assert_eq!(compare(&mut softirqs, [0, 1]), lack(1, 12, 1));
-        // What comes while it is off is not expected.
+        // Events while it is off are not expected.
         softirqs.begin();
         count(9_700, 411);
         softirqs.end();

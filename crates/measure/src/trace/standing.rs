@@ -1,4 +1,4 @@
-//! A trace without loops, that stays: set up once, switched on and off at will, and emptied now and then.
+//! A standing trace without loops: set up once, switched on and off as needed, and emptied now and then.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,16 +23,16 @@ use super::softirqs::TracedSoftirqs;
 use super::{Names, Tracing, Translator};
 use crate::plan::RecordPlan;
 
-/// How full a buffer is when whoever waits for it is woken, in percent.
+/// Readers are woken when a buffer is this full, in percent.
 const WAKE_PERCENT: u32 = 50;
 
-/// What no event is assumed to cost less than, where its cost could not be measured.
+/// The assumed cost of an event if it could not be measured.
 const UNKNOWN_COST: Nanos = Nanos::new(500);
 
-/// No record of ours takes more bytes; a page with more room than that at its end is not full.
+/// No requested record is larger; a page with more room at its end is not full.
 const LONGEST_RECORD: usize = 256;
 
-/// How many threads are known by name before all names are forgotten: numbers of threads are used up for as long as the machine runs.
+/// The number of thread names after which all names are forgotten: the kernel keeps assigning new thread numbers while the machine runs.
 const MOST_NAMES: usize = 4_096;
 
 /// The kernel's trace of some CPUs, stamped with `CLOCK_MONOTONIC_RAW`.
@@ -40,7 +40,7 @@ pub struct StandingTrace {
     /// Closed before the instance is removed.
     readers: Vec<PageReader>,
     tracing: Tracing,
-    /// `None` only while it is made anew.
+    /// `None` only while it is rebuilt.
     translator: Option<Translator>,
     symbols: Option<Arc<Kallsyms>>,
     names: Names,
@@ -56,18 +56,18 @@ pub struct StandingTrace {
     events: Vec<Event>,
 }
 
-/// How a trace was seen not to be what becalm set up.
+/// How a trace was found not to be the one that becalm set up.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Disturbance {
     /// Another program changed these files.
     Files(Vec<String>),
-    /// The kernel counted more softirqs than the trace holds.
+    /// The kernel counted more softirqs than the trace contains.
     Softirqs {
-        /// Where.
+        /// The CPU.
         cpu: CpuId,
-        /// How many it counted since the trace last held all.
+        /// Softirqs counted since the trace was last complete.
         counted: u64,
-        /// How many the trace holds.
+        /// Softirqs in the trace.
         found: u64,
     },
 }
@@ -86,20 +86,20 @@ impl fmt::Display for Disturbance {
     }
 }
 
-/// What emptying the buffers came to.
+/// The result of emptying the buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Drained {
     /// Events that were read.
     pub events: u64,
-    /// Events that the kernel lost, as far as it says how many.
+    /// Events that the kernel lost, as far as it reports their number.
     pub lost: u64,
-    /// Pages that are not what the kernel says of them.
+    /// Pages that could not be decoded.
     pub broken: u64,
 }
 
 impl StandingTrace {
-    /// Sets the trace of these CPUs up, and leaves it off. What cannot be had is added to the warnings; where nothing can, the answer is
-    /// `None`. `own` are threads of becalm.
+    /// Sets up the trace of these CPUs and leaves it off. Missing parts are added to the warnings; `None` if no trace is possible. `own` are threads
+    /// of becalm.
     pub fn set_up(
         plan: &RecordPlan,
         cpus: &CpuList,
@@ -152,22 +152,22 @@ impl StandingTrace {
         self.readers.iter().map(PageReader::cpu)
     }
 
-    /// What one event costs whoever runs where it happens; assumed where it could not be measured.
+    /// The cost of one event for the thread that it interrupts; assumed if it could not be measured.
     pub fn event_cost(&self) -> Nanos {
         self.tracing.doc.event_cost_ns.unwrap_or(UNKNOWN_COST)
     }
 
-    /// What documents say of the trace.
+    /// The trace's part of documents.
     pub const fn doc(&self) -> &TracingDoc {
         &self.tracing.doc
     }
 
-    /// The names of the kernel's functions, for recordings beside it; `None` if the kernel does not tell them.
+    /// The names of the kernel's functions, for simultaneous recordings; `None` if the kernel hides them.
     pub fn symbols(&self) -> Option<&Arc<Kallsyms>> {
         self.symbols.as_ref()
     }
 
-    /// The names of what the events told of.
+    /// The names in the events.
     pub const fn names(&self) -> &Names {
         &self.names
     }
@@ -182,7 +182,7 @@ impl StandingTrace {
         Nanos::new(MonotonicRaw::read().wrapping_sub(self.origin.raw_ns) as i64)
     }
 
-    /// Switches the trace on or off; what was recorded stays in the buffers.
+    /// Switches the trace on or off; recorded data stays in the buffers.
     pub fn turn(&mut self, is_on: bool) -> Result<(), TracefsError> {
         if is_on {
             self.tracing.instance.start()?;
@@ -194,23 +194,23 @@ impl StandingTrace {
         Ok(())
     }
 
-    /// How the trace was changed since it was set up; `None` if it is as it was, as far as its files and the kernel's counts tell.
+    /// How the trace was changed since it was set up; `None` if its files and the kernel's counts show no change.
     pub fn disturbance(&self) -> Option<Disturbance> {
         let files = self.tracing.instance.changed();
         if files.is_empty() { self.lack.clone() } else { Some(Disturbance::Files(files)) }
     }
 
-    /// Whether the trace was ever found to hold what the kernel counted.
+    /// Whether the trace ever contained everything that the kernel counted.
     pub const fn is_confirmed(&self) -> bool {
         self.is_confirmed
     }
 
-    /// Descriptors that become readable when a buffer is half full; none where this kernel cannot wait for that.
+    /// Descriptors that become readable when a buffer is half full; empty if this kernel cannot wait for that.
     pub fn filling(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.readers.iter().filter(|_| self.wakes).map(AsFd::as_fd)
     }
 
-    /// Takes what is in the buffers, CPU after CPU, in order of time. What comes meanwhile stays for the next time.
+    /// Takes the contents of the buffers, CPU by CPU, in order of time. Events that arrive meanwhile wait for the next call.
     pub fn drain(&mut self, take: &mut dyn FnMut(usize, &[Event], &mut Names)) -> io::Result<Drained> {
         let mut drained = Drained::default();
         let Some(mut translator) = self.translator.take() else { return Ok(drained) };
@@ -234,7 +234,7 @@ impl StandingTrace {
     fn read(&mut self, index: usize, translator: &mut Translator, drained: &mut Drained) -> io::Result<()> {
         let Self { readers, tracing, names, origin, softirqs, page, events, .. } = self;
         let decoder = tracing.instance.decoder();
-        // The first page may be the rest of one that was taken half full last time; a second one that is not full is being written.
+        // The first page may be the rest of one that was half full last time; a second partial page is being written.
         let mut partial = 0;
         while partial < 2
             && let Some(length) = readers[index].read_page(page)?
@@ -262,20 +262,20 @@ impl StandingTrace {
         Ok(())
     }
 
-    /// Whether so many names are known that they should be forgotten.
+    /// Whether so many names are stored that they should be forgotten.
     pub fn knows_many(&self) -> bool {
         self.names.labels.len() >= MOST_NAMES
     }
 
-    /// Reads the names of the kernel's functions again, as modules may have come, and forgets all others.
+    /// Reads the names of the kernel's functions again, because modules may have been loaded, and forgets all others.
     pub fn read_symbols(&mut self, root: &Path) {
-        // Not while both are there.
+        // Free the old names first, to avoid having both in memory.
         (self.translator, self.symbols) = (None, None);
         self.symbols = read_symbols(root, &mut Vec::new());
         self.forget_names(root);
     }
 
-    /// Forgets all names but those of the kernel's functions: labels of before mean nothing then.
+    /// Forgets all names except those of the kernel's functions, which invalidates earlier labels.
     pub fn forget_names(&mut self, root: &Path) {
         self.names = Names::new(root);
         let (tracing, labels) = (&self.tracing, &mut self.names.labels);
@@ -287,7 +287,7 @@ impl StandingTrace {
 
     fn name_own(&mut self) {
         if self.numbers_are_own {
-            // Whose number is whose is not known; no thread of /proc is taken for another.
+            // The mapping of numbers is unknown, so no thread in /proc is taken for another.
             self.names.translate_own(BTreeMap::new());
         }
         self.own.iter().for_each(|pid| self.names.set_own(*pid));

@@ -1,4 +1,4 @@
-//! From the kernel's raw events to named ones on the run's axis.
+//! Conversion of raw kernel events to named ones on the run's axis.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use becalm_units::{Nanos, NumberMap};
 
 use super::names::Names;
 
-/// The kernel's softirqs in the order of their numbers (`include/linux/interrupt.h`), which has not changed since 2.6.
+/// The kernel's softirqs in the order of their numbers (`include/linux/interrupt.h`), unchanged since 2.6.
 pub const SOFTIRQS: [&str; 10] =
     ["hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer", "rcu"];
 
-/// The bits of a thread's state that tell that it sleeps, stopped or died; none of them means that it can run. The bits
-/// above say how a runnable thread was switched out (`TASK_STATE_MAX`, "R+").
+/// The bits of a thread's state that mean that it sleeps, is stopped or is dead; without them it can run. Higher bits tell how a runnable thread was
+/// switched out (`TASK_STATE_MAX`, "R+").
 const NOT_RUNNABLE: i64 = 0xff;
 
-/// A device interrupt, by the handler that ran last: a shared one has several.
+/// A device interrupt, by the last handler that ran: a shared one has several.
 #[derive(Debug)]
 struct Irq {
     name: Box<[u8]>,
@@ -27,10 +27,10 @@ struct Irq {
     detail: Label,
 }
 
-/// The name of a timer interrupt without events, if the trace does not show another one.
+/// The name of a timer interrupt without events, unless the trace shows another one.
 pub const UNTRACED_TIMER: &str = "untraced_timer";
 
-/// The source of a function, and its fixed root. Both are empty for a function without a name.
+/// The source of a function and its fixed root; both are empty if the function has no name.
 #[must_use]
 pub fn function_source(carrier: Carrier, function: Option<&str>, labels: &mut Labels) -> (Label, Label) {
     let Some(function) = function else { return (Label::EMPTY, Label::EMPTY) };
@@ -48,7 +48,7 @@ const fn carrier(callback: Callback) -> Carrier {
     }
 }
 
-/// Names raw events. Keeps what it has named, so that an event costs a look-up and no formatting.
+/// Names raw events. Caches names, so an event costs a lookup and no formatting.
 #[derive(Debug)]
 pub struct Translator {
     symbols: Option<Arc<Kallsyms>>,
@@ -68,9 +68,9 @@ pub struct Translator {
 }
 
 impl Translator {
-    /// For events of this decoder. `symbols` names functions, where the kernel lets us know them; `strings` are the
-    /// kernel's own by address (`printk_formats`), which name the reasons of Arm's inter-processor interrupts. `untraced_timer` is what
-    /// the interrupt of the CPUs' timers is called where no event tells of it but those of the functions that it runs.
+    /// For events of this decoder. `symbols` are the names of kernel functions, if the kernel shows them; `strings` are the kernel's own by address
+    /// (`printk_formats`), which name the reasons of Arm's inter-processor interrupts. `untraced_timer` names the CPUs' timer interrupt if it has no
+    /// event of its own, only those of the functions that it runs.
     #[must_use]
     pub fn new(
         decoder: &Decoder,
@@ -100,12 +100,12 @@ impl Translator {
     fn function(symbols: Option<&Kallsyms>, address: u64) -> String {
         match symbols.and_then(|symbols| symbols.symbol(address)) {
             Some(symbol) => symbol.name.to_owned(),
-            // Without symbols at least equal functions stay together.
+            // Without symbols, events of the same function still share a name.
             None => format!("0x{address:x}"),
         }
     }
 
-    /// The named event at that instant.
+    /// The named event at this instant.
     pub fn translate(&mut self, raw: &RawEvent<'_>, time: Nanos, names: &mut Names) -> Event {
         let symbols = self.symbols.as_deref();
         let what = match raw.what {
@@ -166,7 +166,7 @@ impl Translator {
             }
             RawHappening::PageFault { user, ip, .. } => {
                 let source = if user { self.user_fault } else { self.kernel_fault };
-                // The instruction tells more than the address, and there are few of them; in the kernel it has a name.
+                // The instruction is more specific than the address, and there are few of them; in the kernel it has a name.
                 let detail = if user { Label::EMPTY } else { self.instruction(ip, names) };
                 Happening::Fault { source, detail }
             }
@@ -199,7 +199,7 @@ impl Translator {
 
     fn vector(&mut self, name: VectorName, vector: i32, labels: &mut Labels, entry: bool) -> Happening {
         let (source, detail) = self.vectors.entry(name).or_insert((self.unknown_irq, None));
-        // One number a vector, as the architecture fixes them.
+        // The architecture has one fixed number per vector.
         let detail = *detail.get_or_insert_with(|| labels.intern(&format!("vector {vector}")));
         let source = *source;
         if entry { Happening::IrqEntry { source, detail } } else { Happening::IrqExit { source, detail } }

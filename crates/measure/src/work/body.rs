@@ -1,5 +1,5 @@
-//! The loop bodies. They are part of the result: a loop that only counts loses the CPU's time to an interrupt, one that
-//! works in the caches loses what the interrupt threw out of them as well (Tsafrir 2007, section 4).
+//! The loop bodies. They affect the result: an interrupt costs a counting loop only CPU time, but a loop that uses the caches also loses the evicted
+//! data (Tsafrir 2007, section 4).
 
 use std::fmt;
 use std::hint::black_box;
@@ -33,7 +33,7 @@ macro_rules! bodies {
                 }
             }
 
-            /// What one iteration is, in words.
+            /// The description of one iteration.
             pub const fn iteration(self) -> &'static str {
                 match self {
                     $(Self::$variant => $iteration,)+
@@ -44,56 +44,56 @@ macro_rules! bodies {
 }
 
 bodies! {
-    /// Nothing but a volatile counter, in memory.
+    /// Only a volatile counter in memory.
     Empty = "empty": "load, add one and store a volatile counter",
-    /// A summation whose result is used.
+    /// A sum whose result is used.
     Sum = "sum": "add the loop's counter to a sum",
-    /// Each number is the sum of the three before it.
+    /// Each number is the sum of the previous three.
     Fibonacci = "fibonacci": "add three numbers to the next one of a sequence",
-    /// Back-to-back readings of the counter with which becalm measures.
+    /// Back-to-back readings of becalm's own counter.
     Counter = "counter": "read the counter",
     /// Calls of a function that does nothing.
     Call = "call": "call a function and add what it returns",
     /// The linear congruential generator x <- (a x + b) mod p of De et al. 2009.
     Lcg = "lcg": "a step of x <- (48271 x + 11) mod (2^31 - 1)",
-    /// Integer additions, each of the sum before.
+    /// Integer additions, each to the previous sum.
     Add = "add": "512 dependent additions",
-    /// Integer multiplications, each of the product before.
+    /// Integer multiplications, each of the previous product.
     Mul = "mul": "512 dependent multiplications",
-    /// Integer divisions, each of the quotient before.
+    /// Integer divisions, each of the previous quotient.
     Div = "div": "512 dependent divisions",
-    /// Floating-point additions, each to the sum before.
+    /// Floating-point additions, each to the previous sum.
     FloatAdd = "fadd": "512 dependent floating-point additions",
-    /// Floating-point multiplications, each of the product before.
+    /// Floating-point multiplications, each of the previous product.
     FloatMul = "fmul": "512 dependent floating-point multiplications",
-    /// Floating-point divisions, each of the quotient before.
+    /// Floating-point divisions, each of the previous quotient.
     FloatDiv = "fdiv": "512 dependent floating-point divisions",
-    /// Multiplications of vectors of two floating-point numbers, each of the products before.
+    /// Multiplications of vectors of two floating-point numbers, each of the previous products.
     Simd = "simd": "512 dependent multiplications of vectors of two floating-point numbers",
-    /// Loads from half of the first-level cache, each from the address that the one before loaded.
+    /// Loads from half of the L1 cache, each from the address that the previous one loaded.
     LoadL1 = "load-l1": "512 dependent loads from half of the L1 cache, in a random order",
-    /// Loads from half of the second-level cache.
+    /// Loads from half of the L2 cache.
     LoadL2 = "load-l2": "512 dependent loads from half of the L2 cache, in a random order",
-    /// Branches by random bits.
+    /// Branches on random bits.
     Branch = "branch": "512 branches, each by a random bit",
-    /// Introsort over an array that fills half of the second-level cache.
+    /// Introsort of an array that fills half of the L2 cache.
     Sort = "sort": "fill an array of half the L2 cache with random numbers, and sort it",
-    /// Vector triads over arrays that no cache holds.
+    /// Vector triads over arrays larger than any cache.
     Stream = "stream": "a[i] = b[i] + 3 c[i] for 512 i of arrays larger than the caches",
 }
 
-/// The instructions of a pass of `branch`, on the average: 512 additions and branches, half as many counted, eight steps of
-/// the generator, the loop's counter and branch.
+/// The average number of instructions in a pass of `branch`: 512 additions and branches, half as many counted, eight steps of the generator, the
+/// loop's counter and branch.
 const BRANCH_INSTRUCTIONS: u64 = 512 * 2 + 256 + 8 * if cfg!(target_arch = "x86_64") { 10 } else { 4 } + 2;
 
 impl Body {
-    /// Whether it consists of instructions that becalm writes itself, and so knows for some architectures only.
+    /// Whether it consists of instructions that becalm writes itself, for some architectures only.
     const fn is_of_instructions(self) -> bool {
         self.instructions().is_some()
     }
 
-    /// How many instructions an iteration has, the loop's counter and branch among them; of `branch` on the average. `None`
-    /// where the compiler chooses them.
+    /// The number of instructions per iteration, including the loop's counter and branch; for `branch` the average. `None` if the compiler chooses
+    /// them.
     pub const fn instructions(self) -> Option<u64> {
         match self {
             Self::Add | Self::Mul | Self::Div | Self::FloatAdd | Self::FloatMul | Self::FloatDiv => Some(512 + 2),
@@ -103,8 +103,7 @@ impl Body {
         }
     }
 
-    /// Whether this machine can run it. Fails if it consists of instructions that becalm does not know on this
-    /// architecture.
+    /// Fails if it consists of instructions that becalm does not know on this architecture.
     pub const fn check(self) -> Result<(), Unsupported> {
         match self {
             _ if self.is_of_instructions() && !Instructions::SUPPORTED => Err(Unsupported { body: self }),
@@ -146,34 +145,33 @@ pub struct Unsupported {
     body: Body,
 }
 
-/// The first-level cache where the kernel tells of none.
+/// The L1 cache size if the kernel reports none.
 const ASSUMED_L1_BYTES: u64 = 32 << 10;
 
-/// The second-level cache where the kernel tells of none: what most server processors had when this was written.
+/// The L2 cache size if the kernel reports none: typical of server processors when this was written.
 const ASSUMED_L2_BYTES: u64 = 1 << 20;
 
-/// The last-level cache where the kernel tells of none.
+/// The last-level cache size if the kernel reports none.
 const ASSUMED_LAST_BYTES: u64 = 32 << 20;
 
-/// The last level counts up to this size. Some processors of many dies report the sum of all of their caches, of which
-/// one core reaches a part.
+/// The largest last-level cache size used. Some multi-die processors report the sum of all their caches, although one core only reaches a part.
 const LAST_BYTES_LIMIT: u64 = 128 << 20;
 
-/// A body ready to run: its memory is there and touched.
+/// A body ready to run, with its memory allocated and touched.
 #[derive(Debug)]
 pub struct Work {
     body: Body,
     memory: Memory,
-    /// The cache that the body is measured by, if there is one.
+    /// The cache that determines the body's memory, if any.
     cache: Option<CacheSize>,
 }
 
 /// The size of a cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CacheSize {
-    /// Its bytes.
+    /// The size in bytes.
     pub bytes: u64,
-    /// Whether the kernel told the size; otherwise it is assumed.
+    /// Whether the kernel reported the size; otherwise it is assumed.
     pub is_known: bool,
 }
 
@@ -187,11 +185,11 @@ enum Memory {
 }
 
 impl Work {
-    /// Prepares a body for a CPU, whose caches are looked up below `root`. Fails if it consists of instructions that
-    /// becalm does not know on this architecture.
+    /// Prepares a body for a CPU, whose caches are looked up below `root`. Fails if it consists of instructions that becalm does not know on this
+    /// architecture.
     pub fn new(body: Body, root: &Path, cpu: CpuId) -> Result<Self, Unsupported> {
         body.check()?;
-        // A file that cannot be read tells as little as one that is missing.
+        // Handle an unreadable file like a missing one.
         let caches = cache::caches(root, cpu).unwrap_or_default();
         let or_assumed =
             |known: Option<u64>, assumed| CacheSize { bytes: known.unwrap_or(assumed), is_known: known.is_some() };
@@ -219,18 +217,17 @@ impl Work {
         Ok(Self { body, memory, cache })
     }
 
-    /// The kind of work that it does.
+    /// The kind of work.
     pub const fn body(&self) -> Body {
         self.body
     }
 
-    /// The size of the cache that the body's memory is measured by, for `load-l1` the first level, for `load-l2` and `sort`
-    /// the second and for `stream` the last one.
+    /// The size of the cache that determines the body's memory: L1 for `load-l1`, L2 for `load-l2` and `sort`, the last level for `stream`.
     pub const fn cache_size(&self) -> Option<CacheSize> {
         self.cache
     }
 
-    /// The memory that the body works on, in bytes.
+    /// The size of the body's memory in bytes.
     pub const fn memory_bytes(&self) -> u64 {
         match &self.memory {
             Memory::None | Memory::Branches(_) => 0,
@@ -240,9 +237,9 @@ impl Work {
         }
     }
 
-    /// Does this many iterations, the same ones every time. (Those of `stream` and the loads go on where the last ones ended,
-    /// so that they go over all of their memory, and those of `branch`, so that no predictor knows them by heart.) Returns what came out, for the caller to use. Nothing in here allocates, locks
-    /// or calls the kernel.
+    /// Does this many iterations, the same ones every time, and returns their result, which the caller must use. `stream` and the loads continue
+    /// where the previous call ended, to cover all of their memory, and `branch` does, to defeat the branch predictor. Nothing in here allocates,
+    /// locks or calls the kernel.
     #[inline(never)]
     pub fn run<C: Counter>(&mut self, iterations: u64) -> u64 {
         match (self.body, &mut self.memory) {
@@ -273,7 +270,7 @@ impl Work {
 /// The first operand of the chains of instructions.
 const START: u64 = 0x0123_4567_89ab_cdef;
 
-/// 0 + 1 + ... + (iterations - 1). The compiler knows the closed form, so each summand goes past it unseen.
+/// 0 + 1 + ... + (iterations - 1). `black_box` keeps the compiler from using the closed form.
 #[inline(never)]
 fn sum(iterations: u64) -> u64 {
     (0..iterations).fold(0, |sum: u64, i| sum.wrapping_add(black_box(i)))
@@ -291,7 +288,7 @@ fn fibonacci(iterations: u64) -> u64 {
 
 #[inline(never)]
 fn read_counter<C: Counter>(iterations: u64) -> u64 {
-    // Each reading is used, and the sum of the differences is the last minus the first.
+    // Every reading is used; the sum of the differences is the last minus the first.
     let first = C::read();
     (0..iterations).fold(first, |_, _| black_box(C::read())).wrapping_sub(first)
 }
@@ -301,13 +298,13 @@ fn call(iterations: u64) -> u64 {
     (0..iterations).fold(0, |sum: u64, i| sum.wrapping_add(called(i)))
 }
 
-/// The function that is called: its argument comes back.
+/// The function to call: returns its argument.
 #[inline(never)]
 fn called(argument: u64) -> u64 {
     black_box(argument)
 }
 
-/// The state after this many steps from 1.
+/// The state after this many steps, starting at 1.
 #[inline(never)]
 fn lcg(iterations: u64) -> u64 {
     const P: u64 = (1 << 31) - 1;

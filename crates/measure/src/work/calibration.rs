@@ -1,7 +1,7 @@
-//! Calibration: how many iterations of a body take the grain (Tsafrir 2007, section 3.3).
+//! Calibration: finds how many iterations of a body take the grain (Tsafrir 2007, section 3.3).
 //!
-//! A trial number of iterations is run some times; the mean of the third decile of the durations is what it takes on a
-//! quiet CPU; from that the number is interpolated, tried again, and settled after a few rounds.
+//! A trial number of iterations runs several times. The mean of the third decile of the durations is their time on a quiet CPU. Interpolation from it
+//! gives the next trial number, for a few rounds.
 
 use becalm_linux::clock::Counter;
 use becalm_units::{Nanos, TickRate};
@@ -9,44 +9,44 @@ use becalm_units::{Nanos, TickRate};
 use super::body::Work;
 use super::decile::third_decile_mean;
 
-/// Amount of work that makes a sample of the wanted length.
+/// The amount of work in a sample of the intended length.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct WorkSize {
-    /// Iterations a sample, at least 1.
+    /// Iterations per sample, at least 1.
     pub iterations: u64,
-    /// What they take: the mean of the third decile of the last trial, in ticks. Of a grain longer than a trial may be,
-    /// it is scaled up from a part of the iterations.
+    /// Their duration: the mean of the third decile of the last trial, in ticks. For a grain longer than a trial may be, it is scaled up from a part
+    /// of the iterations.
     pub ticks: f64,
-    /// How many times the last trial ran.
+    /// How often the last trial ran.
     pub trials: usize,
 }
 
 impl WorkSize {
-    /// What the iterations take, as time.
+    /// The duration of the iterations.
     pub fn duration(&self, rate: TickRate) -> Nanos {
         Nanos::new((self.ticks * rate.tick_ns()).round() as i64)
     }
 }
 
-/// How often a trial is run: of 100 durations, ten make the third decile.
+/// Runs per trial: of 100 durations, ten are in the third decile.
 const TRIALS: usize = 100;
 
-/// A trial of a longer grain is of a part of it, so that a calibration stays within some seconds.
+/// A trial of a longer grain uses a part of it, so a calibration takes a few seconds at most.
 const LONGEST_TRIAL: Nanos = Nanos::from_millis(10);
 
-/// After this many rounds what was found is as good as it gets.
+/// Further rounds do not improve the result.
 const ROUNDS: usize = 5;
 
-/// A round that comes this close to the grain is the last one.
+/// A round this close to the grain is the last one.
 const CLOSE: f64 = 0.002;
 
-/// Finds how many iterations take the grain on the current CPU. At least one; where a single iteration takes longer
-/// than the grain, the result's duration says how long.
+/// Finds how many iterations take the grain on the current CPU, at least one. If a single iteration takes longer than the grain, the result's
+/// duration says so.
 pub fn calibrate<C: Counter>(work: &mut Work, grain: Nanos, rate: TickRate) -> WorkSize {
     let grain = rate.ticks_in(grain).get().max(1) as f64;
     let part = (rate.ticks_in(LONGEST_TRIAL).get() as f64).min(grain);
     let mut durations = Vec::with_capacity(TRIALS);
-    // A first guess by doubling, each step the shortest of three, up to a quarter of a trial. It warms up, too.
+    // The first guess doubles the iterations, each time with the shortest of three runs, up to a quarter of a trial. This also warms up.
     let mut iterations = 1_u64;
     let mut ticks = loop {
         let ticks = (0..3).map(|_| timed::<C>(work, iterations)).min().unwrap_or(1).max(1) as f64;
@@ -74,19 +74,19 @@ pub fn calibrate<C: Counter>(work: &mut Work, grain: Nanos, rate: TickRate) -> W
     WorkSize { iterations, ticks, trials: TRIALS }
 }
 
-/// A quantum of fixed time is worked through in about this many steps.
+/// The approximate number of steps per quantum of fixed time.
 const STEPS_A_QUANTUM: i64 = 1000;
-/// Steps shorter than this would consist of reading the counter.
+/// Shorter steps would mostly read the counter.
 const SHORTEST_STEP: Nanos = Nanos::new(250);
 
-/// Finds how many iterations make one step of a fixed-time loop: a thousandth of the quantum, but at least 250 ns. To the
-/// step is what the work of a quantum is known.
+/// Finds how many iterations make one step of a fixed-time loop: a thousandth of the quantum, but at least 250 ns. A quantum's work is known to one
+/// step.
 pub fn calibrate_unit<C: Counter>(work: &mut Work, quantum: Nanos, rate: TickRate) -> WorkSize {
     let step = Nanos::new(quantum.get() / STEPS_A_QUANTUM).max(SHORTEST_STEP);
     calibrate::<C>(work, step, rate)
 }
 
-/// The number of iterations that takes `wanted`, if `iterations` take `ticks`.
+/// The number of iterations that take `wanted`, if `iterations` take `ticks`.
 fn interpolated(iterations: u64, ticks: f64, wanted: f64) -> u64 {
     ((iterations as f64 * wanted / ticks).round() as u64).max(1)
 }
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn the_grain_is_met() {
-        // Other tests run meanwhile, so of several attempts one must meet it.
+        // Other tests run meanwhile, so one of several attempts must succeed.
         let grain = Nanos::from_millis(1);
         let met = (0..10).any(|_| {
             let (mut work, found) = calibrated(Body::Lcg, grain);
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_long_grain_is_scaled_up() {
-        // Other tests run meanwhile: they may take the CPU in one of the two and not in the other.
+        // Other tests run meanwhile and may affect only one of the two.
         becalm_testing::attempts(10, || {
             let (_, short) = calibrated(Body::Lcg, Nanos::from_millis(1));
             let (_, long) = calibrated(Body::Lcg, Nanos::from_secs(10));

@@ -1,8 +1,8 @@
-//! How fast the core runs: cycles a second, where no counter of the processor counts them.
+//! The core's speed in cycles per second, if no hardware counter counts cycles.
 //!
-//! A clock such as the time stamp counter ticks at a rate of its own, whatever the core does. Additions of registers, of which
-//! each needs the sum before, take a cycle each on every x86-64 and AArch64 processor; so the time of a known number of them
-//! is that of as many cycles. What this cannot know: whether the core changes its speed later, in the run.
+//! A clock such as the TSC ticks at its own rate, independent of the core. A register addition that depends on the previous sum takes one cycle on
+//! every x86-64 and AArch64 processor, so a known number of them takes as many cycles. This cannot detect whether the core changes its speed later in
+//! the run.
 
 use becalm_linux::clock::Counter;
 use becalm_linux::instructions::{A_PASS, Instructions};
@@ -12,13 +12,13 @@ use becalm_units::TickRate;
 use super::body::Body;
 use super::decile::third_decile_mean;
 
-/// How often a trial is run.
+/// Runs per trial.
 const TRIALS: usize = 100;
 
-/// Passes of a trial: some 20,000 cycles, so that reading the counter is lost in them, and an interrupt comes into few.
+/// Passes per trial: some 20,000 cycles, so the cost of reading the counter is negligible and few trials are interrupted.
 const PASSES: u64 = 40;
 
-/// How fast the current core runs, for a body of known instructions; `None` of others.
+/// The current core's speed, for a body of known instructions; `None` for others.
 pub fn core_clock<C: Counter>(body: Body, rate: TickRate) -> Option<CoreClockDoc> {
     let instructions = body.instructions()?;
     let mut durations = Vec::with_capacity(TRIALS);
@@ -30,12 +30,12 @@ pub fn core_clock<C: Counter>(body: Body, rate: TickRate) -> Option<CoreClockDoc
     from_trials(instructions, &mut durations, rate)
 }
 
-/// The document of trials that took so many ticks; `None` if the counter stood still in one that counts.
+/// The document of trials with these durations in ticks; `None` if the counter stood still in one that counts.
 fn from_trials(instructions: u64, durations: &mut [u64], rate: TickRate) -> Option<CoreClockDoc> {
     let cycles = PASSES as f64 * f64::from(A_PASS);
     let hz = |ticks: f64| (ticks > 0.0).then(|| (cycles / (ticks * rate.tick_ns()) * 1e9).round() as u64);
     let middle = third_decile_mean(durations)?;
-    // The decile's mean has sorted them.
+    // The call above has sorted them.
     let at = |part: usize| durations[(durations.len() - 1) * part / 100] as f64;
     Some(CoreClockDoc { instructions, hz: hz(middle)?, low_hz: hz(at(95))?, high_hz: hz(at(5))? })
 }
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn cycles_a_second_are_those_of_the_additions() {
-        // 20,480 cycles in 10,240 ns, a tenth of the trials a little faster, a tenth interrupted.
+        // 20,480 cycles in 10,240 ns; a tenth of the trials is slightly faster, a tenth interrupted.
         let mut durations = vec![10_240; 80];
         durations.extend([10_000; 10]);
         durations.extend([20_480; 10]);
@@ -67,7 +67,7 @@ mod tests {
         if let Some(CoreClockDoc { instructions, hz, low_hz, high_hz }) = found {
             assert_eq!(instructions, 514);
             assert!(low_hz <= hz && hz <= high_hz, "{low_hz} {hz} {high_hz}");
-            // Emulators and unoptimized builds of others are slower than any processor, none is faster.
+            // Emulators and unoptimized builds can be slower than any processor, but not faster.
             assert!((1_000_000..20_000_000_000).contains(&hz), "{hz}");
         }
     }

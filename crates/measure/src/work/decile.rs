@@ -1,18 +1,16 @@
-//! The third decile, by which work is calibrated (Tsafrir 2007, section 3.3).
+//! The third decile, used to calibrate work (Tsafrir 2007, section 3.3).
 
-/// The mean of the durations from the 20th to the 30th percentile: of those sorted values whose number, counted from 0,
-/// is at least 20 % and below 30 % of their count. With fewer than four values none may be, and the value at 25 % is
-/// taken. There is none without values.
+/// The mean of the durations from the 20th to the 30th percentile: of the sorted values whose index, counted from 0, is at least 20 % and below 30 %
+/// of their number. With fewer than four values there may be none, and the value at 25 % is used. `None` without values.
 ///
-/// Why this part: the shortest durations are flukes of the clock and of luck, the longer half holds the noise; what
-/// stands a quarter up is the loop itself.
+/// The shortest durations are flukes of the clock, and the longer half contains the noise; values near the first quartile are the loop itself.
 #[must_use]
 pub fn third_decile_mean(durations: &mut [u64]) -> Option<f64> {
     durations.sort_unstable();
     let count = durations.len();
     let (from, to) = ((count * 2).div_ceil(10), (count * 3).div_ceil(10));
     let part = if from < to { &durations[from..to] } else { durations.get(count / 4..=count / 4)? };
-    // In 128 bits, since a sum of ticks may not fit 64.
+    // In 128 bits, since a sum of ticks may not fit into 64.
     let sum: u128 = part.iter().map(|duration| u128::from(*duration)).sum();
     Some(sum as f64 / part.len() as f64)
 }
@@ -47,7 +45,7 @@ mod tests {
     }
 
     proptest! {
-        /// By the definition: a value of rank r (from 0) is in the third decile if 0.2 <= r / n < 0.3.
+        /// By definition, a value of rank r (from 0) is in the third decile if 0.2 <= r / n < 0.3.
         #[test]
         fn agrees_with_the_definition(mut durations in proptest::collection::vec(0_u64..1_000_000, 10..300)) {
             let found = third_decile_mean(&mut durations).unwrap();

@@ -1,7 +1,7 @@
-//! Work: loops that do something, of a known amount, again and again (Tsafrir 2007, sections 2 to 4; Radojković et al.
-//! 2008). What interrupts them shows in how long they take (fixed work) or how far they get (fixed time).
+//! Work: loops that repeat a known amount of work (Tsafrir 2007, sections 2 to 4; Radojković et al. 2008). Interruptions show in their duration
+//! (fixed work) or in their progress (fixed time).
 //!
-//! What is done is a [`Body`]; [`Work`] is one ready to run on a CPU; [`calibrate`] finds how much of it takes the grain;
+//! A [`Body`] is the kind of work; a [`Work`] is one ready to run on a CPU; [`calibrate`] finds how much of it takes the grain;
 //! [`crate::loops::sampling`] has the measuring loops.
 
 mod body;

@@ -1,35 +1,33 @@
-//! How often work is repeated until its mean is known: the FAME rule (Vera et al. 2007, as used by Radojković et al.
-//! 2008).
+//! The number of repetitions until the mean of work is known: the FAME rule (Vera et al. 2007, as used by Radojković et al. 2008).
 //!
-//! A benchmark is repeated until its accumulated mean is within MAIV, the maximum allowable variation, of its steady
-//! state, and at least five times. The steady state itself is not known; it counts as reached when the accumulated mean
-//! has stayed within MAIV of where it is now over the whole later half of the repetitions.
+//! A benchmark is repeated at least five times, until its accumulated mean is within MAIV, the maximum allowable variation, of its steady state. The
+//! steady state itself is unknown; it counts as reached when the accumulated mean has stayed within MAIV of its current value over the whole later
+//! half of the repetitions.
 
 use std::collections::VecDeque;
 
-/// Repetitions that are made in any case.
+/// The minimum number of repetitions.
 pub const LEAST: u64 = 5;
 
-/// Follows the mean of the samples so far, to find when it no longer moves.
+/// Follows the mean of the samples, to find when it no longer moves.
 #[derive(Clone, Debug)]
 pub struct AccumulatedMean {
     maiv: f64,
     count: u64,
     sum: f64,
-    /// The accumulated means that may yet be the smallest of a window, with their numbers, rising; and the largest,
-    /// falling.
+    /// The accumulated means that may yet be the smallest of a window, with their numbers, ascending; and the largest, descending.
     smallest: VecDeque<(u64, f64)>,
     largest: VecDeque<(u64, f64)>,
 }
 
 impl AccumulatedMean {
-    /// For a maximum allowable variation, as parts of 1.
+    /// For a maximum allowable variation, as a fraction.
     pub const fn new(maiv: f64) -> Self {
         Self { maiv, count: 0, sum: 0.0, smallest: VecDeque::new(), largest: VecDeque::new() }
     }
 
-    /// Another repetition took this long. Returns whether it was enough: after `n` of them, `n` at least 5, whether the
-    /// accumulated means of the repetitions from `n` / 2 (rounded up) to `n` all lie within the variation of the last.
+    /// Adds a repetition of this duration. Returns whether the repetitions are enough: after `n` of them, `n` at least 5, whether the accumulated
+    /// means of repetitions `n` / 2 (rounded up) to `n` are all within the variation of the last.
     pub fn add(&mut self, duration: f64) -> bool {
         self.count += 1;
         self.sum += duration;
@@ -57,7 +55,7 @@ impl AccumulatedMean {
         if self.count == 0 { 0.0 } else { self.sum / self.count as f64 }
     }
 
-    /// The number of samples seen so far.
+    /// The number of samples so far.
     pub const fn count(&self) -> u64 {
         self.count
     }
@@ -68,7 +66,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The rule as it is worded.
+    /// The rule as stated.
     fn plain(durations: &[f64], maiv: f64) -> bool {
         let n = durations.len();
         let mean = |count: usize| durations[..count].iter().fold(0.0, |sum, x| sum + x) / count as f64;

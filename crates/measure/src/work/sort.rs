@@ -1,25 +1,23 @@
-//! The body `sort`: introsort (Musser 1997) of an array of random numbers, the same sequences every time, as in
-//! Tsafrir 2007, section 2.
+//! The body `sort`: introsort (Musser 1997) of an array of random numbers, the same sequences every time, as in Tsafrir 2007, section 2.
 //!
-//! The standard library's unstable sort is another algorithm, built to avoid mispredicted branches, whose next releases
-//! may be another one still. This one stays as it is: quicksort by the median of three down to 16 elements, heapsort
-//! where the recursion gets deeper than 2 log2 n, and one insertion sort over all at the end, as in the first C++
-//! standard libraries that the paper's program was linked with.
+//! The standard library's unstable sort is a different algorithm, designed to avoid branch mispredictions, and may change in future releases. This
+//! one does not change: quicksort by the median of three down to 16 elements, heapsort if the recursion gets deeper than 2 log2 n, and one insertion
+//! sort over all at the end, as in the first C++ standard libraries, which the paper's program used.
 
 use becalm_stats::splitmix::SplitMix64;
 use std::hint::black_box;
 
-/// Parts this short are left to the insertion sort.
+/// Parts of at most this length are left to the insertion sort.
 const SHORT: usize = 16;
 
-/// Sorts in rising order: quicksort, heapsort where that goes too deep, and an insertion sort for short parts.
+/// Sorts in ascending order: quicksort, heapsort if that recurses too deep, and an insertion sort for short parts.
 pub fn introsort(values: &mut [u32]) {
     let depth = 2 * values.len().checked_ilog2().unwrap_or(0);
     quicksort(values, depth);
     insertion_sort(values);
 }
 
-/// Sorts all but parts of [`SHORT`] elements or less, which are in their places as parts.
+/// Sorts all but parts of at most [`SHORT`] elements, which end up in the right place as a whole.
 fn quicksort(mut values: &mut [u32], mut depth: u32) {
     while values.len() > SHORT {
         if depth == 0 {
@@ -33,15 +31,14 @@ fn quicksort(mut values: &mut [u32], mut depth: u32) {
     }
 }
 
-/// Splits by the median of the first, the middle and the last element: nothing on the left is above what is on the
-/// right, and neither is empty.
+/// Splits by the median of the first, the middle and the last element: no element on the left is greater than one on the right, and both parts are
+/// nonempty.
 fn partition(values: &mut [u32]) -> (&mut [u32], &mut [u32]) {
     let (a, b, c) = (values[0], values[values.len() / 2], values[values.len() - 1]);
     let pivot = a.max(b).min(a.min(b).max(c));
     let (mut low, mut high) = (0, values.len() - 1);
     loop {
-        // Both stop at the pivot's equals at the latest, so neither leaves the slice: at first at the pivot itself,
-        // later at what was exchanged.
+        // Both stop at elements equal to the pivot, so neither leaves the slice: first at the pivot itself, later at exchanged elements.
         while values[low] < pivot {
             low += 1;
         }
@@ -103,7 +100,7 @@ pub fn sequence(number: u64, values: &mut [u32]) {
     values.iter_mut().for_each(|value| *value = (random.next_u64() >> 32) as u32);
 }
 
-/// The array that is filled and sorted again and again.
+/// The array that is repeatedly filled and sorted.
 #[derive(Debug)]
 pub(super) struct Sort {
     values: Vec<u32>,
@@ -114,7 +111,7 @@ impl Sort {
     pub fn new(bytes: u64) -> Self {
         let count = usize::try_from(bytes / 4).unwrap_or(usize::MAX).max(2);
         let mut values = vec![0; count];
-        // Which touches it.
+        // This touches the memory.
         sequence(0, &mut values);
         Self { values }
     }
@@ -140,8 +137,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A sequence on which the median of three is the second smallest every time (Musser 1997), so that quicksort alone
-    /// would take n/2 levels.
+    /// A sequence with the median of three always the second smallest (Musser 1997), so quicksort alone would need n/2 levels.
     fn killer(n: u32) -> Vec<u32> {
         let k = n / 2;
         let mut values: Vec<u32> = (1..=k).map(|i| if i % 2 == 1 { i } else { k + i - 1 }).collect();

@@ -1,15 +1,14 @@
-//! The body `stream`: the triad `a[i] = b[i] + 3 c[i]` over arrays that the caches cannot hold, as in McCalpin's STREAM.
+//! The body `stream`: the triad `a[i] = b[i] + 3 c[i]` over arrays larger than the caches, like McCalpin's STREAM.
 
 use std::hint::black_box;
 
-/// Elements that one iteration takes: 4 KiB of each array.
+/// Elements per iteration: 4 KiB of each array.
 const CHUNK: usize = 512;
 
-/// Each of the three arrays is this many times the last-level cache, so that of what an iteration finds nothing is left
-/// from the round before.
+/// Each of the three arrays is this many times the last-level cache, so nothing from the previous round is still cached.
 const TIMES_CACHE: u64 = 2;
 
-/// The arrays, and where the next iteration begins.
+/// The arrays, and the position of the next iteration.
 #[derive(Debug)]
 pub(super) struct StreamArrays {
     a: Vec<f64>,
@@ -23,7 +22,7 @@ impl StreamArrays {
     pub fn new(cache_bytes: u64) -> Self {
         let elements = usize::try_from(cache_bytes * TIMES_CACHE / 8).unwrap_or(usize::MAX);
         let elements = elements.next_multiple_of(CHUNK).max(CHUNK);
-        // Written with values other than zero, since the allocator has zeros without touching memory.
+        // Nonzero values, because the allocator provides zeros without touching memory.
         Self { a: vec![1.0; elements], b: vec![2.0; elements], c: vec![0.5; elements], next: 0 }
     }
 
@@ -31,7 +30,7 @@ impl StreamArrays {
         (self.a.len() + self.b.len() + self.c.len()) as u64 * 8
     }
 
-    /// This many chunks from where the last call ended. Returns the bits of the last element.
+    /// Processes this many chunks from where the previous call ended. Returns the bits of the last element.
     pub fn run(&mut self, iterations: u64) -> u64 {
         let mut last = 0.0;
         for _ in 0..iterations {

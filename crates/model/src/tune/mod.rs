@@ -1,4 +1,4 @@
-//! Tuning: the purpose of quiet CPUs, which studies ask about as well.
+//! Tuning: the purpose of isolated CPUs, which studies also use.
 
 mod profile;
 

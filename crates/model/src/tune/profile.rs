@@ -1,4 +1,4 @@
-//! Profiles: what a quiet CPU is wanted for decides which changes are worth their price.
+//! Profiles: the intended use of isolated CPUs decides which changes are worth their cost.
 
 use becalm_units::UnknownName;
 use serde::{Deserialize, Serialize};
@@ -24,12 +24,12 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// Whether the profile changes knobs of a family at all.
+    /// Whether the profile changes knobs of a family.
     pub const fn wants(self, family: Family) -> bool {
         match family {
-            // Turning the throttling off is a danger that only real time is worth.
+            // Disabling throttling is a risk that only real time justifies.
             Family::Throttling => matches!(self, Self::Rt),
-            // A guest's frequency and its siblings are the host's.
+            // A guest's frequency and its siblings are under the host's control.
             Family::Frequency | Family::Smt => !matches!(self, Self::CloudGuest),
             // A CPU that computes does not sleep; shallow sleep elsewhere costs the others their turbo.
             Family::Idle => !matches!(self, Self::Hpc),

@@ -1,24 +1,24 @@
-//! The codes of all warnings, and what each of them does to a verdict: whether limits are kept, what changed, which node differs.
+//! The codes of all warnings, and their effect on a verdict: whether limits are kept, what changed, which node differs.
 
 use becalm_units::counted;
 
 use crate::NodeDoc;
 use crate::node::Warning;
 
-/// What a warning does to a verdict.
+/// The effect of a warning on a verdict.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bearing {
-    /// It says nothing of how much time was lost, how, or to what.
+    /// It does not concern how much time was lost, how, or to what.
     None,
-    /// It limits what the figures say, and is shown with each verdict on them.
+    /// It limits the figures, and is shown with each verdict on them.
     Shown,
-    /// The figures do not carry a verdict: it is that there is not enough data.
+    /// The data does not support a verdict: the result is "not enough data".
     NotEnough,
 }
 
 macro_rules! codes {
     ($($code:ident: $bearing:ident,)+) => {
-        /// What a warning is about. Its name in documents is the code.
+        /// The subject of a warning. Its name in documents is the code.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         #[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
         #[strum(serialize_all = "snake_case")]
@@ -28,7 +28,7 @@ macro_rules! codes {
         }
 
         impl Code {
-            /// What it does to a verdict.
+            /// The warning's effect on a verdict.
             pub const fn bearing(self) -> Bearing {
                 match self {
                     $(Self::$code => Bearing::$bearing,)+
@@ -107,18 +107,18 @@ codes! {
 }
 
 impl Warning {
-    /// What it is about; `None` of a code of another program.
+    /// The known code; `None` for a code of another program.
     pub fn known(&self) -> Option<Code> {
         self.code.parse().ok()
     }
 
-    /// What it does to a verdict. One of another program may limit it in any way, and is shown.
+    /// The effect on a verdict. Warnings of other programs may have any effect, and are shown.
     pub fn bearing(&self) -> Bearing {
         self.known().map_or(Bearing::Shown, Code::bearing)
     }
 }
 
-/// The warnings of some nodes that bear on a verdict, each code once: many nodes often warn of the same.
+/// The warnings of some nodes that affect a verdict, each code once: many nodes often have the same warning.
 pub fn bearing_warnings<'a>(docs: impl IntoIterator<Item = &'a NodeDoc>) -> Vec<Warning> {
     let mut found: Vec<(&Warning, &str, u64)> = Vec::new();
     let mut nodes = 0_usize;

@@ -1,4 +1,4 @@
-//! The abilities of a machine and the commands to run first: `becalm.audit/1`, and the text of the plain `becalm`.
+//! The abilities of a machine and the commands to run first: `becalm.audit/1`, and the output of `becalm` without a command.
 
 use becalm_model::audit::{Answer, Audit, FirstStep};
 use becalm_model::node::Rung;
@@ -19,7 +19,7 @@ impl Report for Audit {
         document(self)
     }
 
-    /// Its name stands among its other keys, in the order of the alphabet.
+    /// `schema` is among the other keys, in alphabetical order.
     fn named_document(&self) -> impl Serialize {
         document(self)
     }
@@ -70,7 +70,7 @@ const fn ladder(rung: Rung) -> &'static str {
     }
 }
 
-/// The machine, how far up the ladder it lets a recording go, and every answer.
+/// The machine, the access level that a recording can reach, and all answers.
 fn findings(audit: &Audit) -> Section {
     let node = if audit.node.is_empty() { "a machine whose name is not known" } else { &audit.node };
     let machine = format!("becalm on {node}: {}", system(&audit.kernel, &audit.processor));
@@ -83,7 +83,7 @@ fn findings(audit: &Audit) -> Section {
     Section::new("findings", "Findings", "What can be seen here", blocks)
 }
 
-/// How well an ability can be had: what was seen, what follows, and what can be done.
+/// The availability of an ability: what was seen, the consequence, and the fix.
 fn finding(answer: &Answer) -> Finding {
     let mut said = answer.what.clone();
     if !answer.consequence.is_empty() {
@@ -95,7 +95,7 @@ fn finding(answer: &Answer) -> Finding {
     Finding::from_answer(answer, said)
 }
 
-/// The commands to begin with.
+/// The commands to start with.
 fn first_steps(audit: &Audit) -> Section {
     let help = FirstStep { command: "becalm --help".to_owned(), why: "everything else".to_owned() };
     let opening =

@@ -1,4 +1,4 @@
-//! JUnit's XML, as Jenkins, GitLab and others read it: the elements and attributes of Jenkins' `junit-10.xsd`.
+//! JUnit XML for Jenkins, GitLab and others: the elements and attributes of Jenkins' `junit-10.xsd`.
 
 use std::fmt::Write;
 
@@ -17,7 +17,7 @@ pub(super) fn document(report: &CheckReport<'_>) -> String {
     let when = when.map(|origin| format!(" timestamp=\"{}\"", origin.strftime("%Y-%m-%dT%H:%M:%S")));
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let totals = format!("tests=\"{tests}\" failures=\"{}\" errors=\"0\"", counts.exceeded);
-    // Memory takes every text.
+    // Writing to a string cannot fail.
     let _ = writeln!(xml, "<testsuites name=\"becalm check\" {totals} time=\"{longest}\">");
     let _ = writeln!(
         xml,
@@ -56,7 +56,7 @@ pub(super) fn document(report: &CheckReport<'_>) -> String {
     xml + "  </testsuite>\n</testsuites>\n"
 }
 
-/// What is tested. It holds no figure of the run, so that CI systems know it again.
+/// The name of a test. It contains no figures, so CI systems recognize it in later runs.
 fn name(row: &LimitCheck) -> String {
     match row.limit {
         Limit::Noise(most) => format!("CPU {} loses at most {} of its time", row.cpu, words::percent(most)),
@@ -64,7 +64,7 @@ fn name(row: &LimitCheck) -> String {
     }
 }
 
-/// A text as an attribute or an element holds it. What XML cannot hold is replaced.
+/// A text for an attribute or an element. Characters that XML cannot contain are replaced.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in printable(text).chars() {

@@ -1,4 +1,4 @@
-//! A recording held against limits, for a terminal, as `becalm.check/1`, and as the files that CI systems read: JUnit's XML and SARIF.
+//! A recording checked against limits, for a terminal, as `becalm.check/1`, and as files for CI systems: JUnit XML and SARIF.
 
 mod junit;
 mod sarif;
@@ -19,7 +19,7 @@ use crate::form::sheet::Form;
 use crate::form::table::Table;
 use crate::report::Report;
 
-/// What was recorded, and how it stands to the limits.
+/// A recording and the results of its limits.
 #[derive(Clone, Debug)]
 pub struct CheckReport<'a> {
     /// The recording.
@@ -100,7 +100,7 @@ fields! {
     }
 }
 
-/// How many rows have which answer.
+/// The number of rows with each answer.
 #[derive(Clone, Copy, Default, Serialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct Counts {
@@ -122,7 +122,7 @@ impl CheckReport<'_> {
         counts
     }
 
-    /// The warnings that bear on the answers, in words.
+    /// The warnings that affect the answers, in words.
     fn warnings(&self) -> impl Iterator<Item = String> {
         bearing_warnings(self.summary).map(|(node, warning)| {
             let node = if self.has_nodes() { format!("{node}: ") } else { String::new() };
@@ -135,23 +135,22 @@ impl CheckReport<'_> {
         self.rows.iter().any(|row| row.answer == Answer::Exceeded)
     }
 
-    /// Whether the recording is of several nodes.
+    /// Whether the recording has several nodes.
     fn has_nodes(&self) -> bool {
         self.summary.nodes.len() > 1
     }
 
-    /// The CPU of a row, with its node where there are several.
+    /// The CPU of a row, with its node if there are several.
     fn place(&self, row: &LimitCheck) -> String {
         if self.has_nodes() { format!("{}, CPU {}", row.node, row.cpu) } else { format!("CPU {}", row.cpu) }
     }
 
-    /// As JUnit's XML: a test case for each limit on each CPU, skipped where there is not enough data.
+    /// JUnit XML: a test case for each limit on each CPU, skipped if there is not enough data.
     pub fn junit(&self) -> String {
         junit::document(self)
     }
 
-    /// As SARIF 2.1.0: a result for each limit that is exceeded, and a notification where there is not enough data. `program` is like
-    /// `becalm 0.1.0`.
+    /// SARIF 2.1.0: a result for each exceeded limit, and a notification if there is not enough data. `program` is like `becalm 0.1.0`.
     pub fn sarif(&self, program: &str) -> String {
         sarif::document(self, program)
     }
@@ -223,7 +222,7 @@ impl CheckReport<'_> {
             Block::OnTerminal(vec![Block::Lines(vec![text.clone()])]),
             Block::OnPage(vec![Block::Verdict { tone, text, basis: String::new() }]),
         ];
-        // A limit that holds needs no more words than its row.
+        // The row of a limit that holds says enough.
         for row in self.rows.iter().filter(|row| row.answer != Answer::Holds) {
             let node = if self.has_nodes() { format!("{}: ", row.node) } else { String::new() };
             let text = format!("{node}{}", words::sentence(row));

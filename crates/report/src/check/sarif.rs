@@ -1,5 +1,5 @@
-//! SARIF 2.1.0, the format of findings that code hosts show: a result for each limit that is exceeded. A limit of which there is not
-//! enough data is no finding; it is told as a notification of the run.
+//! SARIF 2.1.0, the format of findings that code hosts show: a result for each exceeded limit. A limit without enough data is not a result but a
+//! notification of the run.
 
 use becalm_analyze::limits::{Answer, Limit, LimitCheck};
 use becalm_units::printable;
@@ -9,7 +9,7 @@ use super::{CheckReport, words};
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
-/// The rules, in the order of their numbers.
+/// The rules, in the order of their indices.
 const RULES: [(&str, &str, &str); 2] = [
     (
         "max-noise",
@@ -87,17 +87,17 @@ fn result(report: &CheckReport<'_>, row: &LimitCheck) -> Value {
         "kind": "fail",
         "level": "error",
         "message": { "text": said(report, row) },
-        // Code hosts show no finding that lies in no file: it is the recording.
+        // Code hosts ignore findings without a file, so it is the recording.
         "locations": [{
             "physicalLocation": { "artifactLocation": { "uri": uri(&report.summary.path.to_string_lossy()) } },
             "logicalLocations": [{ "name": printable(&place), "kind": "resource" }],
         }],
-        // By which a code host knows it again in the next run, on whichever machine that is.
+        // Identifies the finding in later runs, on any machine.
         "partialFingerprints": { "becalmLimit/v1": format!("{id}, {}", printable(&place)) },
     })
 }
 
-/// A path as a reference of RFC 3986.
+/// A path as a URI reference (RFC 3986).
 fn uri(path: &str) -> String {
     let mut uri = String::new();
     for byte in path.bytes() {

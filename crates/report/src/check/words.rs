@@ -1,4 +1,4 @@
-//! What is said of limits.
+//! The results of limits in words.
 
 use becalm_analyze::limits::{Answer, Cause, Limit, LimitCheck, Shortage};
 use becalm_stats::TooLittle;
@@ -7,13 +7,13 @@ use becalm_units::{Share, counted, plural};
 use super::{CheckReport, Counts};
 use crate::form::value::{three_digits, time};
 
-/// A share as it is typed, without the digits that binary fractions add.
+/// A share as typed, without the digits added by binary fractions.
 pub(super) fn percent(share: Share) -> String {
     let text = format!("{:.9}", share.ratio() * 100.0);
     format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// The answer to all of it.
+/// The overall answer.
 pub(super) fn headline(counts: &Counts) -> String {
     let all = counts.held + counts.exceeded + counts.not_enough_data;
     let mut text = match counts.exceeded {
@@ -29,7 +29,7 @@ pub(super) fn headline(counts: &Counts) -> String {
     text + "."
 }
 
-/// What is to be said of one limit on one CPU.
+/// The result of one limit on one CPU, in a sentence.
 pub(super) fn sentence(row: &LimitCheck) -> String {
     let found = match row.limit {
         Limit::Noise(_) => match row.noise_ratio {
@@ -96,7 +96,7 @@ fn lacking(why: Shortage) -> String {
     }
 }
 
-/// What a longer recording may find although these limits hold.
+/// The events that a longer recording may find although these limits hold.
 pub(super) fn missed(report: &CheckReport<'_>) -> Option<String> {
     let rarest = report.rows.iter().filter_map(|row| row.rarest_seen_ns).max()?;
     Some(format!("what comes more rarely than every {} on a CPU may have been missed", time(rarest)))

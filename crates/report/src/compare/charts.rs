@@ -8,7 +8,7 @@ use crate::form::section::{Grade, Tile};
 use crate::form::words::capital;
 use crate::html::{Axis, AxisScale, AxisUnit, BarPair, Chart, Forest, ForestRow, PairedBars, Spec};
 
-/// How many sources, nodes and CPUs are drawn at most.
+/// The number of sources, nodes and CPUs drawn at most.
 pub(super) const DRAWN: usize = 16;
 
 pub(super) const fn tone(verdict: Verdict) -> Grade {
@@ -16,7 +16,7 @@ pub(super) const fn tone(verdict: Verdict) -> Grade {
         Verdict::Worse => Grade::Bad,
         Verdict::Better => Grade::Good,
         Verdict::NoDifferenceShown => Grade::Plain,
-        // That two recordings differ is neither good nor bad news of the machine.
+        // A difference between two recordings is neither good nor bad for the machine.
         Verdict::NotEnoughData | Verdict::Higher | Verdict::Lower => Grade::Fair,
     }
 }
@@ -31,7 +31,7 @@ pub(super) fn tile(row: &ComparedFigure) -> Tile {
         (None, _) => said(row.verdict).to_owned(),
     };
     let tone = match row.verdict {
-        // A single figure of which too little is known is no matter of concern.
+        // Too little data about a single figure is no cause for concern.
         Verdict::NotEnoughData => Grade::Plain,
         verdict => tone(verdict),
     };
@@ -50,7 +50,7 @@ const fn said(verdict: Verdict) -> &'static str {
     }
 }
 
-/// The interval of a change, as the table writes it.
+/// The interval of a change, as in the table.
 fn interval(row: &ComparedFigure) -> Option<String> {
     let effect = row.effect?;
     let end = |end: Option<f64>| end.map(|ratio| change(Some(ratio)).value().cell());
@@ -90,7 +90,7 @@ pub(super) fn pairs<'a>(
     }
 }
 
-/// The changes that have a ratio, with the names of the rows; none, if there are none.
+/// The changes that have a ratio, with the names of the rows; `None` without any.
 pub fn forest_chart<'a>(
     id: &'static str,
     title: &str,
@@ -98,7 +98,7 @@ pub fn forest_chart<'a>(
 ) -> Option<Chart> {
     let row = |(name, row): (String, &ComparedFigure)| {
         let effect = row.effect?;
-        // What is gone has no place on a logarithmic axis.
+        // A figure that fell to 0 has no place on a logarithmic axis.
         let ratio = effect.ratio.filter(|ratio| ratio.is_finite() && *ratio > 0.0)?;
         let change = change(Some(ratio)).value().cell();
         let text = interval(row).map_or_else(|| change.clone(), |interval| format!("{change} ({interval})"));

@@ -1,4 +1,4 @@
-//! What is said where two runs do not hold enough to compare them.
+//! Explanations if two recordings have too little data to be compared.
 
 use becalm_analyze::compare::Doubt;
 use becalm_stats::run_for_blocks;

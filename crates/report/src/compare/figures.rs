@@ -1,4 +1,4 @@
-//! The fields of a row: how each figure of two runs is called and written.
+//! The fields of a row: names and formats of the compared figures.
 
 use becalm_analyze::compare::{ComparedFigure, Metric, MetricUnit, TestFamily, Verdict};
 
@@ -57,7 +57,7 @@ fields! {
 }
 
 fields! {
-    /// What only tables have.
+    /// Fields only of tables.
     columns: ComparedFigure {
         CHANGE = "change", "change", |row| change(ratio(row));
         LOW = "low", "low", |row| change(row.effect.and_then(|effect| effect.ratio_low));
@@ -66,11 +66,11 @@ fields! {
     }
 }
 
-/// The columns of a table beside the row's name, narrow enough for 80 columns.
+/// The columns of a table after the row's name, narrow enough for 80 columns.
 pub(crate) const COLUMNS: [&Field<ComparedFigure>; 6] =
     [&row::A, &row::B, &columns::CHANGE, &columns::LOW, &columns::HIGH, &columns::DIFFERENCE];
 
-/// The verdict below the title "difference".
+/// The verdict in the column "difference".
 pub const fn said(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Worse => "worse",
@@ -100,7 +100,7 @@ const fn family(family: TestFamily) -> &'static str {
     }
 }
 
-/// What a figure is called in a table.
+/// The name of a figure in a table.
 pub(crate) fn title(row: &ComparedFigure) -> String {
     match (row.metric, row.stretch_ns) {
         (Metric::NoiseRatio, _) => "noise".to_owned(),

@@ -49,7 +49,7 @@ struct RunDoc<'a> {
     incomplete: u64,
 }
 
-/// How figures of several runs a side are compared.
+/// The method for several recordings per side.
 const BETWEEN: &str = "welch's t of the means of the runs' logarithms, or of the runs where one has none of a figure; the variance within \
                        runs as its floor";
 
@@ -74,8 +74,8 @@ struct CheckDoc {
     outcome: &'static str,
 }
 
-/// As `becalm.compare/1`. `a`, `b`, `difference`, `low` and `high` of a row are in its `unit`, which the name in `what` ends
-/// with; `effect` is b / a.
+/// Builds `becalm.compare/1`. A row's `a`, `b`, `difference`, `low` and `high` are in its `unit`, which also ends the name in `what`; `effect` is b /
+/// a.
 pub(super) fn document(report: &CompareReport<'_>) -> impl Serialize {
     let comparison = report.comparison;
     let check = |check: &LimitCheck| CheckDoc {

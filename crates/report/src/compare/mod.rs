@@ -1,4 +1,4 @@
-//! Two sides of runs against each other, for people and as `becalm.compare/1`.
+//! Two sides of recordings compared, for people and as `becalm.compare/1`.
 
 mod charts;
 mod doubt;
@@ -23,21 +23,21 @@ pub(crate) use rows::{cpus, most_changed_first, nodes, place, place_name, source
 pub use words::{NAMED, changed, check_text, headline};
 pub(crate) use words::{legend, runs, shown_source};
 
-/// What was compared, and what was asked of it.
+/// A comparison and its limits.
 #[derive(Clone, Debug)]
 pub struct CompareReport<'a> {
     /// The runs and the rows.
     pub comparison: &'a Comparison,
-    /// The limits that were given; none, if none were.
+    /// The given limits; may be empty.
     pub checks: &'a [LimitCheck],
 }
 
 /// A limit on how much worse the second side may be.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LimitCheck {
-    /// Of which figure of all CPUs together.
+    /// The limited figure, over all CPUs together.
     pub metric: Metric,
-    /// By which part of the first side's figure it may be worse.
+    /// How much worse it may be, relative to the first side's figure.
     pub share: f64,
     /// Whether the limit was exceeded.
     pub outcome: Limit,

@@ -1,4 +1,4 @@
-//! Which rows stand together, and in which order.
+//! Groups and order of the rows.
 
 use std::cmp::Ordering;
 
@@ -10,7 +10,7 @@ pub(crate) fn totals(comparison: &Comparison) -> Vec<&ComparedFigure> {
     comparison.rows.iter().filter(|row| row.source.is_none() && row.place.is_none()).collect()
 }
 
-/// Whose figures those are.
+/// The CPUs of the total figures.
 pub(crate) fn place(comparison: &Comparison) -> String {
     let cpus = comparison.a.cpus();
     match (comparison.a.count_cpus(), comparison.b.count_cpus()) {
@@ -19,8 +19,7 @@ pub(crate) fn place(comparison: &Comparison) -> String {
     }
 }
 
-/// A figure of every source. What is shown to have changed stands first; the order by the size of the change is kept
-/// otherwise.
+/// A figure of every source, significant changes first; otherwise the order by size of the change is kept.
 pub(crate) fn sources(comparison: &Comparison, metric: Metric) -> Vec<&ComparedFigure> {
     let rows = comparison.rows.iter().filter(|row| row.source.is_some() && row.metric == metric);
     let mut rows: Vec<&ComparedFigure> = rows.collect();
@@ -33,7 +32,7 @@ pub(crate) fn cpus(comparison: &Comparison) -> Vec<&ComparedFigure> {
     noise_of(comparison, TestFamily::Cpus)
 }
 
-/// The noise of every node, where there are several.
+/// The noise of every node, if there are several.
 pub(crate) fn nodes(comparison: &Comparison) -> Vec<&ComparedFigure> {
     noise_of(comparison, TestFamily::Nodes)
 }
@@ -42,13 +41,13 @@ fn noise_of(comparison: &Comparison, family: TestFamily) -> Vec<&ComparedFigure>
     comparison.rows.iter().filter(|row| row.family == family && row.metric == Metric::NoiseRatio).collect()
 }
 
-/// By how much they changed.
+/// Sorts by the size of the change.
 pub(crate) fn most_changed_first(rows: &mut [&ComparedFigure]) {
     let change = |row: &ComparedFigure| row.difference.unwrap_or(0.0).abs();
     rows.sort_by(|a, b| change(b).partial_cmp(&change(a)).unwrap_or(Ordering::Equal));
 }
 
-/// What stands before the row of a node or a CPU.
+/// The name of the row of a node or a CPU.
 pub(crate) fn place_name(row: &ComparedFigure, nodes: bool) -> String {
     let Some(place) = &row.place else { return String::new() };
     match place.cpu {

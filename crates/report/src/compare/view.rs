@@ -13,13 +13,13 @@ use crate::form::table::Table;
 use crate::html::Chart;
 use crate::predict::view::warning;
 
-/// How many sources, nodes and CPUs are shown unless all are asked for.
+/// The number of sources, nodes and CPUs shown unless all are wanted.
 const SHOWN: usize = 12;
 
-/// The figures that stand at the top.
+/// The figures at the top.
 const TILES: [Metric; 4] = [Metric::NoiseRatio, Metric::Rate, Metric::P99, Metric::StretchMax];
 
-/// With all sources, nodes and CPUs if `all`, else with those that changed most.
+/// The page with all sources, nodes and CPUs if `all`, else with those that changed most.
 pub(super) fn page(report: &CompareReport<'_>, all: bool) -> Page {
     let comparison = report.comparison;
     let mut sections = vec![answer(report), basis(report)];
@@ -38,13 +38,13 @@ pub(super) fn page(report: &CompareReport<'_>, all: bool) -> Page {
     }
 }
 
-/// The runs' own names.
+/// The names of the recordings.
 fn names(side: &Side) -> String {
     let names: Vec<String> = side.runs.iter().map(|run| name(&run.path)).collect();
     names.join(", ")
 }
 
-/// A run's own name: that of its folder without the ending.
+/// The name of a recording: that of its directory without the extension.
 fn name(path: &Path) -> String {
     path.file_stem().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy()).into_owned()
 }
@@ -79,12 +79,12 @@ fn limits(report: &CompareReport<'_>) -> Option<Section> {
     (!blocks.is_empty()).then(|| Section::new("limits", "Limits", "Limits", blocks).opened(Opening::Gap))
 }
 
-/// Rows that stand together.
+/// Rows of one table.
 struct Rows<'a> {
     id: &'static str,
     short: &'static str,
     title: String,
-    /// The title of the column of names.
+    /// The title of the first column.
     first: &'static str,
     name: fn(&ComparedFigure) -> String,
     rows: Vec<&'a ComparedFigure>,
@@ -156,7 +156,7 @@ fn cpu_rows<'a>(report: &CompareReport<'a>, all: bool) -> Rows<'a> {
     let several = report.comparison.a.count_nodes() > 1;
     let name: fn(&ComparedFigure) -> String =
         if several { |row| place_name(row, true) } else { |row| place_name(row, false) };
-    // A number alone says nothing next to a bar.
+    // Next to a bar, a number without a name means nothing.
     let label: fn(&ComparedFigure) -> String =
         if several { name } else { |row| format!("CPU {}", place_name(row, false)) };
     Rows {
@@ -172,7 +172,7 @@ fn cpu_rows<'a>(report: &CompareReport<'a>, all: bool) -> Rows<'a> {
     }
 }
 
-/// The most changed first, if not all are shown.
+/// The most changed first, unless all are shown.
 fn ordered(mut rows: Vec<&ComparedFigure>, all: bool) -> Vec<&ComparedFigure> {
     if !all && rows.len() > SHOWN {
         most_changed_first(&mut rows);
@@ -200,7 +200,7 @@ fn both_charts(
     [pairs(pairs_id, title, named())].into_iter().chain(changes).collect()
 }
 
-/// The charts and the table of these rows, so many of them on a terminal; below it why there is not enough data.
+/// The charts and the table of these rows, limited to `shown` rows on a terminal; below it, why there is not enough data.
 fn section(rows: Rows<'_>, shown: usize) -> Option<Section> {
     let Rows { id, short, title, first, name, rows, charts, reading } = rows;
     if rows.is_empty() {
@@ -226,7 +226,7 @@ fn doubts<'a>(rows: impl Iterator<Item = &'a ComparedFigure>, name: fn(&Compared
     let mut remarks = Vec::new();
     for row in rows {
         let Some(doubt) = row.doubt else { continue };
-        // Of sources, the same reason with another figure is not said again; nor is one that refers to another row.
+        // For sources, omits a reason already given with another figure, and one that refers to another row.
         if (row.source.is_none() && doubt != Doubt::Drifting) || !known.contains(&discriminant(&doubt)) {
             remarks.push(Block::Remark(name(row), reason(doubt)));
         }

@@ -1,4 +1,4 @@
-//! What is said of two runs in sentences.
+//! The comparison in sentences.
 
 use becalm_analyze::compare::{
     Basis, ComparedRun, Comparison, FLOOR, Limit, Metric, Side, TestFamily, Verdict, run_name,
@@ -13,10 +13,10 @@ use crate::form::figure::Figure;
 use crate::form::known::system;
 use crate::form::value::{grouped, signed, three_digits, time};
 
-/// How many sources the headline names.
+/// The number of sources in the headline.
 pub const NAMED: usize = 3;
 
-/// So many nodes of a run are named, and the others counted.
+/// The number of nodes of a recording that are named; the others are counted.
 const NODES_NAMED: usize = 8;
 
 /// The answer in a sentence: whether the second side is quieter, by how much, and which sources made the difference.
@@ -58,7 +58,7 @@ fn answer(comparison: &Comparison) -> String {
     text
 }
 
-/// The sources whose share of time is shown to have changed, with their kinds, and how.
+/// The sources whose share of time changed significantly, with their kinds, and how.
 pub fn changed(comparison: &Comparison) -> impl Iterator<Item = (Kind, String, String)> {
     let rows = comparison.rows.iter().filter(|row| row.metric == Metric::TimeRatio);
     let shown = rows.filter(|row| row.verdict.is_difference());
@@ -73,12 +73,12 @@ pub fn changed(comparison: &Comparison) -> impl Iterator<Item = (Kind, String, S
     })
 }
 
-/// A source as a sentence or a narrow column names it: with its kind where the name alone says nothing (`unseen long`).
+/// The name of a source in a sentence or a narrow column: with its kind if the name alone is unclear (`unseen long`).
 pub(crate) fn shown_source(kind: Kind, source: &str) -> String {
     if kind.is_rest() { format!("{kind} {source}") } else { source.to_owned() }
 }
 
-/// How the columns are to be read.
+/// How to read the columns.
 pub(crate) fn legend(comparison: &Comparison) -> String {
     let tested = comparison.rows.iter().filter(|row| row.p_value.is_some()).count();
     let rests = match comparison.basis {
@@ -102,7 +102,7 @@ pub(crate) fn legend(comparison: &Comparison) -> String {
     )
 }
 
-/// What a limit says, in a sentence.
+/// The result of a limit, in a sentence.
 pub fn check_text(comparison: &Comparison, check: &LimitCheck) -> String {
     let row = comparison.total(check.metric);
     let name = row.map_or_else(|| check.metric.name().to_owned(), title);
@@ -122,7 +122,7 @@ pub fn check_text(comparison: &Comparison, check: &LimitCheck) -> String {
     }
 }
 
-/// The runs of both sides by their names, each in a line.
+/// The recordings of both sides by name, one per line.
 pub(crate) fn runs(comparison: &Comparison) -> Vec<(String, String)> {
     let of_side = |name: &'static str, side: &Side| -> Vec<(String, String)> {
         side.runs

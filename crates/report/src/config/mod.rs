@@ -1,4 +1,4 @@
-//! Which defaults are in force and where each was set, for a terminal and as `becalm.config/1`.
+//! The defaults in force and where each is set, for a terminal and as `becalm.config/1`.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use crate::form::paragraph::paragraph;
 use crate::form::sheet::{Sheet, Style};
 use crate::report::Report;
 
-/// The defaults that are in force.
+/// The defaults in force.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ConfigReport {
@@ -124,10 +124,10 @@ impl Report for ConfigReport {
     }
 }
 
-/// What is longer does not move the remarks of all other lines.
+/// The column of the comments; longer lines do not shift those of the others.
 const REMARK: usize = 40;
 
-/// A setting as it stands in a file, a line a value.
+/// A setting as in a config file, one line per value.
 fn lines(setting: &ConfigSetting) -> Vec<String> {
     let quoted = |value: &String| {
         let is_plain =
@@ -141,7 +141,7 @@ fn lines(setting: &ConfigSetting) -> Vec<String> {
     }
 }
 
-/// The files alone, as text. Fails if `out` cannot be written.
+/// Prints only the files. Fails if `out` cannot be written.
 pub fn config_files(report: &ConfigReport, out: &mut Sheet<'_>) -> io::Result<()> {
     if report.off {
         return writeln!(out, "no file is read: BECALM_CONFIG is empty, or --no-config was given");

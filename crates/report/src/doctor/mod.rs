@@ -1,5 +1,4 @@
-//! What a report of a bug needs to know of becalm and the machine, without what is nobody's business: for a terminal and as
-//! `becalm.doctor/1`.
+//! The information about becalm and the machine that a bug report needs, without private data: for a terminal and as `becalm.doctor/1`.
 
 use becalm_model::audit::Answer;
 use serde::{Deserialize, Serialize};
@@ -10,13 +9,13 @@ use crate::form::section::{Block, Finding, Page, Section};
 use crate::form::sheet::Form;
 use crate::report::Report;
 
-/// What stands first: what the text holds, and what it leaves out.
+/// The first paragraph: what the text contains and what it leaves out.
 const CONTENTS: &str = "For a report of a bug. It holds: the versions of becalm and of what works with it, the kernel and the machine, rights and \
     limits, what can be seen here, the defaults that are set, the error that becalm ended with last, and what is left to restore.";
 const LEFT_OUT: &str = "It leaves out: names of hosts, users, files and commands, addresses, values of the environment, serial numbers, and what was \
     recorded. Read it before you send it.";
 
-/// What a report of a bug needs to know.
+/// The information that a bug report needs.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct DoctorReport {
@@ -209,7 +208,7 @@ impl DoctorReport {
 
     fn machine(&self) -> Vec<(String, String)> {
         let machine = &self.machine;
-        // Every machine has some of both: none is what nothing could be read of.
+        // A count of 0 means that it could not be read.
         let cpus = match machine.cpus_online {
             0 => String::new(),
             online => format!("{online} online, {} of them isolated", machine.cpus_isolated),

@@ -1,4 +1,4 @@
-//! Fields: the one place where a figure gets its name, its title, and its way out of a row.
+//! Fields: they define the name, the title and the getter of each figure in one place.
 
 use std::marker::PhantomData;
 
@@ -10,34 +10,34 @@ use crate::form::figure::{Figure, JsonType};
 
 /// A figure of a row of type `R`.
 pub struct Field<R: ?Sized> {
-    /// Its name in JSON, with the unit as its ending: `max_ns`. Scripts rely on it.
+    /// Its name in JSON, with the unit as suffix: `max_ns`. Scripts rely on it.
     pub name: &'static str,
-    /// Its title over a column.
+    /// Its column title.
     pub title: &'static str,
     /// Its type in JSON.
     pub json: JsonType,
-    /// Takes it out of a row.
+    /// Gets it from a row.
     pub get: fn(&R) -> Value,
 }
 
 impl<R: ?Sized> Field<R> {
-    /// The figure that `get` takes out of a row, `value` as a value; [`field!`] makes one of the other.
+    /// The figure that `get` returns; `value` returns it as a value. [`field!`] makes one from the other.
     pub const fn new<F: Figure>(title: Title, _get: fn(&R) -> F, value: fn(&R) -> Value) -> Self {
         Self { name: title.name, title: title.title, json: F::JSON, get: value }
     }
 
-    /// The figure of a row as a table writes it.
+    /// The table cell of a row's figure.
     pub fn cell(&self, row: &R) -> String {
         (self.get)(row).cell()
     }
 }
 
-/// The figure that `get` takes out of a row, as a value.
+/// The figure that `get` returns, as a value.
 pub fn value<R: ?Sized, F: Figure>(row: &R, get: fn(&R) -> F) -> Value {
     get(row).value()
 }
 
-/// The name and the title of a figure that rows of several types have.
+/// The name and the title of a figure that several types of rows have.
 #[derive(Clone, Copy)]
 pub struct Title {
     name: &'static str,
@@ -45,7 +45,7 @@ pub struct Title {
 }
 
 impl Title {
-    /// A name in JSON and a title over a column.
+    /// A name in JSON and a column title.
     pub const fn new(name: &'static str, title: &'static str) -> Self {
         Self { name, title }
     }
@@ -57,7 +57,7 @@ pub trait Row: Sized + 'static {
     const FIELDS: &'static [Field<Self>];
 }
 
-/// A row as a JSON object of all its fields, in their order.
+/// A row as a JSON object with all its fields, in order.
 pub struct Object<R> {
     values: Vec<Value>,
     row: PhantomData<R>,
@@ -91,7 +91,7 @@ impl<R: Row> schemars::JsonSchema for Object<R> {
     }
 }
 
-/// The schema of an object that has all of these figures.
+/// The schema of an object with all of these figures.
 #[cfg(feature = "schemas")]
 pub fn object(figures: impl Iterator<Item = (&'static str, JsonType)>) -> schemars::Schema {
     let (names, types): (Vec<&str>, Vec<JsonType>) = figures.unzip();
@@ -100,7 +100,7 @@ pub fn object(figures: impl Iterator<Item = (&'static str, JsonType)>) -> schema
     schemars::json_schema!({ "type": "object", "properties": properties, "required": names })
 }
 
-/// The fields with these names, in this order, for a table. Panics if there is no field of that name, which only a bug can cause.
+/// The fields with these names, in this order, for a table. Panics if a name is unknown, which is a bug.
 pub fn columns<'a, R>(fields: &'a [Field<R>], names: &[&str]) -> Vec<&'a Field<R>> {
     let find = |name: &&str| fields.iter().find(|field| field.name == *name).expect("the field is defined");
     names.iter().map(find).collect()
@@ -117,12 +117,12 @@ macro_rules! field {
     };
 }
 
-/// Fields of rows of one type: each a constant in a module, and, where a list is named before the module, all of them in
-/// their order as that list and as the row's [`Row::FIELDS`].
+/// Fields of one row type, each a constant in a module. If a list is named before the module, it has all of them in order, and so has the row's
+/// [`Row::FIELDS`].
 ///
-/// A field has a name, a title, and its way out of a row: `NAME = "name", "title", |row| ...;`. What is in the catalogue
-/// has both from there: `NODE = catalogue::NODE, |row| ...;`. A field that is known already stands alone: `A = row::A;`,
-/// and that of a part of the row has the way to the part: `COUNT = part::COUNT => |row| &row.part;`.
+/// A field has a name, a title and a getter: `NAME = "name", "title", |row| ...;`. Fields of the catalogue take name and title from there:
+/// `NODE = catalogue::NODE, |row| ...;`. An existing field is reused by `A = row::A;`, and one of a part of the row by
+/// `COUNT = part::COUNT => |row| &row.part;`.
 #[macro_export]
 macro_rules! fields {
     ($(#[$doc:meta])* $vis:vis $list:ident, $module:ident: $row:ty { $($fields:tt)+ }) => {

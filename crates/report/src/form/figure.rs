@@ -1,4 +1,4 @@
-//! Figures: the types of what a field takes out of a row. Each knows its type in JSON without a row at hand.
+//! Figures: the types of fields. Each knows its JSON type without a row.
 
 use becalm_units::{CpuId, Nanos};
 
@@ -9,14 +9,14 @@ pub trait Figure {
     /// Its type in JSON.
     const JSON: JsonType;
 
-    /// The figure as it is written.
+    /// The figure as a value.
     fn value(self) -> Value;
 }
 
 /// The type of a figure in JSON.
 #[derive(Clone, Copy)]
 pub struct JsonType {
-    /// The names that JSON schemas have for it; several if the row decides.
+    /// Its names in JSON schemas; several if the row decides.
     pub names: &'static [&'static str],
     /// Whether the figure may be `null`.
     pub or_null: bool,
@@ -49,7 +49,7 @@ impl schemars::JsonSchema for Value {
     }
 }
 
-/// A figure that may not exist.
+/// An optional figure.
 impl<F: Figure> Figure for Option<F> {
     const JSON: JsonType = JsonType { or_null: true, ..F::JSON };
 
@@ -93,7 +93,7 @@ figures! {
     Nanos: "integer", false, |time| Value::Time(time.get());
 }
 
-/// Defines figures that a plain number does not tell apart; each becomes the [`Value`] of its name.
+/// Defines figures that are plain numbers with a meaning; each becomes the [`Value`] of its name.
 macro_rules! kinds {
     ($($(#[$doc:meta])+ $name:ident($inner:ty): $json:literal, $or_null:literal;)+) => {
         $($(#[$doc])+
@@ -104,25 +104,25 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// A number that names something.
+    /// A number that identifies something.
     Number(u64): "integer", false;
     /// A duration in nanoseconds.
     Time(i64): "integer", false;
-    /// A duration in nanoseconds among others that are nearly the same.
+    /// A duration in nanoseconds, compared with others that are nearly equal.
     Fine(i64): "integer", false;
     /// A duration in picoseconds.
     Picos(i64): "integer", false;
     /// A frequency in 1/s.
     Rate(f64): "number", true;
-    /// A part of a whole.
+    /// A share.
     Ratio(f64): "number", true;
-    /// A part of a whole whose parts are looked at together.
+    /// A share, shown together with the others of the same whole.
     Share(f64): "number", true;
     /// Percentage points.
     Points(f64): "number", true;
     /// A multiple of another figure.
     Factor(f64): "number", true;
-    /// The part by which something grew or shrank.
+    /// The relative change of a figure.
     Change(f64): "number", true;
     /// A plain number.
     Real(f64): "number", true;

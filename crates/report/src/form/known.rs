@@ -1,8 +1,8 @@
-//! What may not be known of a machine.
+//! Facts about a machine that may be unknown.
 
 use becalm_model::node::MachineDoc;
 
-/// A kernel and a processor, in one phrase. Each is empty if it is not known, and is then left out.
+/// A kernel and a processor in one phrase; either may be empty and is then left out.
 pub fn system(kernel: &str, processor: &str) -> String {
     let kernel = if kernel.is_empty() { String::new() } else { format!(" {kernel}") };
     let processor = if processor.is_empty() { String::new() } else { format!(", {processor}") };
@@ -15,7 +15,7 @@ pub fn machine(machine: &MachineDoc) -> String {
     system(&machine.kernel, &machine.processor) + &host
 }
 
-/// A text, or that it is not known.
+/// The text, or "unknown" if it is empty.
 pub const fn known(text: &str) -> &str {
     if text.is_empty() { "not known" } else { text }
 }

@@ -1,4 +1,4 @@
-//! Sections as Markdown, for comments and summaries of CI: what a page shows, without its charts.
+//! Sections as Markdown, for CI comments and summaries: the page's content without its charts.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use becalm_units::printable;
 use crate::form::section::{Block, Finding, Page, Section, sentence};
 use crate::form::table::Table;
 
-/// A report as Markdown, with all rows instead of the most important ones if `all`.
+/// A report as Markdown, with all rows if `all`, else with the most important ones.
 pub fn text(page: &Page, all: bool) -> String {
     let head = [format!("# {}", escaped(&page.title)), escaped(&page.subtitle)];
     let sections = page.sections.iter().flat_map(|section| section_parts(section, all));
@@ -16,7 +16,7 @@ pub fn text(page: &Page, all: bool) -> String {
     parts.join("\n\n") + "\n"
 }
 
-/// The title and the blocks of a section; nothing if only charts are in it.
+/// The title and the blocks of a section; empty if it has only charts.
 fn section_parts(section: &Section, all: bool) -> Vec<String> {
     let blocks = block_parts(&section.blocks, all);
     let title = (!blocks.is_empty()).then(|| format!("## {}", escaped(&section.title)));
@@ -73,17 +73,17 @@ fn table_text(table: &Table, all: bool) -> String {
     text.trim_end().to_owned()
 }
 
-/// A list of names with texts, both as they are marked up.
+/// A list of names with texts, both already marked up.
 fn list(items: impl Iterator<Item = [String; 2]>) -> String {
     items.map(|[name, text]| format!("- {name}: {text}")).collect::<Vec<_>>().join("\n")
 }
 
-/// A text and what explains it.
+/// A text and its explanation.
 fn labeled(text: &str, explained: &str) -> String {
     [text, explained].iter().filter(|part| !part.is_empty()).map(|part| escaped(part)).collect::<Vec<_>>().join(", ")
 }
 
-/// A paragraph, which starts no list.
+/// A paragraph that does not start a list.
 fn paragraph(text: &str) -> String {
     let mark = if text.starts_with(['-', '+']) { "\\" } else { "" };
     format!("{mark}{}", escaped(&sentence(text)))
@@ -102,7 +102,7 @@ fn code(command: &str) -> String {
     format!("{fence}{blank}{command}{blank}{fence}")
 }
 
-/// A text of one line in which nothing is markup.
+/// One line of text with all markup escaped.
 fn escaped(text: &str) -> String {
     let text = printable(text);
     let mut escaped = String::with_capacity(text.len());
@@ -125,7 +125,7 @@ mod tests {
     const FIELDS: [&Field<String>; 2] =
         [&field!("name", "name", |row| row.clone()), &field!("length", "length", |row| row.len())];
 
-    /// The cells of a line of a table, as a reader of Markdown sees them.
+    /// The cells of a table's line in Markdown.
     fn cells(line: &str) -> Vec<String> {
         let mut cells = vec![String::new()];
         let mut letters = line.chars();

@@ -1,4 +1,4 @@
-//! How figures become text: what a figure is, what it is called, and how tables, paragraphs and drawings of it are laid out.
+//! Figures as text: definitions and names of figures, and the layout of tables, paragraphs and drawings.
 //!
 //! Nothing here knows which command prints.
 

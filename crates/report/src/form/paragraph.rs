@@ -9,10 +9,10 @@ use textwrap::wrap_algorithms::wrap_first_fit;
 
 use crate::form::sheet::{Sheet, Style};
 
-/// How wide running text may become.
+/// The largest width of running text.
 const WIDTH: usize = 110;
 
-/// Where the text after a label begins.
+/// The column of the text after a label.
 pub const INDENT: usize = 11;
 
 /// Writes the title of a part, after an empty line.
@@ -32,12 +32,12 @@ pub fn line(out: &mut Sheet<'_>, label: &str, text: &str) -> io::Result<()> {
     paragraph(out, &format!("  {label:<width$}", width = INDENT - 2), text)
 }
 
-/// A text after its first words, wrapped, its further lines below its beginning.
+/// A text after its first words, wrapped and indented to where it starts.
 pub fn paragraph(out: &mut Sheet<'_>, first: &str, text: &str) -> io::Result<()> {
     let first = &*printable(first);
     let indent = first.chars().count();
     let limit = out.width().min(WIDTH);
-    // What takes half of a narrow page has its text below it, not beside.
+    // First words that take half of a narrow page have their text below them.
     let below = indent > limit / 2;
     let indent = if below { INDENT.min(limit / 4) } else { indent };
     let begun = first.chars().count();
@@ -61,7 +61,7 @@ pub fn paragraph(out: &mut Sheet<'_>, first: &str, text: &str) -> io::Result<()>
     rest.iter().try_for_each(|line| writeln!(out, "{blank}{line}"))
 }
 
-/// Breaks a text between its words into lines of at most `width` characters; a longer word has a line of its own.
+/// Breaks a text between words into lines of at most `width` characters; a longer word has its own line.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     broken(text, [width; 2])
 }

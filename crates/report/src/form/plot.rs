@@ -6,20 +6,20 @@ use becalm_units::{Count, printable};
 
 use crate::form::sheet::Sheet;
 
-/// Columns of the drawing, where the page has room for them and the labels.
+/// Columns of the drawing, if the page has room for them and the labels.
 const WIDTH: usize = 64;
-/// Columns of the labels before it, and of what the last one below it sticks out.
+/// Columns of the labels to the left, and of the overhang of the last label below.
 const LABELS: usize = 15;
 /// Lines of the drawing.
 const HEIGHT: usize = 12;
-/// Above this ratio of largest to smallest value the upward axis is logarithmic as well.
+/// Above this ratio of largest to smallest value the vertical axis is logarithmic as well.
 const LINEAR_UP_TO: f64 = 10.0;
-/// What the points of each curve are drawn with; further curves begin again.
+/// The points of each curve; further curves reuse them.
 const MARKS: [char; 6] = ['\u{25cf}', '\u{25cb}', '\u{25a0}', '\u{25a1}', '\u{25b2}', '\u{25b3}'];
-/// What lies between them.
+/// The line between the points.
 const LINE: char = '\u{00b7}';
 
-/// A curve: its name, and its points in rising order of counts.
+/// A curve: its name, and its points sorted by count.
 #[derive(Clone, Debug)]
 pub struct Curve {
     /// The name below the drawing.
@@ -28,8 +28,7 @@ pub struct Curve {
     pub points: Vec<(u64, f64)>,
 }
 
-/// Draws curves of values of 1 and more. Draws nothing if they have fewer than two different counts, or values that do
-/// not differ.
+/// Draws curves of values of 1 and more. Draws nothing if they have fewer than two different counts or if all values are equal.
 pub fn draw(curves: &[Curve], title: &str, out: &mut Sheet<'_>) -> io::Result<()> {
     let mut counts: Vec<u64> = curves.iter().flat_map(|curve| &curve.points).map(|point| point.0).collect();
     counts.sort_unstable();
@@ -50,7 +49,7 @@ pub fn draw(curves: &[Curve], title: &str, out: &mut Sheet<'_>) -> io::Result<()
         for pair in curve.points.windows(2) {
             let ((from, to), (low, high)) =
                 ((column(pair[0].0), column(pair[1].0)), (scale(pair[0].1), scale(pair[1].1)));
-            // Curves that cross hide no mark, and the earlier one's line stays.
+            // Crossing curves hide no mark, and the earlier line stays.
             for x in from + 1..to {
                 let height = low + (high - low) * (x - from) as f64 / (to - from) as f64;
                 let row = &mut cells[line(height)];
@@ -85,12 +84,12 @@ pub fn draw(curves: &[Curve], title: &str, out: &mut Sheet<'_>) -> io::Result<()
     Ok(())
 }
 
-/// The counts below their columns, as many as find room.
+/// The counts below their columns, as many as there is room for.
 fn axis(counts: &[u64], column: impl Fn(u64) -> usize) -> String {
     let mut text = String::new();
     for count in counts {
         let label = Count::new(*count).to_string();
-        // Centered, but not before the edge.
+        // Centered, but not beyond the left edge.
         let at = column(*count).saturating_sub(label.len() / 2);
         if text.is_empty() || at > text.len() {
             text = format!("{text:at$}{label}");

@@ -8,75 +8,75 @@ use crate::form::plot::Curve;
 use crate::form::table::Table;
 use crate::html::Chart;
 
-/// A report for people: its sections, and on a page what stands around them.
+/// A report for people: sections, and for a page also header and footer.
 #[derive(Clone, Default, Debug)]
 pub struct Page {
-    /// Its title, also that of the window.
+    /// Its title, also that of the browser window.
     pub title: String,
-    /// What stands below the title.
+    /// The line below the title.
     pub subtitle: String,
     /// The sections, from top to bottom.
     pub sections: Vec<Section>,
-    /// What stands at the very end.
+    /// The footer.
     pub foot: Vec<String>,
 }
 
-/// A part of a report; on a page it can be linked to.
+/// A section of a report; on a page it can be linked to.
 #[derive(Clone, Debug)]
 pub struct Section {
-    /// Its name in links, of letters and hyphens.
+    /// Its anchor, of letters and hyphens.
     pub id: &'static str,
-    /// The title that stands above the section on a page.
+    /// The heading of the section on a page.
     pub title: String,
-    /// The beginning of the section on a terminal.
+    /// How the section starts on a terminal.
     pub opening: Opening,
-    /// Its title in the list of sections: a word or two.
+    /// Its title in the table of contents: a word or two.
     pub short: &'static str,
-    /// How to read it, in one sentence; empty where nothing is to be said.
+    /// How to read it, in one sentence; may be empty.
     pub reading: String,
     /// The blocks of the section, from top to bottom.
     pub blocks: Vec<Block>,
 }
 
 impl Section {
-    /// A section that a terminal shows below the one before it.
+    /// A section that directly follows the one before it on a terminal.
     pub fn new(id: &'static str, short: &'static str, title: impl Into<String>, blocks: Vec<Block>) -> Self {
         Self { id, title: title.into(), opening: Opening::None, short, reading: String::new(), blocks }
     }
 
-    /// A section of a word or two, which is its title on a terminal as well.
+    /// A section with a short title, also shown on a terminal.
     pub fn named(id: &'static str, title: &'static str, blocks: Vec<Block>) -> Self {
         Self::new(id, title, title, blocks).titled()
     }
 
-    /// The same, with another beginning on a terminal.
+    /// Sets how it starts on a terminal.
     #[must_use]
     pub fn opened(self, opening: Opening) -> Self {
         Self { opening, ..self }
     }
 
-    /// The same, with its title on a terminal as well.
+    /// Shows its title on a terminal as well.
     #[must_use]
     pub fn titled(self) -> Self {
         Self { opening: Opening::Title(self.title.clone()), ..self }
     }
 
-    /// The same, with a sentence on how to read it on a page.
+    /// Adds a sentence on how to read it, for a page.
     #[must_use]
     pub fn explained(self, reading: &str) -> Self {
         Self { reading: reading.to_owned(), ..self }
     }
 
-    /// Whether a page shows anything of it.
+    /// Whether a page shows any of it.
     pub(crate) fn is_on_page(&self) -> bool {
         !self.blocks.iter().all(Block::is_for_terminal)
     }
 }
 
-/// The beginning of a section on a terminal.
+/// How a section starts on a terminal.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub enum Opening {
-    /// It follows the section before it.
+    /// Directly after the section before it.
     #[default]
     None,
     /// An empty line.
@@ -85,67 +85,67 @@ pub enum Opening {
     Title(String),
 }
 
-/// What stands in a section. Texts are remarks: a page makes sentences of them.
+/// A part of a section. Texts are phrases; a page turns them into sentences.
 #[derive(Clone, Debug)]
 pub enum Block {
-    /// Blocks for a terminal alone.
+    /// Blocks only for a terminal.
     OnTerminal(Vec<Block>),
-    /// Blocks for a page alone.
+    /// Blocks only for a page.
     OnPage(Vec<Block>),
-    /// Curves over a logarithmic axis of counts, drawn with characters, with their title; a page has charts.
+    /// Curves over a logarithmic axis of counts, drawn with characters, with their title; a page has charts instead.
     Plot(String, Vec<Curve>),
-    /// Lines as they are, for a terminal.
+    /// Verbatim lines for a terminal.
     Lines(Vec<String>),
-    /// The answer to the page's question, and what it rests on.
+    /// The answer to the page's question, with its basis.
     Verdict {
         /// How good the answer is, for its color.
         tone: Grade,
         /// The answer, in a sentence.
         text: String,
-        /// What the answer rests on, in a sentence; may be empty.
+        /// The basis of the answer, in a sentence; may be empty.
         basis: String,
     },
     /// Figures side by side.
     Tiles(Vec<Tile>),
-    /// Charts, side by side where there is room.
+    /// Charts, side by side if there is room.
     Charts(Vec<Chart>),
     /// A table of figures.
     Table(Table),
     /// The title of the blocks that follow.
     Heading(String),
-    /// A paragraph at the beginning of a report, which a terminal does not indent.
+    /// A paragraph at the start of a report, which a terminal does not indent.
     Lead(String),
     /// A paragraph of running text.
     Text(String),
     /// A smaller paragraph: what was left out, how it was found.
     Note(String),
-    /// Names with what they say.
+    /// Names with texts.
     Facts(Vec<(String, String)>),
-    /// Names with a verdict and the reason for it.
+    /// Names with verdicts and reasons.
     Findings(Vec<Finding>),
-    /// Commands to continue with.
+    /// Suggested commands.
     Commands(Vec<FirstStep>),
-    /// A name with a remark on it.
+    /// A name with a comment.
     Remark(String, String),
-    /// A remark in a list.
+    /// A list item.
     Item(String),
-    /// First words as a terminal lays them out, blanks included, such as a label or a command, with their text.
+    /// First words in a terminal's layout, blanks included, such as a label or a command, and their text.
     Entry(String, String),
-    /// A name with files that lie beside the page: their paths from its folder, of letters, digits, dots, hyphens and slashes.
+    /// A name with files next to the page: paths relative to its directory, of letters, digits, dots, hyphens and slashes.
     Files(&'static str, Vec<String>),
-    /// Something to be known before the numbers are believed, and what to do about it.
+    /// A limit of the numbers, and what to do about it.
     Warning {
-        /// What is to be known, in a sentence.
+        /// The warning, in a sentence.
         text: String,
-        /// What to do about it; empty where nothing can be done.
+        /// What to do about it; empty if nothing can be done.
         advice: String,
     },
-    /// Where a detour is shown that was clicked on.
+    /// The place for the detour that was clicked on.
     Detour,
 }
 
 impl Finding {
-    /// How well an ability can be had.
+    /// The availability of an ability.
     pub fn from_answer(answer: &Answer, text: String) -> Self {
         let verdict = match answer.access {
             Availability::Available => "yes",
@@ -171,23 +171,23 @@ impl Block {
         Self::Entry(first.into(), text.into())
     }
 
-    /// Names with what they say.
+    /// Names with texts.
     pub fn facts<'a>(facts: impl IntoIterator<Item = (&'a str, String)>) -> Self {
         Self::Facts(facts.into_iter().map(|(name, text)| (name.to_owned(), text)).collect())
     }
 
-    /// Something to be known, without advice.
+    /// A warning without advice.
     pub fn warning(text: impl Into<String>) -> Self {
         Self::Warning { text: text.into(), advice: String::new() }
     }
 
-    /// Remarks, a paragraph each.
+    /// Comments, one paragraph each.
     pub fn texts(texts: impl IntoIterator<Item = String>) -> Vec<Self> {
         texts.into_iter().map(Self::Text).collect()
     }
 }
 
-/// Something that was looked at.
+/// A result of a check.
 #[derive(Clone, Debug)]
 pub struct Finding {
     /// Its name.
@@ -204,14 +204,14 @@ impl From<&Warning> for Block {
     }
 }
 
-/// A figure with its name.
+/// A figure with a name.
 #[derive(Clone, Debug)]
 pub struct Tile {
-    /// What the figure is of.
+    /// The name of the figure.
     pub name: String,
-    /// The figure, as it is written.
+    /// The figure as text.
     pub figure: String,
-    /// The words that explain the figure.
+    /// An explanation of the figure.
     pub detail: String,
     /// How good the figure is, for its color.
     pub tone: Grade,
@@ -220,13 +220,13 @@ pub struct Tile {
 /// How good something is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Grade {
-    /// It is as it should be.
+    /// As it should be.
     Good,
-    /// It is worth a look.
+    /// Worth a look.
     Fair,
-    /// Something should be done about it.
+    /// Needs a fix.
     Bad,
-    /// It is neither good nor bad.
+    /// Neither good nor bad.
     Plain,
 }
 
@@ -242,13 +242,13 @@ impl Grade {
     }
 }
 
-/// The end of a page: its maker, and the library that draws its charts.
+/// The footer of a page: the program that made it, and the chart library.
 pub fn foot(made: String) -> Vec<String> {
     let drawn = "Drawn with Apache ECharts 6.1.0, which is part of this file; nothing is loaded from elsewhere.";
     vec![made, drawn.to_owned()]
 }
 
-/// A remark as a sentence: with a capital letter and a full stop.
+/// A phrase as a sentence: with a capital letter and a full stop.
 pub fn sentence(remark: &str) -> String {
     let mut letters = remark.chars();
     let stop = if remark.ends_with(['.', ':', '?', '!']) { "" } else { "." };

@@ -1,13 +1,13 @@
-//! What a text is written on: where it goes, how wide it may become, and how much of it is asked for.
+//! A sheet to write on: its destination, its width, and how much of the text is wanted.
 
 use std::io::{self, Write};
 
 use becalm_units::printable_lines;
 
-/// Texts are laid out no narrower than this, in characters; a narrower terminal cuts or wraps them.
+/// The smallest width of a layout, in characters; a narrower terminal cuts or wraps it.
 const NARROWEST: usize = 40;
 
-/// How a text is laid out.
+/// The layout of a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Form {
     width: usize,
@@ -16,59 +16,58 @@ pub struct Form {
 }
 
 impl Default for Form {
-    /// As wide as its author made it, with the most important rows, and without colors.
+    /// Natural width, the most important rows, no colors.
     fn default() -> Self {
         Self { width: usize::MAX, all: false, color: false }
     }
 }
 
 impl Form {
-    /// No wider than a terminal of `columns` characters, or than 40 where it has fewer; as wide as its author made it
-    /// where there is no terminal.
+    /// At most as wide as a terminal of `columns` characters, but at least 40; natural width without a terminal.
     pub fn within(columns: Option<usize>) -> Self {
         Self { width: columns.map_or(usize::MAX, |columns| columns.max(NARROWEST)), ..Self::default() }
     }
 
-    /// The number of characters that a line may have.
+    /// The largest length of a line, in characters.
     #[must_use]
     pub const fn width(self) -> usize {
         self.width
     }
 
-    /// Whether all rows are asked for, not only the most important ones.
+    /// Whether all rows are wanted, not only the most important ones.
     #[must_use]
     pub const fn all(self) -> bool {
         self.all
     }
 
-    /// The same, with all rows instead of the most important ones if `all`.
+    /// Includes all rows if `all`.
     #[must_use]
     pub const fn with_all(self, all: bool) -> Self {
         Self { all, ..self }
     }
 
-    /// The same, with colors if `color`.
+    /// Enables colors if `color`.
     #[must_use]
     pub const fn with_color(self, color: bool) -> Self {
         Self { color, ..self }
     }
 }
 
-/// What stands out from a text where there are colors.
+/// A highlight, shown with colors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Style {
     /// The title of a part or of a column.
     Heading,
     /// All is well.
     Good,
-    /// To be thought about.
+    /// Needs attention.
     Doubtful,
     /// Something is wrong.
     Bad,
 }
 
 impl Style {
-    /// That of a mark or a verdict, if it has one.
+    /// The style of a mark or a verdict.
     pub fn for_word(word: &str) -> Option<Self> {
         Some(match word {
             "yes" | "ok" | "fine" | "holds" | "QUIET" => Self::Good,
@@ -88,29 +87,29 @@ impl Style {
     }
 }
 
-/// What a text is written on.
+/// A destination of text with its layout.
 pub struct Sheet<'a> {
     to: &'a mut dyn Write,
     form: Form,
 }
 
 impl<'a> Sheet<'a> {
-    /// A sheet whose text goes to `to`.
+    /// A sheet that writes to `to`.
     pub fn new(to: &'a mut dyn Write, form: Form) -> Self {
         Self { to, form }
     }
 
-    /// How its text is laid out.
+    /// Its layout.
     pub const fn form(&self) -> Form {
         self.form
     }
 
-    /// How many characters a line may have.
+    /// The largest length of a line, in characters.
     pub const fn width(&self) -> usize {
         self.form.width
     }
 
-    /// Writes a word so that it stands out where there are colors.
+    /// Writes a word in a style, if there are colors.
     pub fn paint(&mut self, style: Option<Style>, text: &str) -> io::Result<()> {
         let Some(style) = style.filter(|_| self.form.color) else { return self.write_all(text.as_bytes()) };
         write!(self.to, "\u{1b}[{}m", style.code())?;
@@ -118,7 +117,7 @@ impl<'a> Sheet<'a> {
         self.to.write_all(b"\x1b[0m")
     }
 
-    /// Writes the mark or verdict that stands in `text` between blanks, so that it stands out where there are colors.
+    /// Writes the mark or verdict in `text`, which may have blanks around it, in its style.
     pub fn mark(&mut self, text: &str) -> io::Result<()> {
         let word = text.trim();
         let (before, rest) = text.split_at(text.len() - text.trim_start().len());
@@ -127,7 +126,7 @@ impl<'a> Sheet<'a> {
         write!(self, "{}", &rest[word.len()..])
     }
 
-    /// Whether all rows are asked for, not only the most important ones.
+    /// Whether all rows are wanted, not only the most important ones.
     pub const fn all(&self) -> bool {
         self.form.all
     }
@@ -135,8 +134,7 @@ impl<'a> Sheet<'a> {
 
 impl Write for Sheet<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Whoever puts a name of another's making into a line has made it printable, line feeds included. This is for what was
-        // forgotten.
+        // Callers make foreign names printable, line feeds included. This catches omissions.
         self.to.write_all(printable_lines(&String::from_utf8_lossy(bytes)).as_bytes())?;
         Ok(bytes.len())
     }

@@ -1,7 +1,7 @@
 //! Tables, for a terminal and for a page.
 //!
-//! On a terminal columns are aligned, as wide as their cells, and no wider than the terminal. Where that is too narrow, names are shortened; if that is not enough, the columns that may be left out are; and then
-//! the table is laid out in several parts below each other, each with the first column again, so that no figure is lost.
+//! On a terminal columns are aligned, as wide as their cells, and together no wider than the terminal. If it is too narrow, names are shortened, then
+//! dispensable columns are dropped, and finally the table is split into parts below each other, each starting with the first column.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -18,7 +18,7 @@ use crate::form::sheet::{Sheet, Style};
 /// The number of spaces between two columns.
 const GAP: usize = 2;
 
-/// Names are not made shorter than this.
+/// The smallest length of a shortened name.
 const SHORTEST: usize = 14;
 
 /// A table that is filled row by row, for a terminal and for a page.
@@ -28,13 +28,13 @@ pub struct Table {
     pub caption: String,
     pub(crate) columns: Vec<Column>,
     pub(crate) rows: Vec<Row>,
-    /// Whether its columns sort on a page when their titles are clicked.
+    /// Whether a click on a column title sorts the rows, on a page.
     pub sorts: bool,
-    /// A remark below the table on a page, such as which rows it leaves out.
+    /// A note below the table on a page, such as which rows it leaves out.
     pub note: String,
-    /// Whether names that begin alike are told apart by their ends.
+    /// Whether names have a common prefix and differ at their ends.
     long_names: bool,
-    /// The number of rows on a terminal unless all are asked for, and the remark that others are left out; `None` for all.
+    /// The number of rows on a terminal unless all are wanted, and the note about the others; `None` for all.
     most_important: Option<(usize, String)>,
     /// Whether a line is drawn before the next row.
     rule_is_next: bool,
@@ -46,13 +46,13 @@ pub struct Table {
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Column {
     pub(crate) title: Cow<'static, str>,
-    /// Whether texts stand in it, which are aligned to the left.
+    /// Whether it contains texts, which are left-aligned.
     pub(crate) is_text: bool,
-    /// Whether it is left out where it does not fit.
+    /// Whether it may be dropped if there is no room.
     is_dispensable: bool,
-    /// Whether its texts are no names, and are not shortened.
+    /// Whether its texts are not names and must not be shortened.
     is_whole: bool,
-    /// Whether it holds verdicts, which stand out.
+    /// Whether it contains verdicts, which are highlighted.
     has_verdicts: bool,
     /// Whether a terminal leaves it out.
     is_for_page: bool,
@@ -73,20 +73,20 @@ impl Column {
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Row {
     pub(crate) cells: Vec<Cell>,
-    /// Whether the other rows add up to it: it stays at the end.
+    /// Whether it is the sum of the other rows: it stays at the end.
     pub(crate) is_total: bool,
-    /// Whether a line is drawn before it on a terminal.
+    /// Whether a terminal draws a line before it.
     has_rule: bool,
-    /// The detour that it opens on a page, by its number in the chart of detours.
+    /// The detour that it opens on a page, by its index in the chart of detours.
     pub(crate) opens: Option<u32>,
 }
 
-/// A cell: its text, and the number by which it is sorted.
+/// A cell: its text and its sort key.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
     pub(crate) text: String,
     pub(crate) key: Option<f64>,
-    /// The kind of source that it names, for its color.
+    /// The kind of source in the cell, for its color.
     pub(crate) kind: Option<&'static str>,
 }
 
@@ -107,19 +107,19 @@ impl Table {
         Self { columns, sorts: true, ..Self::default() }
     }
 
-    /// A table of these rows.
+    /// A table of `rows`.
     pub fn filled<'a, R: 'a>(fields: &[&Field<R>], rows: impl IntoIterator<Item = &'a R>) -> Self {
         let mut table = Self::new(fields);
         rows.into_iter().for_each(|row| table.row(fields, row));
         table
     }
 
-    /// A table of these rows with all of their fields.
+    /// A table of `rows` with all of their fields.
     pub fn whole<'a, R: Fields + 'a>(rows: impl IntoIterator<Item = &'a R>) -> Self {
         Self::filled(&R::FIELDS.iter().collect::<Vec<_>>(), rows)
     }
 
-    /// A table whose rows have names, in a first column with this title. Other texts in it are words, which stay whole.
+    /// A table of named rows; the first column has this title. Other texts in it are words and not shortened.
     pub fn named<R>(first: &str, fields: &[&Field<R>]) -> Self {
         let mut table = Self::new(fields);
         table.columns.iter_mut().for_each(|column| column.is_whole = true);
@@ -127,14 +127,14 @@ impl Table {
         table
     }
 
-    /// A table whose columns are known only when it is made: first those of names, which stand to the left, and then those of values.
+    /// A table with columns known only at run time: first left-aligned names, then values.
     pub fn matrix(names: &[&str], values: Vec<String>) -> Self {
         let names = names.iter().map(|name| Column::new((*name).to_owned(), true));
         let columns = names.chain(values.into_iter().map(|title| Column::new(title, false))).collect();
         Self { columns, sorts: true, long_names: true, ..Self::default() }
     }
 
-    /// A table of texts as they are: the titles of columns of names, which stand to the left, and those of the others.
+    /// A table of verbatim texts: the titles of the left-aligned columns, and of the others.
     pub fn texts(names: Vec<String>, others: Vec<String>) -> Self {
         let count = names.len();
         let mut table = Self::matrix(&[], [names, others].concat());
@@ -142,14 +142,13 @@ impl Table {
         table
     }
 
-    /// The same, with a caption.
+    /// Sets the caption.
     #[must_use]
     pub fn captioned(self, caption: &str) -> Self {
         Self { caption: caption.to_owned(), ..self }
     }
 
-    /// The same, of which a terminal shows only the first rows unless all are asked for; then a remark below it says so, such as `the noisiest
-    /// 20 of 64 CPUs`.
+    /// Limits a terminal to the first rows unless all are wanted, with a note below the table, such as `the noisiest 20 of 64 CPUs`.
     #[must_use]
     pub fn with_most_important(self, rows: usize, remark: impl FnOnce(usize) -> String) -> Self {
         let count = self.rows.iter().filter(|row| !row.is_total).count();
@@ -157,7 +156,7 @@ impl Table {
         Self { most_important: (count > rows).then_some((rows, remark)), ..self }
     }
 
-    /// The same, of which a terminal leaves out the columns with these titles.
+    /// Hides the columns with these titles on a terminal.
     #[must_use]
     pub fn without_on_terminal(mut self, titles: &[&str]) -> Self {
         self.columns.iter_mut().for_each(|column| column.is_for_page = titles.contains(&&*column.title));
@@ -174,28 +173,28 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// The same, without lines on a terminal.
+    /// Draws no lines on a terminal.
     #[must_use]
     pub fn without_rules(self) -> Self {
         Self { has_no_rules: true, ..self }
     }
 
-    /// Lets a column be left out where the terminal is narrow.
+    /// Lets a column be dropped on a narrow terminal.
     pub fn may_leave_out(&mut self, column: usize) {
         self.columns[column].is_dispensable = true;
     }
 
-    /// Lets names, which begin alike, take most of a narrow terminal before they are shortened.
+    /// Lets names with a common prefix take most of a narrow terminal before they are shortened.
     pub fn keep_names_long(&mut self) {
         self.long_names = true;
     }
 
-    /// Lets the verdicts of a column stand out where there are colors.
+    /// Highlights the verdicts of a column, if there are colors.
     pub fn keep_verdicts(&mut self, column: usize) {
         self.columns[column].has_verdicts = true;
     }
 
-    /// Keeps the texts of a column, which are no names, from being shortened.
+    /// Keeps the texts of a column, which are not names, from being shortened.
     pub fn keep_whole(&mut self, column: usize) {
         self.columns[column].is_whole = true;
     }
@@ -205,7 +204,7 @@ impl Table {
         self.columns[column].title = Cow::Owned(title);
     }
 
-    /// Adds a row of texts as they are.
+    /// Adds a row of verbatim texts.
     pub fn cells(&mut self, cells: impl IntoIterator<Item = String>) {
         let cells = cells.into_iter().map(|cell| Cell { text: printable(&cell).into_owned(), key: None, kind: None });
         self.push_cells(cells.collect());
@@ -216,7 +215,7 @@ impl Table {
         self.push(names.iter().cloned().map(Value::Text).chain(values));
     }
 
-    /// Adds a row to a table whose rows have names.
+    /// Adds a named row.
     pub fn named_row<R>(&mut self, name: String, fields: &[&Field<R>], row: &R) {
         self.push(std::iter::once(Value::Text(name)).chain(fields.iter().map(|field| (field.get)(row))));
     }
@@ -231,7 +230,7 @@ impl Table {
         self.push(fields.iter().map(|field| (field.get)(row))).opens = Some(detour);
     }
 
-    /// Adds the row of the sums, below a line, with its name in the first column.
+    /// Adds a row of totals below a line, with its name in the first column.
     pub fn total<R>(&mut self, fields: &[&Field<R>], row: &R, name: &str) {
         self.rule();
         let row = self.push(fields.iter().map(|field| (field.get)(row)));
@@ -261,21 +260,21 @@ impl Table {
         self.rows.last_mut().expect("a row was added")
     }
 
-    /// Prints it, two blanks from the edge. Fails if `out` cannot be written.
+    /// Prints it, indented by two blanks. Fails if `out` cannot be written.
     pub fn print(&self, out: &mut Sheet<'_>) -> io::Result<()> {
         let shown = self.shown(out.all());
         self.print_within(out.width(), &shown, out)?;
         self.left_out(out.all()).map_or(Ok(()), |remark| paragraph(out, "  ", &remark))
     }
 
-    /// The rows that are shown: the most important ones unless all are asked for.
+    /// The rows to show: all of them if `all`, else the most important ones.
     pub(crate) fn shown(&self, all: bool) -> Vec<&Row> {
         let most = self.most_important.as_ref().filter(|_| !all).map_or(usize::MAX, |(most, _)| *most);
         let rows = self.rows.iter().enumerate();
         rows.filter(|(at, row)| *at < most || row.is_total).map(|(_, row)| row).collect()
     }
 
-    /// The remark that rows are left out, if they are.
+    /// The note about omitted rows, if there are any.
     pub(crate) fn left_out(&self, all: bool) -> Option<String> {
         let (_, remark) = self.most_important.as_ref().filter(|_| !all)?;
         Some(format!("{remark}; --full shows all of them"))
@@ -303,8 +302,7 @@ impl Table {
         Ok(())
     }
 
-    /// Takes from the names what a page lacks, the longest first; returns whether that was enough. If not, all are as short
-    /// as they may become.
+    /// Shortens the names, longest first, until the table fits the page; returns whether it does. If not, all are as short as possible.
     fn shorten(&self, columns: &[usize], widths: &mut [usize], page: usize) -> bool {
         let shortest = if self.long_names { SHORTEST.max(page.saturating_mul(5) / 8) } else { SHORTEST };
         let needed = |widths: &[usize]| columns.iter().map(|column| widths[*column] + GAP).sum::<usize>();
@@ -327,7 +325,7 @@ impl Table {
                 let (before, after) = if self.columns[*column].is_text { ("", &*pad) } else { (&*pad, "") };
                 laid_out.push((*column, format!("{}{before}{cell}{after}", " ".repeat(GAP))));
             }
-            // Nothing but what stands in the last cells ends a line.
+            // Drops trailing blanks and empty cells.
             while let Some((_, cell)) = laid_out.last_mut() {
                 cell.truncate(cell.trim_end().len());
                 if !cell.is_empty() {
@@ -361,8 +359,7 @@ impl Table {
     }
 }
 
-/// Cuts columns into parts that fit the page; from the second on there must be room for the first column as well. A column
-/// that is wider than the page is a part of its own.
+/// Splits columns into parts that fit the page; all but the first part also have the first column. A column wider than the page is its own part.
 fn parts(columns: &[usize], widths: &[usize], page: usize) -> Vec<Range<usize>> {
     let key = columns.first().map_or(0, |column| widths[*column] + GAP);
     let mut parts = Vec::new();
@@ -441,12 +438,12 @@ mod tests {
         for cell in ["1.23ms", "4.56us", "7.89s", "12,345"] {
             assert_eq!(text.matches(cell).count(), 2, "{cell} in\n{text}");
         }
-        // Each part says whose figures they are.
+        // Each part repeats the names.
         assert_eq!(text.matches("kworker:page_\u{2026}").count(), 2, "{text}");
         assert!(text.contains("\n\n"));
     }
 
-    /// Of the same fields, with a name in front and a word at the end.
+    /// The same fields, with a name in front and a word at the end.
     fn printed_with_names(page: usize, row: [i64; 4]) -> String {
         let word = &field!("word", "difference", |_| "too little data");
         let fields: Vec<&Field<[i64; 4]>> = FIELDS[2..].iter().copied().chain([word]).collect();

@@ -1,4 +1,4 @@
-//! Sections as a text for a terminal.
+//! Sections as text for a terminal.
 
 use std::io::{self, Write};
 
@@ -42,7 +42,7 @@ pub fn write_blocks(blocks: &[Block], out: &mut Sheet<'_>) -> io::Result<()> {
             })
         }
         Block::Commands(commands) => {
-            // A command is never cut: on a narrow terminal its purpose is below.
+            // Commands are never cut: on a narrow terminal the purpose is below.
             let width = widest(commands.iter().map(|step| &step.command)) + 3;
             commands.iter().try_for_each(|step| paragraph(out, &format!("  {:<width$}", step.command), &step.why))
         }

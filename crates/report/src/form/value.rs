@@ -1,11 +1,11 @@
-//! A figure on its way to the reader: in full for scripts, in three digits for people.
+//! A figure for the reader: in full for scripts, with three digits for people.
 
 use becalm_units::{Nanos, printable};
 use serde::{Serialize, Serializer};
 
 use crate::form::figure::{Figure, Time};
 
-/// A figure. What does not exist is [`Value::Missing`]: `null` in JSON and `-` in a table, never 0 and never NaN.
+/// A figure. [`Value::Missing`] is `null` in JSON and `-` in a table, never 0 and never NaN.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Value {
     /// The figure does not exist.
@@ -14,32 +14,31 @@ pub enum Value {
     Text(String),
     /// A count of things.
     Count(u64),
-    /// A number that names something, as that of a CPU.
+    /// A number that identifies something, such as a CPU.
     Number(u64),
-    /// A duration; in JSON whole nanoseconds.
+    /// A duration; in JSON, whole nanoseconds.
     Time(i64),
-    /// A duration among others that are nearly the same, written with five digits, since what they differ by matters; in
-    /// JSON whole nanoseconds.
+    /// A duration compared with others that are nearly equal, so with five digits; in JSON, whole nanoseconds.
     Fine(i64),
-    /// A duration in picoseconds, of something that may take less than a nanosecond; in JSON whole picoseconds.
+    /// A duration in picoseconds, possibly below a nanosecond; in JSON, whole picoseconds.
     Picos(i64),
-    /// How often, in 1/s.
+    /// A frequency, in 1/s.
     Rate(f64),
-    /// A part of a whole, written with three digits, since it may be tiny.
+    /// A share, with three digits because it may be tiny.
     Ratio(f64),
-    /// A part of a whole whose parts are looked at together, written with one decimal.
+    /// A share, shown together with the others of the same whole, with one decimal.
     Share(f64),
-    /// Percentage points of something that the column's title says, written with three decimals.
+    /// Percentage points of the quantity in the column's title, with three decimals.
     Points(f64),
-    /// How many times as long: 1 and more, so that what matters stands behind the point.
+    /// A multiple, 1 or more; the decimals matter.
     Factor(f64),
-    /// By which part something grew or shrank: 0.1 is a tenth more.
+    /// A relative change: 0.1 is 10 % more.
     Change(f64),
-    /// A plain number, written with three digits.
+    /// A plain number, with three digits.
     Real(f64),
-    /// How often on the average, written with three digits, or in whole ones where that is more.
+    /// An average count, with three digits or, if that is more, in whole numbers.
     Often(f64),
-    /// Yes or no; in a table only the yes is shown.
+    /// Yes or no; a table shows only the yes.
     Flag(bool),
 }
 
@@ -49,7 +48,7 @@ impl Value {
         Time::rounded(ns).value()
     }
 
-    /// As a cell of a table. Of a text nothing is left that would steer a terminal.
+    /// The cell of a table. Texts lose everything that would control a terminal.
     pub fn cell(&self) -> String {
         match self {
             Self::Missing => "-".to_owned(),
@@ -71,7 +70,7 @@ impl Value {
                 change if !change.is_finite() => "-".to_owned(),
                 change if *change >= 9.0 => format!("x{}", three_digits(change + 1.0)),
                 0.0 => "0.0%".to_owned(),
-                // Whole percents where a tenth of one is below a thousandth of the figure.
+                // Whole percents if a tenth of one is below a thousandth of the figure.
                 change if change.abs() >= 0.9995 => format!("{:+.0}%", change * 100.0),
                 change => format!("{:+.1}%", change * 100.0),
             },
@@ -82,7 +81,7 @@ impl Value {
         }
     }
 
-    /// The number by which a figure is sorted; `None` for texts, which sort by themselves.
+    /// The sort key of a figure; `None` for texts, which sort by themselves.
     pub fn key(&self) -> Option<f64> {
         match self {
             Self::Missing | Self::Text(_) => None,
@@ -148,24 +147,24 @@ pub fn fine(ns: i64) -> String {
     digits(ns, 5)
 }
 
-/// A duration in so many digits, as far as whole nanoseconds have them.
+/// A duration with `count` digits, but at most whole nanoseconds.
 fn digits(ns: i64, count: u32) -> String {
-    // Rounded before the unit is chosen, so that 999.7us becomes 1.00ms and not 1000us.
+    // Rounded before the unit is chosen: 999.7us becomes 1.00ms, not 1000us.
     let magnitude = ns.unsigned_abs();
     let step = 10_u64.pow(magnitude.checked_ilog10().unwrap_or(0).saturating_sub(count - 1));
     let rounded = (magnitude / step + u64::from(magnitude % step * 2 >= step)).saturating_mul(step);
     let rounded = Nanos::new(i64::try_from(rounded).unwrap_or(i64::MAX) * ns.signum());
     let place = rounded.get().unsigned_abs().checked_ilog10().unwrap_or(0);
-    // Seconds are the largest unit and may have more digits before the point.
+    // Seconds are the largest unit and may have more digits before the decimal point.
     let unit = (place / 3).min(3) * 3;
-    // Of nanoseconds there is no part.
+    // Nanoseconds have no decimals.
     let decimals = (count + unit).saturating_sub(place + 1).min(unit) as usize;
     format!("{rounded:.decimals$}")
 }
 
 /// A duration given in picoseconds, in three digits: `0.385ns`, `23.4ns`, `1.20us`.
 pub fn picos(ps: i64) -> String {
-    // From the microsecond on, as every other duration.
+    // From a microsecond on, like every other duration.
     if ps.unsigned_abs() >= 999_500 {
         time((ps / 500 + ps.signum()) / 2)
     } else {
@@ -173,7 +172,7 @@ pub fn picos(ps: i64) -> String {
     }
 }
 
-/// A number in three digits, without an exponent down to a ten-millionth: `12.3`, `0.000123`.
+/// A number in three digits, without an exponent down to 1e-7: `12.3`, `0.000123`.
 pub fn three_digits(number: f64) -> String {
     if !number.is_finite() {
         return "-".to_owned();
@@ -195,7 +194,7 @@ pub fn signed(number: f64) -> String {
     if number > 0.0 { format!("+{text}") } else { text }
 }
 
-/// How many times as long: four decimals near 1, fewer digits behind the point for larger ones.
+/// A multiple: four decimals near 1, fewer for larger ones.
 pub fn factor(ratio: f64) -> String {
     match ratio {
         ratio if !ratio.is_finite() => "-".to_owned(),
@@ -205,7 +204,7 @@ pub fn factor(ratio: f64) -> String {
     }
 }
 
-/// A count with its thousands apart: `1,234,567`.
+/// A count with thousands separators: `1,234,567`.
 pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);

@@ -1,6 +1,6 @@
-//! Words and names as a sentence or a shell takes them.
+//! Words and names for sentences and shells.
 
-/// A path as a shell takes it.
+/// A path, quoted for a shell if necessary.
 pub fn quoted(path: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%,".contains(c);
     if !path.is_empty() && path.chars().all(plain) {
@@ -10,7 +10,7 @@ pub fn quoted(path: &str) -> String {
     }
 }
 
-/// A text with its first letter as sentences have it.
+/// Capitalizes a text.
 pub fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())

@@ -1,27 +1,27 @@
-//! Charts as the page's script reads them: what is drawn over which axes, never how it looks.
+//! Charts as the page's script reads them: data and axes, never appearance.
 
 use serde::{Deserialize, Serialize};
 
 use crate::form::table::Table;
 
-/// A chart with what stands beside it for those who cannot see it.
+/// A chart, with a text alternative.
 #[derive(Clone, Debug)]
 pub struct Chart {
-    /// Its name on the page, of letters and hyphens. Charts with a name that ends with a hyphen are numbered: `slowdown-1`.
+    /// Its name on the page, of letters and hyphens. Names that end with a hyphen are numbered: `slowdown-1`.
     pub id: &'static str,
-    /// Its title; empty where that of the section is enough.
+    /// Its title; empty if the section's title is enough.
     pub title: String,
-    /// What it shows, with its figures, in one sentence: read out instead of it.
+    /// The text alternative: one sentence with the figures.
     pub label: String,
-    /// How high it is, in pixels.
+    /// Height in pixels.
     pub height: u32,
-    /// What is drawn in the chart.
+    /// The drawing.
     pub spec: Spec,
     /// Its figures, or the most important of them.
     pub figures: Option<Table>,
 }
 
-/// What a chart draws, as the script of the page takes it.
+/// The drawing of a chart, as the page's script reads it.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "draws", rename_all = "snake_case")]
 pub enum Spec {
@@ -29,78 +29,78 @@ pub enum Spec {
     Lines(Lines),
     /// Horizontal bars, the first at the top.
     Bars(Bars),
-    /// Horizontal bars, two of each name.
+    /// Horizontal bars, two per name.
     Pairs(PairedBars),
     /// Ratios with their intervals.
     Forest(Forest),
-    /// A map of rows against time.
+    /// A heat map of rows over time.
     Heat(Heat),
-    /// Detours against time, with what happened in them.
+    /// Detours over time, with their activities.
     Points(Points),
-    /// Values by rows and columns, as shades.
+    /// Values by row and column, as shades.
     Surface(Surface),
     /// Values with their ranges, row by row.
     Ranges(Ranges),
 }
 
-/// How values lie on an axis.
+/// The scale of an axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AxisScale {
     /// Equal differences are equally far apart.
     Linear,
-    /// By their logarithms; they must be above 0.
+    /// Logarithmic; values must be above 0.
     Log,
 }
 
-/// What the values of an axis are, and so how the script writes them; see `value.rs`.
+/// The unit of an axis, which decides how the script formats its values; see `value.rs`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AxisUnit {
-    /// Durations in nanoseconds, written with the unit that fits them.
+    /// Durations in nanoseconds, formatted with a suitable unit.
     Time,
-    /// Durations in picoseconds, written with the unit that fits them.
+    /// Durations in picoseconds, formatted with a suitable unit.
     Picos,
-    /// Instants in nanoseconds since the run's origin, written in seconds.
+    /// Instants in nanoseconds since the recording's origin, formatted in seconds.
     Instant,
     /// A count of things.
     Count,
-    /// How many, in powers of two with their prefixes.
+    /// Counts in powers of two, with binary prefixes.
     Ranks,
-    /// Parts of a whole, written in percent.
+    /// Shares, formatted in percent.
     Ratio,
-    /// How many times as long something takes.
+    /// Multiples.
     Factor,
-    /// How often something comes, in events a second.
+    /// Events per second.
     Rate,
-    /// Numbers of no unit.
+    /// Numbers without a unit.
     Plain,
 }
 
 /// An axis of a chart.
 #[derive(Clone, Debug, Serialize)]
 pub struct Axis {
-    /// What the axis shows, as it stands beside it.
+    /// The title next to the axis.
     pub title: String,
-    /// How its values lie.
+    /// Its scale.
     pub scale: AxisScale,
-    /// The unit in which its labels are written.
+    /// The unit of its labels.
     pub unit: AxisUnit,
-    /// Where it begins; by the data where nothing is said.
+    /// The start of the axis; `None` to take it from the data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min: Option<f64>,
-    /// Where the axis ends; `None` where the values say that.
+    /// The end of the axis; `None` to take it from the data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<f64>,
 }
 
 impl Axis {
-    /// An axis that begins and ends with its data.
+    /// An axis that covers its data.
     pub fn new(title: &str, scale: AxisScale, unit: AxisUnit) -> Self {
         Self { title: title.to_owned(), scale, unit, min: None, max: None }
     }
 
-    /// The same from here to there.
+    /// Sets both ends.
     #[must_use]
     pub const fn between(mut self, min: Option<f64>, max: Option<f64>) -> Self {
         self.min = min;
@@ -112,24 +112,24 @@ impl Axis {
 /// Curves over two axes.
 #[derive(Clone, Debug, Serialize)]
 pub struct Lines {
-    /// The axis to the right.
+    /// The horizontal axis.
     pub x: Axis,
-    /// The axis upward, which all curves share.
+    /// The vertical axis, shared by all curves.
     pub y: Axis,
     /// The curves, in the order of their legend.
     pub series: Vec<ChartSeries>,
-    /// Values that are marked on the axis to the right.
+    /// Marked values on the horizontal axis.
     pub marks: Vec<Mark>,
 }
 
 /// A curve with its points.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ChartSeries {
-    /// Its name, where there are several.
+    /// Its name, if there are several.
     pub name: String,
-    /// Its points, in rising order to the right.
+    /// Its points, sorted by x.
     pub points: Vec<[f64; 2]>,
-    /// Lower and upper ends of the points' intervals; empty where there are none.
+    /// Lower and upper ends of the points' intervals; empty if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub band: Vec<[f64; 2]>,
     /// Whether a value holds until the next point.
@@ -138,14 +138,13 @@ pub struct ChartSeries {
     /// Whether each point has a dot.
     #[serde(skip_serializing_if = "is_false")]
     pub dots: bool,
-    /// Whether the points are not joined by a line.
+    /// Whether the points are drawn without a line.
     #[serde(skip_serializing_if = "is_false")]
     pub scattered: bool,
-    /// Whether it is drawn broken, as what is expected is.
+    /// Whether the line is dashed, as for expected values.
     #[serde(skip_serializing_if = "is_false")]
     pub dashed: bool,
-    /// The detours that the points are, by their number in [`Points`], so that a click opens them; empty where they are
-    /// none.
+    /// The detour that a click on each point opens, by its number in [`Points`]; empty if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub opens: Vec<Option<u32>>,
 }
@@ -153,41 +152,41 @@ pub struct ChartSeries {
 /// A value with a name.
 #[derive(Clone, Debug, Serialize)]
 pub struct Mark {
-    /// Where the mark is on the axis to the right, in its unit.
+    /// Its place on the horizontal axis, in the axis' unit.
     pub at: f64,
-    /// What it is called, with its value.
+    /// Its name and value.
     pub label: String,
 }
 
 /// Bars from left to right.
 #[derive(Clone, Debug, Serialize)]
 pub struct Bars {
-    /// What their lengths are.
+    /// The axis of their lengths.
     pub x: Axis,
     /// The bars, from top to bottom.
     pub bars: Vec<Bar>,
 }
 
-/// A bar with its name and its length.
+/// A bar with a name.
 #[derive(Clone, Debug, Serialize)]
 pub struct Bar {
-    /// The name that stands beside it.
+    /// The name next to the bar.
     pub name: String,
-    /// How long the bar is, in the unit of its axis.
+    /// Its length, in the unit of the axis.
     pub value: f64,
-    /// Its length as it is written.
+    /// Its length as text.
     pub text: String,
-    /// The kind of source that gives it its color; that of the page where there is none.
+    /// The kind of source that determines its color; `None` for the page's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<&'static str>,
 }
 
-/// Two bars of each name, one below the other.
+/// Two bars per name, one below the other.
 #[derive(Clone, Debug, Serialize)]
 pub struct PairedBars {
-    /// What their lengths are.
+    /// The axis of their lengths.
     pub x: Axis,
-    /// What the first and the second bar of each name are.
+    /// The meaning of the first and the second bar.
     pub names: [String; 2],
     /// The bars, from top to bottom.
     pub pairs: Vec<BarPair>,
@@ -196,18 +195,18 @@ pub struct PairedBars {
 /// Two bars of one name.
 #[derive(Clone, Debug, Serialize)]
 pub struct BarPair {
-    /// The name that stands beside both bars.
+    /// The name next to both bars.
     pub name: String,
-    /// How long the bars are, in the unit of their axis.
+    /// Their lengths, in the unit of the axis.
     pub values: [f64; 2],
-    /// Their lengths as they are written.
+    /// Their lengths as text.
     pub texts: [String; 2],
 }
 
 /// Ratios with their intervals, row by row, against a line at 1.
 #[derive(Clone, Debug, Serialize)]
 pub struct Forest {
-    /// What is divided by what.
+    /// The meaning of the ratio.
     pub title: String,
     /// The rows, from top to bottom.
     pub rows: Vec<ForestRow>,
@@ -216,75 +215,75 @@ pub struct Forest {
 /// A ratio with its interval.
 #[derive(Clone, Debug, Serialize)]
 pub struct ForestRow {
-    /// What it is a ratio of.
+    /// The name of the row.
     pub name: String,
     /// The ratio, above 0.
     pub ratio: f64,
     /// The lower end of its interval, if it has one.
     pub low: Option<f64>,
-    /// The upper end of the interval; `None` where nothing bounds it.
+    /// The upper end of the interval; `None` if it is unbounded.
     pub high: Option<f64>,
-    /// The change as it is written.
+    /// The change as text.
     pub text: String,
-    /// What the comparison shows, in words.
+    /// The verdict of the comparison.
     pub verdict: &'static str,
-    /// How good that is, as the style sheet names it.
+    /// The verdict's class in the style sheet.
     pub tone: &'static str,
 }
 
-/// How much was lost, row by row and cell by cell of time.
+/// Lost time per row and time cell.
 #[derive(Clone, Debug, Serialize)]
 pub struct Heat {
-    /// When the first cell begins, in nanoseconds.
+    /// The start of the first cell, in nanoseconds.
     pub start_ns: i64,
-    /// How long a cell lasts, in nanoseconds.
+    /// The length of a cell, in nanoseconds.
     pub cell_ns: i64,
-    /// How long the last one lasts.
+    /// The length of the last cell, in nanoseconds.
     pub last_cell_ns: i64,
-    /// What a row is: `CPU`.
+    /// The meaning of a row: `CPU`.
     pub row_title: &'static str,
     /// The rows, from top to bottom.
     pub rows: Vec<HeatLabel>,
-    /// The cells of each row: how much of them was lost, in nanoseconds.
+    /// The lost time in each cell of each row, in nanoseconds.
     pub cells: Vec<Vec<i64>>,
 }
 
-/// What a row of a map is called.
+/// The names of a heat map's row.
 #[derive(Clone, Debug, Serialize)]
 pub struct HeatLabel {
-    /// Short, beside the row.
+    /// The short name, next to the row.
     pub short: String,
-    /// The name in full, for the tooltip.
+    /// The full name, for the tooltip.
     pub long: String,
 }
 
-/// Values by rows and columns, each a cell of a shade with its figure.
+/// Values by row and column, each a shaded cell with its figure.
 #[derive(Clone, Debug, Serialize)]
 pub struct Surface {
-    /// What the values are: `slowdown`.
+    /// The meaning of the values: `slowdown`.
     pub title: String,
-    /// In which unit they are written.
+    /// The unit of the values.
     pub unit: AxisUnit,
-    /// Whether shades go by the values or by their logarithms.
+    /// Whether shades follow the values or their logarithms.
     pub scale: AxisScale,
-    /// What the columns are told apart by.
+    /// The parameter of the columns.
     pub column_title: String,
     /// The columns, from left to right.
     pub columns: Vec<String>,
     /// The rows, from top to bottom.
     pub rows: Vec<String>,
-    /// The cells of each row; `None` where there is no value.
+    /// The cells of each row; `None` if there is no value.
     pub cells: Vec<Vec<Option<f64>>>,
 }
 
 /// Values with their ranges, row by row, over a common axis.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ranges {
-    /// What the values are.
+    /// The axis of the values.
     pub x: Axis,
-    /// What a range is, in words: `p5 to p95`.
+    /// The meaning of a range: `p5 to p95`.
     pub range: &'static str,
-    /// What a second mark of a row is; empty where no row has one.
+    /// The meaning of a row's second mark; empty if no row has one.
     pub other: &'static str,
     /// The rows, from top to bottom.
     pub rows: Vec<RangeRow>,
@@ -293,7 +292,7 @@ pub struct Ranges {
 /// A value with its range.
 #[derive(Clone, Debug, Serialize)]
 pub struct RangeRow {
-    /// What the value is of.
+    /// The name of the row.
     pub name: String,
     /// The value, in the unit of the axis.
     pub middle: f64,
@@ -303,47 +302,47 @@ pub struct RangeRow {
     pub high: Option<f64>,
     /// A second mark, if the row has one.
     pub other: Option<f64>,
-    /// The value as it is written.
+    /// The value as text.
     pub text: String,
 }
 
-/// Detours against time, column by column; the longest first.
+/// Detours over time, as columns of data; the longest first.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Points {
-    /// When the run began, in nanoseconds.
+    /// The start of the recording, in nanoseconds.
     pub begin_ns: i64,
-    /// When the recording ended, in nanoseconds since its origin.
+    /// The end of the recording, in nanoseconds since its origin.
     pub end_ns: i64,
     /// The names of nodes.
     pub nodes: Vec<String>,
-    /// The kinds that own detours, as [`becalm_model::Kind::name`].
+    /// The kinds of the sources, as [`becalm_model::Kind::name`].
     pub kinds: Vec<&'static str>,
-    /// Sources with their kinds, as numbers of [`Self::kinds`].
+    /// Sources, each with the index of its kind in [`Self::kinds`].
     pub sources: Vec<(u32, String)>,
-    /// When each detour began, in nanoseconds.
+    /// The start of each detour, in nanoseconds.
     pub starts: Vec<i64>,
-    /// How long each is, in nanoseconds.
+    /// The length of each, in nanoseconds.
     pub durations: Vec<i64>,
-    /// The node of each; empty where there is one only.
+    /// The node of each; empty if there is only one.
     pub node: Vec<u32>,
-    /// The CPU that each detour took.
+    /// The CPU of each.
     pub cpu: Vec<u32>,
     /// The number of each on its CPU.
     pub number: Vec<u64>,
-    /// The source that took most of each, as a number of [`Self::sources`]; -1 where nothing was seen.
+    /// The costliest source of each, as an index into [`Self::sources`]; -1 if none was seen.
     pub source: Vec<i32>,
-    /// Those in which kernel events were lost.
+    /// The detours with dropped kernel events.
     pub incomplete: Vec<u32>,
     /// Names that activities refer to.
     pub strings: Vec<String>,
-    /// Activities of the first detours, six numbers for each: offset in the detour, self time, number of the kind in
-    /// [`Self::all_kinds`], source and detail in [`Self::strings`], depth. Empty for a detour of which none are kept.
+    /// Activities of the first detours, six numbers each: offset in the detour, own time, index of the kind in [`Self::all_kinds`], source and detail
+    /// in [`Self::strings`], depth. Empty for a detour without stored activities.
     pub activities: Vec<Vec<i64>>,
-    /// Every kind of source, so that each has the same color in every chart.
+    /// All kinds of sources, for the same colors in every chart.
     pub all_kinds: Vec<&'static str>,
-    /// For detours with more activities than are kept: how many more, and what they took in nanoseconds.
+    /// For detours with more activities than are stored: how many more, and their time in nanoseconds.
     pub more: Vec<(u32, u64, i64)>,
-    /// The run, as it is written in a command.
+    /// The recording, quoted for a command line.
     pub run: String,
 }
 

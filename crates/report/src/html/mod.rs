@@ -1,12 +1,11 @@
-//! Pages for a browser: one file each that opens offline, in the light or the dark, on paper and on a phone.
+//! Self-contained HTML pages: they open offline, in light or dark mode, on paper and on a phone.
 //!
-//! A [`Page`] is sections of text, figures, tables and charts; it knows nothing of what they are about. Commands make
-//! it in their own folders. Texts, numbers and tables are written here, by the same code as those for the terminal; the
-//! page's own script (`assets/page.js`) draws the charts with Apache ECharts, which is part of the file, and sorts tables.
+//! A [`Page`] consists of sections of text, figures, tables and charts, and knows nothing about their subject; each command builds its own. Texts,
+//! numbers and tables are written here, by the code that writes those for the terminal. The page's script (`assets/page.js`) draws the charts with
+//! Apache ECharts, which is part of the file, and sorts tables.
 //!
-//! Nothing that stands in a run is ever code on a page: texts are escaped, the data of charts is JSON that the script
-//! reads, tooltips are drawn and not marked up, and the page's own policy lets no script run but the two that are named by
-//! their hashes, and no request leave the file.
+//! Nothing in a recording is ever run as code: texts are escaped, chart data is JSON that the script reads, tooltips are drawn instead of marked up,
+//! and the page's content security policy allows only the two scripts with known hashes, and no requests.
 
 mod chart;
 mod write;

@@ -17,16 +17,16 @@ use crate::form::value::grouped;
 const TEMPLATE: &str = include_str!("../../assets/template.html");
 const STYLE: &str = include_str!("../../assets/page.css");
 const SCRIPT: &str = include_str!("../../assets/page.js");
-/// ECharts, as `build.rs` packs it.
+/// ECharts, as packed by `build.rs`.
 const PACKED_CHARTS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/echarts.deflate"));
-/// It has about 1 MiB.
+/// Upper bound of its unpacked size, which is about 1 MiB.
 const LARGEST_CHARTS: usize = 4 << 20;
 const CHARTS_LICENSE: &str = include_str!("../../assets/echarts/LICENSE");
 const CHARTS_NOTICE: &str = include_str!("../../assets/echarts/NOTICE");
 const ZRENDER_LICENSE: &str = include_str!("../../assets/echarts/LICENSE-zrender");
 const D3_LICENSE: &str = include_str!("../../assets/echarts/LICENSE-d3");
 
-/// All that a browser may do: run the two scripts and apply the one style sheet, by the hashes that `build.rs` makes.
+/// The browser may only run the two scripts and apply the one style sheet whose hashes `build.rs` computed.
 const POLICY: &str = concat!(
     "default-src 'none'; script-src '",
     env!("CHARTS_HASH"),
@@ -37,10 +37,10 @@ const POLICY: &str = concat!(
     "'; img-src data:; base-uri 'none'; form-action 'none'"
 );
 
-/// The number of rows of a table beyond which a page would be too large.
+/// More rows in a table would make a page too large.
 const ROWS: usize = 2_000;
 
-/// The mark of the pages: a quiet line with one beat.
+/// The logo: a flat line with one beat.
 const MARK: &str = "M2 12h4l2-6 4 12 3-9 2 3h5";
 
 impl Page {
@@ -116,8 +116,7 @@ impl Serialize for ById<'_> {
     }
 }
 
-/// JSON in a page: no `<` in it, so that nothing can end the element that holds it. They stand in texts only, where the
-/// escape means the same.
+/// JSON within a page: `<` is escaped, so nothing can end the surrounding element. It occurs only in strings, where the escape means the same.
 struct InScript<'a>(&'a mut dyn Write);
 
 impl Write for InScript<'_> {
@@ -142,7 +141,7 @@ fn charts() -> String {
     script.and_then(|script| String::from_utf8(script).ok()).expect("the build packed a text of less than the limit")
 }
 
-/// A text in a page, within an element or an attribute in quotes.
+/// Text within an element or a quoted attribute.
 struct Escaped<'a>(&'a str);
 
 impl fmt::Display for Escaped<'_> {
@@ -163,7 +162,7 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
-/// A text that may be a long name: a line may end behind the parts of `rt_throttling` or `kworker:vmstat_update`, rather than anywhere in them.
+/// Text that may be a long name: lines break only after parts of `rt_throttling` or `kworker:vmstat_update`, not within them.
 struct Breakable<'a>(&'a str);
 
 impl fmt::Display for Breakable<'_> {
@@ -188,7 +187,7 @@ impl Section {
 }
 
 impl Block {
-    /// The charts in it.
+    /// The charts in this block.
     fn charts(&self) -> Vec<&Chart> {
         match self {
             Self::Charts(charts) => charts.iter().collect(),
@@ -197,7 +196,7 @@ impl Block {
         }
     }
 
-    /// Writes it in a section of this title, with the next names of charts.
+    /// Writes the block into a section with this title, taking chart names from `names`.
     fn write(&self, section: &str, names: &mut IntoIter<String>, out: &mut dyn Write) -> io::Result<()> {
         match self {
             Self::Verdict { tone, text, basis } => {
@@ -273,7 +272,7 @@ fn escaped(text: &str) -> String {
     Escaped(text).to_string()
 }
 
-/// Writes names with what they say, both as they are marked up.
+/// Writes names with their texts, both already marked up.
 fn write_facts(facts: impl Iterator<Item = [String; 2]>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "<dl class=\"facts\">")?;
     for [name, text] in facts {
@@ -303,10 +302,10 @@ fn write_chart(chart: &Chart, name: &str, out: &mut dyn Write) -> io::Result<()>
     writeln!(out, "</figure>")
 }
 
-/// Writes a table, which has the title of its section if it has no caption of its own.
+/// Writes a table; without a caption it gets the title of its section.
 fn write_table(table: &Table, section: &str, out: &mut dyn Write) -> io::Result<()> {
     let caption = Escaped(if table.caption.is_empty() { section } else { &table.caption });
-    // What is wider than the screen scrolls by itself, with the keyboard too.
+    // Tables wider than the screen scroll by themselves, also by keyboard.
     writeln!(out, "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{caption}\">")?;
     let class = if table.sorts { " class=\"sorts\"" } else { "" };
     writeln!(out, "<table{class}><caption>{caption}</caption><thead><tr>")?;
@@ -414,7 +413,7 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
-    /// What lies between the element that begins so and its end.
+    /// The text between two markers.
     fn element<'a>(html: &'a str, begin: &str, end: &str) -> &'a str {
         html.split_once(begin).and_then(|(_, rest)| rest.split_once(end)).map(|(inside, _)| inside).expect(begin)
     }
@@ -483,7 +482,7 @@ mod tests {
         let charts = charts();
         assert_eq!(charts, include_str!("../../assets/echarts/echarts.min.js"));
         assert!(charts.contains("version=\"6.1.0\"") || charts.contains("version:\"6.1.0\""));
-        // A slot of the template in an asset would be no slot, but an end of the element that holds it would be one.
+        // Template slots in an asset are not expanded, but an end tag would end its element.
         assert!(!charts.contains("</script") && !SCRIPT.contains("</script") && !STYLE.contains("</style"));
         assert!(written(&page("x")).contains("Apache License"));
     }

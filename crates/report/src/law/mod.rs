@@ -14,25 +14,25 @@ use crate::form::sheet::Form;
 use crate::form::value::three_digits;
 use crate::report::Report;
 
-/// The law at some numbers of ranks.
+/// The law for some numbers of ranks.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LawReport {
-    /// The noise of a rank: how long its detours are, and how likely one is in a phase.
+    /// The noise of a rank: the length of its detours, and the probability of one per phase.
     pub law: Law,
-    /// Useful CPU time of a phase.
+    /// The grain (compute time of a phase).
     pub grain: Nanos,
-    /// The share of its time that a job may lose, if that was asked.
+    /// The share of its time that a job may lose, if given.
     pub tolerated: Option<Share>,
-    /// What the law says for each number of ranks, in their order.
+    /// The law for each number of ranks, in order.
     pub rows: Vec<LawRow>,
 }
 
 /// The law at one number of ranks.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LawRow {
-    /// What it says.
+    /// The result of the law.
     pub point: LawPoint,
-    /// What may be of the noise there, if that was asked.
+    /// The tolerable noise there, if requested.
     pub tolerable: Option<TolerablePoint>,
 }
 

@@ -10,14 +10,14 @@ use crate::form::value::{factor, grouped};
 use crate::html::{Axis, AxisScale, AxisUnit, Block, Chart, ChartSeries, Lines, Mark, Opening, Page, Section, Spec};
 use crate::predict::view::{grade, wide_scale};
 
-/// The remark where the linear law does not hold.
+/// The note if the linear law does not hold.
 const NOT_LINEAR: &str = "the linear law, 1 + p n D/G, holds within 5% only up to n = 1/(10 p); beyond, read the slowdown, \
                           1 + (1 - (1-p)^n) D/G";
 
 /// The meaning of the tolerated figures.
 const TOLERANCE_MEANS: &str = "D may be, p may be: what loses as much at these ranks, with all else as it is";
 
-/// In how many steps a curve goes from the fewest to the most ranks.
+/// The number of steps of a curve from the fewest to the most ranks.
 const STEPS: u32 = 64;
 
 /// The law for one noise.
@@ -32,7 +32,7 @@ pub(super) fn page(report: &LawReport) -> Page {
     }
 }
 
-/// The curve of a law from the fewest to the most ranks, in equal steps of their logarithm, and with the ranks that were asked for.
+/// The curve of a law from the fewest to the most ranks, in equal logarithmic steps, including the given ranks.
 pub(crate) fn curve(law: &Law, ranks: &[u64]) -> Vec<[f64; 2]> {
     let (Some(&fewest), Some(&most)) = (ranks.iter().min(), ranks.iter().max()) else { return Vec::new() };
     let along = |step: u32| {
@@ -98,7 +98,7 @@ fn chart(report: &LawReport) -> Option<Chart> {
     }
     let limit = law.limit_ratio();
     let linear = |point: &[f64; 2]| Some([point[0], law.at(point[0] as u64).ok()?.linear_ratio]);
-    // Beyond the limit the linear law says nothing.
+    // Beyond its limit the linear law is not valid.
     let linear: Vec<[f64; 2]> = points.iter().filter_map(linear).take_while(|point| point[1] <= limit).collect();
     let highest = points.iter().chain(&linear).map(|point| point[1]).fold(1.0, f64::max);
     let valid_up_to = 0.1 / law.probability();
@@ -132,7 +132,7 @@ fn tolerated(report: &LawReport) -> Option<Section> {
     Some(Section::new("tolerance", "Tolerance", title, blocks))
 }
 
-/// The number of ranks up to which a job loses no more than it may.
+/// The number of ranks up to which a job stays within its tolerance.
 fn tolerance(report: &LawReport) -> Option<String> {
     let lost = report.tolerated?;
     let ranks = match report.law.tolerable_ranks(lost.ratio()) {

@@ -12,13 +12,13 @@ use crate::form::sheet::Form;
 use crate::form::table::Table;
 use crate::report::Report;
 
-/// The runs of a job, a grain each.
+/// The runs of a job, one per grain.
 pub struct JobGrainsReport<'a> {
-    /// The path of each run and its phases, in the order in which they were measured; at least one.
+    /// The path and the phases of each run, in the order of their measurement; at least one.
     pub runs: &'a [(String, JobPhases)],
 }
 
-/// The largest time of each phase over the ranks, compute and collective together, and the run that it is from.
+/// The largest time of each phase over the ranks, compute and collective together, and its run.
 struct GrainRow {
     run: String,
     total: PhaseRow,
@@ -54,7 +54,7 @@ impl JobGrainsReport<'_> {
         self.runs.iter().filter_map(|(run, phases)| Some(GrainRow { run: run.clone(), total: total(phases)? }))
     }
 
-    /// What limits the numbers of each run, each said once.
+    /// Everything that limits the numbers of each run, without repetitions.
     fn warnings(&self) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
         for warning in self.runs.iter().flat_map(|(_, phases)| warnings(phases)) {

@@ -1,4 +1,4 @@
-//! What `becalm-mpi` has to say: how long the phases of a job took, and how well predictions hold.
+//! The output of `becalm-mpi`: the duration of a job's phases, and the accuracy of predictions.
 
 pub(crate) mod grains;
 pub(crate) mod jobs;

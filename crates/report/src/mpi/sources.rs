@@ -1,4 +1,4 @@
-//! Whose time lies within the worst phases of a job, as `becalm.phase-sources/1`.
+//! The noise sources within the worst phases of a job, as `becalm.phase-sources/1`.
 
 use becalm_analyze::phase_sources::{LongPhase, PhaseSource, PhaseSources, Waiting};
 use serde::Serialize;
@@ -13,16 +13,16 @@ use crate::form::table::Table;
 use crate::form::value::{grouped, time};
 use crate::report::Report;
 
-/// So many sources are shown on a terminal unless all are asked for.
+/// The number of sources on a terminal unless all are wanted.
 const SHOWN: usize = 20;
 
-/// What a recording shows within the worst phases of a job.
+/// The recorded sources within the worst phases of a job.
 pub struct PhaseSourcesReport<'a> {
-    /// What was found.
+    /// The result of the analysis.
     pub found: &'a PhaseSources,
 }
 
-/// A source, and what the phases took beyond the median.
+/// A source, with the time of the phases beyond the median.
 struct SourceRow {
     source: PhaseSource,
     beyond_ns: i64,
@@ -79,7 +79,7 @@ struct WaitingPart {
     sources: Vec<Object<WaitingRow>>,
 }
 
-/// A source while ranks waited, and for how long they did.
+/// A source while ranks waited, and for how long.
 struct WaitingRow {
     source: PhaseSource,
     total_ns: i64,
@@ -102,7 +102,7 @@ fn waiting_rows(waiting: &Waiting) -> impl Iterator<Item = WaitingRow> + '_ {
     waiting.sources.iter().map(|source| WaitingRow { source: source.clone(), total_ns: waiting.total_ns })
 }
 
-/// Who ran while ranks waited, in the same phases.
+/// The sources that ran while ranks waited, in the same phases.
 fn waiting_section(waiting: &Waiting) -> Section {
     let Waiting { waits, total_ns, job_ns, loop_ns, sources } = waiting;
     let title = "Meanwhile, on the CPUs of ranks that waited";

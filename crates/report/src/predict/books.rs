@@ -1,4 +1,4 @@
-//! The closed books of a job: what each source adds, and which detours cost most.
+//! The exact accounting of a job: the time added by each source, and the costliest detours.
 
 use becalm_scale::closed::{ClosedBooks, DearDetour, SourceShare};
 use becalm_units::{Count, Nanos, printable};
@@ -12,24 +12,24 @@ use crate::form::table::Table;
 use crate::form::value::{factor, three_digits};
 use crate::predict::PredictReport;
 
-/// How many sources have a row in the text.
+/// The number of sources with a row in the text.
 const SHOWN: usize = 8;
 
-/// How many sources are named in the sentence.
+/// The number of sources in the sentence.
 const NAMED: usize = 4;
 
-/// What stands for time that is booked on nobody.
+/// The name for time charged to no source.
 const NOBODY: &str = "not booked";
 
-/// What one source adds to a job.
+/// The time that one source adds to a job.
 pub(crate) struct AddedRow {
     source: String,
     share: SourceShare,
-    /// One replica has no interval.
+    /// Whether there is an interval; one replica has none.
     interval: bool,
 }
 
-/// A detour that costs the job much.
+/// One of the costliest detours for the job.
 pub(crate) struct DearRow {
     detour: DearDetour,
     place: Option<(String, i32)>,
@@ -102,14 +102,14 @@ pub(super) fn docs(report: &PredictReport<'_>) -> Vec<BooksDoc> {
     docs
 }
 
-/// What each source adds, the largest first.
+/// The time added by each source, largest first.
 pub(crate) fn added_rows(report: &PredictReport<'_>, books: &ClosedBooks) -> Vec<AddedRow> {
     let interval = books.replicas.len() > 1;
     let row = |share: SourceShare| AddedRow { source: name(report, share.source), share, interval };
     books.sources().into_iter().map(row).collect()
 }
 
-/// The detours that cost most, the dearest first.
+/// The costliest detours, the most expensive first.
 pub(crate) fn dear_rows(report: &PredictReport<'_>, books: &ClosedBooks) -> Vec<DearRow> {
     let all = books.added().get() as f64;
     let row = |detour: &DearDetour| {
@@ -128,7 +128,7 @@ fn name(report: &PredictReport<'_>, source: Option<usize>) -> String {
     source.map_or_else(|| NOBODY.to_owned(), |source| report.sources[source].clone())
 }
 
-/// The books in a sentence: "31.0 % slowdown: timer 12.4, kworker 9.10, 12 others 9.50".
+/// The accounting in a sentence: "31.0 % slowdown: timer 12.4, kworker 9.10, 12 others 9.50".
 pub(crate) fn sentence(report: &PredictReport<'_>, books: &ClosedBooks) -> String {
     let rows = added_rows(report, books);
     let percent = |ratio: f64| three_digits(ratio * 100.0);
@@ -155,7 +155,7 @@ pub(crate) fn sentence(report: &PredictReport<'_>, books: &ClosedBooks) -> Strin
     format!("{} % slowdown: {}{beside}", percent(whole - hidden), parts.join(", "))
 }
 
-/// The books on a terminal.
+/// The accounting on a terminal.
 pub(super) fn blocks(report: &PredictReport<'_>, grain: Nanos, all: f64, books: &ClosedBooks) -> Vec<Block> {
     let title = format!("Blame at {} ranks, grain {grain}: {} as replayed", Count::new(books.ranks), factor(all));
     let mut blocks = vec![Block::Heading(title), Block::Text(sentence(report, books))];

@@ -1,4 +1,4 @@
-//! What the intervals of predicted slowdowns mean, in sentences.
+//! The meaning of the intervals of predicted slowdowns, in sentences.
 
 use becalm_scale::predict::RankPrediction;
 use becalm_scale::uncertainty::{Missed, RecordingBounds};
@@ -8,7 +8,7 @@ use crate::Value;
 use crate::form::value::{factor, time};
 use crate::record::missed;
 
-/// All that is to be said of the intervals of rows, of one recording or formula.
+/// All sentences about the intervals of rows, for one recording or formula.
 pub(crate) fn sentences(rows: &[RankPrediction], replicas: u64) -> Vec<String> {
     let mut sentences: Vec<String> = meaning(rows, replicas).into_iter().collect();
     sentences.extend(open(rows));
@@ -21,14 +21,14 @@ pub(crate) fn sentences(rows: &[RankPrediction], replicas: u64) -> Vec<String> {
     sentences
 }
 
-/// Which slowdowns are not those of replays.
+/// Which slowdowns are not from replays.
 fn recorded(rows: &[RankPrediction]) -> Option<String> {
     let recorded = rows.iter().any(|row| !row.replayed);
     recorded
         .then(|| "slowdown: of all recorded phases, as in becalm report; phases and blame: of the replay".to_owned())
 }
 
-/// Where the CPUs of a node, replayed together, lose something else than a report has.
+/// The slowdowns that differ from a report's because the CPUs of a node were replayed together.
 pub fn together(rows: &[RankPrediction]) -> impl Iterator<Item = String> + '_ {
     rows.iter().filter_map(|row| {
         let (apart, together) = (factor(row.apart?), factor(row.slowdown?.mean));
@@ -39,7 +39,7 @@ pub fn together(rows: &[RankPrediction]) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-/// What low and high are.
+/// The meaning of low and high.
 pub fn meaning(rows: &[RankPrediction], replicas: u64) -> Option<String> {
     if bounded(rows).next().is_some() {
         let text = "low and high: the 95 % interval of what the machine costs, as another recording of it, or a longer one, \
@@ -50,10 +50,10 @@ pub fn meaning(rows: &[RankPrediction], replicas: u64) -> Option<String> {
     formula.then(|| format!("low and high: the 95 % interval of the mean over {replicas} replicas"))
 }
 
-/// Where the recording bounds nothing from above, and how long one would.
+/// The rows without an upper end, and the length of a recording that would have one.
 pub fn open(rows: &[RankPrediction]) -> impl Iterator<Item = String> + '_ {
     rows.iter().filter_map(|row| {
-        // A summary form has no interval.
+        // A recording in summary form has no interval.
         let low = match (&row.recording, row.slowdown) {
             (Some(bounds), _) => bounds.high.is_none().then_some(bounds.low)?,
             (None, slowdown) => row.missed.and(slowdown)?.mean,
@@ -74,7 +74,7 @@ fn bounded(rows: &[RankPrediction]) -> impl Iterator<Item = (&RankPrediction, &R
     rows.iter().filter_map(|row| Some((row, row.recording.as_ref()?)))
 }
 
-/// A row's ranks, with the grain and the collective where there are several.
+/// A row's ranks, with the grain and the collective if there are several.
 fn job(rows: &[RankPrediction], row: &RankPrediction) -> String {
     let mut job = format!("{} {}", Count::new(row.ranks), plural(row.ranks, "rank", "ranks"));
     if rows.iter().any(|other| other.grain != row.grain) {
@@ -86,7 +86,7 @@ fn job(rows: &[RankPrediction], row: &RankPrediction) -> String {
     job
 }
 
-/// How much of the added time hangs on the longest detours; nothing where there is none.
+/// How much of the added time depends on the longest detours; `None` without any.
 fn shares(bounds: &RecordingBounds) -> Option<String> {
     let [one, three, ten] = bounds.longest.map(|share| Value::Share(share).cell());
     (bounds.longest[2] > 0.0).then(|| {
@@ -94,7 +94,7 @@ fn shares(bounds: &RecordingBounds) -> Option<String> {
     })
 }
 
-/// How far other offsets move the slowdown, where that is not what low and high say.
+/// How far other offsets move the slowdown, unless low and high already say so.
 fn seeds(rows: &[RankPrediction], replicas: u64) -> Option<String> {
     if replicas < 2 {
         return None;

@@ -28,38 +28,38 @@ use crate::form::value::{factor, grouped, three_digits, time};
 use crate::report::Report;
 use becalm_units::plural;
 
-/// How many sources are shown alone for each number of ranks.
+/// The number of sources with their own line for each number of ranks.
 const SHOWN: usize = 8;
 
-/// What was asked and what came out.
+/// The question and the answers of a prediction.
 pub struct PredictReport<'a> {
-    /// The run or the formula that the noise comes from.
+    /// The recording or the formula behind the noise.
     pub name: &'a str,
-    /// The noise, without the sources that were taken out from the start.
+    /// The noise, without the sources removed at the start.
     pub noise: &'a Noise,
-    /// Whether it was drawn from a recording in summary form.
+    /// Whether the noise is from a recording in summary form.
     pub summary: bool,
-    /// The names of these.
+    /// The names of the sources removed at the start.
     pub without: &'a [String],
-    /// What was asked; each row has a grain of its own.
+    /// The question; each row has its own grain.
     pub question: Question,
-    /// The answers, grain after grain.
+    /// The answers, grain by grain.
     pub rows: &'a [RankPrediction],
-    /// The blame for each grain, if it was asked for.
+    /// The blame for each grain, if requested.
     pub blame: &'a [(Nanos, Vec<Blame>)],
     /// The names of all sources.
     pub sources: &'a [String],
-    /// The node and the number of the CPU of each recorded trace.
+    /// The node and the CPU number of each recorded trace.
     pub places: &'a [(String, i32)],
-    /// What share of a job's time may be lost, with the answers for each grain; if it was asked.
+    /// The share of a job's time that may be lost, with the answers for each grain; if requested.
     pub tolerance: Option<(Share, &'a [Tolerance])>,
-    /// How many node-hours such jobs take in a year, if it is known.
+    /// The node-hours of such jobs per year, if known.
     pub node_hours: Option<f64>,
-    /// What limits what the numbers say.
+    /// Everything that limits the numbers.
     pub warnings: &'a [Warning],
 }
 
-/// A row with what is known of its error.
+/// A row with its error, as far as known.
 pub struct PredictedRow {
     row: RankPrediction,
     replicas: u64,
@@ -67,7 +67,7 @@ pub struct PredictedRow {
 }
 
 impl PredictedRow {
-    /// A row of a prediction with so many replicas.
+    /// A row of a prediction with this number of replicas.
     pub const fn new(row: RankPrediction, replicas: u64) -> Self {
         Self { row, replicas, node_hours: None }
     }
@@ -80,12 +80,12 @@ impl PredictedRow {
         self.row.slowdown.as_ref().map(|slowdown| Factor(end(slowdown)))
     }
 
-    /// An end of the interval over the seeds; one replica has none, nor has what was not replayed.
+    /// An end of the interval over the seeds; `None` with a single replica or without a replay.
     fn seeds(&self, end: fn(&Estimate) -> f64) -> Option<Factor> {
         if self.replicas > 1 && self.row.replayed { self.slowdown(end) } else { None }
     }
 
-    /// The lower end of the interval: of a recording what it leaves open, of a formula what seeds do.
+    /// The lower end of the interval: over recordings if the noise was recorded, over seeds if it is a formula.
     fn low(&self) -> Option<Factor> {
         match &self.row.recording {
             Some(bounds) => Some(Factor(bounds.low)),
@@ -94,7 +94,7 @@ impl PredictedRow {
         }
     }
 
-    /// Its upper end; nothing where the recording does not bound it.
+    /// Its upper end; `None` if the recording does not bound it.
     fn high(&self) -> Option<Factor> {
         match &self.row.recording {
             Some(bounds) => bounds.high.map(Factor),
@@ -103,7 +103,7 @@ impl PredictedRow {
         }
     }
 
-    /// What of the node-hours noise takes, at a slowdown.
+    /// The node-hours lost to noise at this slowdown.
     fn lost_hours(&self, slowdown: Option<Factor>) -> Option<Often> {
         Some(Often(self.node_hours? * lost(slowdown?.0)))
     }
@@ -113,7 +113,7 @@ impl PredictedRow {
         self.row.spread.as_ref().map(time)
     }
 
-    /// The part of the added time that comes from the longest 1, 3 or 10 delays of the recording.
+    /// The share of the added time that comes from the longest 1, 3 or 10 delays of the recording.
     fn longest(&self, number: usize) -> Option<Ratio> {
         self.row.recording.map(|bounds| Ratio(bounds.longest[number]))
     }
@@ -219,10 +219,10 @@ struct BlameDoc<'a> {
     gain_high: Option<f64>,
 }
 
-/// As `becalm.predict/1`.
+/// Builds `becalm.predict/1`.
 ///
-/// `added` has the closed books of each number of ranks. Its blame is that of the noise as it is (`without` is what was taken
-/// out from the start), then that without each source alone, or those that add most, then without the best ones together.
+/// `added` has the exact accounting for each number of ranks. The blame is first that of all the noise (`without` is what was removed at the start),
+/// then without each source alone, or without those that add most, then without the best ones cumulatively.
 fn document<'a>(report: &'a PredictReport<'_>) -> PredictDocument<'a> {
     let question = &report.question;
     let messages = collectives(report).iter().any(|collective| *collective != Collective::Ideal);
@@ -256,7 +256,7 @@ fn blame_docs<'a>(report: &PredictReport<'a>) -> Vec<BlameDoc<'a>> {
     let mut docs = Vec::new();
     for (grain, blames) in report.blame {
         for blame in blames {
-            // The first of the best ones together is one alone.
+            // The first cumulative removal is a single source, which `each` contains.
             let entries = std::iter::once(&blame.all).chain(&blame.each).chain(blame.next.iter().skip(1));
             docs.extend(entries.map(|entry| BlameDoc {
                 ranks: entry.ranks,
@@ -292,7 +292,7 @@ fn is_shown(lines: &[PredictedRow], field: &RowField) -> bool {
     lines.iter().any(|line| (field.get)(line) != Value::Missing)
 }
 
-/// What rows are told apart by.
+/// The columns that identify a row.
 fn job_fields(report: &PredictReport<'_>) -> Vec<&'static RowField> {
     let mut fields = vec![&row::RANKS, &row::GRAIN_NS];
     if collectives(report).len() > 1 {
@@ -301,7 +301,7 @@ fn job_fields(report: &PredictReport<'_>) -> Vec<&'static RowField> {
     fields
 }
 
-/// The columns of the slowdowns, without those that are empty.
+/// The columns of the slowdowns, without empty ones.
 fn slowdown_fields(report: &PredictReport<'_>, lines: &[PredictedRow]) -> Vec<&'static RowField> {
     let mut fields = job_fields(report);
     if lines.iter().any(|line| line.row.algorithm != line.row.collective) {
@@ -320,7 +320,7 @@ fn slowdown_fields(report: &PredictReport<'_>, lines: &[PredictedRow]) -> Vec<&'
     fields
 }
 
-/// The columns of how phases are spread, where that is known.
+/// The columns of the spread of phases, if known.
 fn phase_fields(report: &PredictReport<'_>, lines: &[PredictedRow]) -> Option<Vec<&'static RowField>> {
     if !is_shown(lines, &row::DELAYED_RATIO) {
         return None;
@@ -333,10 +333,10 @@ fn phase_fields(report: &PredictReport<'_>, lines: &[PredictedRow]) -> Option<Ve
     Some(fields)
 }
 
-/// How far predictions of alltoalls were from what was measured: B25 and B27 of the book's published figures.
+/// The error of alltoall predictions against measurements: B25 and B27 of the book's published figures.
 const ALLTOALL: &str = "alltoall: -16 % to +101 % from the one published measurement (Beckman et al. 2007, Figure 6)";
 
-/// What the columns of the slowdowns mean, in sentences without their dots.
+/// The meaning of the slowdown columns, in sentences without full stops.
 fn meanings(report: &PredictReport<'_>, lines: &[PredictedRow]) -> Vec<String> {
     let mut sentences = intervals::sentences(report.rows, report.question.replicas);
     let some = [
@@ -386,7 +386,7 @@ fn noise(report: &PredictReport<'_>) -> String {
     format!("{}{without}: {place}, {detours}, {ratio}% of the time", report.name)
 }
 
-/// A count with the word for what is counted: `1 detour`, `16,384 ranks`.
+/// A count with its noun: `1 detour`, `16,384 ranks`.
 pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(count), plural(count, one, many))
 }
@@ -402,12 +402,12 @@ fn collectives(report: &PredictReport<'_>) -> Vec<Collective> {
     found
 }
 
-/// What was asked of one collective, of ranks that replay the CPUs of a node together.
+/// The question for one collective and ranks that replay the CPUs of a node together.
 pub fn job(question: &Question) -> String {
     job_of(question, Alignment::Node, &[question.collective])
 }
 
-/// Which ranks are at a common offset, as a document has it.
+/// Which ranks share an offset, as in a document.
 pub(crate) fn alignment(noise: &Noise) -> &'static str {
     match noise.alignment() {
         Alignment::Independent => "independent",
@@ -416,12 +416,12 @@ pub(crate) fn alignment(noise: &Noise) -> &'static str {
     }
 }
 
-/// How many ranks share a node, and which are at a common offset.
+/// The number of ranks per node, and which of them share an offset.
 fn ranks_of_node(question: &Question, alignment: Alignment) -> String {
     let per_node = question.per_node;
     let ranks = format!("{} a node", counted(per_node, "rank", "ranks"));
     match alignment {
-        // Then all are, and the next words say so.
+        // All of them do then, and the next words say so.
         _ if question.synchronized => ranks,
         Alignment::Recording => format!("{ranks}, all recorded nodes at one offset"),
         Alignment::Node if per_node > 1 => format!("{ranks}, at one offset"),
@@ -430,7 +430,7 @@ fn ranks_of_node(question: &Question, alignment: Alignment) -> String {
     }
 }
 
-/// What was asked, with these collectives in its rows.
+/// The question, for rows with these collectives.
 pub(crate) fn job_of(question: &Question, alignment: Alignment, collectives: &[Collective]) -> String {
     let bytes = counted(question.bytes, "byte", "bytes");
     let collective = match collectives {
@@ -452,19 +452,19 @@ pub(crate) fn job_of(question: &Question, alignment: Alignment, collectives: &[C
     parts.join(", ")
 }
 
-/// Whether two rows differ by their ranks only.
+/// Whether two rows differ only in their ranks.
 fn same_curve(a: &PredictedRow, b: &PredictedRow) -> bool {
     a.row.grain == b.row.grain && a.row.collective == b.row.collective
 }
 
-/// What a curve of rows is called: its grain, and the collective where there are several.
+/// The name of a curve of rows: its grain, and the collective if there are several.
 fn curve_name(lines: &[PredictedRow], row: &RankPrediction) -> String {
     let several = lines.iter().any(|line| line.row.collective != lines[0].row.collective);
     let collective = if several { format!("{}, ", row.collective) } else { String::new() };
     format!("{collective}grain {}", row.grain)
 }
 
-/// A curve for each grain and collective; where ranks are too many to be replayed, what order statistics expect.
+/// One curve per grain and collective; if there are too many ranks for a replay, the expectation by order statistics.
 fn curves(lines: &[PredictedRow]) -> Vec<Curve> {
     let curve = |rows: &[PredictedRow]| {
         let point = |line: &PredictedRow| {
@@ -512,7 +512,7 @@ fn blame_blocks(report: &PredictReport<'_>, grain: Nanos, blame: &Blame) -> Vec<
     blocks
 }
 
-/// What each source alone gains, the most rewarding first. A gain that the figures do not show is none to act on.
+/// The gain of removing each source alone, largest first. Omits gains too small to show in the figures.
 fn gain_lines(report: &PredictReport<'_>, blame: &Blame) -> Vec<String> {
     let all = blame.all.slowdown;
     let gains = blame.each.iter().filter(|without| without.slowdown < all && factor(without.slowdown) != factor(all));
@@ -541,7 +541,7 @@ fn gain_lines(report: &PredictReport<'_>, blame: &Blame) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    /// The sentence has the differences that the book lists.
+    /// The sentence matches the differences in the book.
     #[test]
     fn alltoalls_are_off_by_what_the_book_says() {
         let page = include_str!("../../../../docs/src/papers/figures.md");

@@ -1,4 +1,4 @@
-//! Up to how many ranks, and up to which length of detours, a job loses no more than it may.
+//! The number of ranks and the length of detours up to which a job stays within its tolerance.
 
 use becalm_scale::tolerance::{TRIED_RANKS, Tolerance, ToleratedDetours};
 use becalm_units::{Count, Nanos};
@@ -58,7 +58,7 @@ fn is_limit(report: &PredictReport<'_>, ranks: u64) -> bool {
     ranks.saturating_add(report.question.per_node) > TRIED_RANKS
 }
 
-/// The answers in sentences; `None` where that was not asked.
+/// The answers in sentences; `None` unless requested.
 pub(super) fn section(report: &PredictReport<'_>) -> Option<Section> {
     let (share, answers) = report.tolerance?;
     let sentences = answers

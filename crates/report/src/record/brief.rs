@@ -1,5 +1,4 @@
-//! The short report: the verdict, the sources and what to do about them, the CPUs, and how far to trust the figures, in at most 35 lines
-//! for up to 8 CPUs.
+//! The short report: the verdict, the sources with their fixes, the CPUs, and the reliability of the figures, in at most 35 lines for up to 8 CPUs.
 
 use std::cmp::Ordering;
 
@@ -24,22 +23,22 @@ use crate::record::figures::{self, CpuRow, cpu};
 use crate::record::header;
 use crate::record::html::headline::{MAX_QUIET, NOISE_QUIET, is_grave};
 
-/// How many sources have a row, the source of the longest interruption among them.
+/// The number of sources with a row, including the source of the longest interruption.
 const SOURCES: usize = 5;
 
-/// How many CPUs have a row.
+/// The number of CPUs with a row.
 const CPUS: usize = 8;
 
-/// How many counters are shown where sources are not known.
+/// The number of counters shown if sources are unknown.
 const COUNTERS: usize = 5;
 
-/// How many fixes are listed.
+/// The number of fixes listed.
 const FIXES: usize = 5;
 
-/// How many kinds of warnings are named.
+/// The number of kinds of warnings named.
 const WARNINGS: usize = 3;
 
-/// The width of the labels at the left.
+/// The width of the labels on the left.
 const LABEL: usize = 10;
 
 /// The sections of the short report.
@@ -67,7 +66,7 @@ fn entry(label: &str, text: impl Into<String>) -> Block {
     Block::entry(format!("{label:<LABEL$}"), text)
 }
 
-/// What was recorded, and whether it was quiet.
+/// The recording, and whether it was quiet.
 fn headline(summary: &Summary) -> Section {
     let mut blocks = vec![Block::Lead(identity(summary))];
     blocks.push(entry(verdict_word(summary), answer(summary)));
@@ -85,7 +84,7 @@ fn headline(summary: &Summary) -> Section {
     Section::new("headline", "Summary", "Is this machine quiet?", blocks)
 }
 
-/// Whether at most 0.1 % was lost and no interruption was long; `None` if it is not known how long the loops ran.
+/// Whether at most 0.1 % was lost and no interruption was long; `None` if the run time of the loops is unknown.
 fn is_quiet(summary: &Summary) -> Option<bool> {
     let is_short = summary.total.durations.max().is_none_or(|ns| ns <= MAX_QUIET.get());
     Some(summary.total.noise_ratio()? <= NOISE_QUIET && is_short)
@@ -116,14 +115,14 @@ fn ratio(ratio: f64) -> String {
     Value::Ratio(ratio).cell()
 }
 
-/// The interval of the share that is lost; `None` if it is not known.
+/// The interval of the lost share; `None` if it is unknown.
 fn interval(row: &CpuRow) -> Option<String> {
     let interval = row.figures.interval?;
     let [low, high] = [interval.low()?, interval.high()?].map(ratio);
     Some(format!("{low} to {high}"))
 }
 
-/// Which machine was recorded, how long, and by what.
+/// The machine, the duration and the recording program.
 fn identity(summary: &Summary) -> String {
     let [node] = summary.nodes.as_slice() else {
         let cpus = counted(summary.cpus.len() as u64, "CPU", "CPUs");
@@ -140,7 +139,7 @@ fn identity(summary: &Summary) -> String {
     parts.join(", ")
 }
 
-/// A source with its figures, or those of all that have no row of their own.
+/// A source with its figures, or the sum of those without a row.
 struct SourceRow {
     name: String,
     time_ratio: Option<f64>,
@@ -165,7 +164,7 @@ fields! {
     }
 }
 
-/// The sources that took most, that of the longest interruption, and the others together.
+/// The costliest sources, that of the longest interruption, and the sum of the others.
 fn source_rows(summary: &Summary) -> Vec<SourceRow> {
     let machines = || summary.nodes.iter().map(|node| &node.doc.machine);
     let platform = platform(machines());
@@ -233,7 +232,7 @@ fn source_table(rows: &[SourceRow]) -> Block {
     Block::Table(table)
 }
 
-/// What removes the sources.
+/// The fixes for the sources.
 fn fixes(rows: &[SourceRow]) -> Option<Section> {
     let mut fixes: Vec<(char, &str)> = rows.iter().filter_map(|row| Some((row.fix?, row.advice?))).collect();
     fixes.dedup();
@@ -244,7 +243,7 @@ fn fixes(rows: &[SourceRow]) -> Option<Section> {
     (!blocks.is_empty()).then(|| Section::new("fixes", "Fixes", "What to do", blocks).opened(Opening::Gap))
 }
 
-/// The kernel's counters that grew most on nodes without sources.
+/// The kernel counters that grew most, on nodes without sources.
 fn counters(summary: &Summary) -> Option<Section> {
     let rows: Vec<_> = summary.nodes.iter().flat_map(|node| figures::counters(node, false)).collect();
     if rows.is_empty() {
@@ -258,7 +257,7 @@ fn counters(summary: &Summary) -> Option<Section> {
 
 const INTERVAL: Field<CpuRow> = field!("noise_interval", "95 % CI", interval);
 
-/// What the CPUs lost, the noisiest ones if there are many.
+/// The losses of the CPUs, only the noisiest if there are many.
 fn cpus(summary: &Summary) -> Section {
     let mut rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::new).collect();
     let lost = |row: &CpuRow| row.figures.noise_ratio().unwrap_or(0.0);
@@ -285,7 +284,7 @@ fn cpus(summary: &Summary) -> Section {
     Section::new("cpus", "CPUs", "CPUs", blocks).opened(Opening::Gap)
 }
 
-/// The cost at scale if it was asked for, and how far to trust the figures.
+/// The cost at scale if requested, and the reliability of the figures.
 fn trust(summary: &Summary, at_scale: Option<String>) -> Section {
     let mut blocks: Vec<Block> = at_scale.map(|text| entry("At scale", text)).into_iter().collect();
     let mut parts = vec![
@@ -317,7 +316,7 @@ fn dropped(summary: &Summary) -> String {
     }
 }
 
-/// The warnings that stand in the full report alone, by their codes.
+/// The codes of the warnings that only the full report contains.
 fn notes(summary: &Summary) -> String {
     let hidden: Vec<&str> = summary
         .warnings
@@ -341,7 +340,7 @@ fn notes(summary: &Summary) -> String {
     format!(" {} in --full: {}{more}.", counted(hidden.len() as u64, "note", "notes"), codes.join(", "))
 }
 
-/// What to ask next.
+/// Suggested next commands.
 fn next(summary: &Summary) -> Section {
     let path = quoted(&summary.path.to_string_lossy());
     let step = |command: String, why: &str| FirstStep { command, why: why.to_owned() };

@@ -1,5 +1,5 @@
-//! What a recording says in a few sentences, the same in the text, on the page and in the document: how much is lost, how
-//! long at most, what that costs a program of many ranks, and by what.
+//! The conclusion of a recording, the same in the text, on the page and in the document: the lost time, the longest interruption, the cost for a
+//! program of many ranks, and the causes.
 
 use becalm_analyze::summary::{CostAtScale, SourceSummary, Summary};
 use becalm_model::carried::TICK;
@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::Value;
 use crate::form::value::{grouped, three_digits, time};
 
-/// How many causes are named.
+/// The number of causes named.
 const CAUSES: usize = 3;
 
 /// A cause of noise, with all that goes with it.
@@ -67,7 +67,7 @@ impl Scaled {
         }
     }
 
-    /// What another recording would say, behind the figure.
+    /// The interval over other recordings, for use after the figure.
     fn interval(&self) -> String {
         let missed = self.missed_every_ns.zip(self.missed_phases_ratio).map(|(every, phases)| missed(every, phases));
         let Some(low) = self.slowdown_low else {
@@ -128,8 +128,8 @@ impl Cause<'_> {
         }
     }
 
-    /// Its share, how often it came, what each cost and what is left at scale without it:
-    /// `41.5% of it, 5,229 times, 34.0us each; without it 1,024 processes take 1.31 times as long`. Of a source that another one
+    /// Its share, its count, its cost per occurrence and the slowdown at scale without it:
+    /// `41.5% of it, 5,229 times, 34.0us each; without it 1,024 processes take 1.31 times as long`. For a source that another one
     /// raises: `41 times, always charged to another source`.
     pub(crate) fn figures(&self) -> String {
         let times = if self.count == 1 { "time" } else { "times" };
@@ -181,14 +181,14 @@ impl<'a> Conclusion<'a> {
         }
     }
 
-    /// What removes or lessens a source and all that goes with it; `None` if nothing is known, or if it is charged to another source.
+    /// The fix for a source and everything charged to it; `None` if none is known, or if it is charged to another source.
     pub(crate) fn advice(source: &SourceSummary, summary: &Summary) -> Option<&'static str> {
         let machines = summary.nodes.iter().map(|node| &node.doc.machine);
         let advice = || remedy::advice(source.kind, &source.source, machines, timers_tick(source, summary));
         (source.whole_ns > 0).then(advice).flatten()
     }
 
-    /// What the noise costs a program of many ranks, in a sentence; `None` where there is nothing to lose, or where it was not asked for.
+    /// The cost of the noise for a program of many ranks, in a sentence; `None` if there is no noise or the cost was not requested.
     pub(crate) fn scale(&self) -> Option<String> {
         if self.causes.is_empty() {
             return None;
@@ -207,7 +207,7 @@ impl<'a> Conclusion<'a> {
         })
     }
 
-    /// What becalm took, in a sentence; `None` where it took nothing, or nobody could see it.
+    /// becalm's own overhead, in a sentence; `None` if it is 0 or could not be measured.
     pub(crate) fn own(&self) -> Option<String> {
         let ratio = self.self_ratio.filter(|ratio| *ratio > 0.0)?;
         let longest = self.self_longest_ns.map_or_else(String::new, |ns| format!(", at most {} at once", time(ns)));
@@ -218,7 +218,7 @@ impl<'a> Conclusion<'a> {
     }
 }
 
-/// What a recording may have missed, in a clause: events rarer than this could hit such a share of the phases.
+/// Events that a recording may have missed, in a clause: those rarer than `every_ns` could hit this share of the phases.
 pub fn missed(every_ns: i64, phases_ratio: f64) -> String {
     format!(
         "events rarer than once in {} per CPU may be missing and could hit up to {} of the phases",
@@ -227,12 +227,12 @@ pub fn missed(every_ns: i64, phases_ratio: f64) -> String {
     )
 }
 
-/// Whether timer interrupts without a name may be the tick: not if the recording names its ticks, or if they come too often.
+/// Whether unnamed timer interrupts may be the tick: not if the recording names its ticks, or if they are too frequent.
 fn timers_tick(source: &SourceSummary, summary: &Summary) -> bool {
     let has_ticks = summary.sources.iter().any(|source| (source.kind, source.source.as_str()) == (Kind::Irq, TICK));
     let cpus = summary.nodes.iter().flat_map(|node| &node.doc.cpus);
     let seconds: f64 = cpus.map(|cpu| cpu.duration_ns.as_secs_f64()).sum();
-    // A killed recording may not say how long it observed, and then nothing contradicts the tick.
+    // A killed recording may not contain its duration; then nothing contradicts the tick.
     let rate_hz = if seconds > 0.0 { source.times.count() as f64 / seconds } else { 0.0 };
     !has_ticks && remedy::may_be_the_tick(rate_hz, summary.nodes.iter().map(|node| &node.doc.machine))
 }
@@ -242,7 +242,7 @@ fn processes(ranks: u64) -> String {
     format!("{} {}", Count::new(ranks), plural(ranks, "process", "processes"))
 }
 
-/// How many times as long something takes, in the digits that an estimate carries.
+/// A slowdown with the precision of an estimate.
 fn two_decimals(ratio: f64) -> String {
     if ratio < 99.995 { format!("{ratio:.2}") } else { three_digits(ratio) }
 }

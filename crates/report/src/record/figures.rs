@@ -18,9 +18,9 @@ use crate::form::figure::{Factor, Figure, JsonType, Number, Rate, Ratio, Real, S
 use crate::form::value::{self, three_digits};
 use crate::record::tails;
 
-/// A CPU, or all together where there is none.
+/// A CPU, or all together.
 pub struct CpuRow {
-    /// The node and the number of the CPU.
+    /// The node and the number of the CPU; `None` for all together.
     pub place: Option<(String, CpuId)>,
     /// The figures.
     pub figures: Figures,
@@ -36,7 +36,7 @@ impl CpuRow {
     }
 }
 
-/// Growth of one of the kernel's counters, on a CPU or on all.
+/// The growth of a kernel counter, on a CPU or on all.
 pub struct CounterRow {
     pub(crate) node: String,
     pub(crate) cpu: Option<u32>,
@@ -141,7 +141,7 @@ fields! {
 }
 
 fields! {
-    /// What a category of sources took.
+    /// The time taken by a category of sources.
     pub(crate) CATEGORY, category: CategoryTotal {
         CATEGORY = "category", "category", |row| row.category.name();
         SOURCES = "sources", "sources", |row| row.sources;
@@ -152,7 +152,7 @@ fields! {
 }
 
 fields! {
-    /// Of a part of one occurrence of an interrupt.
+    /// The fields of a part of one occurrence of an interrupt.
     pub(crate) PART, part: PartFigures {
         PART = "part", "part", |row| row.part.map_or("all", Part::name);
         COUNT = catalogue::COUNT, |row| row.times.count();
@@ -164,7 +164,7 @@ fields! {
 }
 
 fields! {
-    /// Of a period on a CPU.
+    /// The fields of a period on a CPU.
     pub(crate) PERIOD, period: PeriodSummary {
         NODE = catalogue::NODE, |row| row.node.clone();
         CPU = catalogue::CPU, |row| row.cpu;
@@ -198,7 +198,7 @@ fields! {
 }
 
 fields! {
-    /// Of a CPU or a node that differs from its equals.
+    /// The fields of an outlier: a CPU or a node that differs from its peers.
     pub(crate) OUTLIER, outlier: OutlierSummary {
         NODE = catalogue::NODE, |row| row.node.clone();
         CPU = catalogue::CPU, |row| row.cpu;
@@ -208,7 +208,7 @@ fields! {
 }
 
 fields! {
-    /// Of equals that were compared: the CPUs of a node, or the nodes where there is no name.
+    /// The fields of compared peers: the CPUs of a node, or the nodes if there is no name.
     pub(crate) PEERS, peers: PeersSummary {
         NODE = catalogue::NODE, |row| row.node.clone();
         COMPARED = "compared", "compared", |row| row.compared;
@@ -234,7 +234,7 @@ impl Figure for Growth {
 }
 
 fields! {
-    /// Of a counter. Those of `stat/` are times.
+    /// The fields of a counter. Those of `stat/` are times.
     pub COUNTER, counter: CounterRow {
         NODE = catalogue::NODE, |row| row.node.clone();
         CPU = catalogue::CPU, |row| row.cpu.map(u64::from).map(Number);
@@ -250,14 +250,14 @@ fields! {
     }
 }
 
-/// The counters of a node that grew, over all of its selected CPUs or for each; the fastest first, times before counts.
+/// The counters of a node that grew, over all of its selected CPUs or per CPU; the fastest first, times before counts.
 pub(crate) fn counters(node: &NodeSummary, per_cpu: bool) -> Vec<CounterRow> {
     // All loops start together, so the longest is the time over which the counters grew.
     let observed_ns = node.doc.cpus.iter().map(|cpu| cpu.duration_ns.get()).max();
     counter_rows(&node.doc.node, &node.doc.counters, observed_ns, per_cpu)
 }
 
-/// The same of counters that no document holds yet.
+/// The same for counters that are not yet in a document.
 pub fn counter_rows(
     node: &str,
     counters: &[CounterGrowth],
@@ -284,7 +284,7 @@ pub fn counter_rows(
     rows
 }
 
-/// Whether the counter is one of time, in nanoseconds.
+/// Whether the counter is a time, in nanoseconds.
 fn is_time(counter: &str) -> bool {
     counter.starts_with("stat/") && counter != "stat/ctxt" && counter != "stat/intr"
 }
@@ -293,7 +293,7 @@ fn per_second(growth: u64, observed_ns: Option<i64>) -> Option<f64> {
     observed_ns.filter(|ns| *ns > 0).map(|ns| growth as f64 / (ns as f64 / 1e9))
 }
 
-/// Why the noise ratio has no interval, or only its lower end, or a rough one; with the length of a run that has a good one.
+/// Why the noise ratio has no interval, or only its lower end, or a rough one; with the run length that a good one needs.
 pub(crate) fn interval_note(figures: &Figures) -> Option<String> {
     match figures.interval {
         None if figures.unstored > 0 => Some("it is not known when the detours were that were only counted".to_owned()),
@@ -305,7 +305,7 @@ pub(crate) fn interval_note(figures: &Figures) -> Option<String> {
         )),
         Some(Interval::Unknown(why)) => Some(match why {
             TooLittle::NoDetour => match figures.duration_ns {
-                // With 95 % probability fewer than one a T/3, as exp(-3) = 5 %.
+                // With 95 % probability the rate is below 3/T, because exp(-3) = 5 %.
                 Some(ns) if ns > 0 => format!(
                     "no detour was seen: they come less often than {} a second, but nothing bounds how long one is",
                     three_digits(3.0 / (ns as f64 / 1e9))

@@ -1,4 +1,4 @@
-//! The head of a report: what was recorded, where and how, and everything that limits what the numbers say.
+//! The header of a report: what was recorded, where and how, and everything that limits the numbers.
 
 use becalm_analyze::summary::{Books, Found, Measuring, NodeSummary, Summary};
 use becalm_model::node::{ClockDoc, Ended, MachineDoc, NodeDoc, Rung, SettingsDoc, Warning};
@@ -11,10 +11,10 @@ use crate::form::section::{Block, Section};
 use crate::form::value::{grouped, three_digits, time};
 use becalm_units::plural;
 
-/// How many lines of interrupts are named that the trace lacks some of.
+/// The most interrupt lines named as incomplete in the trace.
 const LACKING: usize = 3;
 
-/// What was recorded, where and how, and every warning.
+/// The recording, the machine, the settings, and every warning.
 pub(crate) fn section(summary: &Summary) -> Section {
     let mut blocks: Vec<Block> = summary.nodes.iter().map(|node| Block::Facts(node_lines(node))).collect();
     blocks.push(Block::Facts(whole_lines(summary)));
@@ -29,14 +29,14 @@ pub(crate) fn section(summary: &Summary) -> Section {
     )
 }
 
-/// That other programs changed the trace, before everything else: it decides what the sources mean.
+/// Changes of the trace by other programs, before everything else because they affect the meaning of the sources.
 pub(crate) fn changes(summary: &Summary) -> Option<Section> {
     let warnings = warnings(summary, |warning| warning.known() == Some(Code::TraceChanged));
     let blocks: Vec<Block> = warnings.flat_map(|warning| [warning, Block::Lines(vec![String::new()])]).collect();
     (!blocks.is_empty()).then(|| Section::new("changes", "Trace", "The trace was changed", blocks))
 }
 
-/// The warnings that are wanted, with their nodes where there are several.
+/// The wanted warnings, with their nodes if there are several.
 pub(crate) fn warnings(summary: &Summary, is_wanted: fn(&Warning) -> bool) -> impl Iterator<Item = Block> {
     let wanted = summary.warnings.iter().filter(move |(_, warning)| is_wanted(warning));
     wanted.map(|(node, warning)| {
@@ -45,7 +45,7 @@ pub(crate) fn warnings(summary: &Summary, is_wanted: fn(&Warning) -> bool) -> im
     })
 }
 
-/// What is known of one node's recording: labels with their texts.
+/// The facts about one node's recording: labels with texts.
 fn node_lines(node: &NodeSummary) -> Vec<(String, String)> {
     let doc = &node.doc;
     let mut lines = vec![
@@ -60,7 +60,7 @@ fn node_lines(node: &NodeSummary) -> Vec<(String, String)> {
     lines.into_iter().map(|(label, text)| (label.to_owned(), text)).collect()
 }
 
-/// What is known of the whole run.
+/// The facts about the whole recording.
 fn whole_lines(summary: &Summary) -> Vec<(String, String)> {
     let lines = [
         ("books", books(summary)),
@@ -73,7 +73,7 @@ fn whole_lines(summary: &Summary) -> Vec<(String, String)> {
     lines.into_iter().filter_map(|(label, text)| Some((label.to_owned(), text?))).collect()
 }
 
-/// When the run began, to the second.
+/// The start of the recording, to the second.
 pub(crate) fn when(doc: &NodeDoc) -> String {
     doc.origin
         .map_or_else(|| "start not known".to_owned(), |origin| origin.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())
@@ -130,7 +130,7 @@ pub(crate) fn machine(machine: &MachineDoc) -> String {
     parts.join(", ")
 }
 
-/// A number of bytes by the largest power of 1,024 that it reaches, in three digits.
+/// A number of bytes in the largest power of 1,024 that it reaches, with three digits.
 fn size(bytes: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let power = (bytes.max(1).ilog2() as usize / 10).min(units.len() - 1);
@@ -138,12 +138,12 @@ fn size(bytes: u64) -> String {
 }
 
 pub(crate) fn clock(clock: &ClockDoc) -> String {
-    // Nobody knows the clock of what another program measured.
+    // The clock of another program's measurements is unknown.
     if clock.rate_hz <= 0.0 {
         return "unknown".to_owned();
     }
     let mut parts = vec![format!("{}, {:.3} MHz", clock.counter, clock.rate_hz / 1e6)];
-    // What others recorded does not say it; a rate that was measured is never known to the last digit.
+    // Foreign recordings do not contain it; a measured rate always has an error.
     parts.push(match clock.rate_error_ratio {
         0.0 => "how exactly is not known".to_owned(),
         ratio => format!("known to {} ppm", three_digits(ratio * 1e6)),
@@ -157,7 +157,7 @@ pub(crate) fn clock(clock: &ClockDoc) -> String {
     parts.join(", ")
 }
 
-/// How right the wall clock is, where that is known.
+/// The accuracy of the wall clock, if known.
 fn wall(clock: &ClockDoc) -> Option<String> {
     match (clock.wall_synchronized?, clock.wall_error_ns?) {
         (true, error) => Some(format!("wall clock right to {error:.1}")),
@@ -218,7 +218,7 @@ pub(crate) fn lost(summary: &Summary) -> String {
     }
 }
 
-/// How many system management interrupts came, where they can be seen.
+/// The number of system management interrupts, if the processor counts them.
 fn smis(summary: &Summary) -> Option<String> {
     let each = || summary.nodes.iter().flat_map(|node| &node.doc.cpus).filter_map(|cpu| cpu.smis);
     let (least, most) = (each().min()?, each().max()?);
@@ -226,7 +226,7 @@ fn smis(summary: &Summary) -> Option<String> {
     Some(format!("{count} system management {} on each CPU", plural(most, "interrupt", "interrupts")))
 }
 
-/// How much of what the kernel counted itself is in the trace, if it was traced.
+/// How many of the events counted by the kernel are in the trace, if there is one.
 fn checked(summary: &Summary) -> Option<String> {
     if summary.rung != Rung::Tracepoints {
         return None;
@@ -243,7 +243,7 @@ fn checked(summary: &Summary) -> Option<String> {
     let parts: Vec<String> =
         parts.iter().filter(|(found, _)| found.counted > 0).map(|(found, what)| share(*found, what)).collect();
     let warnings = || summary.nodes.iter().flat_map(|node| &node.doc.warnings);
-    // Not by a count of 0: a file that can be read may say that there were none.
+    // A count of 0 is not enough: a readable file may report that there were none.
     let is_compared = |what| !warnings().any(|it| becalm_model::warning::says_not_compared(it, what));
     let (compared, not_compared): (Vec<_>, Vec<_>) =
         ["interrupts", "softirqs"].into_iter().partition(|what| is_compared(what));
@@ -258,7 +258,7 @@ fn checked(summary: &Summary) -> Option<String> {
     Some(format!("{} that the kernel counted are in the trace{lacking}{not_compared}", parts.join(", ")))
 }
 
-/// What writing the trace cost, as far as that is known.
+/// The cost of writing the trace, if known.
 fn measuring(summary: &Summary) -> Option<String> {
     let Measuring { events, event_cost_ns, cost_ns, time_ratio } = summary.measuring?;
     let share = time_ratio.map_or_else(String::new, |ratio| format!(", {} of the time", Value::Ratio(ratio).cell()));
@@ -270,8 +270,7 @@ fn measuring(summary: &Summary) -> Option<String> {
     ))
 }
 
-/// The time that the hypervisor admits to have taken, beside the time that was not seen. It took more: neither exits nor emulation
-/// count as steal.
+/// The steal time next to the unseen time. The hypervisor took more: neither exits nor emulation count as steal.
 fn steal(summary: &Summary) -> Option<String> {
     let steal = summary.total.steal_ns.filter(|ns| *ns > 0)?;
     let steal = time(steal);

@@ -1,6 +1,6 @@
-//! Summaries as JSON documents: `becalm.report/1`, `becalm.sources/1`, `becalm.detours/1`.
+//! Recordings as JSON documents: `becalm.report/1`, `becalm.sources/1`, `becalm.detours/1`.
 //!
-//! Durations are whole nanoseconds in `_ns` fields, ratios plain numbers in `_ratio` fields; what does not exist is null.
+//! Durations are whole nanoseconds in `_ns` fields, ratios plain numbers in `_ratio` fields; missing values are null.
 
 use becalm_analyze::summary::{
     Books, CategoryTotal, Checked, Found, Measuring, NodeSummary, OpenBook, OutlierSummary, PartFigures, PeersSummary,
@@ -187,8 +187,7 @@ struct DetourDoc {
     activities: Vec<Object<EntryRow>>,
 }
 
-/// A recording with the sources and counters over all CPUs, or with those of each CPU if `per_cpu`, whose `share_ratio` is
-/// then that of the noise on that CPU.
+/// A recording with the sources and counters over all CPUs, or per CPU if `per_cpu`; `share_ratio` is then the share of the noise on that CPU.
 pub(super) fn document(summary: &Summary, per_cpu: bool) -> impl Serialize {
     let cpus: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::new).collect();
     let total = CpuRow::total(summary);

@@ -1,5 +1,4 @@
-//! What `becalm record`, `becalm report` and `becalm sources` have to say of a recording of detours: its CPUs, its sources, how
-//! sure that is, and single detours.
+//! The output of `becalm record`, `becalm report` and `becalm sources` for a recording of detours: CPUs, sources, confidence, and single detours.
 
 mod brief;
 mod conclusion;
@@ -23,11 +22,11 @@ use crate::report::Report;
 pub use conclusion::missed;
 pub(crate) use html::NOISE_QUIET;
 
-/// A recording: its CPUs, sources, periods and how sure all that is, as `becalm.report/1`.
+/// A recording: CPUs, sources, periods and their confidence, as `becalm.report/1`.
 pub struct RunReport<'a> {
-    /// What the recording holds.
+    /// The analyzed recording.
     pub summary: &'a Summary,
-    /// What its page shows beside that.
+    /// The additional contents of its page.
     pub drawn: Option<html::Drawn<'a>>,
     /// Whether the short report shows the cost at scale, if the summary has it.
     pub at_scale: bool,
@@ -53,10 +52,9 @@ impl Report for RunReport<'_> {
 
 /// The sources of a recording, as `becalm.sources/1`.
 pub struct SourcesReport<'a> {
-    /// What the recording holds.
+    /// The analyzed recording.
     pub summary: &'a Summary,
-    /// Whether the sources and counters of each CPU are shown instead of those over all. The `share_ratio` of a source is
-    /// then its share of the noise on that CPU.
+    /// Whether to show sources and counters per CPU instead of over all. The `share_ratio` of a source is then its share of that CPU's noise.
     pub per_cpu: bool,
 }
 
@@ -76,7 +74,7 @@ impl Report for SourcesReport<'_> {
 
 /// Single detours with their activities, as `becalm.detours/1`.
 pub struct DetoursReport<'a> {
-    /// The detours, in the order in which they are shown.
+    /// The detours, in the order of the output.
     pub timelines: &'a [Timeline],
 }
 

@@ -1,4 +1,4 @@
-//! What is to be said of single CPUs, below the tables.
+//! Notes on single CPUs, below the tables.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use becalm_analyze::summary::Summary;
 use crate::form::section::Block;
 use crate::record::figures::CpuRow;
 
-/// Remarks on single CPUs; the same of many is said once.
+/// Notes on single CPUs; identical ones are merged.
 pub(crate) fn notes(summary: &Summary, rows: &[CpuRow], note: impl Fn(&CpuRow) -> Option<String>) -> Vec<Block> {
     let mut said: Vec<(String, String, usize)> = Vec::new();
     let mut known: BTreeMap<String, usize> = BTreeMap::new();

@@ -1,5 +1,4 @@
-//! The parts of a report that say how sure its figures are, and what more follows from them: intervals, the longest
-//! detour to expect, who differs from its equals, what comes with a period, and what may have been missed.
+//! The statistical parts of a report: intervals, the longest detour to expect, outliers, periods, and what may have been missed.
 
 use becalm_analyze::summary::{Origin, PeriodSummary, Summary};
 use becalm_stats::Interval;
@@ -15,13 +14,13 @@ use crate::record::figures::{CpuRow, cpu, period};
 use crate::record::notes::notes;
 use crate::record::tails;
 
-/// How many periods are shown unless all are asked for.
+/// The number of periods shown unless all are wanted.
 const SHOWN: usize = 12;
 
-/// Fewer events are what chance brings.
+/// Fewer events may be chance.
 const SELDOM: u64 = 3;
 
-/// Two figures as one cell: `2.44us-2.46us`, with one of them `over 2.44us`, and `~` before rough ones.
+/// Two figures as one cell: `2.44us-2.46us`; `over 2.44us` if one is missing; `~` before rough ones.
 fn between(row: &CpuRow, low: &Field<CpuRow>, high: &Field<CpuRow>, rough: bool) -> Option<String> {
     let [low, high] = [low, high].map(|field| match (field.get)(row) {
         Value::Missing => None,
@@ -61,7 +60,7 @@ fn table(summary: &Summary, rows: &[&CpuRow], shown: &[&Field<CpuRow>], with_all
     table
 }
 
-/// Between which values the figures of each CPU lie, and what the run may have missed.
+/// The intervals of each CPU's figures, and what the recording may have missed.
 pub(crate) fn intervals(summary: &Summary, rows: &[CpuRow]) -> Section {
     let every: Vec<&CpuRow> = rows.iter().collect();
     let shown = [&cpu::CPU, &intervals::RATE, &intervals::MEDIAN, &intervals::P99, &intervals::P999];
@@ -82,7 +81,7 @@ pub(crate) fn intervals(summary: &Summary, rows: &[CpuRow]) -> Section {
     )
 }
 
-/// What the run is too short to have seen, or to have seen often enough.
+/// Events that the recording is too short to have seen, or to have seen often enough.
 fn missed(summary: &Summary) -> Vec<Block> {
     let mut missed = Vec::new();
     if let Some(rarest) = summary.total.rarest_seen_ns.filter(|ns| *ns > 0) {
@@ -117,7 +116,7 @@ fn open(row: &CpuRow) -> bool {
     [figures.median_bounds, figures.p99_bounds, figures.p999_bounds].iter().any(|bounds| bounds.high.is_none())
 }
 
-/// The figures of a tail that fits, as the fields of a CPU names them.
+/// The fields of a fitted tail.
 const TAIL: [&Field<CpuRow>; 8] = [
     &cpu::CPU,
     &cpu::RETURN_PERIOD_NS,
@@ -134,7 +133,7 @@ const fn fits(row: &CpuRow) -> bool {
     matches!(row.figures.tail, Some(Ok(_)))
 }
 
-/// Which length is exceeded how seldom.
+/// The return levels of long detours.
 pub(crate) fn tails(summary: &Summary, rows: &[CpuRow]) -> Section {
     let fitting: Vec<&CpuRow> = rows.iter().filter(|row| fits(row)).collect();
     let total = summary.cpus.len() > 1 && fits(&CpuRow::total(summary));
@@ -147,7 +146,7 @@ pub(crate) fn tails(summary: &Summary, rows: &[CpuRow]) -> Section {
     Section::named("tails", "Longest detours to expect", blocks)
 }
 
-/// The equals that were compared, and who of them differs; none where there is a single CPU.
+/// The compared peers, and their outliers; `None` for a single CPU.
 pub(crate) fn equals(summary: &Summary) -> Option<Section> {
     if summary.cpus.len() < 2 {
         return None;
@@ -186,7 +185,7 @@ pub(crate) fn equals(summary: &Summary) -> Option<Section> {
     (!equals.is_empty()).then(|| Section::named("equals", "Equals compared", equals))
 }
 
-/// A period with all CPUs of a node on which it was found.
+/// A period with all CPUs of a node that have it.
 struct PeriodRow {
     /// The one with the most events.
     found: PeriodSummary,
@@ -203,7 +202,7 @@ fields! {
     }
 }
 
-/// The node of a period, where there are several.
+/// The node of a period, if there are several.
 const NODE: Field<PeriodRow> = field!(catalogue::NODE, |row| row.found.node.clone());
 
 fn what(origin: &Origin) -> String {
@@ -213,7 +212,7 @@ fn what(origin: &Origin) -> String {
     }
 }
 
-/// What comes with a period: that of the source that took most first.
+/// The periods, those of the costliest source first.
 fn period_rows(summary: &Summary) -> Vec<PeriodRow> {
     let mut rows: Vec<PeriodRow> = Vec::new();
     for found in &summary.periods {
@@ -241,7 +240,7 @@ fn period_rows(summary: &Summary) -> Vec<PeriodRow> {
     rows
 }
 
-/// What comes with a period, where there is such a thing.
+/// The section of periods, if there are any.
 pub(crate) fn periods(summary: &Summary) -> Option<Section> {
     let rows = period_rows(summary);
     let mut fields: Vec<&Field<PeriodRow>> = PERIODIC.iter().collect();

@@ -1,4 +1,4 @@
-//! What is said of the tail of a CPU's detours: a word for scripts, and a sentence where there is no return level.
+//! The tail of a CPU's detours in words: a verdict for scripts, and a sentence if there is no return level.
 
 use becalm_analyze::summary::LongTail;
 use becalm_stats::NoTail;

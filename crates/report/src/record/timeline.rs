@@ -1,4 +1,4 @@
-//! Single detours: activity by activity, what interrupted what.
+//! Single detours: their activities, and which of them interrupted which.
 
 use becalm_analyze::summary::{Timeline, TimelineEntry};
 use becalm_units::{Nanos, printable};
@@ -10,10 +10,10 @@ use crate::form::section::{Block, Section};
 use crate::form::table::Table;
 use crate::form::value::time;
 
-/// How many characters the bar of a whole detour has.
+/// The width of the bar of a whole detour, in characters.
 const BAR: i128 = 24;
 
-/// An activity with what it is part of.
+/// An activity within its detour.
 pub struct EntryRow {
     entry: TimelineEntry,
     offset: Nanos,
@@ -43,7 +43,7 @@ fields! {
 }
 
 fields! {
-    /// The fields of an activity in it.
+    /// The fields of an activity in a detour.
     pub(crate) ENTRY, entry: EntryRow {
         OFFSET_NS = "offset_ns", "at", |row| row.offset;
         SELF_NS = "self_ns", "self", |row| row.entry.self_time;
@@ -56,14 +56,14 @@ fields! {
 }
 
 fields! {
-    /// What only people need: the bar, and the source indented by what it interrupted.
+    /// Fields only for people: the bar, and the source indented by its depth.
     pub(crate) drawn: EntryRow {
         BAR = "bar", "", bar;
         NESTED = "nested", "source", |row| format!("{}{}", "  ".repeat(row.entry.depth), row.entry.source);
     }
 }
 
-/// What is shown of an activity, in this order.
+/// The columns of an activity, in order.
 pub const SHOWN: [&Field<EntryRow>; 7] = [
     &drawn::BAR,
     &entry::OFFSET_NS,
@@ -74,7 +74,7 @@ pub const SHOWN: [&Field<EntryRow>; 7] = [
     &entry::DETAIL,
 ];
 
-/// What took most of a detour; of equal ones the first.
+/// The costliest source of a detour; the first of several equal ones.
 pub const MOSTLY: Field<Timeline> = field!("mostly", "mostly", |row| {
     let mut totals: Vec<(&str, i64)> = Vec::new();
     for entry in &row.entries {
@@ -94,7 +94,7 @@ fn share(row: &EntryRow) -> Option<Share> {
     }
 }
 
-/// The self time as a part of the detour, placed where it began; at least one character.
+/// The own time as a part of the detour, at its start; at least one character.
 fn bar(row: &EntryRow) -> String {
     let whole = i128::from(row.duration.get()).max(1);
     let scale = |ns: Nanos| (i128::from(ns.get()) * BAR + whole / 2) / whole;
@@ -104,7 +104,7 @@ fn bar(row: &EntryRow) -> String {
     format!("{}{}{}", "\u{b7}".repeat(begin), "\u{2588}".repeat(length), "\u{b7}".repeat(BAR as usize - begin - length))
 }
 
-/// Detours, each with its activities in order of time.
+/// Detours, each with its activities in chronological order.
 pub(super) fn section(timelines: &[Timeline]) -> Section {
     let mut blocks = Vec::new();
     for (at, timeline) in timelines.iter().enumerate() {

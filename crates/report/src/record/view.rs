@@ -14,7 +14,7 @@ use crate::record::html::{self, Drawn};
 use crate::record::notes::notes;
 use crate::record::{header, sure};
 
-/// How many sources are shown unless all are asked for.
+/// The number of sources shown unless all are wanted.
 const SHOWN: usize = 20;
 
 const TITLE: &str = "operating system noise";
@@ -24,8 +24,7 @@ pub(super) fn brief(summary: &Summary, at_scale: bool) -> Page {
     page(summary, TITLE, super::brief::sections(summary, at_scale))
 }
 
-/// The whole report: the conclusion, the head, the CPUs, the sources, the loops that measured, and the commands to continue with. What is drawn
-/// of it, a page shows after the conclusion.
+/// The full report: conclusion, header, CPUs, sources, measuring loops, and suggested commands. A page shows the charts after the conclusion.
 pub(super) fn full(summary: &Summary, drawn: Option<&Drawn<'_>>) -> Page {
     let rows: Vec<CpuRow> = summary.cpus.iter().map(CpuRow::new).collect();
     let mut sections: Vec<Section> = header::changes(summary).into_iter().collect();
@@ -47,7 +46,7 @@ pub(super) fn full(summary: &Summary, drawn: Option<&Drawn<'_>>) -> Page {
     page(summary, TITLE, sections)
 }
 
-/// The head and the sources.
+/// The header and the sources.
 pub(super) fn ranked(summary: &Summary, per_cpu: bool, all: bool) -> Page {
     let mut sections: Vec<Section> = header::changes(summary).into_iter().collect();
     sections.extend([header::section(summary), sources(summary, per_cpu, all)]);
@@ -72,7 +71,7 @@ fn page(summary: &Summary, title: &str, sections: Vec<Section>) -> Page {
     }
 }
 
-/// What the CPUs lost.
+/// The losses of the CPUs.
 fn cpus(summary: &Summary, rows: &[CpuRow], drawn: Option<&Drawn<'_>>) -> Section {
     let mut fields =
         vec![&cpu::CPU, &cpu::DETOURS, &cpu::RATE_HZ, &cpu::NOISE_RATIO, &cpu::NOISE_RATIO_LOW, &cpu::NOISE_RATIO_HIGH];
@@ -111,7 +110,7 @@ fn cpu_table(summary: &Summary, rows: &[CpuRow], mut fields: Vec<&'static Field<
     vec![Block::Table(table)]
 }
 
-/// The sources where they are known, and the counters of nodes without tracepoints.
+/// The sources if they are known, and the counters of nodes without tracepoints.
 fn sources(summary: &Summary, per_cpu: bool, all: bool) -> Section {
     let mut blocks = vec![Block::OnPage(html::sources::blocks(summary))];
     let title = if per_cpu { "Sources on each CPU" } else { "Sources" };
@@ -128,7 +127,7 @@ fn sources(summary: &Summary, per_cpu: bool, all: bool) -> Section {
     if is_known { section.opened(Opening::Title(title.to_owned())) } else { section }
 }
 
-/// What is shown of a counter: of those over all CPUs without the first.
+/// The columns of a counter; those over all CPUs lack the first.
 const COUNTERS: [&Field<CounterRow>; 4] = [&counter::CPU, &counter::NAME, &counter::GROWTH, &counter::RATE_HZ];
 
 fn counters(summary: &Summary, node: &NodeSummary, per_cpu: bool) -> Vec<Block> {
@@ -144,7 +143,7 @@ fn counters(summary: &Summary, node: &NodeSummary, per_cpu: bool) -> Vec<Block> 
     vec![Block::Heading(format!("Kernel counters that grew{on_node}")), Block::Table(table)]
 }
 
-/// What one occurrence of the costliest interrupt is made of.
+/// The composition of one occurrence of the costliest interrupt.
 fn anatomy(summary: &Summary) -> Option<Section> {
     let anatomy = summary.anatomy.as_ref()?;
     let times = grouped(anatomy.parts.first().map_or(0, |part| part.times.count()));
@@ -202,11 +201,11 @@ fn ranked_blocks(summary: &Summary, rows: &[SourceSummary], per_cpu: bool, all: 
     blocks
 }
 
-/// What the columns of sources mean.
+/// The meaning of the source columns.
 const WHOLE: &str = "highest, mean and total: its own time; whole: all that goes with it (the way in and out, softirqs, \
                      aftermath), by which of noise and of time go";
 
-/// What the user can do with what was found.
+/// Next steps for the user.
 fn next(summary: &Summary) -> Section {
     let path = quoted(&summary.path.to_string_lossy());
     let step = |command: String, why: &str| FirstStep { command, why: why.to_owned() };

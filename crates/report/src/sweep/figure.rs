@@ -1,4 +1,4 @@
-//! A figure of a sweep: tables, surfaces, and curves over one parameter with a curve for each value of the others.
+//! A figure of a sweep: tables, surfaces, and curves over one parameter, one per value of the others.
 
 use super::{Axes, Axis, Fifths, SHADES};
 use crate::Value;
@@ -9,45 +9,45 @@ use crate::form::words::capital;
 use crate::html::{Axis as ChartAxis, AxisScale, AxisUnit, Bar, Bars, Block, Chart, ChartSeries, Lines, Spec, Surface};
 use crate::predict::view::wide_scale;
 
-/// How many columns of characters a shade has at least.
+/// The smallest width of a shade, in characters.
 const NARROWEST: usize = 4;
-/// As many curves are drawn in one plot of a terminal at most: more have no marks of their own.
+/// The most curves in one plot of a terminal: more have no marks of their own.
 const PLOTTED: usize = 6;
-/// More charts than this are not drawn.
+/// The most charts.
 const CHARTS: usize = 12;
 
-/// More curves than this are not drawn in one chart: their colors would not be told apart.
+/// The most curves in a chart: the colors of more would not be distinguishable.
 const CURVES: usize = 16;
-/// So many curves have colors of their own; the next ones are drawn broken, with the same colors.
+/// The number of curves with their own colors; further ones reuse the colors with dashed lines.
 const COLORS: usize = 8;
-/// More bars than this are not drawn.
+/// The most bars.
 const BARS: usize = 40;
-/// A surface has at most so many rows.
+/// The most rows of a surface.
 const SURFACE_ROWS: usize = 64;
-/// How far the upward axis of values that do not differ goes.
+/// The end of the vertical axis if all values are equal, relative to its start.
 const SMALLEST: f64 = 1.01;
 
-/// The name of the parameter that is the number of ranks.
+/// The name of the parameter for the number of ranks.
 pub(super) const RANKS: &str = "ranks";
 
-/// A figure of each cell of a sweep.
+/// A figure for each cell of a sweep.
 pub struct SweepFigure<'a> {
     axes: &'a Axes,
     title: &'static str,
     unit: AxisUnit,
-    /// Writes a value.
+    /// Formats a value.
     cell: fn(f64) -> Value,
     values: Vec<Option<f64>>,
-    /// The ends of each cell's interval, where it has one; empty where none has.
+    /// The ends of each cell's interval, if it has one; empty if no cell has.
     pub(super) intervals: Vec<Option<[f64; 2]>>,
-    /// The whole curve by ranks through the cell of a number, where more of it is known than the cells.
+    /// The complete curve over ranks through a given cell, if more points than the cells are known.
     pub(super) whole: Option<WholeCurve<'a>>,
 }
 
-/// The points of a curve by ranks through the cell of a number.
+/// The points of the curve over ranks through the cell with this index.
 type WholeCurve<'a> = &'a dyn Fn(usize) -> Vec<[f64; 2]>;
 
-/// Which parameter is along the axis, which have curves, and which have charts of their own; all as places among those that vary.
+/// Which parameter is on the axis, which have curves, and which have separate charts; all as indices among those that vary.
 struct Layout {
     along: usize,
     apart: Vec<usize>,
@@ -55,7 +55,7 @@ struct Layout {
 }
 
 impl<'a> SweepFigure<'a> {
-    /// A figure with its name, such as `slowdown`, its unit on the axes of charts, and how a cell is written.
+    /// A figure with its name, such as `slowdown`, its unit on the axes, and the format of a cell.
     pub fn new(
         axes: &'a Axes,
         title: &'static str,
@@ -66,7 +66,7 @@ impl<'a> SweepFigure<'a> {
         Self { axes, title, unit, cell, values, intervals: Vec::new(), whole: None }
     }
 
-    /// The charts, side by side, of these names; where no parameter of numbers varies, a bar for each cell.
+    /// The charts with these names, side by side; a bar per cell if no numeric parameter varies.
     pub fn charts(&self, id: &'static str) -> Vec<Block> {
         let all = self.axes.all();
         let Some(layout) = Layout::new(&all) else { return self.bars(id, &all).into_iter().collect() };
@@ -82,7 +82,7 @@ impl<'a> SweepFigure<'a> {
         blocks
     }
 
-    /// The charts of curves, and how many curves have no room.
+    /// The charts of curves, and the number of curves left out.
     fn curves(&self, id: &'static str, all: &[&Axis], layout: &Layout) -> (Vec<Chart>, usize) {
         let (charts, curves) = (combinations(all, &layout.apart), combinations(all, &layout.curves));
         let drawn_charts = charts.len().min(CHARTS);
@@ -111,7 +111,7 @@ impl<'a> SweepFigure<'a> {
         (charts.iter().take(CHARTS).filter_map(chart).collect(), left_out)
     }
 
-    /// The curve of the cells with some values of all other parameters.
+    /// The curve of the cells with fixed values of all other parameters.
     fn curve(&self, all: &[&Axis], layout: &Layout, fixed: &[(usize, usize)], at: usize) -> ChartSeries {
         let numbers = all[layout.along].numbers.as_ref().map_or(&[][..], |(numbers, _)| numbers.as_slice());
         let cell = |(place, x): (usize, &f64)| {
@@ -136,7 +136,7 @@ impl<'a> SweepFigure<'a> {
         }
     }
 
-    /// The upward axis, the same for all charts, so that they can be compared side by side.
+    /// The vertical axis, common to all charts for comparison.
     fn upward(&self) -> ChartAxis {
         let values = self.values.iter().flatten().copied();
         let ends = self.intervals.iter().flatten().flatten().copied();
@@ -148,7 +148,7 @@ impl<'a> SweepFigure<'a> {
             (Some(from), _) if flat(from) => (Some(from), Some(from * SMALLEST)),
             (Some(from), AxisScale::Linear) => (Some(from), Some(from + round_up(high - from))),
             (from, AxisScale::Log) => (from.or(Some(10_f64.powf(low.log10().floor()))), Some(round_up(high))),
-            // Values far from zero that differ little are told apart, and others begin there.
+            // Values far from zero that differ little need an axis that starts near them.
             (None, AxisScale::Linear) if high > low && high < 2.0 * low => {
                 let step = round_up(high - low) / 10.0;
                 (Some((low / step).floor() * step), Some((high / step).ceil() * step))
@@ -159,13 +159,13 @@ impl<'a> SweepFigure<'a> {
         ChartAxis::new(self.title, scale, self.unit).between(bottom, top)
     }
 
-    /// The start of the upward axis, if that is known: slowdowns start with none, unless something ended early.
+    /// The start of the vertical axis, if known: slowdowns start at 1, unless something ended early.
     fn start(&self) -> Option<f64> {
         let mut all = self.values.iter().flatten().chain(self.intervals.iter().flatten().flatten());
         (self.unit == AxisUnit::Factor && all.all(|value| *value >= 1.0)).then_some(1.0)
     }
 
-    /// A bar for each cell.
+    /// One bar per cell.
     fn bars(&self, id: &'static str, all: &[&Axis]) -> Option<Block> {
         let every: Vec<usize> = (0..all.len()).collect();
         let bar = |(names_at, value): (Vec<usize>, &Option<f64>)| {
@@ -190,7 +190,7 @@ impl<'a> SweepFigure<'a> {
         })
     }
 
-    /// A section with its charts, of names that end with a hyphen, and its table.
+    /// A section with its charts, whose names end with a hyphen, and its table.
     pub fn section(&self, id: &'static str, short: &'static str, title: &str) -> Section {
         let mut blocks = self.charts(id);
         blocks.push(self.table(title));
@@ -198,7 +198,7 @@ impl<'a> SweepFigure<'a> {
             .opened(Opening::Title(format!("{title}{}", self.axes.columns_are())))
     }
 
-    /// A section that shows it as shades, on a terminal with curves over these counts below.
+    /// A section with the surface, and for a terminal curves over these counts below it.
     pub fn surface_section(&self, title: &str, counts: &[u64]) -> Section {
         let mut blocks = vec![Block::OnTerminal(self.shades(title))];
         blocks.extend(self.surface("surface"));
@@ -206,7 +206,7 @@ impl<'a> SweepFigure<'a> {
         Section::new("surface", "Surface", title, blocks)
     }
 
-    /// The surface on a page: rows and columns as the table's, with shades for figures.
+    /// The surface on a page: the table's rows and columns, with shades for figures.
     pub fn surface(&self, id: &'static str) -> Option<Block> {
         let columns = self.axes.columns.as_ref()?;
         let (low, high) = extent(self.values.iter().flatten().copied());
@@ -237,7 +237,7 @@ impl<'a> SweepFigure<'a> {
         (self.cell)(value).cell()
     }
 
-    /// The surface on a terminal; nothing where values do not differ.
+    /// The surface on a terminal; empty if all values are equal.
     pub fn shades(&self, title: &str) -> Vec<Block> {
         let Some(fifths) = Fifths::new(&self.values) else { return Vec::new() };
         let labels = self.axes.columns.as_ref().map_or(&[][..], |axis| axis.labels.as_slice());
@@ -257,7 +257,7 @@ impl<'a> SweepFigure<'a> {
         vec![Block::Heading(title), Block::Table(table), Block::Text(legend)]
     }
 
-    /// The table, with a column for each value of the last parameter that varies.
+    /// The table, with a column per value of the last parameter that varies.
     pub fn table(&self, caption: &str) -> Block {
         let columns =
             self.axes.columns.as_ref().map_or_else(|| vec![self.title.to_owned()], |axis| axis.labels.clone());
@@ -267,7 +267,7 @@ impl<'a> SweepFigure<'a> {
         Block::Table(table)
     }
 
-    /// Fills a table with names and cells, with a line wherever a parameter but the last of the rows changes.
+    /// Fills a table with names and cells, and a line wherever a parameter other than the last of the rows changes.
     fn fill(&self, table: &mut Table, cells: impl Fn(&[Option<f64>]) -> Vec<Value>) {
         let names = self.axes.names();
         for (at, (name, row)) in names.iter().zip(self.values.chunks(self.axes.column_count())).enumerate() {
@@ -279,7 +279,7 @@ impl<'a> SweepFigure<'a> {
         }
     }
 
-    /// Curves for a terminal, over the counts of the columns, where there are few enough of them.
+    /// Curves over the counts of the columns for a terminal, if they are few enough.
     pub fn plot(&self, counts: &[u64]) -> Block {
         let names = self.axes.names();
         let is_plotted = counts.len() > 1 && names.len() <= PLOTTED && self.axes.column_count() == counts.len();
@@ -295,8 +295,8 @@ impl<'a> SweepFigure<'a> {
 }
 
 impl Layout {
-    /// The last parameter of numbers is along the axis; those that are told so have charts of their own, and further ones where one
-    /// chart has too many curves. `None` where no parameter of numbers varies.
+    /// The last numeric parameter that varies is on the axis. Parameters marked `apart` have separate charts, and so have further ones if a chart
+    /// would have too many curves. `None` if no numeric parameter varies.
     fn new(all: &[&Axis]) -> Option<Self> {
         let differ = |axis: &Axis| {
             let numbers = axis.numbers.as_ref().map_or(&[][..], |(numbers, _)| numbers.as_slice());
@@ -314,7 +314,7 @@ impl Layout {
     }
 }
 
-/// The parameter along an axis: by logarithms, unless a value is not above 0.
+/// The axis of the parameter: logarithmic unless a value is 0 or below.
 fn along_axis(axis: &Axis) -> ChartAxis {
     let (numbers, unit) =
         axis.numbers.as_ref().map_or((&[][..], AxisUnit::Plain), |(all, unit)| (all.as_slice(), *unit));
@@ -322,7 +322,7 @@ fn along_axis(axis: &Axis) -> ChartAxis {
     ChartAxis::new(axis.title, scale, unit)
 }
 
-/// All combinations of values of some parameters, as their places; those of the last parameter next to each other.
+/// All combinations of values of some parameters, as indices; the last parameter varies fastest.
 fn combinations(all: &[&Axis], axes: &[usize]) -> Vec<Vec<usize>> {
     let mut found: Vec<Vec<usize>> = vec![Vec::new()];
     for axis in axes {
@@ -335,7 +335,7 @@ fn combinations(all: &[&Axis], axes: &[usize]) -> Vec<Vec<usize>> {
     found
 }
 
-/// The number of the cell with these values: pairs of the number of a parameter and the place of its value.
+/// The index of the cell with these values, given as pairs of parameter and value indices.
 fn index(all: &[&Axis], fixed: &[(usize, usize)], along: (usize, usize)) -> usize {
     let place = |axis: usize| {
         let mut places = fixed.iter().chain([&along]);
@@ -344,7 +344,7 @@ fn index(all: &[&Axis], fixed: &[(usize, usize)], along: (usize, usize)) -> usiz
     all.iter().enumerate().fold(0, |index, (number, axis)| index * axis.labels.len() + place(number))
 }
 
-/// The names of some values: with the parameter, but for noises and configurations, which say themselves what they are.
+/// The names of some values, with their parameter except for noises and configurations, which explain themselves.
 fn names(all: &[&Axis], fixed: &[(usize, usize)]) -> Vec<String> {
     let mut fixed = fixed.to_vec();
     fixed.sort_unstable();
@@ -359,13 +359,13 @@ fn names(all: &[&Axis], fixed: &[(usize, usize)]) -> Vec<String> {
     fixed.iter().map(name).collect()
 }
 
-/// The lowest and the highest of some values.
+/// The smallest and the largest value.
 fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let finite = values.filter(|value| value.is_finite());
     finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)))
 }
 
-/// The next of 1, 1.5, 2, 3, 4, 5, 6 and 8 times a power of ten; 0 for what is not above 0.
+/// The next of 1, 1.5, 2, 3, 4, 5, 6 and 8 times a power of ten; 0 for values of 0 and below.
 fn round_up(value: f64) -> f64 {
     if value.is_nan() || value <= 0.0 || !value.is_finite() {
         return 0.0;
@@ -405,16 +405,16 @@ mod tests {
     fn each_cell_is_a_point_of_its_curve_in_its_chart() {
         let named = Axis::named("noise", vec!["x=1".to_owned(), "x=2".to_owned()]);
         let axes = Axes::new(vec![axis("sync", &[0.0, 1.0], true), named, axis(RANKS, &[64.0, 16.0, 256.0], false)]);
-        // The value of a cell tells its place.
+        // The value of a cell encodes its place.
         let values: Vec<Option<f64>> = (0..12).map(|at| (at != 4).then_some(1.0 + f64::from(at) / 4.0)).collect();
         let charts = lines(&figure(&axes, values).charts("a-"));
         assert_eq!(charts.iter().map(|chart| chart.0.as_str()).collect::<Vec<_>>(), ["sync 0", "sync 1"]);
         let names = |lines: &Lines| lines.series.iter().map(|series| series.name.clone()).collect::<Vec<_>>();
         assert_eq!(names(&charts[1].1), ["x=1", "x=2"]);
-        // Points stand in the order of the axis, and a cell without a value has none.
+        // Points are in the order of the axis, without cells that have no value.
         assert_eq!(charts[0].1.series[1].points, [[64.0, 1.75], [256.0, 2.25]]);
         assert_eq!(charts[1].1.series[1].points, [[16.0, 3.5], [64.0, 3.25], [256.0, 3.75]]);
-        // Side by side they have one axis.
+        // Charts side by side share an axis.
         assert_eq!((charts[0].1.y.min, charts[0].1.y.max), (charts[1].1.y.min, charts[1].1.y.max));
         assert_eq!(charts[0].1.y.max, Some(4.0));
     }
@@ -480,7 +480,7 @@ mod tests {
             prop_assert!(top >= value && top <= value * 2.0 * (1.0 + 1e-12), "{} for {}", top, value);
         }
 
-        /// Compares with the plain way: cells counted one after another.
+        /// Compares with a plain reference that counts cells one by one.
         #[test]
         fn places_of_cells_are_those_of_the_plain_way(sizes in proptest::collection::vec(1_usize..5, 1..5)) {
             let axes: Vec<Axis> = sizes.iter().map(|size| {

@@ -1,5 +1,4 @@
-//! Figures over several parameters at once: a table with a column for each value of the last parameter that varies, and a surface of
-//! shades with the same rows and columns.
+//! Figures over several parameters at once: a table with a column per value of the last parameter that varies, and a surface of shades like it.
 
 pub(crate) mod figure;
 pub(crate) mod law;
@@ -9,28 +8,28 @@ use crate::html::AxisUnit;
 
 pub use self::figure::SweepFigure;
 
-/// How values are shaded, from the lowest fifth of their range to the highest.
+/// The shades of values, from the lowest to the highest fifth of their range.
 const SHADES: [char; 5] = ['\u{b7}', '\u{2591}', '\u{2592}', '\u{2593}', '\u{2588}'];
-/// Above this ratio of the highest to the lowest value fifths are those of logarithms.
+/// Above this ratio of the highest to the lowest value, fifths are logarithmic.
 const LINEAR_UP_TO: f64 = 10.0;
 
-/// A parameter with the values that it takes.
+/// A parameter and its values.
 pub struct Axis {
     pub(crate) title: &'static str,
     pub(crate) labels: Vec<String>,
-    /// The values as numbers with their unit, where a chart can have them along its axis.
+    /// The values as numbers with their unit, if a chart can have them on its axis.
     pub(crate) numbers: Option<(Vec<f64>, AxisUnit)>,
-    /// Whether each of its values has a chart of its own.
+    /// Whether each of its values has a separate chart.
     pub(crate) apart: bool,
 }
 
 impl Axis {
-    /// A parameter whose values are names.
+    /// A parameter with named values.
     pub const fn named(title: &'static str, labels: Vec<String>) -> Self {
         Self { title, labels, numbers: None, apart: false }
     }
 
-    /// A parameter whose values are numbers in this unit.
+    /// A parameter with numeric values in this unit.
     pub fn numbered<T: Copy>(
         title: &'static str,
         values: &[T],
@@ -43,22 +42,22 @@ impl Axis {
         Self { title, labels, numbers: Some((numbers, unit)), apart: false }
     }
 
-    /// The same, with a chart for each value.
+    /// Gives each value a separate chart.
     pub fn apart(self) -> Self {
         Self { apart: true, ..self }
     }
 }
 
-/// The parameters of a sweep that vary. Cells are in the order of their values, those of the last parameter next to each other.
+/// The parameters of a sweep that vary. Cells are in the order of their values; the last parameter varies fastest.
 pub struct Axes {
-    /// Those that rows are told apart by.
+    /// The parameters of the rows.
     rows: Vec<Axis>,
-    /// That which has a column for each of its values, if at least two parameters vary.
+    /// The parameter of the columns, if at least two parameters vary.
     columns: Option<Axis>,
 }
 
 impl Axes {
-    /// Of all parameters, the first of which varies slowest.
+    /// From all parameters, slowest first.
     pub fn new(axes: Vec<Axis>) -> Self {
         let mut rows: Vec<Axis> = axes.into_iter().filter(|axis| axis.labels.len() > 1).collect();
         let columns = if rows.len() > 1 { rows.pop() } else { None };
@@ -69,17 +68,17 @@ impl Axes {
         self.columns.as_ref().map_or(1, |axis| axis.labels.len())
     }
 
-    /// All that vary, the one that varies slowest first.
+    /// All parameters that vary, slowest first.
     fn all(&self) -> Vec<&Axis> {
         self.rows.iter().chain(&self.columns).collect()
     }
 
-    /// The titles of all that vary.
+    /// The titles of all parameters that vary.
     fn all_titles(&self) -> Vec<&'static str> {
         self.all().iter().map(|axis| axis.title).collect()
     }
 
-    /// The values of all that vary in the cell of this number.
+    /// The values of all parameters that vary, for the cell with this index.
     fn labels_of(&self, cell: usize) -> Vec<String> {
         let (mut labels, mut rest) = (Vec::new(), cell);
         for axis in self.all().iter().rev() {
@@ -91,13 +90,13 @@ impl Axes {
         labels
     }
 
-    /// The same in words: `grain 1ms, ranks 64`.
+    /// These values in words: `grain 1ms, ranks 64`.
     fn name_of(&self, cell: usize) -> String {
         let named = self.all_titles().into_iter().zip(self.labels_of(cell));
         named.map(|(title, label)| format!("{title} {label}")).collect::<Vec<_>>().join(", ")
     }
 
-    /// What stands in front of each row.
+    /// The names in front of each row.
     fn names(&self) -> Vec<Vec<String>> {
         let mut names: Vec<Vec<String>> = vec![Vec::new()];
         for axis in &self.rows {
@@ -114,13 +113,13 @@ impl Axes {
         self.rows.iter().map(|axis| axis.title).collect()
     }
 
-    /// What the columns are, for a heading: nothing where there is one only.
+    /// The parameter of the columns, for a heading; empty if there is only one column.
     pub fn columns_are(&self) -> String {
         self.columns.as_ref().map_or_else(String::new, |axis| format!("; columns: {}", axis.title))
     }
 }
 
-/// The range of values in five equal parts, of their logarithms where it is wide.
+/// The range of values in five equal parts, logarithmic if it is wide.
 struct Fifths {
     lowest: f64,
     highest: f64,
@@ -136,18 +135,18 @@ impl Fifths {
         (lowest < highest).then_some(Self { lowest, highest, by_logarithm })
     }
 
-    /// Where a value lies between the lowest, 0, and the highest, 1.
+    /// The fifth of a value, from 0, the lowest.
     fn fifth(&self, value: f64) -> usize {
         let along = if self.by_logarithm {
             (value / self.lowest).ln() / (self.highest / self.lowest).ln()
         } else {
             (value - self.lowest) / (self.highest - self.lowest)
         };
-        // What lies on the edge of two fifths belongs to the lower one.
+        // An edge belongs to the lower fifth.
         ((along * SHADES.len() as f64).ceil() as usize).saturating_sub(1).min(SHADES.len() - 1)
     }
 
-    /// Where the fifth of this number ends.
+    /// The upper end of this fifth.
     fn upper(&self, at: usize) -> f64 {
         let along = (at + 1) as f64 / SHADES.len() as f64;
         if self.by_logarithm {
@@ -158,8 +157,8 @@ impl Fifths {
     }
 }
 
-/// Names without what all of them begin and end with, cut where a part of a name ends: `interval=1ms` of
-/// `periodic:interval=1ms,detour=50us` among others with such detours.
+/// Names without their common prefix and suffix, cut between parts of a name: `interval=1ms` from `periodic:interval=1ms,detour=50us` if all have
+/// such detours.
 pub(crate) fn short_names(names: &[String]) -> Vec<String> {
     let Some(first) = names.first().filter(|first| names.iter().any(|name| name != *first)) else {
         return names.to_vec();
@@ -213,7 +212,7 @@ mod tests {
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(lines[0].split_whitespace().collect::<Vec<_>>(), ["sync", "grain", "64", "1,024", "16,384"]);
         assert_eq!(lines[3].split_whitespace().collect::<Vec<_>>(), ["no", "2ms", "40.00", "-", "60.00"], "{table}");
-        // A line between those that are synchronized and those that are not.
+        // A line separates synchronized rows from the others.
         assert!(lines[4].contains('\u{2500}') && lines[5].contains("yes") && lines.len() == 7, "{table}");
         let surface = written(&figure.shades("Surface"));
         let shades: Vec<String> =
@@ -222,7 +221,7 @@ mod tests {
         let row = |fifths: &[usize]| -> String {
             fifths.iter().map(|fifth| SHADES[*fifth].to_string().repeat(width)).collect()
         };
-        // 12 times as much at most: logarithms.
+        // The range is a factor of 12: logarithmic.
         assert_eq!(shades[4], row(&[0, 1, 2]), "{surface}");
         assert_eq!(shades[5], row(&[2, 3]), "{surface}");
         assert_eq!(shades[8], row(&[4, 4, 4]), "{surface}");

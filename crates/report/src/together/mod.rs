@@ -1,4 +1,4 @@
-//! What comes at once on several CPUs: for how long how many were within a detour, and whose detours meet those of other CPUs.
+//! Simultaneous detours on several CPUs: how long how many CPUs were in a detour, and whose detours coincide with those of other CPUs.
 
 use becalm_analyze::together::{BusyTime, Meeting, SharedStretch, Together};
 use becalm_model::node::Warning;
@@ -15,28 +15,28 @@ use crate::form::table::Table;
 use crate::form::value::grouped;
 use crate::report::Report;
 
-/// So many sources are shown on a terminal unless all are asked for.
+/// The number of sources on a terminal unless all are wanted.
 const SHOWN: usize = 20;
 
-/// What comes at once on the CPUs of a node, as `becalm.together/1`.
+/// Simultaneous detours on the CPUs of a node, as `becalm.together/1`.
 pub struct TogetherReport<'a> {
-    /// What was found.
+    /// The result of the analysis.
     pub together: &'a Together,
 }
 
-/// For how long so many CPUs were within a detour.
+/// How long so many CPUs were in a detour.
 struct AtOnceRow {
     at_once: BusyTime,
     length: i64,
 }
 
-/// The detours of a source, or all.
+/// The detours of a source, or of all.
 struct MeetingRow {
     source: Option<String>,
     meeting: Meeting,
 }
 
-/// How many times as much as by chance; nothing where chance gives nothing.
+/// The ratio to the value expected by chance; `None` if that is 0.
 fn times_chance(found: f64, by_chance: f64) -> Option<Factor> {
     (by_chance > 0.0).then(|| Factor(found / by_chance))
 }
@@ -155,7 +155,7 @@ impl TogetherReport<'_> {
         let title = "CPUs within a detour at once";
         let fields: Vec<_> = AT_ONCE.iter().collect();
         let rows = self.at_once();
-        // Numbers of CPUs that were never within a detour at once, nor would be by chance, are left out.
+        // Omits numbers of CPUs that were never in a detour at once, nor would be by chance.
         let is_telling = |row: &&AtOnceRow| row.at_once.time > 0 || row.at_once.by_chance >= 1.0 || form.all();
         let table = Table::filled(&fields, rows.iter().filter(is_telling)).captioned(title);
         Section::new("at-once", "At once", title, vec![Block::Table(table)]).titled()

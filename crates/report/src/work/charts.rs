@@ -1,4 +1,4 @@
-//! The charts of a run of work's page.
+//! The charts on the page of a run of work.
 
 use becalm_analyze::work::{CpuWork, Tones};
 
@@ -6,22 +6,22 @@ use super::view::hertz;
 use crate::form::value::{grouped, time};
 use crate::html::{Axis, AxisScale, AxisUnit, Bar, Bars, Chart, ChartSeries, Lines, Mark, Spec};
 
-/// CPUs beyond this have no curve of their own.
+/// CPUs beyond this number have no curve.
 pub(super) const CURVES: usize = 8;
-/// Sources whose taking out is drawn, at most.
+/// The number of subtracted sources drawn, at most.
 const STEPS: usize = 12;
-/// Sources after which the survival function is drawn.
+/// The number of sources after which the survival function is drawn.
 const SURVIVALS: usize = 3;
-/// How many points a tenfold of frequencies has, at most.
+/// The number of points per decade of frequencies, at most.
 const POINTS_PER_DECADE: f64 = 150.0;
 
-/// A CPU's samples with what they are called on the page.
+/// A CPU's samples with their name on the page.
 pub(super) struct NamedCpu<'a> {
     pub name: String,
     pub cpu: &'a CpuWork,
 }
 
-/// A curve for each CPU; where there is one only it needs no name.
+/// One curve per CPU; a single one needs no name.
 fn curves(cpus: &[NamedCpu<'_>], step: bool, points: impl Fn(&CpuWork) -> Vec<[f64; 2]>) -> Vec<ChartSeries> {
     let named = cpus.len() > 1;
     cpus.iter()
@@ -35,7 +35,7 @@ fn curves(cpus: &[NamedCpu<'_>], step: bool, points: impl Fn(&CpuWork) -> Vec<[f
         .collect()
 }
 
-/// The share of samples that are not above a value, up to where the histogram ends.
+/// The share of samples not above a value, up to the end of the histogram.
 pub(super) fn cumulative(cpus: &[NamedCpu<'_>], text: &str) -> Chart {
     let points = |cpu: &CpuWork| {
         let inside = cpu.curves.distribution.iter().filter(|(value, _)| *value <= cpu.curves.histogram_end_ns);
@@ -62,7 +62,7 @@ pub(super) fn cumulative(cpus: &[NamedCpu<'_>], text: &str) -> Chart {
     }
 }
 
-/// The share of samples that are not shorter than a value, both axes logarithmic.
+/// The share of samples not shorter than a value, both axes logarithmic.
 pub(super) fn survival(cpus: &[NamedCpu<'_>], text: &str) -> Chart {
     Chart {
         id: "survival",
@@ -80,7 +80,7 @@ pub(super) fn survival(cpus: &[NamedCpu<'_>], text: &str) -> Chart {
     }
 }
 
-/// The share of samples that are not above a value on a logarithmic axis, where the few shortest are seen.
+/// The share of samples not above a value on a logarithmic axis, which shows the few shortest.
 pub(super) fn head(cpus: &[NamedCpu<'_>], text: &str) -> Chart {
     let points = |cpu: &CpuWork| {
         let inside = cpu.curves.distribution.iter().filter(|(value, _)| *value <= cpu.curves.histogram_end_ns);
@@ -101,7 +101,7 @@ pub(super) fn head(cpus: &[NamedCpu<'_>], text: &str) -> Chart {
     }
 }
 
-/// The survival function as measured, after each of the first sources is taken out, and after the last of those.
+/// The survival function as measured, after subtracting each of the first sources, and after the last stored step.
 pub(super) fn survival_left(cpu: &CpuWork, text: &str) -> Chart {
     let line = |name: String, distribution: &[(i64, f64)]| ChartSeries {
         name,
@@ -144,7 +144,7 @@ fn surviving(distribution: &[(i64, f64)]) -> Vec<[f64; 2]> {
     points
 }
 
-/// The consecutive samples: the longest of each part of the run, and of a single CPU the shortest.
+/// The consecutive samples: the longest in each part of the run, and for a single CPU also the shortest.
 pub(super) fn series(cpus: &[NamedCpu<'_>], text: &str) -> Chart {
     let value = |get: fn(&becalm_analyze::work::SamplePoint) -> i64| {
         move |cpu: &CpuWork| -> Vec<[f64; 2]> {
@@ -194,7 +194,7 @@ pub(super) fn histogram(cpus: &[NamedCpu<'_>], text: &str) -> Chart {
     }
 }
 
-/// Repetitions of a second, one after another.
+/// One-second repetitions, one after another.
 pub(super) fn repetitions(cpus: &[NamedCpu<'_>], text: &str) -> Chart {
     let points = |cpu: &CpuWork| {
         let ratios = cpu.cumulative.iter().flat_map(|cumulative| {
@@ -219,7 +219,7 @@ pub(super) fn repetitions(cpus: &[NamedCpu<'_>], text: &str) -> Chart {
     }
 }
 
-/// The standard deviation that is left after each source was taken out.
+/// The standard deviation after subtracting each source.
 pub(super) fn left(cpu: &CpuWork, text: &str) -> Chart {
     let bar = |name: String, stddev: f64, kind: Option<&'static str>| Bar {
         name,
@@ -243,7 +243,7 @@ pub(super) fn left(cpu: &CpuWork, text: &str) -> Chart {
     }
 }
 
-/// The spectrum of the time that was lost, with the named frequencies of a single CPU.
+/// The spectrum of the lost time, with the named frequencies of a single CPU.
 pub(super) fn spectrum(cpus: &[NamedCpu<'_>], text: &str) -> Chart {
     let points = |cpu: &CpuWork| cpu.tones.as_ref().map_or_else(Vec::new, reduced);
     let marks = match cpus {
@@ -271,7 +271,7 @@ fn mark(tone: &becalm_analyze::work::Tone) -> Mark {
     Mark { at: tone.hz, label: format!("{}{source}", hertz(tone.hz)) }
 }
 
-/// The spectrum's curve, each point the highest of its surroundings.
+/// The reduced curve of the spectrum, each point the highest around it.
 fn reduced(tones: &Tones) -> Vec<[f64; 2]> {
     let mut points: Vec<[f64; 2]> = Vec::new();
     let mut last = f64::NEG_INFINITY;
@@ -312,7 +312,7 @@ mod tests {
     fn everybody_survives_the_shortest() {
         let curves = Curves { distribution: vec![(5, 0.5), (9, 0.75), (30, 1.0)], ..Curves::default() };
         assert_eq!(surviving(&curves.distribution), [[5.0, 1.0], [9.0, 0.5], [30.0, 0.25]]);
-        // A value of fixed time that is not above 0 has no place on the axis, but it counts.
+        // A fixed-time value of 0 or below has no place on the axis, but it counts.
         let curves = Curves { distribution: vec![(-1, 0.5), (9, 1.0)], ..Curves::default() };
         assert_eq!(surviving(&curves.distribution), [[9.0, 0.5]]);
     }

@@ -1,4 +1,4 @@
-//! Several runs of work beside each other: bodies, grains, copies, rates of added interrupts (Tsafrir 2007, figures 11 to 13 and 16).
+//! Several runs of work compared: bodies, grains, copies, rates of added interrupts (Tsafrir 2007, figures 11 to 13 and 16).
 
 use becalm_analyze::work::{CpuWork, EventTotal, Spread, WorkSummary};
 use becalm_model::Kind;
@@ -28,11 +28,11 @@ pub(super) struct Compared {
     cpu: u32,
     spread: Spread,
     fasties: u64,
-    /// Interrupts of the timer in a second, by the kernel's trace; `None` without one.
+    /// Timer interrupts per second in the kernel's trace; `None` without a trace.
     interrupts_hz: Option<f64>,
 }
 
-/// An event that was counted there.
+/// A counted processor event of one of the runs.
 pub(super) struct ComparedCount {
     of: Compared,
     count: EventTotal,
@@ -56,7 +56,7 @@ impl Compared {
         }
     }
 
-    /// By how much the mean exceeds the shortest sample, as parts of that.
+    /// How much the mean exceeds the shortest sample, as a fraction of it.
     fn delay_ratio(&self) -> Option<f64> {
         let shortest = self.spread.min_ns;
         (shortest > 0).then(|| self.spread.mean_ns / shortest as f64 - 1.0)
@@ -88,7 +88,7 @@ fields! {
 }
 
 fields! {
-    /// The fields of an event that was counted in one of several runs.
+    /// The fields of a counted event of one of several runs.
     pub(super) COUNTED, counted: ComparedCount {
         BODY = compared::BODY => |row| &row.of;
         GRAIN_NS = compared::GRAIN_NS => |row| &row.of;
@@ -106,7 +106,7 @@ pub(super) fn rows(summaries: &[WorkSummary]) -> Vec<Compared> {
     pairs(summaries).map(|(work, cpu)| Compared::new(work, cpu)).collect()
 }
 
-/// What the processor counted in all runs, run by run.
+/// The processor's counts in all runs, run by run.
 pub(super) fn counts(summaries: &[WorkSummary]) -> Vec<ComparedCount> {
     let of_cpu = |(work, cpu): (&WorkDoc, &CpuWork)| {
         let of = Compared::new(work, cpu);
@@ -125,7 +125,7 @@ fn pairs(summaries: &[WorkSummary]) -> impl Iterator<Item = (&WorkDoc, &CpuWork)
     })
 }
 
-/// The values of a parameter in the order in which they come, each once.
+/// The distinct values of a parameter in order of appearance.
 fn values_of<T: PartialEq>(rows: &[Compared], value: impl Fn(&Compared) -> T) -> Vec<T> {
     let mut values = Vec::new();
     for row in rows {
@@ -137,7 +137,7 @@ fn values_of<T: PartialEq>(rows: &[Compared], value: impl Fn(&Compared) -> T) ->
     values
 }
 
-/// The delays of all runs as shades, where at least two parameters vary and no run is lacking.
+/// The delays of all runs as shades, if at least two parameters vary and no run is missing.
 fn surface(rows: &[Compared]) -> Vec<Block> {
     let texts = |value: fn(&Compared) -> String| values_of(rows, value);
     let parameters = [
@@ -158,7 +158,7 @@ fn surface(rows: &[Compared]) -> Vec<Block> {
     delays.shades("Surface: by how much the mean exceeds the shortest, as shades")
 }
 
-/// The runs next to each other, by what they differ in.
+/// The runs side by side, by their differences.
 pub(super) fn section(summaries: &[WorkSummary]) -> Option<Section> {
     let rows = rows(summaries);
     let first = rows.first()?;

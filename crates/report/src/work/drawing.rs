@@ -16,8 +16,8 @@ const ROWS: usize = 20;
 /// Characters of the longest bar.
 const BAR: usize = 50;
 
-/// Draws points whose places along and up are shares from 0 to 1, with labels for the axis upward at the given heights,
-/// the highest first, and for the two ends along.
+/// Draws points whose coordinates are shares from 0 to 1, with labels on the vertical axis at the given heights, highest first, and at both ends of
+/// the horizontal axis.
 fn draw(points: &[(f64, f64)], up: &[(f64, String)], ends: [String; 2], title: &str) -> Vec<String> {
     let mut cells = [[' '; WIDTH]; HEIGHT];
     let line = |height: f64| HEIGHT - 1 - (height.clamp(0.0, 1.0) * (HEIGHT - 1) as f64).round() as usize;
@@ -37,7 +37,7 @@ fn draw(points: &[(f64, f64)], up: &[(f64, String)], ends: [String; 2], title: &
     lines
 }
 
-/// A place between two ends on a logarithmic axis.
+/// A position between two ends of a logarithmic axis.
 fn logarithmic(value: f64, low: f64, high: f64) -> f64 {
     if high > low && low > 0.0 { (value.max(low) / low).ln() / (high / low).ln() } else { 0.0 }
 }
@@ -56,7 +56,7 @@ pub(super) fn cumulative(curves: &Curves) -> Vec<String> {
     draw(&points, &up, [fine(*low), fine(*high)], "Cumulative distribution: samples that take no longer")
 }
 
-/// Draws the share of samples that are above a value, both axes logarithmic.
+/// Draws the share of samples above a value, both axes logarithmic.
 pub(super) fn survival(curves: &Curves) -> Vec<String> {
     let above: Vec<(i64, f64)> = curves
         .distribution
@@ -72,7 +72,7 @@ pub(super) fn survival(curves: &Curves) -> Vec<String> {
         .iter()
         .map(|(value, share)| (logarithmic(*value as f64, *low as f64, *high as f64), logarithmic(*share, *least, 1.0)))
         .collect();
-    // Whole powers of ten, as many as are on the axis.
+    // Whole powers of ten within the axis.
     let decades = (0..).map(|exponent| 10_f64.powi(-exponent)).take_while(|share| share >= least);
     let up: Vec<(f64, String)> = decades
         .map(|share| (logarithmic(share, *least, 1.0), format!("{}%", crate::form::value::three_digits(share * 100.0))))
@@ -80,7 +80,7 @@ pub(super) fn survival(curves: &Curves) -> Vec<String> {
     draw(&points, &up, [fine(*low), fine(*high)], "Survival: samples that take longer (both axes logarithmic)")
 }
 
-/// Draws the consecutive samples: the longest and the shortest of each part of the run.
+/// Draws the consecutive samples: the longest and the shortest in each part of the run.
 pub(super) fn series(curves: &Curves) -> Vec<String> {
     let (Some(first), Some(last)) = (curves.series.first(), curves.series.last()) else { return Vec::new() };
     let low = curves.series.iter().map(|moment| moment.min_ns).min().unwrap_or(0).max(1) as f64;
@@ -102,7 +102,7 @@ pub(super) fn series(curves: &Curves) -> Vec<String> {
     draw(&points, &up, ends, "Consecutive samples: shortest and longest of each part of the run")
 }
 
-/// A value with as many digits as tell it from the next one, `width` away, as far as there is room.
+/// A value with the digits that distinguish it from the next one, `width` away, as far as there is room.
 fn edge(ns: i64, width: i64) -> String {
     let (unit, name) = match ns.unsigned_abs() {
         0..1_000 => return time(ns),
@@ -117,7 +117,7 @@ fn edge(ns: i64, width: i64) -> String {
     format!("{value:.*}{name}", wanted.max(3_usize.saturating_sub(whole)).min(room))
 }
 
-/// Draws the histogram, with what is beyond its end in words.
+/// Draws the histogram, with the values beyond its end in words.
 pub(super) fn histogram(curves: &Curves) -> Vec<String> {
     let each = curves.histogram.len().div_ceil(ROWS).max(1);
     let rows: Vec<(i64, u64)> =
@@ -126,7 +126,7 @@ pub(super) fn histogram(curves: &Curves) -> Vec<String> {
     let most = rows.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
     let mut lines = vec![String::new(), "Histogram: samples from this value on, up to the next".to_owned()];
     lines.extend(rows.iter().map(|(from, count)| {
-        // What is there is seen, however little it is.
+        // Any value above 0 is visible.
         let length = (*count as f64 / most as f64 * BAR as f64).round() as usize;
         let bar = if *count > 0 { "\u{2588}".repeat(length.max(1)) } else { String::new() };
         format!("  {:>LABEL$} \u{2502}{bar} {}", edge(*from, width), grouped(*count)).trim_end().to_owned()

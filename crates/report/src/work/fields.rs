@@ -48,7 +48,7 @@ fields! {
     }
 }
 
-/// A line of the subtraction: the samples as they were, or after a source.
+/// A line of the subtraction: the samples as measured, or without a source.
 pub(super) struct Subtracted {
     pub step: Option<SubtractionStep>,
     pub left: Spread,
@@ -90,7 +90,7 @@ fields! {
 }
 
 fields! {
-    /// The fields of the samples that the timer's interrupt hit beside the others.
+    /// The fields of the samples hit by the timer interrupt, compared with the others.
     pub(super) PEAKS, peaks: TickPeaks {
         HIT_RATIO = "hit_ratio", "hit", |row| Share(row.hit_ratio);
         EXPECTED_RATIO = "expected_ratio", "at equal distances", |row| Share(row.expected_ratio);
@@ -113,7 +113,7 @@ fields! {
 }
 
 fields! {
-    /// The fields of repetitions of a second.
+    /// The fields of one-second repetitions.
     pub(super) CUMULATIVE, cumulative: Cumulative {
         SAMPLES_EACH = "samples_each", "samples each", |row| row.samples_each;
         REPETITIONS = "repetitions", "repetitions", |row| row.spread.count;
@@ -128,18 +128,18 @@ fields! {
     }
 }
 
-/// A count that may be an estimate, or not known.
+/// A count that may be an estimate or unknown.
 fn whole(count: Option<f64>) -> Option<u64> {
     count.map(|count| count.round() as u64)
 }
 
-/// A count in a sample.
+/// A count per sample.
 pub(super) fn a_sample(count: Option<f64>) -> Option<Often> {
     count.map(Often)
 }
 
 fields! {
-    /// Of an event that the processor counted.
+    /// The fields of a counted processor event.
     pub(super) COUNT, count: EventTotal {
         EVENT = catalogue::EVENT, |row| row.event.clone();
         USER = "user", "user", |row| whole(row.user);

@@ -12,7 +12,7 @@ use crate::form::value::{fine, grouped, time};
 use crate::record::NOISE_QUIET;
 use becalm_units::plural;
 
-/// What is drawn of a run of work, and the answer before it.
+/// The charts of a run of work, after the answer.
 pub(super) fn sections(summary: &WorkSummary) -> Vec<Section> {
     let nodes = summary.nodes.len() > 1;
     let place =
@@ -27,7 +27,7 @@ pub(super) fn sections(summary: &WorkSummary) -> Vec<Section> {
     sections
 }
 
-/// How much longer samples take on the average than the main body's middle, as parts of it.
+/// How much longer samples take on average than the middle of the main body, as a fraction of it.
 fn cost(cpu: &CpuWork) -> f64 {
     cpu.spread.mean_ns / cpu.body.middle_ns.max(1) as f64 - 1.0
 }
@@ -123,7 +123,7 @@ fn distribution(cpus: &[NamedCpu<'_>], worst: &NamedCpu<'_>) -> Section {
     )
 }
 
-/// A note where CPUs are left out of the charts.
+/// A note if the charts leave out CPUs.
 fn left_out(cpus: &[NamedCpu<'_>]) -> Option<Block> {
     let text = || format!("Charts are of the first {CURVES} of {} CPUs.", grouped(cpus.len() as u64));
     (cpus.len() > CURVES).then(|| Block::Note(text()))

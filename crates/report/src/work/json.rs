@@ -102,7 +102,7 @@ struct SpectrumPart<'a> {
     power: &'a [f64],
 }
 
-/// Runs of work, one for each body, number of copies and rate, as `becalm.work/1`.
+/// Builds `becalm.work/1`: runs of work, one per body, number of copies and rate.
 pub(super) fn document(summaries: &[WorkSummary]) -> impl Serialize {
     let runs = summaries.iter().map(|summary| WorkRunPart {
         path: summary.path.display().to_string(),
@@ -122,7 +122,7 @@ fn lines(cpu: &CpuWork) -> impl Iterator<Item = Subtracted> {
     cpu.subtraction.iter().map(|step| Subtracted { step: Some(step.clone()), left: step.left, all_ns: cpu.duration_ns })
 }
 
-/// The steps of the subtraction whose distribution is known: the first ones.
+/// The first steps of the subtraction, whose distribution is stored.
 fn drawn_steps(cpu: &CpuWork) -> impl Iterator<Item = &SubtractionStep> {
     cpu.subtraction.iter().filter(|step| !step.distribution.is_empty())
 }

@@ -15,9 +15,9 @@ use crate::form::section::Page;
 use crate::form::sheet::Form;
 use crate::report::Report;
 
-/// Runs of work, one for each body, number of copies and rate of added interrupts.
+/// Runs of work, one per body, number of copies and rate of added interrupts.
 pub struct WorkReport<'a> {
-    /// The runs, in the order in which they were made.
+    /// The runs, in the order of their execution.
     pub runs: &'a [WorkSummary],
 }
 

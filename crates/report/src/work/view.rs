@@ -14,14 +14,14 @@ use crate::form::value::{fine, grouped, three_digits, time};
 use crate::predict::view::warning;
 use crate::record::header;
 
-/// Sources that the subtraction shows one by one; the others come off together, in its last line.
+/// The number of sources subtracted one by one; the last line subtracts the others together.
 const STEPS: usize = 12;
 
-/// What is shown of a frequency.
+/// The columns of a frequency.
 const TONES: &[&Field<Tone>] =
     &[&tone::FREQUENCY_HZ, &tone::PERIOD_NS, &tone::SOURCE, &tone::AMPLITUDE_NS, &tone::PROMINENCE_RATIO];
 
-/// What is shown of samples against those of a baseline.
+/// The columns of samples compared with a baseline.
 const AGAINST_SAMPLES: &[&Field<BaselineComparison>] = &[
     &against::BASELINE_SAMPLES,
     &against::BASELINE_MEAN_NS,
@@ -36,7 +36,7 @@ const AGAINST_SAMPLES: &[&Field<BaselineComparison>] = &[
     &against::BEYOND,
 ];
 
-/// What is shown of repetitions of a second against a baseline.
+/// The columns of one-second repetitions compared with a baseline.
 const AGAINST_REPETITIONS: &[&Field<BaselineComparison>] = &[
     &against::REPETITION_MIN_RATIO,
     &against::REPETITION_MEAN_RATIO,
@@ -44,7 +44,7 @@ const AGAINST_REPETITIONS: &[&Field<BaselineComparison>] = &[
     &against::REPETITION_MAX_RATIO,
 ];
 
-/// Runs of work: one after another, and next to each other; the charts are of a single one.
+/// Runs of work, one after another and side by side; charts only for a single one.
 pub(super) fn page(summaries: &[WorkSummary], all: bool) -> Page {
     let mut sections = if let [summary] = summaries { html::sections(summary) } else { Vec::new() };
     let gap = |at| (at > 0).then(|| Block::Lines(vec![String::new()]));
@@ -117,14 +117,14 @@ fn samples(summary: &WorkSummary) -> Block {
     Block::Table(Table::filled(&fields, &summary.cpus).captioned("Samples"))
 }
 
-/// What the loops did, beyond their samples.
+/// The data of the loops besides their samples.
 fn loops(summary: &WorkSummary) -> Block {
     let fields =
         [&cpu::NODE, &cpu::CPU, &cpu::CALIBRATED_NS, &cpu::DURATION_NS, &cpu::ALL_ITERATIONS, &cpu::INCOMPLETE];
     Block::Table(Table::filled(&fields, &summary.cpus).captioned("Loops that worked"))
 }
 
-/// Where the cycles an instruction come from; nothing where there are none.
+/// The source of the cycles per instruction; `None` without any.
 fn cpi_note(cpus: &[CpuWork]) -> Option<&'static str> {
     Some(match cpus.iter().find_map(|cpu| cpu.cpi)?.from {
         CpiFrom::Counters => "CPI: cycles an instruction, as the processor counted both in the loop itself",
@@ -136,14 +136,14 @@ fn cpi_note(cpus: &[CpuWork]) -> Option<&'static str> {
     })
 }
 
-/// What was done, where and how, and everything that limits what the numbers say.
+/// The work, the machine, the settings, and everything that limits the numbers.
 fn head(doc: &NodeDoc) -> Vec<Block> {
     let facts = head_lines(doc).into_iter().map(|(label, text)| (label.to_owned(), text)).collect();
     let gap = (!doc.warnings.is_empty()).then(gap);
     [Block::Facts(facts)].into_iter().chain(gap).chain(doc.warnings.iter().map(warning)).collect()
 }
 
-/// What is known of a node's run: labels with their texts.
+/// The facts about a node's run: labels with texts.
 fn head_lines(doc: &NodeDoc) -> Vec<(&'static str, String)> {
     let mut lines = vec![("node", format!("{}, {}", doc.node, header::when(doc)))];
     if let Some(work) = &doc.settings.work {
@@ -204,7 +204,7 @@ fn details(cpu: &CpuWork, named: bool, all: bool) -> Vec<Block> {
     for draw in [drawing::cumulative, drawing::survival, drawing::series] {
         blocks.push(Block::Lines(draw(&cpu.curves)));
     }
-    // Repetitions of a second, where the samples are shorter.
+    // One-second repetitions, if the samples are shorter.
     if let Some(cumulative) = cpu.cumulative.as_ref().filter(|cumulative| cumulative.samples_each > 1) {
         let title = "Repetitions of a second: consecutive samples together, by what they would take undisturbed";
         blocks.extend(titled(title.to_owned(), Table::filled(&CUMULATIVE.iter().collect::<Vec<_>>(), [cumulative])));
@@ -227,7 +227,7 @@ fn titled(title: String, table: Table) -> [Block; 2] {
     [Block::Heading(title.clone()), Block::Table(table.captioned(&title))]
 }
 
-/// What the processor counted.
+/// The processor's counts.
 fn counts(cpu: &CpuWork) -> Vec<Block> {
     if cpu.counts.is_empty() {
         return Vec::new();
@@ -241,7 +241,7 @@ fn counts(cpu: &CpuWork) -> Vec<Block> {
     titled(title.to_owned(), table).into_iter().chain(note).collect()
 }
 
-/// What the timer's interrupt does to a grain shorter than its period.
+/// The effect of the timer interrupt on a grain shorter than its period.
 fn peaks(cpu: &CpuWork) -> Vec<Block> {
     let Some(found) = &cpu.peaks else { return Vec::new() };
     let said = if found.are_apart { "two peaks" } else { "no two peaks" };
@@ -292,7 +292,7 @@ fn subtraction(cpu: &CpuWork, all: bool) -> Vec<Block> {
     blocks
 }
 
-/// What is shown of a step of the subtraction.
+/// The columns of a step of the subtraction.
 const SUBTRACTED: [&Field<Subtracted>; 15] = [
     &step::SOURCE,
     &step::KIND,
@@ -311,7 +311,7 @@ const SUBTRACTED: [&Field<Subtracted>; 15] = [
     &step::TOUCHED_BACK,
 ];
 
-/// What is said instead of what is left, where the main body is disturbed itself.
+/// The text shown instead of the remainder if the main body itself is disturbed.
 pub(super) const IN_MOST: &str = "the sources are in so many samples that the main body holds them too: what is left has no \
                                   undisturbed middle to be held against (--baseline does that)";
 

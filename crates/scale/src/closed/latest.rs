@@ -1,15 +1,15 @@
-//! Who is the latest of a phase whose delay is known.
+//! Finds the latest rank of a phase with a known delay.
 //!
-//! Several ranks may be: they are all in the same detours, or in others that happen to take as long. Of these the one
-//! counts whose whole laps alone take as long; else that of the first kind of unit, of its first trace, whose first
-//! detour has the lowest number, and which meets the fewest. All ranks of which this is true have the same books.
+//! Several ranks may be latest: all in the same detours, or in others that happen to take equally long. The first choice is one whose whole laps
+//! alone take that long; then the first kind of unit, its first trace, the lowest number of the first detour met, and the fewest detours met. All
+//! ranks that tie in these have the same books.
 
 use crate::delay::{DelayBounds, DelayTable, Laps};
 use crate::noise::MetDetours;
 use crate::replay::walk::expected_visits;
 use crate::replay::{OffsetIndex, cost};
 
-/// A trace that is as late as the latest, and where on its circle its phase began.
+/// A trace that is as late as the latest, and the position on its circle where its phase started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct LatestRank {
     pub kind: usize,
@@ -17,19 +17,19 @@ pub(super) struct LatestRank {
     pub position: i64,
 }
 
-/// By what ranks that are equally late are put in order.
+/// The sort key of equally late ranks.
 type Order = (usize, usize, i64, i64);
 
-/// Finds the latest rank, for offsets that stay.
+/// Finds the latest rank, for fixed offsets.
 pub(super) struct LatestFinder<'t, 'a> {
     table: &'t DelayTable<'a>,
     index: &'t [OffsetIndex],
-    /// Those of all units, where they are cheaper than going down the sorted pieces.
+    /// The bounds of all units, if they are cheaper than going through the sorted pieces.
     bounds: Option<&'t DelayBounds>,
 }
 
 impl<'t, 'a> LatestFinder<'t, 'a> {
-    /// By bounds or by pieces, or by what is cheaper.
+    /// Uses bounds or pieces; by default the cheaper one.
     pub(super) fn new(table: &'t DelayTable<'a>, index: &'t [OffsetIndex], by_bounds: Option<bool>) -> Self {
         let by_bounds = by_bounds.unwrap_or_else(|| {
             let bounds = cost::bounded(table, index);
@@ -38,13 +38,12 @@ impl<'t, 'a> LatestFinder<'t, 'a> {
         Self { table, index, bounds: by_bounds.then(|| table.bounds()) }
     }
 
-    /// The whole laps and the rest of the grain of a trace.
+    /// The whole laps and the remaining grain of a trace.
     pub(super) fn laps(&self, kind: usize, trace: usize) -> Laps {
         self.table.kinds()[kind].laps[trace]
     }
 
-    /// The latest rank of a phase that starts at a time of the common clock, and whose delay is this. `None` only for a delay
-    /// that no rank has.
+    /// The latest rank of a phase that starts at this time of the common clock, and has this delay. `None` only if no rank has this delay.
     pub(super) fn find(&self, now: i64, delay: i64) -> Option<LatestRank> {
         if let Some(rank) = self.in_whole_laps(now, delay) {
             return Some(rank);
@@ -62,7 +61,7 @@ impl<'t, 'a> LatestFinder<'t, 'a> {
         best.map(|(_, rank)| rank)
     }
 
-    /// A trace whose whole laps take as long as the latest rank: then no rank of it meets more.
+    /// A trace whose whole laps take as long as the latest rank: no rank of it meets more.
     fn in_whole_laps(&self, now: i64, delay: i64) -> Option<LatestRank> {
         let kinds = self.table.kinds();
         let used = (0..kinds.len()).filter(|kind| self.index[*kind].len() > 0);
@@ -92,7 +91,7 @@ impl<'t, 'a> LatestFinder<'t, 'a> {
                 continue;
             }
             self.consider(kind, (piece.start + into) % length, delay, best);
-            // A piece of several traces may hold ranks with other books, as long as it is flat.
+            // A flat piece of several traces may contain ranks with other books.
             if self.table.kinds()[kind].laps.len() > 1 {
                 let first = (target + into) % length;
                 let from = index.below(first);
@@ -108,7 +107,7 @@ impl<'t, 'a> LatestFinder<'t, 'a> {
         }
     }
 
-    /// Takes a unit's trace that is as late, if it comes before the best so far.
+    /// Takes a unit's trace if it is equally late and precedes the best so far.
     fn consider(&self, kind: usize, position: i64, delay: i64, best: &mut Option<(Order, LatestRank)>) {
         let unit = &self.table.kinds()[kind];
         for (number, (trace, laps)) in unit.traces.iter().zip(&unit.laps).enumerate() {
@@ -127,7 +126,7 @@ impl<'t, 'a> LatestFinder<'t, 'a> {
     }
 }
 
-/// By what equally late ranks are put in order, from what one of them meets of so many detours.
+/// The sort key of an equally late rank, from the detours that it meets, of `count` in all.
 pub(super) fn order(kind: usize, trace: usize, met: MetDetours, count: i64) -> Order {
     (kind, trace, met.first.rem_euclid(count.max(1)), met.after - met.first)
 }

@@ -1,15 +1,14 @@
-//! Closed books at scale: where the time that noise adds to a job comes from, to the nanosecond, out of one replay.
+//! Closed books at scale: attributes the time that noise adds to a job, to the nanosecond, from one replay.
 //!
-//! In every phase the latest rank decides when all go on, and its delay is what the detours took that it met. The books
-//! of these detours, with the whole cost of each at its root, are the books of the delay; summed over the phases they
-//! are the books of all added time. They are additive: the sources together are the added time, and none is counted
-//! twice. That is another question than what would be left without a source ([`crate::blame`]), as then another rank
-//! may be the latest.
+//! In every phase the latest rank decides when all continue, and its delay is the sum of the detours that it met. The books of these detours, with
+//! the whole cost of each at its root, are the books of the delay; summed over the phases they are the books of all added time. They are additive:
+//! the sources together are the added time, and none is counted twice. Removing a source is a different question ([`crate::blame`]), because then
+//! another rank may be the latest.
 //!
-//! A phase that begins within a detour loses its rest, which goes to the detour's sources in proportion to its books.
-//! What a detour's books leave open is booked on nobody.
+//! A phase that starts within a detour loses the rest of it, which is attributed to the detour's sources in proportion to its books. Time without
+//! entries in the books stays unattributed.
 //!
-//! That is so for the ideal collective. With messages the time goes along a path through many ranks: `path`.
+//! This holds for the ideal collective. With messages, the time is attributed along a path through many ranks: `path`.
 
 mod latest;
 mod path;
@@ -34,7 +33,7 @@ use crate::replay::{Method, ReplayOutcome, replay_indexed, sorted_offsets};
 use crate::watch::ReplayWatch;
 use crate::workers::side_by_side;
 
-/// The books of the detours of all CPUs, as they are replayed.
+/// The books of the detours of all CPUs, as replayed.
 #[derive(Clone, Debug)]
 pub struct DetourBooks {
     cpus: Vec<CpuBooks>,
@@ -42,7 +41,7 @@ pub struct DetourBooks {
 }
 
 impl DetourBooks {
-    /// The books that belong to `noise`, which is `booked` without the sources marked in `out`.
+    /// The books of `noise`, which is `booked` without the sources marked in `out`.
     pub fn new(booked: &BookedNoise, noise: &Noise, out: &[bool]) -> Self {
         let sources = booked.sources().len();
         let cpus = booked.cpus().zip(noise.traces());
@@ -54,35 +53,34 @@ impl DetourBooks {
 /// One replay with its books.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReplicaBooks {
-    /// What the replay found.
+    /// The result of the replay.
     pub outcome: ReplayOutcome,
-    /// What the job takes without noise: its grains for the ideal collective.
+    /// The time of the job without noise: its grains for the ideal collective.
     pub quiet: Nanos,
-    /// The time that each source added, and behind the last source what is booked on nobody. They add up to the time
-    /// that the phases took beyond `quiet`, and to what is hidden.
+    /// The time added by each source, followed by the unattributed time. The sum is the time of the phases beyond `quiet`, plus `hidden`.
     pub added: Vec<Nanos>,
-    /// The part of the booked time in which the job would have waited without noise, too; negative where noise put messages in a
-    /// dearer order. Zero for the ideal collective.
+    /// The part of the attributed time that the job would have waited even without noise; negative if noise put messages into a more expensive order.
+    /// Zero for the ideal collective.
     pub hidden: Nanos,
 }
 
 impl ReplicaBooks {
-    /// Its duration over that without noise.
+    /// Its duration relative to that without noise.
     pub fn slowdown(&self) -> f64 {
         self.outcome.total.get() as f64 / self.quiet.get() as f64
     }
 }
 
-/// A detour of the recording, and what it cost the job.
+/// A detour of the recording, and its cost for the job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DearDetour {
     /// The number of its CPU, in the order of [`Noise::traces`].
     pub cpu: usize,
-    /// When it began, in the time of the recording.
+    /// Its start, in the time of the recording.
     pub start: Nanos,
-    /// How long it was.
+    /// Its duration.
     pub duration: Nanos,
-    /// What it added to the phases of all replicas together.
+    /// The time that it added to the phases of all replicas together.
     pub cost: Nanos,
     /// The sources of that cost, the largest part first.
     pub sources: Vec<CostPart>,
@@ -91,22 +89,22 @@ pub struct DearDetour {
 /// The part of a cost that one source caused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CostPart {
-    /// The number of the source; `None` for what is booked on nobody.
+    /// The number of the source; `None` for unattributed time.
     pub source: Option<usize>,
-    /// Its part.
+    /// The time of the source.
     pub time: Nanos,
 }
 
-/// What one source adds to a job.
+/// The contribution of one source to a job.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SourceShare {
-    /// Its number; `None` for what is booked on nobody.
+    /// Its number; `None` for unattributed time.
     pub source: Option<usize>,
-    /// What it adds to the slowdown: its time over the useful work, with the interval over the replicas.
+    /// Its contribution to the slowdown: its time over the useful work, with the interval over the replicas.
     pub added: Estimate,
-    /// What it added in all replicas together.
+    /// The time that it added in all replicas together.
     pub cost: Nanos,
-    /// That as a share of all added time, between 0 and 1.
+    /// The same as a share of all added time, between 0 and 1.
     pub share: f64,
 }
 
@@ -117,28 +115,28 @@ pub struct ClosedBooks {
     pub ranks: u64,
     /// Each replay with its books.
     pub replicas: Vec<ReplicaBooks>,
-    /// The detours that cost most, the dearest first.
+    /// The most expensive detours, in falling order.
     pub dearest: Vec<DearDetour>,
 }
 
 impl ClosedBooks {
-    /// The time that is booked in all replicas together: what noise added, and what is hidden.
+    /// The attributed time of all replicas together: added by noise, or hidden.
     pub fn added(&self) -> Nanos {
         self.replicas.iter().flat_map(|replica| replica.added.iter().copied()).sum()
     }
 
-    /// What of it is hidden, in all replicas together.
+    /// The hidden part, in all replicas together.
     pub fn hidden(&self) -> Nanos {
         self.replicas.iter().map(|replica| replica.hidden).sum()
     }
 
-    /// The same over the time without noise: the mean over replicas.
+    /// The hidden part relative to the time without noise: the mean over replicas.
     pub fn hidden_ratio(&self) -> f64 {
         let ratio = |replica: &ReplicaBooks| replica.hidden.get() as f64 / replica.quiet.get() as f64;
         self.replicas.iter().map(ratio).sum::<f64>() / self.replicas.len().max(1) as f64
     }
 
-    /// What each source adds, the largest first, without those that add nothing. Of equals the lower number comes first.
+    /// The contributions of the sources, the largest first, without those that add nothing. On ties the lower number comes first.
     pub fn sources(&self) -> Vec<SourceShare> {
         let count = self.replicas.first().map_or(0, |replica| replica.added.len());
         let all = self.added().get() as f64;
@@ -157,11 +155,11 @@ impl ClosedBooks {
     }
 }
 
-/// The replays of a question at one number of ranks, with their books and so many of the dearest detours.
+/// The replays of a question at one number of ranks, with their books and the `dearest` most expensive detours.
 ///
-/// `watch` is told of the phases.
+/// `watch` is notified of the phases.
 ///
-/// Fails for no ranks, more than are replayed, times that do not fit.
+/// Fails for no ranks, more than can be replayed, or times that do not fit.
 pub fn closed_books(
     table: &DelayTable<'_>,
     noise: &Noise,
@@ -207,14 +205,14 @@ fn sum_replicas(
     ClosedBooks { ranks, replicas: done, dearest: books.dearest(traces, &costs, dearest) }
 }
 
-/// What all replicas have in common.
+/// The input that all replicas share.
 struct Job<'j, 'a> {
     table: &'j DelayTable<'a>,
     noise: &'j Noise,
     books: &'j DetourBooks,
     question: &'j Question,
     ranks: u64,
-    /// Tests force each way of the replay and of looking for the latest rank.
+    /// Tests force each method of the replay and of finding the latest rank.
     method: Option<Method>,
     by_bounds: Option<bool>,
 }
@@ -227,7 +225,7 @@ impl Job<'_, '_> {
         let index = sorted_offsets(table, &placement.draw(table, question.seed, replica)?);
         let finder = LatestFinder::new(table, &index, self.by_bounds);
         let traces: Vec<&NoiseTrace> = self.noise.traces().collect();
-        // The number of each unit's traces among those of the noise.
+        // The index of each unit's traces in the noise.
         let number = |trace: &NoiseTrace| traces.iter().position(|other| std::ptr::eq(*other, trace)).unwrap_or(0);
         let cpus: Vec<Vec<usize>> =
             table.kinds().iter().map(|kind| kind.traces.iter().map(|trace| number(trace)).collect()).collect();
@@ -253,7 +251,7 @@ impl Job<'_, '_> {
 }
 
 impl DetourBooks {
-    /// The costs of detours as costs of sources, and of nobody.
+    /// Splits the costs of detours into costs of sources and unattributed time.
     fn by_source(&self, traces: &[&NoiseTrace], costs: &[Vec<i64>]) -> Vec<Nanos> {
         let mut added = vec![0_i64; self.sources + 1];
         for ((books, trace), costs) in self.cpus.iter().zip(traces).zip(costs) {

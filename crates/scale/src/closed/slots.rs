@@ -1,32 +1,30 @@
-//! The books of the detours of a circle, and what a replay adds up on them.
+//! The books of the detours of a circle, and their costs in a replay.
 
 use becalm_units::Nanos;
 
 use crate::books::BookedTrace;
 use crate::noise::NoiseTrace;
 
-/// What one source took in one detour of a circle.
+/// The time of one source in one detour of a circle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct SlotEntry {
     root: u32,
     time: i64,
 }
 
-/// The books of the detours of one CPU, as they stand on its circle: touching detours are one, and what lies outside of
-/// the window is cut off.
+/// The books of the detours of one CPU on its circle: adjacent detours are merged, and parts outside of the window are cut off.
 #[derive(Clone, Debug)]
 pub(super) struct CpuBooks {
-    /// What turns a position on the circle into a time of the recording.
+    /// The offset from a position on the circle to a time of the recording.
     pub begin: Nanos,
-    /// Where the entries of each detour begin, and where all end.
+    /// The index of each detour's first entry, then the end.
     first: Vec<u32>,
     /// The entries of a detour add up to its duration.
     entries: Vec<SlotEntry>,
 }
 
 impl CpuBooks {
-    /// Books for a trace that was made from `booked` without the sources marked in `out`. What is booked on nobody gets
-    /// the number `nobody`.
+    /// Books for a trace that was made from `booked` without the sources marked in `out`. Unattributed time gets the number `nobody`.
     pub(super) fn new(trace: &NoiseTrace, booked: &BookedTrace, out: &[bool], nobody: u32) -> Self {
         let count = trace.len() as i64;
         let mut rows: Vec<(u32, SlotEntry)> = Vec::new();
@@ -48,7 +46,7 @@ impl CpuBooks {
             rows.push((slot, SlotEntry { root: nobody, time: split.rest() }));
         }
         rows.retain(|(_, entry)| entry.time > 0);
-        // Detours come in the order of the circle, which leaves only the sources of each to be sorted.
+        // Detours come in the order of the circle, so only the sources of each need sorting.
         rows.sort_by_key(|(slot, _)| *slot);
         rows.chunk_by_mut(|a, b| a.0 == b.0).for_each(|same| same.sort_unstable_by_key(|(_, entry)| entry.root));
         let mut first = vec![0_u32; trace.len() + 1];
@@ -68,7 +66,7 @@ impl CpuBooks {
         &self.entries[self.first[slot] as usize..self.first[slot + 1] as usize]
     }
 
-    /// Splits a cost of a detour over its sources, in proportion to its books and to the nanosecond.
+    /// Splits a cost of a detour over its sources, in proportion to its books, to the nanosecond.
     pub(super) fn split(&self, slot: usize, cost: i64, duration: i64, mut to: impl FnMut(usize, i64)) {
         let mut split = Split::new(cost, duration);
         for entry in self.entries(slot) {
@@ -77,8 +75,8 @@ impl CpuBooks {
     }
 }
 
-/// Splits a cost in proportion to parts of a whole: all parts together get all of it, and each what it would get from
-/// whole numbers of the whole plus a rounded share of the rest.
+/// Splits a cost in proportion to parts of a whole. All parts together get all of it; each gets its share of the whole multiples, plus a rounded
+/// share of the rest.
 struct Split {
     times: i64,
     rest: i64,
@@ -107,20 +105,20 @@ impl Split {
         share
     }
 
-    /// What no part has got.
+    /// The cost that no part got.
     fn rest(&self) -> i64 {
         self.cost - self.total
     }
 }
 
-/// What phases lost to each detour of one CPU.
+/// The time that phases lost to each detour of one CPU.
 #[derive(Clone, Debug)]
 pub(super) struct SlotCosts {
-    /// How many phases met a detour whole, as changes from one detour to the next.
+    /// The number of phases that met a detour completely, as changes from one detour to the next.
     changes: Vec<i64>,
-    /// The time of those that began within it.
+    /// The time of phases that started within it.
     parts: Vec<i64>,
-    /// How often all detours were met, in whole laps.
+    /// The number of times that all detours were met, in whole laps.
     laps: i64,
 }
 
@@ -129,7 +127,7 @@ impl SlotCosts {
         Self { changes: vec![0; trace.len() + 1], parts: vec![0; trace.len()], laps: 0 }
     }
 
-    /// Adds a phase that starts at a position on the circle, with so many whole laps and this rest of work.
+    /// Adds a phase that starts at a position on the circle, with this number of whole laps and this rest of work.
     pub(super) fn add(&mut self, trace: &NoiseTrace, position: i64, laps: i64, rest: i64) {
         self.laps += laps;
         let count = trace.len() as i64;

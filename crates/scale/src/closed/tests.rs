@@ -1,4 +1,4 @@
-//! The books against a replay that goes rank by rank, and against what was planted.
+//! Compares the books with a replay rank by rank, and with planted noise.
 
 use becalm_units::Nanos;
 use proptest::prelude::*;
@@ -38,7 +38,7 @@ pub(super) fn question(
     }
 }
 
-/// A detour: the gap in front of it, its duration, and parts of a hundred of it that go to sources.
+/// A detour: the gap before it, its duration, and the percentages of its sources.
 type Row = (i64, i64, [i64; 3]);
 
 fn rows() -> impl Strategy<Value = Vec<Row>> {
@@ -46,7 +46,7 @@ fn rows() -> impl Strategy<Value = Vec<Row>> {
     proptest::collection::vec((prop_oneof![0_i64..3, 0_i64..300], duration, [0_i64..34, 0_i64..34, 0_i64..34]), 0..25)
 }
 
-/// A CPU whose detours are in a window that begins at `begin` and may cut off the first and the last.
+/// A CPU with detours in a window that starts at `begin` and may cut off the first and the last.
 fn booked(rows: &[Row], begin: i64, length: i64) -> BookedTrace {
     let (mut at, mut detours, mut entries) = (0, Vec::new(), Vec::new());
     for (number, (gap, duration, parts)) in rows.iter().enumerate() {
@@ -65,7 +65,7 @@ fn names() -> Vec<String> {
     (0..SOURCES).map(|number| format!("source {number}")).collect()
 }
 
-/// The detours that a rank meets, one after another by the definition: what each takes of its phase.
+/// The detours that a rank meets, one after another by the definition, with the time of each.
 fn met_by_definition(trace: &NoiseTrace, position: i64, grain: i64) -> Vec<(usize, i64)> {
     let detours: Vec<(i64, i64)> = trace.detours().map(|(start, length)| (start.get(), length.get())).collect();
     let (length, count) = (trace.length().get(), detours.len());
@@ -73,7 +73,7 @@ fn met_by_definition(trace: &NoiseTrace, position: i64, grain: i64) -> Vec<(usiz
     if count == 0 {
         return met;
     }
-    // A detour may go over the end of the circle, so it begins a lap before.
+    // A detour may extend over the end of the circle, so start a lap before.
     let mut at: i64 = -(count as i64);
     loop {
         let slot = at.rem_euclid(count as i64) as usize;
@@ -91,13 +91,13 @@ fn met_by_definition(trace: &NoiseTrace, position: i64, grain: i64) -> Vec<(usiz
     }
 }
 
-/// How a rank stands among those that are equally late: the least comes first.
+/// The sort key of equally late ranks; the lowest is used.
 type Order = (bool, usize, usize, usize);
 
-/// The latest rank so far: its delay, its order, and the slots that it met with the time of each.
+/// The latest rank so far: its delay, its sort key, and the slots that it met with the time of each.
 type Latest = (i64, Order, Vec<(usize, i64)>);
 
-/// The reference: every rank in every phase, and what the latest one met.
+/// The reference: every rank in every phase, and the detours of the latest one.
 fn plain_books(job: &Job<'_, '_>) -> (i64, Vec<Vec<i64>>) {
     let question = job.question;
     let placement = Placement { ranks: job.ranks, per_node: question.per_node, synchronized: question.synchronized };
@@ -111,7 +111,7 @@ fn plain_books(job: &Job<'_, '_>) -> (i64, Vec<Vec<i64>>) {
             let cpu = traces.iter().position(|other| std::ptr::eq(*other, *trace)).unwrap();
             let met = met_by_definition(trace, (offset + now) % trace.length().get(), grain);
             let delay = met.iter().map(|(_, time)| time).sum();
-            // Of ranks that are equally late, those that meet whole laps alone, then the first CPU, detour, and fewest.
+            // Of equally late ranks, those that meet only whole laps, then the first CPU, the first detour, and the fewest.
             let laps = (grain - 1) / trace.work_ns() * trace.noise().get();
             let beyond = met.len() as i64 - (grain - 1) / trace.work_ns() * trace.len() as i64;
             let first = met.first().map_or(0, |(slot, _)| *slot);
@@ -133,7 +133,7 @@ fn plain_books(job: &Job<'_, '_>) -> (i64, Vec<Vec<i64>>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
-    /// Several CPUs on several nodes, touching and cut detours, grains of many laps, in every way of replaying and looking.
+    /// Several CPUs on several nodes, adjacent and cut detours, grains of many laps, with every method of replaying and searching.
     #[test]
     fn books_are_those_of_a_replay_rank_by_rank(
         cpus in proptest::collection::vec(rows(), 1..5),
@@ -168,7 +168,7 @@ proptest! {
         }
     }
 
-    /// Every detour alone is split as its books say, whole and in part.
+    /// Every single detour is split according to its books, whole and in part.
     #[test]
     fn a_detour_goes_to_its_sources(rows in rows(), cost in 0_i64..1 << 50) {
         let cpu = booked(&rows, 0, rows.iter().map(|row| row.0 + row.1).sum::<i64>() + 1);
@@ -219,7 +219,7 @@ fn closed(booked: &BookedNoise, out: &[bool], ranks: u64, question: &Question) -
     closed_books(&table, &noise, &books, question, ranks, 10, ReplayWatch::NOBODY).unwrap()
 }
 
-/// By time the frequent short source comes first (10 ms a second, against 2 and 2), at 64 ranks it is the last.
+/// By time the frequent short source comes first (10 ms per second, against 2 and 2), at 64 ranks it is the last.
 #[test]
 fn planted_sources_are_found_in_their_order() {
     for seed in 1..=30 {
@@ -237,7 +237,7 @@ fn planted_sources_are_found_in_their_order() {
     }
 }
 
-/// Where no two sources ever compete for being the latest, taking one out gains what its books say.
+/// If no two sources ever compete for being the latest, removing one gains what its books show.
 #[test]
 fn books_equal_removal_where_sources_do_not_compete() {
     let slowdown = |books: &super::ClosedBooks| -> f64 {
@@ -253,7 +253,7 @@ fn books_equal_removal_where_sources_do_not_compete() {
         let gain = slowdown(&all) - slowdown(&closed(&booked, &out, 1, &question));
         assert!((gain / share.added.mean - 1.0).abs() < 0.05, "{source}: gains {gain}, books {share:?}");
     }
-    // A source that is alone is all of it, and without it nothing is left.
+    // A single source is the whole slowdown; without it nothing is left.
     let single = planted(&[(50.0, 100_000)], 10, 5);
     let books = closed(&single, &[false], 256, &question);
     assert!((books.sources()[0].added.mean - (slowdown(&books) - 1.0)).abs() < 1e-12);

@@ -1,9 +1,9 @@
-//! The ranks that a part of a collective is for: all of them, those of each node, or the first of every node.
+//! The ranks that take part in a part of a collective: all of them, those of each node, or the first of every node.
 
 use crate::ScaleError;
 use crate::machine::{JobMachine, Payload, Time};
 
-/// Of each run of ranks every so many, numbered from 0. Several groups of one shape do the same at the same time.
+/// Every `stride`-th rank of each run of ranks, numbered from 0. Several groups of one shape do the same at the same time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Group {
     stride: usize,
@@ -26,12 +26,12 @@ impl Group {
         Self { stride: per_node, run: ranks, size: ranks.div_ceil(per_node) }
     }
 
-    /// How many ranks it has: of nodes, how many a full one has.
+    /// The number of its ranks: for nodes, that of a full one.
     pub(super) const fn size(self) -> usize {
         self.size
     }
 
-    /// The number of a rank that belongs to it.
+    /// The number of a rank in the group, if it belongs to it.
     #[inline]
     fn number(self, rank: usize) -> Option<usize> {
         let within = if rank < self.run { rank } else { rank % self.run };
@@ -41,20 +41,20 @@ impl Group {
         within.is_multiple_of(self.stride).then(|| within / self.stride)
     }
 
-    /// The rank with a number, of the group of another rank that has one.
+    /// The rank with this number in the same group as another rank.
     #[inline]
     fn rank(self, other: usize, other_number: usize, number: usize) -> usize {
         other - other_number * self.stride + number * self.stride
     }
 
-    /// The same, of a function from number to number.
+    /// The partner of a rank, from a function on numbers.
     #[inline]
     fn partner(self, rank: usize, numbers: &impl Fn(usize) -> Option<usize>) -> Option<usize> {
         let own = self.number(rank)?;
         numbers(own).map(|number| self.rank(rank, own, number))
     }
 
-    /// A message of each number for which `to` names another, to that one; `from` names whose message each receives.
+    /// Each number sends a message to `to` of it, if any, and receives one from `from` of it, if any.
     pub(super) fn exchange<T: Time>(
         self,
         machine: &mut JobMachine<'_, T>,
@@ -62,11 +62,11 @@ impl Group {
         to: impl Fn(usize) -> Option<usize> + Sync,
         from: impl Fn(usize) -> Option<usize> + Sync,
     ) -> Result<(), ScaleError> {
-        // Of all ranks the numbers are those of the ranks: the common case, in the hottest loop.
+        // If the group contains all ranks, numbers are ranks: the common case, in the hottest loop.
         if self.stride == 1 && self.run == machine.len() {
             return machine.exchange(payload, to, from);
         }
-        // The last node may lack ranks, and trees those that are the furthest from their root.
+        // The last node may lack ranks; in trees those furthest from the root.
         let ranks = machine.len();
         let there = |partner: Option<usize>| partner.filter(|partner| *partner < ranks);
         let to = |rank: usize| there(self.partner(rank, &to));
@@ -74,7 +74,7 @@ impl Group {
         machine.exchange(payload, to, from)
     }
 
-    /// Everyone sends to the one that is `distance` further, and receives from the one that is as far back.
+    /// Every rank sends to the one `distance` further, and receives from the one as far back.
     pub(super) fn shift<T: Time>(
         self,
         machine: &mut JobMachine<'_, T>,
@@ -90,7 +90,7 @@ impl Group {
         self.exchange(machine, payload, to, from)
     }
 
-    /// The powers of a number that are smaller than the group.
+    /// The powers of `base` that are smaller than the group.
     pub(super) fn powers(self, base: usize) -> Vec<usize> {
         std::iter::successors(Some(1_usize), |power| power.checked_mul(base))
             .take_while(|power| *power < self.size)

@@ -1,7 +1,7 @@
-//! Collectives as steps of a [`JobMachine`](crate::machine::JobMachine): who sends to whom, in which round.
+//! Collectives as steps of a [`JobMachine`](crate::machine::JobMachine): the sender and receiver of each message in each round.
 //!
-//! The first rank is the root where there is one. `names` has how they are written, `run` what they do, `choice` which
-//! algorithm a library takes for how many ranks and bytes.
+//! The first rank is the root, if there is one. `names` has their names, `run` their steps, `choice` the algorithms that libraries choose by number
+//! of ranks and bytes.
 
 mod choice;
 mod group;
@@ -14,43 +14,43 @@ pub use choice::Library;
 /// The algorithms of a barrier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Barrier {
-    /// In round k everyone signals the rank 2^k further (Hensgen, Finkel, Manber 1988).
+    /// In round k each rank signals the rank 2^k further (Hensgen, Finkel, Manber 1988).
     Dissemination,
-    /// In round k everyone exchanges signals with the rank whose number differs in bit k.
+    /// In round k each rank exchanges signals with the rank whose number differs in bit k.
     RecursiveDoubling,
     /// Up a binomial tree to rank 0, and down again.
     Binomial,
-    /// The ranks of a node gather at its first, which arms a wire that all nodes share; all see it when the last has.
+    /// The ranks of a node gather at its first, which arms a wire shared by all nodes; all are notified when the last has done so.
     Hardware,
 }
 
-/// Algorithms by which all ranks get what rank 0 has.
+/// Algorithms that send rank 0's data to all ranks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bcast {
     /// Down a binomial tree.
     Binomial,
-    /// Down a tree in which each rank has three children on a level.
+    /// Down a tree with three children per rank and level.
     Knomial,
-    /// Rank 0 scatters its parts down a binomial tree, and all gather them by recursive doubling (van de Geijn).
+    /// Rank 0 scatters its parts down a binomial tree, followed by an allgather by recursive doubling (van de Geijn).
     ScatterDoubling,
-    /// The same, and all gather them around a ring.
+    /// The same with a ring allgather.
     ScatterRing,
 }
 
-/// Algorithms by which rank 0 gets the reduction of what all ranks give.
+/// Algorithms that reduce the data of all ranks at rank 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reduce {
     /// Up a binomial tree.
     Binomial,
-    /// Reduce-scatter by recursive halving, whose parts are gathered up a binomial tree (Rabenseifner 2004).
+    /// Reduce-scatter by recursive halving, with the parts gathered up a binomial tree (Rabenseifner 2004).
     Rabenseifner,
 }
 
 /// Allreduce algorithms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Allreduce {
-    /// In round k everyone exchanges the whole payload with the rank whose number differs in bit k; ranks beyond the
-    /// largest power of two hand theirs in first and get the result last (Thakur, Rabenseifner, Gropp 2005).
+    /// In round k each rank exchanges the whole payload with the rank whose number differs in bit k; ranks beyond the largest power of two contribute
+    /// theirs first and get the result last (Thakur, Rabenseifner, Gropp 2005).
     RecursiveDoubling,
     /// Reduce-scatter by recursive halving, then allgather by recursive doubling (Rabenseifner 2004).
     Rabenseifner,
@@ -58,34 +58,33 @@ pub enum Allreduce {
     Ring,
     /// Up a binomial tree to rank 0, and down again, with the whole payload.
     Tree,
-    /// The ranks of a node gather at its first, which hands the payload to the network; the network reduces it, and all
-    /// get the result when the last node has handed its part in.
+    /// The ranks of a node gather at its first, which passes the payload to the network; the network reduces it, and all get the result when the last
+    /// node has contributed.
     Hardware,
 }
 
-/// Algorithms by which all ranks get what each gives; the payload is that of each rank.
+/// Algorithms that give all ranks the data of each; the payload is that of each rank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Allgather {
-    /// In round k everyone exchanges all that it has with the rank whose number differs in bit k; where ranks are no power of
-    /// two, as Bruck.
+    /// In round k each rank exchanges all of its data with the rank whose number differs in bit k; Bruck if the number of ranks is not a power of
+    /// two.
     RecursiveDoubling,
     /// n - 1 rounds around a ring.
     Ring,
-    /// In round k everyone sends what it has to the rank 2^k further (Bruck et al. 1997).
+    /// In round k each rank sends its data to the rank 2^k further (Bruck et al. 1997).
     Bruck,
-    /// Neighbors exchange what they have, in turn with the one on either side (Chen et al. 2005); odd numbers of ranks, around a
-    /// ring.
+    /// Neighbors exchange their data, alternately on either side (Chen et al. 2005); a ring if the number of ranks is odd.
     Neighbor,
 }
 
-/// Algorithms by which each rank gets its part of the reduction of what all ranks give; the payload is that of each part.
+/// Algorithms that give each rank its part of the reduction; the payload is that of each part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReduceScatter {
-    /// Each pair halves what it still has to reduce.
+    /// In each round, pairs halve the data still to be reduced.
     RecursiveHalving,
     /// n - 1 rounds around a ring.
     Ring,
-    /// In round k everyone sends its part to the rank k further.
+    /// In round k each rank sends its part to the rank k further.
     Pairwise,
     /// To rank 0 up a binomial tree, and down again in parts.
     ReduceFirst,
@@ -94,19 +93,18 @@ pub enum ReduceScatter {
 /// All-to-all algorithms; the payload is that of each pair of ranks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Alltoall {
-    /// Everyone sends to so many others, and receives from as many in the order in which their messages come, before it goes on
-    /// with the next ones.
+    /// Each rank sends to a window of this many others, and receives from as many in order of arrival, before it continues with the next ones.
     Scattered(u32),
-    /// In round k everyone sends to the rank k further, and receives from the one k back.
+    /// In round k each rank sends to the rank k further, and receives from the one k back.
     Pairwise,
-    /// Everyone sends to all others, starting with the next rank, and then receives from all others in turn.
+    /// Each rank sends to all others, starting with the next rank, and then receives from all others in turn.
     Linear,
-    /// In round k everyone sends all blocks with bit k set to the rank 2^k further (Bruck et al. 1997).
+    /// In round k each rank sends all blocks with bit k set to the rank 2^k further (Bruck et al. 1997).
     Bruck,
 }
 
-/// Collectives in three parts: the ranks of each node, the first ranks of all nodes, the ranks of each node again. Within nodes
-/// they are trees. The last node may have fewer ranks than the others.
+/// Collectives in three parts: within each node, between the first ranks of all nodes, within each node again. Within nodes they are trees. The last
+/// node may have fewer ranks than the others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NodeAware {
     /// A barrier of the nodes' first ranks.
@@ -119,47 +117,47 @@ pub enum NodeAware {
     Allreduce(Allreduce),
 }
 
-/// What a collective is for, whatever its algorithm.
+/// The purpose of a collective, whatever its algorithm.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operation {
     /// All wait for all.
     Barrier,
-    /// All get what rank 0 has.
+    /// All get rank 0's data.
     Bcast,
     /// Rank 0 gets the reduction.
     Reduce,
     /// All get the reduction.
     Allreduce,
-    /// All get what each has.
+    /// All get the data of each.
     Allgather,
     /// Each gets a part of the reduction.
     ReduceScatter,
-    /// Each gets something of its own from each.
+    /// Each gets a separate message from each.
     Alltoall,
 }
 
-/// What ends a phase.
+/// The end of a phase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Collective {
-    /// It costs nothing and lets all go on when the last has come.
+    /// Free; all continue when the last has arrived.
     Ideal,
     /// A barrier: messages of one byte.
     Barrier(Barrier),
-    /// All ranks get what rank 0 has.
+    /// All ranks get rank 0's data.
     Bcast(Bcast),
-    /// Rank 0 gets the reduction of what all ranks give.
+    /// Rank 0 gets the reduction of all ranks' data.
     Reduce(Reduce),
-    /// Every rank gets the reduction of what all ranks give.
+    /// Every rank gets the reduction of all ranks' data.
     Allreduce(Allreduce),
-    /// Every rank gets what all ranks give.
+    /// Every rank gets all ranks' data.
     Allgather(Allgather),
     /// Every rank gets a part of the reduction.
     ReduceScatter(ReduceScatter),
-    /// Every rank sends something of its own to every other rank.
+    /// Every rank sends a separate message to every other rank.
     Alltoall(Alltoall),
-    /// The same within nodes and between them.
+    /// Separate steps within nodes and between them.
     NodeAware(NodeAware),
-    /// The algorithm that a library takes for so many ranks and bytes.
+    /// The algorithm that a library chooses by number of ranks and bytes.
     Chosen(Operation, Library),
 }
 
@@ -175,20 +173,20 @@ impl Operation {
         Self::Alltoall,
     ];
 
-    /// Whether libraries do it within nodes and between them.
+    /// Whether libraries split it into steps within nodes and between them.
     const fn has_levels(self) -> bool {
         matches!(self, Self::Barrier | Self::Bcast | Self::Reduce | Self::Allreduce)
     }
 }
 
 impl Collective {
-    /// Whether its messages go through the cards of nodes; those of hardware have wires of their own.
+    /// Whether its messages go through the nodes' cards; hardware collectives have wires of their own.
     #[must_use]
     pub const fn uses_cards(self) -> bool {
         !matches!(self, Self::Ideal | Self::Barrier(Barrier::Hardware) | Self::Allreduce(Allreduce::Hardware))
     }
 
-    /// What it is for; nothing for the ideal one.
+    /// Its purpose; `None` for the ideal one.
     #[must_use]
     pub const fn operation(self) -> Option<Operation> {
         Some(match self {
@@ -204,7 +202,7 @@ impl Collective {
         })
     }
 
-    /// The algorithm itself: of a library's choice, what it takes for so many ranks, bytes and ranks a node.
+    /// The algorithm itself; for a library's choice, the one for this number of ranks, bytes and ranks per node.
     #[must_use]
     pub fn chosen(self, ranks: u64, bytes: u64, per_node: u64) -> Self {
         match self {

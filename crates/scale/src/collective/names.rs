@@ -1,4 +1,4 @@
-//! How collectives are written: what they are for, a colon, and the algorithm.
+//! The names of collectives: the operation, a colon, and the algorithm.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,12 +8,12 @@ use super::{
 };
 use crate::ScaleError;
 
-/// The messages that MPICH has under way at most (`MPIR_CVAR_ALLTOALL_THROTTLE`).
+/// MPICH's maximum number of messages under way (`MPIR_CVAR_ALLTOALL_THROTTLE`).
 pub(super) const WINDOW: u32 = 32;
 
 const SCATTERED: &str = "alltoall:scattered";
 
-/// The first algorithm of each collective is its default. Libraries' choices and windows are not in it.
+/// The first algorithm of each collective is its default. Libraries' choices and windows are not included.
 const NAMES: [(&str, Collective); 41] = [
     ("ideal", Collective::Ideal),
     ("barrier:dissemination", Collective::Barrier(Barrier::Dissemination)),
@@ -118,7 +118,7 @@ impl fmt::Display for Operation {
 }
 
 impl Collective {
-    /// How each of them is written, with its algorithm, but for other windows and for the choices of libraries.
+    /// The names of all collectives with their algorithms, except for other windows and the choices of libraries.
     pub fn names() -> impl Iterator<Item = &'static str> {
         NAMES.iter().map(|(name, _)| *name)
     }

@@ -1,4 +1,4 @@
-//! What collectives are made of: trees, rings, halvings and doublings, each from the view of all ranks of a group.
+//! The building blocks of collectives: trees, rings, halving and doubling, each for all ranks of a group.
 
 use super::group::Group;
 use crate::ScaleError;
@@ -6,7 +6,7 @@ use crate::machine::{JobMachine, Payload, Time};
 
 type Done = Result<(), ScaleError>;
 
-/// From number 0 down a tree in which each rank has up to `radix - 1` children on each level, the largest subtrees first.
+/// From number 0 down a tree with up to `radix - 1` children per rank and level, the largest subtrees first.
 pub(super) fn descend<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, radix: usize, bytes: u64) -> Done {
     for power in group.powers(radix).into_iter().rev() {
         for child in 1..radix {
@@ -17,7 +17,7 @@ pub(super) fn descend<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, ra
     Ok(())
 }
 
-/// Up the same tree to number 0, with a reduction of what each receives.
+/// Up the same tree to number 0, reducing the received data.
 pub(super) fn ascend<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, radix: usize, payload: Payload) -> Done {
     for power in group.powers(radix) {
         for child in 1..radix {
@@ -28,7 +28,7 @@ pub(super) fn ascend<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, rad
     Ok(())
 }
 
-/// Whose child of a level a number is the parent of, and whose parent a number is the child of.
+/// The functions from parent to child and from child to parent, for one child of one level.
 fn tree(
     group: Group,
     radix: usize,
@@ -41,8 +41,7 @@ fn tree(
     (parent, son)
 }
 
-/// From number 0 down a binomial tree, each child getting what is for it and those below; a subtree that is not whole counts as
-/// a whole one.
+/// From number 0 down a binomial tree; each child gets its own part and those below. An incomplete subtree counts as a complete one.
 pub(super) fn scatter<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, part: u64) -> Done {
     for power in group.powers(2).into_iter().rev() {
         let (parent, son) = tree(group, 2, power, 1);
@@ -51,7 +50,7 @@ pub(super) fn scatter<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, pa
     Ok(())
 }
 
-/// Messages to those 1, 2, 4 ... further, with bytes that depend on how far.
+/// Messages to the ranks 1, 2, 4 ... further, with bytes that depend on the distance.
 pub(super) fn shifts<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, bytes: impl Fn(u64) -> u64) -> Done {
     for distance in group.powers(2) {
         group.shift(machine, Payload::plain(bytes(distance as u64)), distance)?;
@@ -67,7 +66,7 @@ pub(super) fn circle<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, pay
     Ok(())
 }
 
-/// Everyone with everyone, one after the other.
+/// Each with every other, one after the other.
 pub(super) fn pairwise<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, payload: Payload) -> Done {
     for distance in 1..group.size() {
         group.shift(machine, payload, distance)?;
@@ -75,8 +74,8 @@ pub(super) fn pairwise<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, p
     Ok(())
 }
 
-/// The largest power of two of the numbers of a group. Of the others each is the neighbor of one of it: of the first 2 x extra
-/// numbers the even ones are outside.
+/// The largest power of two of the numbers of a group. Each of the others is the neighbor of one in it: of the first 2 x extra numbers, the even ones
+/// are outside.
 #[derive(Clone, Copy)]
 pub(super) struct Core {
     group: Group,
@@ -102,7 +101,7 @@ impl Core {
         number < 2 * self.extra && !number.is_multiple_of(2)
     }
 
-    /// Its place in the core.
+    /// The place of a number in the core.
     fn place(self, number: usize) -> usize {
         if number < 2 * self.extra { number / 2 } else { number - self.extra }
     }
@@ -111,7 +110,7 @@ impl Core {
         if place < self.extra { 2 * place + 1 } else { place + self.extra }
     }
 
-    /// Those outside hand theirs in.
+    /// Ranks outside contribute their data.
     pub(super) fn fold<T: Time>(self, machine: &mut JobMachine<'_, T>, payload: Payload) -> Done {
         if self.extra == 0 {
             return Ok(());
@@ -121,7 +120,7 @@ impl Core {
         self.group.exchange(machine, payload, to, from)
     }
 
-    /// Those outside get theirs.
+    /// Ranks outside get theirs.
     pub(super) fn unfold<T: Time>(self, machine: &mut JobMachine<'_, T>, bytes: u64) -> Done {
         if self.extra == 0 {
             return Ok(());
@@ -131,13 +130,13 @@ impl Core {
         self.group.exchange(machine, Payload::plain(bytes), to, from)
     }
 
-    /// Pairs of the core whose places differ in one bit.
+    /// Exchange between pairs of the core whose places differ in one bit.
     pub(super) fn pairs<T: Time>(self, machine: &mut JobMachine<'_, T>, payload: Payload, bit: usize) -> Done {
         let other = |number: usize| (!self.outside(number)).then(|| self.number(self.place(number) ^ bit));
         self.group.exchange(machine, payload, other, other)
     }
 
-    /// Each pair halves what it still has to reduce.
+    /// In each round, pairs halve the data still to be reduced.
     pub(super) fn halve<T: Time>(self, machine: &mut JobMachine<'_, T>, bytes: u64) -> Done {
         let mut parts = 2;
         for bit in Group::all(self.size).powers(2) {
@@ -147,7 +146,7 @@ impl Core {
         Ok(())
     }
 
-    /// Each pair doubles what it has, the way back of [`Core::halve`].
+    /// In each round, pairs double their data: the reverse of [`Core::halve`].
     pub(super) fn double<T: Time>(self, machine: &mut JobMachine<'_, T>, bytes: u64) -> Done {
         let mut parts = self.size as u64;
         for bit in Group::all(self.size).powers(2).into_iter().rev() {
@@ -157,7 +156,7 @@ impl Core {
         Ok(())
     }
 
-    /// The parts that [`Core::halve`] left are gathered at place 0, and handed to number 0 if that is outside.
+    /// Gathers the parts that [`Core::halve`] left at place 0, and sends them to number 0 if that is outside.
     pub(super) fn gather<T: Time>(self, machine: &mut JobMachine<'_, T>, bytes: u64) -> Done {
         let mut parts = self.size as u64;
         for bit in Group::all(self.size).powers(2).into_iter().rev() {
@@ -177,7 +176,7 @@ impl Core {
     }
 }
 
-/// Neighbors exchange what they have, in turn with the one on either side (Chen et al. 2005); for even numbers of ranks.
+/// Neighbors exchange their data, alternately on either side (Chen et al. 2005); for even numbers of ranks.
 pub(super) fn neighbors<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, bytes: u64) -> Done {
     let size = group.size();
     let pair = |number: usize| Some(number ^ 1);

@@ -1,4 +1,4 @@
-//! What collectives do, how many steps that takes, and how large their messages are.
+//! The steps of collectives, their number, and the size of their messages.
 
 use super::group::Group;
 use super::parts::{self, Core};
@@ -7,13 +7,13 @@ use crate::ScaleError;
 use crate::machine::{JobMachine, Payload, Time};
 use crate::network::Network;
 
-/// Children and itself of a rank on each level of the wide tree.
+/// The radix of the wide tree: three children of a rank on each level, and itself.
 const RADIX: usize = 4;
 
 type Done = Result<(), ScaleError>;
 
 impl Collective {
-    /// Lets all ranks of a machine go through it, with so many bytes of payload. Fails for messages or clocks that pass their limits.
+    /// Runs it on all ranks of a machine, with this payload in bytes. Fails for messages or clocks beyond their limits.
     pub fn run<T: Time>(&self, machine: &mut JobMachine<'_, T>, bytes: u64) -> Result<(), ScaleError> {
         let per_node = machine.per_node();
         let all = Group::all(machine.len());
@@ -46,7 +46,7 @@ impl Collective {
         }
     }
 
-    /// The steps that one collective takes on each rank: what a replay costs is in proportion to ranks times steps.
+    /// The number of steps of one collective on each rank: the cost of a replay is proportional to ranks times steps.
     pub fn rounds(&self, ranks: u64, bytes: u64, per_node: u64) -> u64 {
         let log = u64::from(ranks.max(1).next_power_of_two().ilog2());
         let others = ranks.saturating_sub(1);
@@ -80,16 +80,16 @@ impl Collective {
         }
     }
 
-    /// The bytes of its largest message; a barrier's have one, whatever the payload.
+    /// The size of its largest message in bytes; 1 for a barrier, whatever the payload.
     pub fn largest_message(&self, ranks: u64, bytes: u64, per_node: u64) -> u64 {
         if ranks <= 1 {
             return 0;
         }
         let part = bytes.div_ceil(ranks);
         let total = bytes.saturating_mul(ranks);
-        // The largest power of two that is less than the ranks.
+        // The largest power of two below the number of ranks.
         let half = ranks.next_power_of_two() / 2;
-        // Ranks outside of a power of two hand in all of what the others halve.
+        // Ranks outside of a power of two contribute all of the data that the others halve.
         let halved = |bytes: u64| if ranks.is_power_of_two() { bytes.div_ceil(2) } else { bytes };
         let bruck = half.min(ranks - half).max(half / 2);
         match self.chosen(ranks, bytes, per_node) {
@@ -120,7 +120,7 @@ impl Collective {
         }
     }
 
-    /// Finds out before a replay whether a network can carry its messages. Fails for messages that take more than 18 minutes.
+    /// Checks before a replay whether a network can carry its messages. Fails for messages that take more than 18 minutes.
     pub fn fits(&self, network: &Network, ranks: u64, bytes: u64, per_node: u64) -> Result<(), ScaleError> {
         let largest = self.largest_message(ranks, bytes, per_node);
         network.bytes_time(largest)?;
@@ -137,7 +137,7 @@ impl Collective {
     }
 }
 
-/// The part of it that is between nodes.
+/// The part between nodes.
 const fn node_part(aware: NodeAware) -> Collective {
     match aware {
         NodeAware::Barrier(barrier) => Collective::Barrier(barrier),
@@ -235,7 +235,7 @@ fn allreduce<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, allreduce: 
     }
 }
 
-/// The whole payload to the rank whose number differs in one bit, bit after bit.
+/// Sends the whole payload to the rank whose number differs in one bit, bit after bit.
 fn doubling<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, payload: Payload) -> Done {
     let core = Core::new(group);
     core.fold(machine, payload)?;
@@ -302,25 +302,25 @@ fn alltoall<T: Time>(machine: &mut JobMachine<'_, T>, group: Group, alltoall: Al
     }
 }
 
-/// How many of the numbers below `ranks` have the bit set.
+/// The number of integers below `ranks` with the bit set.
 const fn blocks_with_bit(ranks: u64, bit: u64) -> u64 {
     ranks / (2 * bit) * bit + (ranks % (2 * bit)).saturating_sub(bit)
 }
 
-/// The ranks of a node gather at its first; the wire does what is between nodes, and reduces `bytes` where there are any.
+/// The ranks of a node gather at its first; the wire connects the nodes, and reduces `bytes` if there are any.
 fn hardware<T: Time>(machine: &mut JobMachine<'_, T>, per_node: usize, bytes: Option<u64>) -> Done {
     let network = *machine.network();
     let bytes = bytes.unwrap_or(0);
     let wire = (network.barrier_wire() + network.bytes_time(bytes)?).get();
     let step = (network.barrier_step() + network.cpu_time(bytes)? - network.overhead()).get();
-    // Everyone tells its node; the node's first rank waits for all of them, reduces what they gave and arms the wire.
+    // Each rank notifies its node; the node's first rank waits for all of them, reduces their data and arms the wire.
     machine.work_some(step, |_| true)?;
     let nodes = machine.latest_by_node(per_node);
     let first = |rank: usize| rank.is_multiple_of(per_node);
     machine.wait(|rank| if first(rank) { nodes[rank / per_node] } else { T::default() })?;
     let given = per_node.min(machine.len()) as u64 - 1;
     machine.work_some(step + network.reduction_time(bytes.saturating_mul(given))?.get(), first)?;
-    // The wire falls when the last node has armed it, and everyone has to see that.
+    // The wire falls when the last node has armed it, and each rank has to notice that.
     let released = machine.latest_time().plus(wire);
     machine.wait(|_| released)?;
     machine.work_some(step, |_| true)
@@ -334,8 +334,8 @@ fn linear<T: Time>(machine: &mut JobMachine<'_, T>, bytes: u64) -> Done {
         true => machine.announce(|rank| target(rank, distance)),
         false => machine.send(bytes, |rank| target(rank, distance)),
     };
-    // All sends come before the first receive. Their times would fill n^2 numbers, so the sends are played twice:
-    // once to know when they are over, and once more in step with the receives.
+    // All sends come before the first receive. Storing their times would take n^2 numbers, so the sends are played twice: once for their end, and
+    // again in step with the receives.
     let mut senders = machine.clone();
     for distance in 1..ranks {
         send(machine, distance)?;
@@ -365,9 +365,9 @@ mod tests {
     use crate::NoiseTrace;
     use crate::machine::RankStart;
 
-    /// Eight of the 1,024 windows of the largest published alltoall (lines B27 to B29 of the book's page of published figures), as the whole
-    /// takes minutes: 8 bytes between 32,768 processes, two on each node of a Blue Gene/L, 200 us of noise every 1 ms. Their distances are
-    /// spread over all that there are. What changes B27 and B28 changes this, too.
+    /// Eight of the 1,024 windows of the largest published alltoall (lines B27 to B29 of the book's page of published figures), because the whole
+    /// takes minutes: 8 bytes between 32,768 processes, two on each node of a Blue Gene/L, 200 us of noise every 1 ms. The windows' distances are
+    /// spread over the full range. Changes to B27 and B28 affect this test, too.
     #[test]
     fn windows_of_the_largest_published_alltoall() {
         let (ranks, window, parts) = (32_768, 32, 8);
@@ -376,7 +376,7 @@ mod tests {
         let silence = NoiseTrace::silent(millisecond).unwrap();
         let network: Network = "bgl".parse().unwrap();
         let time = |trace: &NoiseTrace| {
-            // 387,421 has no factor in common with a million: the ranks begin evenly spread over the interval, in no order.
+            // 387,421 and a million are coprime: the ranks start evenly spread over the interval, in no order.
             let start = |rank| RankStart { trace, offset: rank * 387_421 % 1_000_000 };
             let starts: Vec<_> = (0..ranks as i64).map(start).collect();
             let mut machine = JobMachine::new(network, &starts).unwrap().with_nodes(2);
@@ -388,7 +388,7 @@ mod tests {
             machine.latest().get()
         };
         let (quiet, noisy) = (time(&silence), time(&noise));
-        // Links are what bounds it, so that this is in proportion to the whole (B29).
+        // Links are the bottleneck, so this is in proportion to the whole (B29).
         let whole_ns = 151.4e6;
         let share = quiet as f64 / (whole_ns * parts as f64 * window as f64 / (ranks - 1) as f64);
         assert!((share - 1.0).abs() < 0.02, "{quiet} ns are {share} of what the whole would let expect");

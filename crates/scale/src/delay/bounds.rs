@@ -1,16 +1,16 @@
-//! Bounds of delays: the circle of each kind of unit is cut into blocks, each with a bound that no delay of a start within it exceeds. Only
-//! a rank whose bound is high enough is asked for its delay, which takes about the same time however many detours there are.
+//! Bounds of delays: the circle of each kind of unit is cut into blocks, each with an upper bound for all starts within it. Only the delays of ranks
+//! with a high enough bound are computed, which takes about constant time however many detours there are.
 
 use super::{DelayTable, ReplayUnit};
 use crate::noise::{MetDetours, NoiseTrace};
 
-/// Blocks of a circle, where it has as many pieces: half a megabyte of bounds, which stay in a core's own cache.
+/// Number of blocks of a circle with enough pieces: half a megabyte of bounds, which fit into a core's own cache.
 const BLOCKS: i64 = 1 << 17;
-/// Blocks of a circle at most, where the grain is so short that coarser ones would tell nothing.
+/// Maximum number of blocks of a circle, for grains so short that coarser ones would be useless.
 const BLOCKS_MAX: i64 = 1 << 21;
-/// Blocks of a grain that are aimed at.
+/// Target number of blocks per grain.
 const BLOCKS_PER_GRAIN: i64 = 8;
-/// Blocks that are worth their filling, by the pieces that fill them.
+/// Maximum number of blocks per piece, to limit the cost of filling them.
 const BLOCKS_PER_PIECE: i64 = 8;
 
 /// The bounds of one kind's delay function.
@@ -20,7 +20,7 @@ struct KindBounds {
     /// A block is 2^shift ns long.
     shift: u32,
     bounds: Vec<u32>,
-    /// How many detours of each of its traces start before each block, and in all.
+    /// The number of detours of each of its traces that start before each block, and in all.
     before: Vec<Vec<u32>>,
 }
 
@@ -28,7 +28,7 @@ struct KindBounds {
 #[derive(Clone, Debug)]
 pub(crate) struct DelayBounds {
     kinds: Vec<KindBounds>,
-    /// A bound counts 2^quantum ns.
+    /// The unit of a bound is 2^quantum ns.
     quantum: u32,
 }
 
@@ -53,13 +53,13 @@ impl DelayBounds {
             let kind = &mut kinds[piece.kind as usize];
             let (first, last) = (piece.start >> kind.shift, (piece.start + piece.length - 1) >> kind.shift);
             for block in first..=last {
-                // Within the falling part a later block has a lower bound.
+                // Within the falling part, later blocks have lower bounds.
                 let begin = block << kind.shift;
                 let fallen = (begin - piece.start - piece.flat).max(0);
                 let bound = quanta(piece.delay - fallen, quantum);
                 let number = if begin < kind.length { block } else { (begin - kind.length) >> kind.shift };
                 kind.raise(number as usize, bound);
-                // The circle's last block is shorter, so that later ones straddle two of the next lap's.
+                // The circle's last block is shorter, so later ones straddle two of the next lap's.
                 let end = (begin + (1 << kind.shift) - 1).min(piece.start + piece.length - 1);
                 if end >= kind.length {
                     kind.raise(((end - kind.length) >> kind.shift) as usize, bound);
@@ -69,7 +69,7 @@ impl DelayBounds {
         Self { kinds, quantum }
     }
 
-    /// What a trace of a unit meets that starts a phase at a position on the circle of its kind, besides whole laps.
+    /// The detours that a trace of a unit meets, besides whole laps, in a phase that starts at a position on the circle of its kind.
     pub(crate) fn meet(&self, unit: &ReplayUnit<'_>, kind: usize, trace: usize, position: i64) -> MetDetours {
         let KindBounds { shift, before, .. } = &self.kinds[kind];
         let block = (position >> shift) as usize;
@@ -83,8 +83,8 @@ impl DelayBounds {
         delays.map(|(trace, laps)| laps.delay + self.meet(unit, kind, trace, position).delay).max().unwrap_or(0)
     }
 
-    /// Calls with the kind and the position of every unit in use whose bound is at least `least()` at a time of the
-    /// common clock; `found` may raise it.
+    /// Calls `found` with the kind and the position of every unit in use whose bound at a time of the common clock is at least `least`; `found` may
+    /// raise that.
     #[inline]
     pub(crate) fn each_above<'o>(
         &self,
@@ -108,7 +108,7 @@ impl DelayBounds {
         }
     }
 
-    /// The lowest bound that a delay of `least` can have.
+    /// The lowest bound of a delay of at least `least`.
     fn floor(&self, least: i64) -> i64 {
         i64::from(quanta(least, self.quantum))
     }
@@ -127,7 +127,7 @@ fn quanta(delay: i64, quantum: u32) -> u32 {
     u32::try_from(quanta).unwrap_or(u32::MAX)
 }
 
-/// How long blocks are, as a power of two.
+/// The length of blocks, as a power of two.
 fn shift(length: i64, grain: i64, pieces: i64) -> u32 {
     let fine = length / (grain / BLOCKS_PER_GRAIN).max(1);
     let blocks = fine.clamp(BLOCKS, BLOCKS_MAX).min((pieces * BLOCKS_PER_PIECE).max(1));
@@ -138,7 +138,7 @@ fn shift(length: i64, grain: i64, pieces: i64) -> u32 {
     shift
 }
 
-/// How many detours start before each of so many blocks of 2^shift ns, and in all.
+/// The number of detours that start before each of `blocks` blocks of 2^shift ns, and in all.
 fn starts_before(trace: &NoiseTrace, shift: u32, blocks: usize) -> Vec<u32> {
     let mut before = vec![0; blocks + 1];
     trace.starts_ns().iter().for_each(|start| before[(start >> shift) as usize + 1] += 1);

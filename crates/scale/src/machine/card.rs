@@ -1,12 +1,12 @@
-//! A node's network card: when it is busy with the messages of its ranks.
+//! A node's network card: tracks when it is busy with the messages of its ranks.
 
 use super::Time;
 use crate::delay::TIME_LIMIT;
 
-/// One direction of a card. Messages take it one after the other, each for a time of its own.
+/// One direction of a card. Messages occupy it one after the other, each for its own time.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Lane<T> {
-    /// When it is busy: from, until; in rising order, apart from each other.
+    /// The busy stretches, from and until; in rising order, not touching.
     taken: Vec<(i64, T)>,
 }
 
@@ -18,10 +18,10 @@ pub(super) struct Card<T> {
 }
 
 impl<T: Time> Lane<T> {
-    /// When a message that is ready at a time is taken: then, or as soon as the lane is free for as long as the message keeps it.
+    /// The time when a message that is ready at `ready` is taken: then, or as soon as the lane is free for `busy`.
     ///
-    /// A message of a later step that is ready before one of an earlier step goes first where there is room, as it does on a
-    /// card: a rank that noise holds up does not hold up the others of its node.
+    /// A message of a later step that is ready before one of an earlier step goes first if there is room, as on a real card: a rank delayed by noise
+    /// does not delay the others of its node.
     pub(super) fn take(&mut self, ready: T, busy: i64) -> T {
         let mut at = self.taken.partition_point(|(_, until)| until.ns() <= ready.ns());
         let mut start = ready;
@@ -31,7 +31,7 @@ impl<T: Time> Lane<T> {
             start = *until;
             at += 1;
         }
-        // Such times are refused by the next check of the clocks.
+        // The next check of the clocks rejects such times.
         let start = start.at_most(TIME_LIMIT.get() + 1);
         if busy > 0 {
             self.keep(at, start.ns(), start.plus(busy).at_most(TIME_LIMIT.get() + 1));
@@ -39,7 +39,7 @@ impl<T: Time> Lane<T> {
         start
     }
 
-    /// Notes that it is busy, before the stretch with a number.
+    /// Inserts a busy stretch at an index.
     fn keep(&mut self, at: usize, from: i64, until: T) {
         let follows = at > 0 && self.taken[at - 1].1.ns() >= from;
         let leads = self.taken.get(at).is_some_and(|next| next.0 <= until.ns());
@@ -54,7 +54,7 @@ impl<T: Time> Lane<T> {
         }
     }
 
-    /// Forgets what is over before any message can be ready.
+    /// Drops what ends before any message can be ready.
     pub(super) fn forget(&mut self, earliest: i64) {
         if self.taken.first().is_some_and(|(_, until)| until.ns() <= earliest) {
             let over = self.taken.partition_point(|(_, until)| until.ns() <= earliest);
@@ -62,13 +62,13 @@ impl<T: Time> Lane<T> {
         }
     }
 
-    /// When it is busy from a time on.
+    /// The busy stretches from a time on.
     pub(super) fn busy_from(&self, earliest: i64) -> impl Iterator<Item = (i64, i64)> + '_ {
         let left = self.taken.iter().filter(move |(_, until)| until.ns() > earliest);
         left.map(move |(from, until)| ((*from).max(earliest), until.ns()))
     }
 
-    /// When it is free again, of each stretch.
+    /// The end of each busy stretch.
     pub(super) fn times(&self) -> impl Iterator<Item = T> + '_ {
         self.taken.iter().map(|(_, until)| *until)
     }
@@ -80,7 +80,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against trying one nanosecond after the other.
+        /// Compared with trying one nanosecond after the other.
         #[test]
         fn a_message_takes_the_first_room(messages in proptest::collection::vec((0_i64..60, 0_i64..8), 1..20)) {
             let mut lane = Lane::<i64>::default();

@@ -1,30 +1,30 @@
-//! Messages of all ranks at a time: sent at once or asked for.
+//! Messages of all ranks at a time: sent eagerly or on request.
 //!
-//! A message above the network's limit S waits for its receiver. Its sender announces it (o), and the announcement arrives L
-//! later. The receiver, once it is there, asks for the bytes (o); they arrive 2 L + (bytes-1) G after that, moved by the cards
-//! alone, and the receiver takes them (o). The sender goes on when the last byte has left, L before it arrives. While it
-//! waits, a rank neither works nor suffers from noise that is over before it goes on.
+//! A message above the network's limit S waits for its receiver (rendezvous). Its sender announces it (o), and the announcement arrives L later. The
+//! receiver, once ready, requests the bytes (o); they arrive 2 L + (bytes-1) G after that, moved by the cards alone, and the receiver takes them (o).
+//! The sender continues when the last byte has left, L before it arrives. While it waits, a rank neither works nor suffers from noise that ends
+//! before it continues.
 //!
-//! A rank that sends and receives in one step does both at the same time, as with `MPI_Sendrecv`: two ranks that exchange
-//! long messages do not wait for each other forever.
+//! A rank that sends and receives in one step does both at the same time, as with `MPI_Sendrecv`: two ranks that exchange long messages do not
+//! deadlock.
 //!
-//! Here each rank has a node and its card for itself; where ranks share nodes, `nodes` takes over.
+//! Here each rank has its own node and card; for ranks that share nodes, see `nodes`.
 
 use super::{ALONE, Cursor, JobMachine, Rank, Time};
 use crate::ScaleError;
 use crate::network::Network;
 
-/// What a message carries.
+/// The content of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Payload {
     /// Its bytes.
     pub bytes: u64,
-    /// How many bytes its receiver reduces, once they are there.
+    /// The number of bytes that its receiver reduces on arrival.
     pub reduced: u64,
 }
 
 impl Payload {
-    /// Bytes that are taken as they are.
+    /// Bytes that are used as received.
     pub(crate) const fn plain(bytes: u64) -> Self {
         Self { bytes, reduced: 0 }
     }
@@ -35,27 +35,27 @@ impl Payload {
     }
 }
 
-/// What messages of one kind cost, in nanoseconds.
+/// The costs of messages of one kind, in nanoseconds.
 #[derive(Clone, Copy)]
 pub(super) struct Costs {
     /// L.
     pub latency: i64,
     /// (bytes-1) G.
     pub bytes: i64,
-    /// g + (bytes-1) G, or more on links that are shared.
+    /// g + (bytes-1) G, or more on shared links.
     pub busy: i64,
     /// g.
     pub gap: i64,
     /// o.
     pub overhead: i64,
-    /// CPU time of sending: o + (bytes-1) O, or o where the cards move the bytes.
+    /// CPU time of sending: o + (bytes-1) O, or o if the cards move the bytes.
     pub send: i64,
-    /// CPU time of receiving, with that of the reduction.
+    /// CPU time of receiving, including the reduction.
     pub receive: i64,
 }
 
 impl Costs {
-    /// Of messages that go at once, or are asked for.
+    /// For eager messages, or those on request (`asked_for`).
     pub(super) fn new(network: &Network, payload: Payload, asked_for: bool, share: u64) -> Result<Self, ScaleError> {
         let Payload { bytes, reduced } = payload;
         let overhead = network.overhead();
@@ -73,7 +73,7 @@ impl Costs {
 }
 
 impl<T: Time> Rank<T> {
-    /// Receives a message that arrived; gives nothing back, as its sender does not wait.
+    /// Receives a message that arrived; returns nothing, because its sender does not wait.
     #[inline]
     pub(super) fn receive(&mut self, cursor: &mut Cursor<'_, T>, costs: &Costs, arrived: T) {
         let start = self.clock.later(arrived).later(self.receive_free);
@@ -81,7 +81,7 @@ impl<T: Time> Rank<T> {
         self.receive_free = start.plus(costs.busy);
     }
 
-    /// Takes the bytes that it asked for; says when their last one left the sender.
+    /// Takes the requested bytes; returns the time when the last one left the sender.
     #[inline]
     pub(super) fn take(&mut self, cursor: &mut Cursor<'_, T>, costs: &Costs, asked: T) -> T {
         let there = asked.plus(2 * costs.latency + costs.bytes).later(self.receive_free);
@@ -92,12 +92,12 @@ impl<T: Time> Rank<T> {
 }
 
 impl<'a, T: Time> JobMachine<'a, T> {
-    /// Lets each message take such a share of a link's time, in thousandths, until it is given back.
+    /// Sets the time of a link that each message takes, in thousandths, until `links_alone`.
     pub(crate) fn share_links(&mut self, share: u64) {
         self.share = share;
     }
 
-    /// Lets each message have its links for itself.
+    /// Gives each message its links alone.
     pub(crate) fn links_alone(&mut self) {
         self.share = ALONE;
     }
@@ -106,8 +106,7 @@ impl<'a, T: Time> JobMachine<'a, T> {
         Costs::new(&self.network, payload, asked_for, self.share)
     }
 
-    /// Ranks for which `to` names a rank send it one message of `bytes`, at once. Fails for messages that take too long, or clocks that
-    /// pass their limit.
+    /// Ranks for which `to` names a rank send it one eager message of `bytes`. Fails for messages that take too long, or clocks beyond their limit.
     pub fn send(&mut self, bytes: u64, to: impl Fn(usize) -> Option<usize> + Sync) -> Result<(), ScaleError> {
         let payload = Payload::plain(bytes);
         if self.has_nodes() {
@@ -135,7 +134,7 @@ impl<'a, T: Time> JobMachine<'a, T> {
         result
     }
 
-    /// Ranks for which `source` names a rank receive the message of `bytes` that it sent last.
+    /// Ranks for which `source` names a rank receive its last message, of `bytes`.
     pub fn receive(&mut self, bytes: u64, source: impl Fn(usize) -> Option<usize> + Sync) -> Result<(), ScaleError> {
         self.receive_payload(Payload::plain(bytes), source)
     }
@@ -145,7 +144,7 @@ impl<'a, T: Time> JobMachine<'a, T> {
         payload: Payload,
         source: impl Fn(usize) -> Option<usize> + Sync,
     ) -> Result<(), ScaleError> {
-        // The pass reads the times of others, and does not touch those that it walks along.
+        // The pass reads the times of other ranks, so it walks along another array.
         std::mem::swap(&mut self.sent, &mut self.spare);
         let sent = std::mem::take(&mut self.spare);
         let result = self.receive_sent(&sent, payload, source);
@@ -154,7 +153,7 @@ impl<'a, T: Time> JobMachine<'a, T> {
         result
     }
 
-    /// When each rank's last message left.
+    /// The time when each rank's last message left.
     pub(crate) fn sent(&self) -> &[T] {
         &self.sent
     }
@@ -177,7 +176,7 @@ impl<'a, T: Time> JobMachine<'a, T> {
         })
     }
 
-    /// Ranks for which `to` names a rank send it a message, while those for which `from` names a rank receive its.
+    /// Ranks for which `to` names a rank send it a message, while those for which `from` names a rank receive from it.
     pub(crate) fn exchange(
         &mut self,
         payload: Payload,
@@ -197,7 +196,7 @@ impl<'a, T: Time> JobMachine<'a, T> {
         let taken = self.take_announced(&announced, payload, &to, from);
         self.spare = announced;
         taken?;
-        // Every pass walks along `sent`, so that another array stands in for the one that is read.
+        // Every pass walks along `sent`, so another array replaces the one that is read.
         let left = std::mem::replace(&mut self.sent, std::mem::take(&mut self.spare));
         let result = self.leave(|rank| to(rank).map(|to| left[to]));
         self.spare = left;
@@ -220,8 +219,8 @@ impl<'a, T: Time> JobMachine<'a, T> {
         })
     }
 
-    /// Ranks ask for messages that were announced at given times to those that `to` names, and take them. When the last byte of
-    /// each left its sender is noted as what its receiver sent.
+    /// Ranks request messages that were announced at given times to those that `to` names, and take them. The time when the last byte left its sender
+    /// is stored as the receiver's `sent`.
     pub(crate) fn take_announced(
         &mut self,
         announced: &[T],
@@ -244,7 +243,7 @@ impl<'a, T: Time> JobMachine<'a, T> {
         })
     }
 
-    /// Ranks go on when their bytes have left.
+    /// Ranks continue when their bytes have left.
     pub(crate) fn leave(&mut self, left: impl Fn(usize) -> Option<T> + Sync) -> Result<(), ScaleError> {
         let gap = if self.has_nodes() { 0 } else { self.network.gap().get() };
         self.step(|at, rank, _| {

@@ -1,15 +1,13 @@
-//! A machine of ranks, each with a clock and a noise trace of its own, that work and exchange messages (LogGP).
+//! A machine of ranks, each with its own clock and noise trace, that work and exchange messages (LogGP).
 //!
-//! Everything that a CPU does (work, the overhead o of a send and of a receive, O of each byte) is stretched by the noise that
-//! falls into it, and by the noise that falls into that: a rank that has done w of work at time t is at finish(t, w). What
-//! happens on the wire is not. A message leaves when its send is done, arrives L + (bytes-1) G later, and is received
-//! once the receiver is there too. Sends of a rank start at least g + (bytes-1) G apart, and so do its receives. `messages`
-//! has those that wait for their receiver, and those that are received in the order in which they come. Where ranks share
-//! nodes, a node's ranks share its card, and messages within a node have costs of their own: `nodes`.
+//! Everything that a CPU does (work, the overhead o of a send and of a receive, O per byte) is stretched by the noise during it, and by the noise
+//! during that: a rank that has done w of work at time t is at finish(t, w). Transfers are not stretched. A message leaves when its send is done,
+//! arrives L + (bytes-1) G later, and is received once the receiver is ready too. Sends of a rank start at least g + (bytes-1) G apart, and so do its
+//! receives. `messages` has rendezvous messages, `window` those received in order of arrival. If ranks share nodes, they share their node's card, and
+//! messages within a node have their own costs: `nodes`.
 //!
-//! All ranks do the same step at the same call, so that a step is one pass over arrays; large machines use all cores.
-//! Each rank's times depend on values of the step before only, or on those of its node, so that the number of threads changes
-//! nothing.
+//! All ranks do the same step at the same call, so a step is one pass over arrays; large machines use all cores. Each rank's times depend only on
+//! values of the step before, or of its node, so the number of threads changes nothing.
 
 mod card;
 mod messages;
@@ -31,45 +29,45 @@ pub(crate) use messages::Payload;
 pub use time::Time;
 pub(crate) use time::{HeldUp, Traced};
 
-/// Ranks from which on all cores are used; below, starting them costs more than it gains.
+/// Minimum number of ranks for using all cores; below, starting threads costs more than it gains.
 pub const PARALLEL_RANKS: usize = 1 << 16;
 
-/// Ranks that one thread takes at a time.
+/// The number of ranks that one thread processes at a time.
 const CHUNK: usize = 1 << 13;
 
-/// What goes over successive ranks, of which it is given the number of the first, and the times at which their messages leave.
+/// A pass over successive ranks; its arguments are the number of the first, their state, and the times at which their messages leave.
 type Pass<'p, 'a, T> = &'p (dyn Fn(usize, &mut [Rank<T>], &mut [Cursor<'a, T>], &mut [T]) + Sync);
 
-/// Detours that a rank passes one by one before it searches for the last one that it meets.
+/// The number of detours that a rank passes one by one before it searches for the last one it meets.
 const WALKED: usize = 8;
 
-/// A link that a message has for itself, in thousandths.
+/// A link used by one message alone, in thousandths.
 const ALONE: u64 = 1_000;
 
-/// Steps between two checks of the clocks against their limit.
+/// The number of steps between two checks of the clocks against their limit.
 const STEPS_UNCHECKED: u32 = 1 << 12;
 
-/// What every step touches.
+/// The data that every step accesses.
 #[derive(Clone, Copy, Debug)]
 struct Rank<T> {
     clock: T,
-    /// When the next detour starts that has not ended at the clock; it may have begun.
+    /// The start of the next detour that has not ended at the clock; it may have started.
     quiet_until: i64,
     send_free: T,
     receive_free: T,
 }
 
-/// A rank's place on its trace; only noise touches it.
+/// A rank's position on its trace; only noise accesses it.
 #[derive(Clone, Debug)]
 struct Cursor<'a, T: Time> {
     trace: &'a NoiseTrace,
     slot: u32,
-    /// What turns its lap's positions on the circle into times.
+    /// The offset from its lap's positions on the circle to times.
     shift: i64,
     notes: T::Notes,
 }
 
-/// The start of a rank: its trace, and where on the circle of the trace it starts.
+/// The start of a rank: its trace, and the position on the circle of the trace.
 #[derive(Clone, Copy, Debug)]
 pub struct RankStart<'a> {
     /// The noise that the rank replays.
@@ -78,26 +76,26 @@ pub struct RankStart<'a> {
     pub offset: i64,
 }
 
-/// The ranks of a job, each with a clock of its own that noise delays.
+/// The ranks of a job, each with its own clock delayed by noise.
 #[derive(Clone, Debug)]
 pub struct JobMachine<'a, T: Time = i64> {
     network: Network,
-    /// Of a link's time, what each message takes from all others: see [`Network::share`].
+    /// The time of a link that each message takes from all others: see [`Network::share`].
     share: u64,
     ranks: Vec<Rank<T>>,
     cursors: Vec<Cursor<'a, T>>,
-    /// When each rank's message of this step left.
+    /// The time when each rank's message of this step left.
     sent: Vec<T>,
     spare: Vec<T>,
-    /// How many ranks share a node; the last node may have fewer.
+    /// The number of ranks per node; the last node may have fewer.
     per_node: usize,
-    /// The card of each node; none where every rank has a node for itself, as then its own times tell when it is free.
+    /// The card of each node; empty if every rank has its own node, because then its own times show when the card is free.
     cards: Vec<Card<T>>,
     steps: u32,
 }
 
 impl<T: Time> Rank<T> {
-    /// When the rank will have done the work that it starts at `start`, not before its clock.
+    /// The time when the rank has done work that starts at `start`, which is not before its clock.
     #[inline]
     fn finish(&mut self, cursor: &mut Cursor<'_, T>, start: T, work: i64) -> T {
         if start.ns() + work <= self.quiet_until || work == 0 {
@@ -107,7 +105,7 @@ impl<T: Time> Rank<T> {
         start.held_up(end, work, &mut cursor.notes)
     }
 
-    /// Most work meets one or two detours: passing them one by one takes less time than a search.
+    /// Most work meets one or two detours: passing them one by one is faster than a search.
     #[cold]
     fn finish_in_noise(&mut self, cursor: &mut Cursor<'_, T>, mut now: i64, mut work: i64) -> i64 {
         let (starts, durations) = (cursor.trace.starts_ns(), cursor.trace.durations_ns());
@@ -126,7 +124,7 @@ impl<T: Time> Rank<T> {
         self.finish_further(cursor, now, work)
     }
 
-    /// The same beyond detours that have been passed, which may be many more.
+    /// The same beyond the detours passed so far; there may be many more.
     #[inline(never)]
     fn finish_further(&mut self, cursor: &mut Cursor<'_, T>, mut now: i64, mut work: i64) -> i64 {
         let (starts, durations) = (cursor.trace.starts_ns(), cursor.trace.durations_ns());
@@ -139,11 +137,11 @@ impl<T: Time> Rank<T> {
             cursor.slot = 0;
         }
         loop {
-            // Detours may be over that came while the rank waited.
+            // Detours may have ended while the rank waited.
             let slot = cursor.trace.first_ending_from(cursor.slot as usize, now - cursor.shift);
             if slot < count {
                 let start = starts[slot] + cursor.shift;
-                // The end on the axis of work, on which a detour is a point.
+                // The end on the axis of work, where a detour is a point.
                 let goal = starts[slot] - cursor.trace.before_ns()[slot] - (start - now).max(0) + work;
                 let next = cursor.trace.first_beyond(slot, goal);
                 if next < count {
@@ -159,7 +157,7 @@ impl<T: Time> Rank<T> {
             let laps = (work - 1) / cursor.trace.work_ns();
             if laps > 0 {
                 work -= laps * cursor.trace.work_ns();
-                // Saturated times are refused by the next check of the clocks.
+                // The next check of the clocks rejects saturated times.
                 let skipped = laps.saturating_mul(length).min(TIME_LIMIT.get());
                 now = (now + skipped).min(2 * TIME_LIMIT.get() - 1);
                 cursor.shift = (cursor.shift + skipped).min(TIME_LIMIT.get());
@@ -208,7 +206,7 @@ impl<'a, T: Time> JobMachine<'a, T> {
         Ok(Self { network, share: ALONE, ranks, spare, sent, cursors, per_node: 1, cards, steps: 0 })
     }
 
-    /// The same, with so many ranks on each node: the first ones on the first, and so on. The last node may have fewer.
+    /// Puts this many ranks on each node: the first ones on the first, and so on. The last node may have fewer.
     #[must_use]
     pub fn with_nodes(self, per_node: usize) -> Self {
         let per_node = per_node.clamp(1, self.ranks.len());
@@ -216,7 +214,7 @@ impl<'a, T: Time> JobMachine<'a, T> {
         Self { per_node, cards, ..self }
     }
 
-    /// How many ranks share a node: at most as many as there are.
+    /// The number of ranks per node: at most the number of ranks.
     pub fn per_node(&self) -> usize {
         self.per_node
     }
@@ -231,22 +229,22 @@ impl<'a, T: Time> JobMachine<'a, T> {
         self.ranks.is_empty()
     }
 
-    /// The network over which messages go.
+    /// The network that messages use.
     pub fn network(&self) -> &Network {
         &self.network
     }
 
-    /// The clock of one rank. Panics for a rank that there is not.
+    /// The clock of one rank. Panics if the rank does not exist.
     pub fn clock(&self, rank: usize) -> Nanos {
         Nanos::new(self.ranks[rank].clock.ns())
     }
 
-    /// The clock of the rank that is last.
+    /// The clock of the latest rank.
     pub fn latest(&self) -> Nanos {
         Nanos::new(self.latest_time().ns())
     }
 
-    /// The same as a time; of equal ones that of the first rank.
+    /// The same as a time; on ties that of the first rank.
     pub(crate) fn latest_time(&self) -> T {
         self.ranks.iter().map(|rank| rank.clock).reduce(T::later).unwrap_or_default()
     }
@@ -261,8 +259,8 @@ impl<'a, T: Time> JobMachine<'a, T> {
         &mut self,
         each: impl Fn(usize, &mut Rank<T>, &mut Cursor<'a, T>, &mut T) + Sync,
     ) -> Result<(), ScaleError> {
-        // Iterators over several slices go through the stack for each rank where another crate compiles them. What `each` has by value is
-        // read once for all ranks.
+        // Iterators over several slices go through the stack for each rank when compiled in another crate. Captured values of `each` are read once
+        // for all ranks.
         self.in_chunks(&move |first, ranks, cursors, sent| {
             let count = ranks.len();
             let (cursors, sent) = (&mut cursors[..count], &mut sent[..count]);
@@ -273,8 +271,8 @@ impl<'a, T: Time> JobMachine<'a, T> {
         self.stepped(1)
     }
 
-    /// Lets `pass` go over all ranks, in several threads where that pays. Compiled once for all kinds of passes: only their loops
-    /// over ranks are compiled for each.
+    /// Runs `pass` over all ranks, in several threads if that pays off. Compiled once for all kinds of passes: only their loops over ranks are
+    /// compiled for each.
     fn in_chunks(&mut self, pass: Pass<'_, 'a, T>) {
         if self.ranks.len() < PARALLEL_RANKS {
             pass(0, &mut self.ranks, &mut self.cursors, &mut self.sent);
@@ -293,8 +291,8 @@ impl<'a, T: Time> JobMachine<'a, T> {
         if self.steps >= STEPS_UNCHECKED { self.check() } else { Ok(()) }
     }
 
-    /// Refuses clocks past the limit. Steps add less than 2^44 ns each without noise, and noise saturates, so that no
-    /// clock can wrap between two checks.
+    /// Fails for clocks beyond the limit. Steps add less than 2^44 ns each without noise, and noise saturates, so no clock can overflow between two
+    /// checks.
     pub(crate) fn check(&mut self) -> Result<(), ScaleError> {
         self.steps = 0;
         if self.latest() > TIME_LIMIT {
@@ -307,7 +305,7 @@ impl<'a, T: Time> JobMachine<'a, T> {
         Ok(())
     }
 
-    /// Every rank works. Fails for negative work, work above 2^60 ns, or clocks that pass their limit.
+    /// Every rank works. Fails for negative work, work above 2^60 ns, or clocks beyond their limit.
     pub fn work(&mut self, work: Nanos) -> Result<(), ScaleError> {
         if work < Nanos::ZERO || work > noise::LENGTH_LIMIT {
             return Err(ScaleError::Grain { grain: work, needed: "work takes from 0ns to 36 years" });
@@ -317,11 +315,11 @@ impl<'a, T: Time> JobMachine<'a, T> {
         if work > 1 << 40 { self.check() } else { Ok(()) }
     }
 
-    /// What of the machine's state decides its future, as differences from the latest clock: without noise, machines with the same shape
-    /// go on alike.
+    /// The state that decides the machine's future, as differences from the latest clock: without noise, machines with the same shape continue
+    /// equally.
     pub(crate) fn shape(&self) -> impl Iterator<Item = (i64, i64, i64)> + '_ {
         let latest = self.latest().get();
-        // A network that is free before its rank is free does not matter.
+        // It does not matter how long the network was free before its rank.
         let rank = move |rank: &Rank<T>| {
             let free = |free: T| free.later(rank.clock).ns() - latest;
             (rank.clock.ns() - latest, free(rank.send_free), free(rank.receive_free))
@@ -329,7 +327,7 @@ impl<'a, T: Time> JobMachine<'a, T> {
         self.ranks.iter().map(rank).chain(self.shape_of_cards())
     }
 
-    /// The same of the cards: of each when it is busy, with a mark for each direction.
+    /// The same for the cards: the busy stretches, with a number for each direction.
     fn shape_of_cards(&self) -> impl Iterator<Item = (i64, i64, i64)> + '_ {
         let (latest, earliest) = (self.latest().get(), if self.cards.is_empty() { 0 } else { self.earliest() });
         let lanes = self.cards.iter().flat_map(|card| [&card.sends, &card.receives]);
@@ -338,17 +336,17 @@ impl<'a, T: Time> JobMachine<'a, T> {
         })
     }
 
-    /// The clock of the rank that is first.
+    /// The clock of the earliest rank.
     fn earliest(&self) -> i64 {
         self.ranks.iter().map(|rank| rank.clock.ns()).min().unwrap_or(0)
     }
 
-    /// Ranks wait: none goes on before the given time of its own.
+    /// Ranks wait: none continues before its own given time.
     pub(crate) fn wait(&mut self, until: impl Fn(usize) -> T + Sync) -> Result<(), ScaleError> {
         self.step(|at, rank, _| rank.clock = rank.clock.later(until(at)))
     }
 
-    /// Ranks that `works` tells work.
+    /// The ranks selected by `works` work.
     pub(crate) fn work_some(&mut self, work: i64, works: impl Fn(usize) -> bool + Sync) -> Result<(), ScaleError> {
         self.step(|at, rank, cursor| {
             if works(at) {
@@ -357,7 +355,7 @@ impl<'a, T: Time> JobMachine<'a, T> {
         })
     }
 
-    /// The latest clock of each run of ranks.
+    /// The latest clock of each group of `ranks` ranks.
     pub(crate) fn latest_by_node(&self, ranks: usize) -> Vec<T> {
         let latest = |node: &[Rank<T>]| node.iter().map(|rank| rank.clock).reduce(T::later).unwrap_or_default();
         self.ranks.chunks(ranks).map(latest).collect()
@@ -368,7 +366,7 @@ impl<'a, T: Time> JobMachine<'a, T> {
 mod tests {
     use super::*;
 
-    /// With threads as without, a pass over all ranks knows each by its number.
+    /// With or without threads, a pass calls each rank with its number.
     #[test]
     fn every_rank_is_passed_by_its_number() {
         let silent = NoiseTrace::silent(Nanos::from_millis(1)).unwrap();

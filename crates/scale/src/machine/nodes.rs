@@ -1,9 +1,9 @@
-//! Messages of ranks that share nodes: a node's ranks share its card, and what they send each other does not touch it.
+//! Messages of ranks that share nodes: a node's ranks share its card, and their messages to each other do not use it.
 //!
-//! All messages of a step between one pair of passes are looked at node by node. A card takes the messages that its ranks send
-//! to other nodes in the order in which they are ready (when the rank is free to send; when a message has come and its receiver
-//! is free), of equals that of the lower rank first, each for g + (bytes-1) G: of what all ranks of the node send, and of what
-//! they receive. Bytes that are asked for take the sender's card when the question has come, and then the receiver's.
+//! All messages of a step between one pair of passes are processed node by node. A card takes the messages that its ranks send to other nodes in the
+//! order in which they are ready (when the rank is free to send; when a message has arrived and its receiver is free), on ties that of the lower rank
+//! first, each for g + (bytes-1) G: separately for everything that the node's ranks send, and everything that they receive. Requested bytes take the
+//! sender's card when the request has arrived, and then the receiver's.
 //!
 //! Messages within a node have their own costs. Two of a rank are at least their g + (bytes-1) G apart.
 //!
@@ -18,7 +18,7 @@ use super::{ALONE, CHUNK, Cursor, JobMachine, PARALLEL_RANKS, Payload, Rank, Tim
 use crate::ScaleError;
 use crate::workers::{Task, run_all};
 
-/// What messages cost between nodes and within one.
+/// The costs of messages between nodes and within one.
 #[derive(Clone, Copy)]
 pub(super) struct NodeCosts {
     remote: Costs,
@@ -40,30 +40,30 @@ struct NodeView<'v, 'a, T: Time> {
     card: &'v mut Card<T>,
 }
 
-/// Names the other rank of a message, by a rank and the number of one of its messages. Without a type of its own, as all
-/// that moves messages would be compiled for each.
+/// Maps a rank and the number of one of its messages to the other rank. Dynamic, because all code that moves messages would otherwise be compiled for
+/// each.
 pub(super) type Other<'f> = &'f (dyn Fn(usize, usize) -> Option<usize> + Sync);
 
-/// One message of a rank of a node, in the order in which they come: a time, the rank within its node, the message's number.
+/// A message of a rank of a node, in order of arrival: a time, the rank within its node, the message's number.
 type Waiting = (i64, usize, usize);
 
-/// One message of a rank of a node, in the order of ranks, and of a rank in that in which it goes through them.
+/// A message of a rank of a node, in the order of ranks, then in that rank's order of processing.
 #[derive(Clone, Copy)]
 struct Listed<T> {
     /// The rank within its node.
     at: usize,
-    /// When it arrived; 0 for one that is sent.
+    /// The time of arrival; 0 for one that is sent.
     arrived: T,
     number: usize,
     same_node: bool,
 }
 
-/// Memory that one node after the other uses: taking it anew would take longer than the messages.
+/// Memory reused for one node after the other: allocating it each time would take longer than the messages.
 struct Scratch<T> {
     lists: Vec<Listed<T>>,
-    /// When a rank is ready, the rank, its message's place in the list.
+    /// The time when a rank is ready, the rank, the index of its message in the list.
     ready: BinaryHeap<Reverse<Waiting>>,
-    /// The same, sorted, where no rank has several.
+    /// The same, sorted, if no rank has several.
     once: Vec<Waiting>,
 }
 
@@ -72,9 +72,9 @@ impl<T: Time> NodeView<'_, '_, T> {
         (self.first..self.first + self.ranks.len()).contains(&rank)
     }
 
-    /// Forgets what the card did before anything that can still come. All that it will send or receive is ready when one of its ranks is,
-    /// or later; but what was announced is sent when its receiver asks, on whatever node that is: then `earliest` is the clock of the
-    /// first rank of all.
+    /// Drops the card's history before anything that can still come. All messages that it will send or receive are ready when one of its ranks is, or
+    /// later. But announced messages are sent when their receiver, on any node, requests them: then `earliest` is the clock of the earliest rank of
+    /// all.
     fn forget(&mut self, earliest: Option<i64>) {
         let own = || self.ranks.iter().map(|rank| rank.clock.ns()).min().unwrap_or(0);
         let earliest = earliest.unwrap_or_else(own);
@@ -89,8 +89,8 @@ impl<T: Time> NodeView<'_, '_, T> {
         rank.clock
     }
 
-    /// Sends a message or announces it: with what it costs the CPU, and how long it keeps the card or, within the node, the
-    /// rank's next one away.
+    /// Sends or announces a message: `cpu` is its cost for the CPU, `busy` the time that it occupies the card or, within the node, delays the rank's
+    /// next one.
     fn send(&mut self, at: usize, same_node: bool, cpu: i64, busy: i64) -> T {
         let ready = self.ranks[at].clock;
         let start = if same_node {
@@ -104,7 +104,7 @@ impl<T: Time> NodeView<'_, '_, T> {
         self.work(at, start, cpu)
     }
 
-    /// When a message that is there at a time may be received.
+    /// The time when a message that arrived at `there` may be received.
     fn bring(&mut self, at: usize, same_node: bool, there: T, busy: i64) -> T {
         if !same_node {
             return self.card.receives.take(there, busy);
@@ -115,7 +115,7 @@ impl<T: Time> NodeView<'_, '_, T> {
         start
     }
 
-    /// The messages of a node's ranks for which `other` names a rank: the rank within the node, the number, the other rank.
+    /// Calls `each` for the messages of a node's ranks for which `other` names a rank: the rank within the node, the number, the other rank.
     fn each_message(&self, width: usize, other: Other<'_>, mut each: impl FnMut(&Self, usize, usize, usize)) {
         for at in 0..self.ranks.len() {
             for number in 0..width {
@@ -135,8 +135,8 @@ impl<T: Time> NodeView<'_, '_, T> {
 }
 
 impl<T: Time> Scratch<T> {
-    /// Lets a node's ranks go through the listed messages, each through its own one after the other, always the rank that is ready
-    /// first: `ready` says when a rank is ready for a message, which hangs on its own messages only, and `each` does it.
+    /// Processes the listed messages of a node's ranks: each rank's own in order, and always the rank that is ready first. `ready` returns when a
+    /// rank is ready for a message, which depends only on its own messages; `each` processes it.
     fn in_order<'v, 'a>(
         &mut self,
         node: &mut NodeView<'v, 'a, T>,
@@ -204,7 +204,7 @@ impl<'a, T: Time> JobMachine<'a, T> {
         if self.ranks.len() < PARALLEL_RANKS {
             pass(0, &mut self.ranks, &mut self.cursors, &mut self.cards, rows);
         } else {
-            // Threads take whole nodes.
+            // Threads process whole nodes.
             let nodes = (CHUNK / per_node).max(1);
             let chunk = nodes * per_node;
             let chunks = self.ranks.chunks_mut(chunk).zip(self.cursors.chunks_mut(chunk));
@@ -217,7 +217,7 @@ impl<'a, T: Time> JobMachine<'a, T> {
         self.stepped(u32::try_from(2 * width * per_node).unwrap_or(u32::MAX))
     }
 
-    /// Ranks send messages to those that `to` names, or announce them; when each has left, or is announced, is in its row.
+    /// Ranks send messages to those that `to` names, or announce them; their row receives the times when each has left or is announced.
     pub(super) fn send_rows(
         &mut self,
         rows: &mut [T],
@@ -242,7 +242,7 @@ impl<'a, T: Time> JobMachine<'a, T> {
         })
     }
 
-    /// Ranks receive messages that left at given times, as they come, of equal ones that with the lower number first.
+    /// Ranks receive messages that left at given times, in order of arrival, on ties the lower number first.
     pub(super) fn receive_rows(
         &mut self,
         sent: &[T],
@@ -274,8 +274,8 @@ impl<'a, T: Time> JobMachine<'a, T> {
         })
     }
 
-    /// Ranks ask for messages that were announced at given times, and take them: the receiver's row has when the last byte of
-    /// each left its sender.
+    /// Ranks request messages that were announced at given times, and take them: the receiver's row receives the time when the last byte of each left
+    /// its sender.
     pub(super) fn take_rows(
         &mut self,
         announced: &[T],
@@ -303,7 +303,7 @@ impl<'a, T: Time> JobMachine<'a, T> {
                 asked[at * width + number] = node.work(at, start, costs.get(same_node).overhead);
             }
         })?;
-        // The senders' cards move the bytes as they are asked for them.
+        // The senders' cards move the bytes in the order of the requests.
         let mut there = vec![T::default(); announced.len()];
         self.step_nodes(&mut there, width, |node, there, _| {
             let mut wanted: Vec<(T, usize, usize)> = Vec::new();
@@ -341,7 +341,7 @@ impl<'a, T: Time> JobMachine<'a, T> {
         Ok(left)
     }
 
-    /// Ranks go on when the bytes of all messages have left that they sent to those that `to` names.
+    /// Ranks continue when the bytes of all their messages to those that `to` names have left.
     pub(super) fn leave_rows(&mut self, left: &[T], width: usize, to: Other<'_>) -> Result<(), ScaleError> {
         let mut nothing = vec![T::default(); left.len()];
         self.step_nodes(&mut nothing, width, |node, _, _| {
@@ -352,7 +352,7 @@ impl<'a, T: Time> JobMachine<'a, T> {
         })
     }
 
-    /// Every rank sends messages to those that `to` names, and receives those of the ranks that `from` names.
+    /// Every rank sends messages to those that `to` names, and receives from the ranks that `from` names.
     pub(super) fn exchange_rows(
         &mut self,
         width: usize,

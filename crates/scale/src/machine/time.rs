@@ -1,9 +1,8 @@
-//! What the machine takes for a time: nanoseconds alone, or with the path of noise that led to them.
+//! The machine's representation of a time: nanoseconds alone, or with the path of noise that led to them.
 //!
-//! A rank's time is that of another one, later by some nanoseconds, or the later one of two. Whoever follows that back from the end of
-//! a job goes along its critical path. All that is of interest there is where noise held work up, so that a time with a path names
-//! the last place where that happened, and each such place the one before. Every rank has a list of its own places; those that no
-//! time leads to any more are used again.
+//! A rank's time is that of another one plus some nanoseconds, or the later of two. Following that back from the end of a job gives its critical
+//! path. Only the places where noise delayed work matter, so a time with a path refers to the last such place, and each place to the one before.
+//! Every rank has a list of its own places; those that no time refers to any more are reused.
 
 use std::fmt::Debug;
 
@@ -11,7 +10,7 @@ use super::JobMachine;
 
 /// A time since the start of a job.
 pub trait Time: Copy + Debug + Default + Send + Sync + 'static {
-    /// What a rank writes down of where noise held it up.
+    /// A rank's record of its delays by noise.
     type Notes: Clone + Debug + Send + Sync;
 
     /// For a rank with a number.
@@ -20,16 +19,16 @@ pub trait Time: Copy + Debug + Default + Send + Sync + 'static {
     /// In nanoseconds.
     fn ns(self) -> i64;
 
-    /// So much later.
+    /// Plus some nanoseconds.
     fn plus(self, ns: i64) -> Self;
 
-    /// This or the other, whichever is later; this one of equals.
+    /// The later one of this and the other; this one on ties.
     fn later(self, other: Self) -> Self;
 
-    /// At a limit if it is later.
+    /// Limits it.
     fn at_most(self, limit: i64) -> Self;
 
-    /// The end of work that began at this time and met noise.
+    /// The end of work that started at this time and met noise.
     fn held_up(self, end: i64, work: i64, notes: &mut Self::Notes) -> Self;
 }
 
@@ -71,21 +70,21 @@ pub(crate) struct Traced {
     last: Option<Place>,
 }
 
-/// A note of a rank.
+/// The position of a note.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Place {
     rank: u32,
     note: u32,
 }
 
-/// Work that noise held up, on the critical path.
+/// Work that was delayed by noise, on the critical path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct HeldUp {
-    /// Whose work it was.
+    /// The rank of the work.
     pub rank: usize,
-    /// When it began, in nanoseconds since the start of the job.
+    /// Its start, in nanoseconds since the start of the job.
     pub start: i64,
-    /// How long it would have taken, in nanoseconds.
+    /// Its duration without noise, in nanoseconds.
     pub work: i64,
 }
 
@@ -93,16 +92,16 @@ pub(crate) struct HeldUp {
 struct Note {
     before: Option<Place>,
     start: i64,
-    /// 0 once the note is forgotten.
+    /// 0 once the note is dropped.
     work: i64,
 }
 
-/// Where noise held a rank up.
+/// Where noise delayed a rank.
 #[derive(Clone, Debug)]
 pub(crate) struct RankNotes {
     rank: u32,
     notes: Vec<Note>,
-    /// Those that may be used again.
+    /// Those that may be reused.
     free: Vec<u32>,
 }
 
@@ -149,8 +148,8 @@ impl Time for Traced {
 }
 
 impl JobMachine<'_, Traced> {
-    /// Where noise held up the work on the path that led to the end of the rank that is last, in the order of time. Of ranks that
-    /// are equally late, that of the first.
+    /// The work delayed by noise on the path that led to the end of the latest rank, in order of time. If several ranks are equally late, that of the
+    /// first.
     pub(crate) fn critical_path(&self) -> Vec<HeldUp> {
         let mut path = Vec::new();
         let mut last = self.latest_time().last;
@@ -169,18 +168,18 @@ impl JobMachine<'_, Traced> {
         note
     }
 
-    /// How many notes are kept.
+    /// The number of kept notes.
     pub(crate) fn noted(&self) -> usize {
         self.cursors.iter().map(|cursor| cursor.notes.notes.len() - cursor.notes.free.len()).sum()
     }
 
-    /// Lets notes be used again that no time leads to. Not between the steps of a collective, which may know times of their own.
+    /// Frees notes that no time refers to. Not between the steps of a collective, which may hold times of their own.
     pub(crate) fn forget_paths(&mut self) {
         let mut kept: Vec<Vec<bool>> =
             self.cursors.iter().map(|cursor| vec![false; cursor.notes.notes.len()]).collect();
         let ranks = self.ranks.iter().flat_map(|rank| [rank.clock, rank.send_free, rank.receive_free]);
         let lanes = self.cards.iter().flat_map(|card| [&card.sends, &card.receives]);
-        // When messages left is noted anew before anybody reads it.
+        // The times when messages left are overwritten before they are read again.
         for time in ranks.chain(lanes.flat_map(|lane| lane.times())) {
             let mut last = time.last;
             while let Some(place) = last

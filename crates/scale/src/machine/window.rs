@@ -1,16 +1,15 @@
-//! Messages that are under way together, and are received in the order in which they come.
+//! Messages that are under way together, and are received in order of arrival.
 
 use super::{CHUNK, Cursor, JobMachine, PARALLEL_RANKS, Payload, Rank, Time};
 use crate::ScaleError;
 use crate::workers::{Task, run_all};
 
-/// The most messages that may be on their way to be received as they come, of all ranks together: they take 16 bytes each.
+/// Maximum number of messages in a window, of all ranks together: they take 16 bytes each.
 const WINDOW_MEMORY: usize = 1 << 28;
 
 impl<'a, T: Time> JobMachine<'a, T> {
-    /// Every rank sends a message to those that are `distances` further, one after the other, and then receives as many in the
-    /// order in which they come (of equal ones, the nearest sender's first). Messages that are asked for are all asked for
-    /// before the first is taken.
+    /// Every rank sends a message to those that are `distances` further, one after the other, and then receives as many in order of arrival (on ties,
+    /// the nearest sender's first). Messages on request are all requested before the first is taken.
     pub(crate) fn exchange_window(&mut self, bytes: u64, distances: std::ops::Range<usize>) -> Result<(), ScaleError> {
         let (ranks, width) = (self.len(), distances.len());
         if width.saturating_mul(ranks) > WINDOW_MEMORY {

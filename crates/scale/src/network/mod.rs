@@ -1,15 +1,14 @@
-//! What messages cost: LogGOPS (Culler 1993, Alexandrov 1995, Ino 2001, Hoefler 2010) and what reductions and shared links add.
+//! The costs of messages: LogGOPS (Culler 1993, Alexandrov 1995, Ino 2001, Hoefler 2010), plus reductions and shared links.
 //!
-//! A message of b bytes keeps its sender's CPU for o + (b-1) O, is on the way for L + (b-1) G, and keeps its receiver's CPU for
-//! o + (b-1) O. The card takes the next one g + (b-1) G after the last. Above S bytes a message is announced first, and goes
-//! when its receiver has asked for it (see [`crate::machine`]).
+//! A message of b bytes occupies its sender's CPU for o + (b-1) O, is on the way for L + (b-1) G, and occupies its receiver's CPU for o + (b-1) O.
+//! The card takes the next one g + (b-1) G after the last. Above S bytes a message is announced first, and sent when its receiver requests it (see
+//! [`crate::machine`]).
 //!
-//! Messages between ranks of one node may have costs of their own: a second L, o, g, G and O, for the memory that they share. What
-//! ranks of a node send to other nodes goes over one card.
+//! Messages between ranks of one node may have their own costs: a second L, o, g, G and O, for shared memory. All messages from the ranks of a node
+//! to other nodes use one card.
 //!
-//! Presets are order-of-magnitude figures for questions such as "does the network matter here"; for a real machine, measure
-//! the parameters (`becalm-mpi network` does) and give them. A published latency fixes L + 2 o only; the split is stated
-//! with each.
+//! Presets are order-of-magnitude figures for questions such as "does the network matter here"; for a real machine, measure the parameters
+//! (`becalm-mpi network` does) and specify them. A published latency only determines L + 2 o; the split is stated with each.
 
 mod presets;
 mod text;
@@ -18,13 +17,13 @@ use becalm_units::Nanos;
 
 use crate::ScaleError;
 
-/// The largest parameter, 2^40 ns (18 minutes), and the largest time that a message's bytes may take.
+/// The maximum of a parameter, and of the time for a message's bytes: 2^40 ns (18 minutes).
 const LIMIT: Nanos = Nanos::new(1 << 40);
 
 /// The largest share of links, in thousandths: a million ranks behind one.
 const SHARE_LIMIT: u64 = 1_000_000_000;
 
-/// What a message costs.
+/// The costs of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Network {
     latency: Nanos,
@@ -41,38 +40,37 @@ pub struct Network {
     within: Option<WithinNode>,
 }
 
-/// What a message between two ranks of a node costs, where that differs from one between nodes: L, o, g, and G and O in picoseconds.
+/// The costs of a message between two ranks of a node, if different from those between nodes: L, o, g, and G and O in picoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WithinNode {
-    /// L: from the end of a send to when the message can be received.
+    /// L: from the end of a send until the message can be received.
     pub latency: Nanos,
     /// o: CPU time of a send, and of a receive.
     pub overhead: Nanos,
-    /// g: least time between two sends of a rank, and between two receives.
+    /// g: minimum time between two sends of a rank, and between two receives.
     pub gap: Nanos,
-    /// G: what each byte adds to the way, in picoseconds.
+    /// G: transfer time per byte, in picoseconds.
     pub byte_gap_ps: i64,
-    /// O: CPU time of each byte, in picoseconds.
+    /// O: CPU time per byte, in picoseconds.
     pub byte_overhead_ps: i64,
 }
 
 /// How the links within the network are shared when all ranks send to all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Links {
-    /// There are enough of them for every rank to send at full speed, wherever to.
+    /// Every rank can send at full speed to any other.
     Full,
-    /// The cut through the middle of the machine has the capacity of so many ranks fewer, in thousandths: 2,000 halves the
-    /// speed of all.
+    /// The bisection has this many times less capacity, in thousandths: 2,000 halves the speed of all.
     Tapered(u64),
-    /// A torus of three equal dimensions, of k nodes each: half of all messages cross the 2 k^2 links of its middle, so that
-    /// what a node sends takes k / 8 times as long.
+    /// A torus of three equal dimensions, of k nodes each: half of all messages cross the 2 k^2 links of its middle, so a node's messages take k / 8
+    /// times as long.
     Torus,
 }
 
 impl Network {
-    /// Takes LogGP's parameters: latency L, overhead o of a send and of a receive, gap g between messages of one rank,
-    /// time G of a byte in picoseconds. A hardware barrier is taken to need L on the wire and o for each step; bytes cost no
-    /// CPU time, all messages go at once, and links are as many as needed. Fails for what is negative or above 18 minutes.
+    /// LogGP's parameters: latency L, overhead o of a send and of a receive, gap g between messages of one rank, time G of a byte in picoseconds. By
+    /// default a hardware barrier takes L on the wire and o per step, bytes take no CPU time, all messages are eager, and links are not shared. Fails
+    /// for negative values or values above 18 minutes.
     pub fn new(latency: Nanos, overhead: Nanos, gap: Nanos, byte_gap_ps: i64) -> Result<Self, ScaleError> {
         Self::plain(latency, overhead, gap, byte_gap_ps).checked()
     }
@@ -94,28 +92,27 @@ impl Network {
         }
     }
 
-    /// Takes other costs of a hardware barrier: on the wire, and for each of a rank's steps.
+    /// Sets the costs of a hardware barrier: on the wire, and per step of a rank.
     pub fn with_hardware_barrier(self, wire: Nanos, step: Nanos) -> Result<Self, ScaleError> {
         Self { barrier_wire: wire, barrier_step: step, ..self }.checked()
     }
 
-    /// Takes CPU times of a byte in picoseconds: O of its send and of its receive, and R of its reduction.
+    /// Sets the CPU times of a byte in picoseconds: O of its send and of its receive, and R of its reduction.
     pub fn with_cpu_bytes(self, byte_overhead_ps: i64, byte_reduction_ps: i64) -> Result<Self, ScaleError> {
         Self { byte_overhead_ps, byte_reduction_ps, ..self }.checked()
     }
 
-    /// Takes other costs of messages within a node.
+    /// Sets the costs of messages within a node.
     pub fn with_node(self, within: WithinNode) -> Result<Self, ScaleError> {
         Self { within: Some(within), ..self }.checked()
     }
 
-    /// What messages within a node cost, where that was given.
+    /// The costs of messages within a node, if given.
     pub const fn within(&self) -> Option<WithinNode> {
         self.within
     }
 
-    /// The network that messages between ranks of a node go over: with their own costs or, without any, those between nodes, and
-    /// always with enough links.
+    /// The network for messages between ranks of a node: with their own costs, or by default those between nodes, and always with enough links.
     pub fn within_node(&self) -> Self {
         let own = |within: WithinNode| Self {
             latency: within.latency,
@@ -128,14 +125,13 @@ impl Network {
         Self { links: Links::Full, packet: 0, ..self.within.map_or(*self, own) }
     }
 
-    /// Lets messages of more than `bytes` wait until their receiver asks for them.
+    /// Makes messages of more than `bytes` wait until their receiver requests them.
     #[must_use]
     pub const fn with_rendezvous_above(self, bytes: u64) -> Self {
         Self { eager_limit: Some(bytes), ..self }
     }
 
-    /// Takes how links are shared, and what a message takes of them at least, in bytes. Fails for a taper of less than 1 or more than a
-    /// million.
+    /// Sets how links are shared, and the minimum size of a message on them, in bytes. Fails for a taper of less than 1 or more than a million.
     pub fn with_links(self, links: Links, packet: u64) -> Result<Self, ScaleError> {
         Self { links, packet, ..self }.checked()
     }
@@ -165,7 +161,7 @@ impl Network {
         Ok(self)
     }
 
-    /// A preset's name, the source of its figures, and its parameters.
+    /// The name, the source of the figures, and the parameters of each preset.
     pub fn presets() -> impl Iterator<Item = (&'static str, &'static str, Self)> {
         presets::PRESETS.into_iter()
     }
@@ -180,17 +176,17 @@ impl Network {
         self.overhead
     }
 
-    /// g: least time between two sends of a rank, and between two receives.
+    /// g: minimum time between two sends of a rank, and between two receives.
     pub const fn gap(&self) -> Nanos {
         self.gap
     }
 
-    /// G: what each byte adds to the way, in picoseconds.
+    /// G: transfer time per byte, in picoseconds.
     pub const fn byte_gap_ps(&self) -> i64 {
         self.byte_gap_ps
     }
 
-    /// O: CPU time of each byte, in picoseconds.
+    /// O: CPU time per byte, in picoseconds.
     pub const fn byte_overhead_ps(&self) -> i64 {
         self.byte_overhead_ps
     }
@@ -205,7 +201,7 @@ impl Network {
         self.barrier_step
     }
 
-    /// S: the largest message that is sent without asking; nothing if all are.
+    /// S: the largest eager message; `None` if all are eager.
     pub const fn eager_limit(&self) -> Option<u64> {
         self.eager_limit
     }
@@ -215,7 +211,7 @@ impl Network {
         self.eager_limit.is_some_and(|limit| bytes > limit)
     }
 
-    /// (bytes - 1) G: what the bytes after the first add on the wire, to the nanosecond above.
+    /// (bytes - 1) G: the transfer time of the bytes after the first, rounded up to the nanosecond.
     ///
     /// # Errors
     /// [`ScaleError::Overflow`] above 18 minutes.
@@ -228,19 +224,19 @@ impl Network {
         Ok(self.overhead + time_of(bytes.saturating_sub(1), self.byte_overhead_ps, 1_000)?)
     }
 
-    /// bytes R: the CPU time of reducing so many bytes.
+    /// bytes R: the CPU time for reducing this many bytes.
     pub fn reduction_time(&self, bytes: u64) -> Result<Nanos, ScaleError> {
         time_of(bytes, self.byte_reduction_ps, 1_000)
     }
 
-    /// g + (bytes - 1) G: when a card takes the next message, with links of which each message waits for `share` thousandths
-    /// (see [`Network::share`]).
+    /// g + (bytes - 1) G: the time until a card takes the next message, with links on which each message waits for `share` thousandths (see
+    /// [`Network::share`]).
     pub fn gap_after(&self, bytes: u64, share: u64) -> Result<Nanos, ScaleError> {
         let taken = bytes.max(self.packet).saturating_sub(1);
         Ok(self.gap + time_of(taken, self.byte_gap_ps.saturating_mul(share.min(SHARE_LIMIT) as i64), 1_000_000)?)
     }
 
-    /// How many thousandths of a link's time each message takes from all others, when all of so many ranks send to all.
+    /// The time of a link that each message takes, in thousandths, when all ranks send to all.
     pub fn share(&self, ranks: u64, per_node: u64) -> u64 {
         match self.links {
             Links::Full => 1_000,
@@ -248,17 +244,16 @@ impl Network {
             Links::Torus => {
                 let nodes = ranks.div_ceil(per_node.max(1)).max(1);
                 let side = (1_u64..).find(|side| side.saturating_pow(3) >= nodes).unwrap_or(1);
-                // Each of k^3 nodes sends m messages to others, of which half go over 2 k^2 links that carry one message at a
-                // time: they take m k / 4 of a message's time in two directions, so m k / 8. That is k / 8 for each message
-                // of the node, whichever of its ranks sends it: the ranks share the card, on which their messages wait for
-                // each other anyway, so that their number must not be counted here once more.
+                // Each of k^3 nodes sends m messages to others. Half of them use 2 k^2 links that carry one message at a time: they take m k / 4 of a
+                // message's time in two directions, so m k / 8. That is k / 8 for each message of the node, whichever of its ranks sends it: the
+                // ranks share the card, where their messages wait for each other anyway, so their number must not be counted again.
                 (1_000 * side / 8).clamp(1_000, SHARE_LIMIT)
             }
         }
     }
 }
 
-/// So many bytes at so many parts of a nanosecond each, to the nanosecond above.
+/// The time for this many bytes at `each` parts of a nanosecond, rounded up to the nanosecond.
 fn time_of(bytes: u64, each: i64, parts: u128) -> Result<Nanos, ScaleError> {
     let sum = u128::from(bytes) * each.unsigned_abs() as u128;
     let time = i64::try_from(sum.div_ceil(parts)).map_or(Nanos::MAX, Nanos::new);

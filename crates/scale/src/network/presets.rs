@@ -1,4 +1,4 @@
-//! Networks with a name, and where their figures come from. What no source states is called assumed.
+//! Named networks, with the sources of their figures. Figures without a source are called assumed.
 
 use becalm_units::Nanos;
 
@@ -59,7 +59,7 @@ const fn from_nanos(latency: i64, overhead: i64, gap: i64, byte_gap_ps: i64, wir
     Network { barrier_wire, barrier_step, ..Network::plain(latency, overhead, gap, byte_gap_ps) }
 }
 
-/// With what messages cost in memory that a node's ranks share: 0.28 us = L + 2 o for a small one.
+/// Adds the costs of messages in memory shared by a node's ranks: 0.28 us = L + 2 o for a small one.
 const fn in_shared_memory(network: Network) -> Network {
     let within = WithinNode {
         latency: Nanos::new(140),

@@ -16,10 +16,10 @@ const FORM: &str = "write bgl, infiniband, ndr, slingshot, slingshot11, ethernet
                     number or torus, and P its least bytes; B and b are the wire and the CPU steps of a hardware barrier; nL, no, \
                     ng, nG and nO are L, o, g, G and O of messages within a node)";
 
-/// The parameters; those from the fifth on may be left out.
+/// The parameters; those from the fifth on are optional.
 const NAMES: [&str; 16] = ["L", "o", "g", "G", "B", "b", "O", "R", "S", "T", "P", "nL", "no", "ng", "nG", "nO"];
 
-/// Where the parameters of messages within a node begin.
+/// The index of the first parameter of messages within a node.
 const WITHIN: usize = 11;
 
 impl FromStr for Network {
@@ -34,7 +34,7 @@ impl FromStr for Network {
     }
 }
 
-/// Reads parameters that stand in for those of a preset, or are all there are.
+/// Reads parameters that override those of a preset, or are complete on their own.
 fn own(text: &str, base: Option<Network>, err: &impl Fn(String) -> ScaleError) -> Result<Network, ScaleError> {
     let mut values: [Option<&str>; NAMES.len()] = [None; NAMES.len()];
     for part in text.split(',') {
@@ -76,7 +76,7 @@ fn own(text: &str, base: Option<Network>, err: &impl Fn(String) -> ScaleError) -
     if base.within.is_none() && values[WITHIN..].iter().all(Option::is_none) {
         return Ok(network);
     }
-    // Those that are not given are the preset's, or those between nodes.
+    // Missing ones are the preset's, or those between nodes.
     let own = base.within.unwrap_or(WithinNode {
         latency: network.latency,
         overhead: network.overhead,
@@ -93,8 +93,8 @@ fn own(text: &str, base: Option<Network>, err: &impl Fn(String) -> ScaleError) -
     })
 }
 
-/// A duration with up to three decimals of a nanosecond. A thousandth of each unit down to the nanosecond is again a
-/// unit, so the text is read one unit up.
+/// A duration with up to three decimals of a nanosecond. A thousandth of each unit down to the nanosecond is again a unit, so the text is read one
+/// unit up.
 fn picoseconds(name: &str, text: &str) -> Result<i64, String> {
     let finer = match text.strip_suffix("ns") {
         Some(number) => format!("{number}us"),
@@ -127,7 +127,7 @@ fn links(text: &str) -> Result<Links, String> {
     number.map(|share| if share == 1_000 { Links::Full } else { Links::Tapered(share) }).ok_or_else(why)
 }
 
-/// A number of thousandths, without decimals that are zero.
+/// A number of thousandths, without trailing zeros.
 pub(super) fn thousandths(number: u64) -> String {
     (number as f64 / 1e3).to_string()
 }
@@ -206,7 +206,7 @@ mod tests {
         let torus: Network = "L=0ns,o=0ns,g=0ns,G=1ns,T=torus".parse().unwrap();
         let shares: Vec<u64> = [1, 512, 513, 4_096, 32_768].iter().map(|ranks| torus.share(*ranks, 1)).collect();
         assert_eq!(shares, [1_000, 1_000, 1_125, 2_000, 4_000]);
-        // Two ranks of a node share its card, so that what each sends takes as long as what one alone would.
+        // Two ranks of a node share its card, so their messages take as long as those of one alone.
         assert_eq!(torus.share(8_192, 2), 2_000);
     }
 

@@ -15,7 +15,7 @@ pub struct NodeNoise {
 }
 
 impl NodeNoise {
-    /// From the traces of its CPUs, in the order in which ranks are put on them.
+    /// From the traces of its CPUs, in the order in which ranks are placed on them.
     ///
     /// # Errors
     /// [`TraceError::NoTraces`] and [`TraceError::Lengths`].
@@ -44,10 +44,10 @@ impl NodeNoise {
 pub enum Alignment {
     /// None: every rank draws a CPU and an offset of its own.
     Independent,
-    /// Those of a node replay the CPUs of a recorded node, as they were at one time; each node has an offset of its own.
+    /// Those of a node replay the CPUs of a recorded node simultaneously; each node has its own offset.
     Node,
-    /// Those of as many nodes as were recorded replay all of them, as they were at one time; a larger job has several copies of
-    /// the recording, each with an offset of its own.
+    /// Those of as many nodes as were recorded replay all of them simultaneously; a larger job has several copies of the recording, each with its own
+    /// offset.
     Recording,
 }
 
@@ -57,12 +57,12 @@ pub struct Noise {
     nodes: Vec<NodeNoise>,
     together: bool,
     alignment: Alignment,
-    /// Whether ranks start at multiples of a time only, and of which: the windows of coalesced noise.
+    /// If set, ranks only start at multiples of this time: the windows of coalesced noise.
     windows: Option<Nanos>,
 }
 
 impl Noise {
-    /// Nodes as they were recorded: ranks that share a node replay its CPUs at one common offset.
+    /// Nodes as recorded: ranks that share a node replay its CPUs at one common offset.
     pub fn recorded(nodes: Vec<NodeNoise>) -> Result<Self, TraceError> {
         if nodes.is_empty() {
             Err(TraceError::NoTraces)
@@ -71,15 +71,14 @@ impl Noise {
         }
     }
 
-    /// One trace that says nothing about CPUs that share a node, such as a formula's: every rank has an offset of
-    /// its own, however many share a node.
+    /// One trace without any CPUs, such as a formula's: every rank has its own offset, however many share a node.
     pub fn apart(name: impl Into<String>, trace: NoiseTrace) -> Self {
         let nodes = vec![NodeNoise { name: name.into(), cpus: vec![trace] }];
         Self { nodes, together: false, alignment: Alignment::Independent, windows: None }
     }
 
-    /// The same with other ranks at a common offset. A trace that says nothing about CPUs stays as it is. Fails for nodes of which one was
-    /// recorded for longer than another, where all are to be at one time.
+    /// Aligns other ranks at a common offset. A trace without any CPUs stays as it is. Fails for nodes with recordings of different lengths if all
+    /// are to be simultaneous.
     pub fn aligned(self, alignment: Alignment) -> Result<Self, TraceError> {
         let first = self.nodes[0].cpus[0].length();
         let other = self.nodes.iter().find(|node| node.cpus[0].length() != first);
@@ -89,8 +88,8 @@ impl Noise {
         Ok(if self.together { Self { alignment, ..self } } else { self })
     }
 
-    /// The same with the circles of all nodes cut to one length, each from so far behind its beginning on. Fails for a length of nothing,
-    /// or in which a CPU had noise only. Panics without a time for each node.
+    /// Cuts the circles of all nodes to one length, each starting `later` after its old start. Fails for a length of 0, or if a CPU has only noise in
+    /// it. Panics without a time for each node.
     pub fn cut(&self, later: &[Nanos], length: Nanos) -> Result<Self, TraceError> {
         assert_eq!(later.len(), self.nodes.len(), "each node has a time from which it is cut");
         let cut = |(node, later): (&NodeNoise, &Nanos)| {
@@ -106,27 +105,26 @@ impl Noise {
         self.alignment
     }
 
-    /// How many ranks a node has where nobody says so: one for each CPU, of the node that has the fewest; 1 where ranks are
-    /// independent of each other.
+    /// The default number of ranks per node: one per CPU of the node with the fewest; 1 if ranks are independent.
     pub fn ranks_per_node(&self) -> u64 {
         let fewest = self.nodes.iter().map(|node| node.cpus.len()).min().unwrap_or(1) as u64;
         if self.alignment == Alignment::Independent { 1 } else { fewest }
     }
 
-    /// The same without all detours that are longer.
+    /// Removes all longer detours.
     ///
     /// # Errors
-    /// Never: what is left of valid traces is valid.
+    /// Never: the rest of a valid trace is valid.
     pub fn no_longer_than(&self, longest: Nanos) -> Result<Self, TraceError> {
         self.with_traces(self.windows, |trace| {
             NoiseTrace::new(trace.length(), trace.detours().filter(|(_, duration)| *duration <= longest))
         })
     }
 
-    /// The noise with longer detours cut to a length, from their end.
+    /// Cuts longer detours to a length, from their end.
     ///
     /// # Errors
-    /// Never: what is left of valid traces is valid.
+    /// Never: the rest of a valid trace is valid.
     pub(crate) fn cut_to(&self, longest: Nanos) -> Result<Self, TraceError> {
         self.with_traces(self.windows, |trace| {
             let detours = trace.detours().map(|(start, duration)| (start, duration.min(longest)));
@@ -134,7 +132,7 @@ impl Noise {
         })
     }
 
-    /// The noise with other traces of the same CPUs, of which ranks start at multiples of a time only, where one is given.
+    /// The noise with other traces of the same CPUs; with `windows`, ranks only start at multiples of that.
     pub(crate) fn with_traces(
         &self,
         windows: Option<Nanos>,
@@ -146,7 +144,7 @@ impl Noise {
         Ok(Self { nodes, windows, ..*self })
     }
 
-    /// The windows of noise that was coalesced: ranks start at multiples of this, so that their windows end together.
+    /// The windows of coalesced noise: ranks start at multiples of this, so their windows end together.
     pub const fn windows(&self) -> Option<Nanos> {
         self.windows
     }

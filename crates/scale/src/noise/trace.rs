@@ -1,7 +1,7 @@
 //! Noise traces: the detours of one CPU over a stretch of time, closed to a circle.
 //!
-//! A rank that replays a trace starts at some offset and goes round. The circle is checked when it is made, so that
-//! everything else can rely on it. Where the detours come from (a bundle, a file, a formula) is not told here.
+//! A rank that replays a trace starts at some offset and goes round. The circle is validated on construction, so everything else can rely on it. The
+//! source of the detours (a bundle, a file, a formula) does not matter here.
 
 use std::ops::Range;
 
@@ -10,13 +10,13 @@ use becalm_units::Nanos;
 /// The longest circle, 2^60 ns (36 years): positions and a lap can be added without a check.
 pub const LENGTH_LIMIT: Nanos = Nanos::new(1 << 60);
 
-/// Why detours are not a noise trace. Positions count from 0 in the order given.
+/// Why detours are not a valid noise trace. Indices count from 0 in the order given.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
-    /// A length that no circle can have.
+    /// An impossible length of a circle.
     #[error("a noise trace cannot be {length} long: it must be longer than 0 and at most {LENGTH_LIMIT}")]
     Length {
-        /// The length that was given.
+        /// The given length.
         length: Nanos,
     },
     /// A detour that starts outside.
@@ -24,7 +24,7 @@ pub enum TraceError {
     Outside {
         /// The number of the detour, from 0.
         index: usize,
-        /// When it starts, from the start of the trace.
+        /// Its start, from the start of the trace.
         start: Nanos,
         /// The length of the trace.
         length: Nanos,
@@ -34,36 +34,36 @@ pub enum TraceError {
     Negative {
         /// The number of the detour, from 0.
         index: usize,
-        /// When it starts, from the start of the trace.
+        /// Its start, from the start of the trace.
         start: Nanos,
-        /// How long it is said to last.
+        /// Its given duration.
         duration: Nanos,
     },
-    /// A detour that starts before the one in front of it.
+    /// A detour that starts before the previous one.
     #[error("detour {index} starts at {start}, before the start of the one in front of it, at {previous}")]
     Unordered {
         /// The number of the detour, from 0.
         index: usize,
-        /// When it starts, from the start of the trace.
+        /// Its start, from the start of the trace.
         start: Nanos,
-        /// The start of the one before.
+        /// The start of the previous one.
         previous: Nanos,
     },
-    /// A detour that starts within the one in front of it.
+    /// A detour that starts within the previous one.
     #[error("detour {index} starts at {start}, before the end of detour {earlier}, at {end}{}", if *wrapped { " of the lap before" } else { "" })]
     Overlap {
         /// The number of the detour, from 0.
         index: usize,
-        /// When it starts, from the start of the trace.
+        /// Its start, from the start of the trace.
         start: Nanos,
-        /// The one that lasts too long.
+        /// The number of the one that lasts too long.
         earlier: usize,
         /// Its end, within the trace.
         end: Nanos,
-        /// Whether that one goes over the end of the trace.
+        /// Whether that one extends over the end of the trace.
         wrapped: bool,
     },
-    /// The detours fill the whole trace, so that no time is left for work.
+    /// The detours fill the whole trace and leave no time for work.
     #[error("the detours take {noise} of a trace of {length}: under 100 % noise no work is ever done")]
     Full {
         /// The time that all detours take together.
@@ -94,7 +94,7 @@ pub enum TraceError {
 
 becalm_units::fault::faultless!(TraceError);
 
-/// The detours of one CPU on a circle: in order, apart from each other, less than the whole circle together.
+/// The detours of one CPU on a circle: in order, not touching, and together shorter than the circle.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NoiseTrace {
     length: i64,
@@ -105,28 +105,28 @@ pub struct NoiseTrace {
     before: Vec<i64>,
 }
 
-/// What a rank meets that starts to work somewhere on a circle. Detours are numbered on through the laps: number
-/// `len()` is the first one again, a lap later, and number -1 the last one, a lap before.
+/// The detours that a rank meets that starts to work at a position on a circle. Detours are numbered through the laps: number `len()` is the first
+/// one again, a lap later, and number -1 the last one, a lap before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct MetDetours {
-    /// The first detour that is met.
+    /// The first detour met.
     pub first: i64,
-    /// The first one after it that is not.
+    /// The first one after it that is not met.
     pub after: i64,
-    /// How much of the first was over at the start.
+    /// The part of the first that was over at the start.
     pub into: i64,
-    /// What those met take from the start on, in nanoseconds.
+    /// The time of those met from the start on, in nanoseconds.
     pub delay: i64,
 }
 
-/// Detours that are looked at one by one before the search for the last one met takes longer steps.
+/// The number of detours checked one by one before the search for the last one met takes longer steps.
 const LOOKED_AT: usize = 8;
 
 impl NoiseTrace {
     /// A circle of the given length with detours `(start, duration)` in rising order.
     ///
-    /// A detour may start right where the one before ends (they become one), and the last may go over the end, into
-    /// the part before the first. Detours of no duration are dropped, wherever they are.
+    /// A detour may start exactly where the one before ends (they are merged), and the last may extend over the end, into the time before the first.
+    /// Detours of no duration are dropped anywhere.
     ///
     /// # Errors
     /// [`TraceError`], with the detour's number and times.
@@ -190,7 +190,7 @@ impl NoiseTrace {
                     wrapped: true,
                 });
             }
-            // A last detour that reaches the first is one with it. One that ends exactly with the circle stays.
+            // A last detour that reaches the first is merged with it. One that ends exactly with the circle stays.
             if over == start && trace.starts.len() > 1 {
                 let duration = trace.durations.remove(0);
                 trace.starts.remove(0);
@@ -214,8 +214,8 @@ impl NoiseTrace {
         Self::new(length, [])
     }
 
-    /// The detours of a recording that lasted from `begin` for `length`: what lies outside is cut off, so that a
-    /// detour under way at either end counts with the part inside.
+    /// The detours of a recording that lasted from `begin` for `length`: parts outside are cut off, so a detour under way at either end counts with
+    /// the part inside.
     ///
     /// # Errors
     /// [`TraceError`]; the numbers are those of the detours given.
@@ -239,7 +239,7 @@ impl NoiseTrace {
                 return None;
             }
             let (from, to) = (start.max(Nanos::ZERO), end.min(length));
-            // Outside of the window nothing is left; the order is still checked, at the nearer edge.
+            // Nothing is left outside of the window; the order is still checked, at the nearer edge.
             let last = length - Nanos::new(1);
             Some((from.min(last), if to > from { to - from } else { Nanos::ZERO }))
         });
@@ -249,7 +249,7 @@ impl NoiseTrace {
 
     /// A part of the circle, from a position on.
     pub(super) fn cut(&self, from: Nanos, length: Nanos) -> Result<Self, TraceError> {
-        // What goes over the end of the circle is at its beginning.
+        // A detour over the end of the circle continues at its start.
         let over = self.detours().last().map(|(start, duration)| start + duration - self.length());
         let first = over.filter(|over| *over > Nanos::ZERO).map(|over| (Nanos::ZERO, over));
         Self::from_window(from, length, first.into_iter().chain(self.detours()))
@@ -260,7 +260,7 @@ impl NoiseTrace {
         Nanos::new(self.length)
     }
 
-    /// How many detours, touching ones counted as one.
+    /// The number of detours; touching ones count as one.
     pub fn len(&self) -> usize {
         self.starts.len()
     }
@@ -302,19 +302,19 @@ impl NoiseTrace {
         self.length - self.noise
     }
 
-    /// The first detour, in laps of `len()`, that ends after the position, which lies on the circle. One that went
-    /// over the end of the lap before counts as number -1.
+    /// The first detour, in laps of `len()`, that ends after the position on the circle. One that extends over the end of the lap before counts as
+    /// number -1.
     pub(crate) fn first_ending_after(&self, position: i64) -> i64 {
         self.first_ending_near(position, 0..self.starts.len())
     }
 
-    /// The same, given that no detour before these starts after the position, and all behind them do.
+    /// The same, given that no detour before these starts after the position, and all after them do.
     fn first_ending_near(&self, position: i64, near: Range<usize>) -> i64 {
         let Some(last) = self.starts.len().checked_sub(1) else { return 0 };
         if self.starts[last] + self.durations[last] - self.length > position {
             return -1;
         }
-        // Ends rise with starts, since detours do not overlap.
+        // Ends rise with starts, because detours do not overlap.
         let index = near.start + self.starts[near].partition_point(|start| *start <= position);
         match index.checked_sub(1) {
             Some(before) if self.starts[before] + self.durations[before] > position => before as i64,
@@ -322,13 +322,13 @@ impl NoiseTrace {
         }
     }
 
-    /// What a rank meets that starts at a position on the circle and has so much work to do, at least 1 ns and at most a
-    /// lap's. The time taken grows with the logarithm of the number of detours.
+    /// The detours that a rank meets that starts at a position on the circle and has this much work to do, at least 1 ns and at most a lap's. Takes
+    /// time logarithmic in the number of detours.
     pub(crate) fn meet(&self, position: i64, work: i64) -> MetDetours {
         self.meet_from(position, 0..self.starts.len(), work)
     }
 
-    /// The same, given that no detour before these starts after the position, and all behind them do.
+    /// The same, given that no detour before these starts after the position, and all after them do.
     pub(crate) fn meet_from(&self, position: i64, near: Range<usize>, work: i64) -> MetDetours {
         let count = self.starts.len() as i64;
         if count == 0 {
@@ -354,7 +354,7 @@ impl NoiseTrace {
 
     /// The first detour of a lap, from `from` on, that ends after the position; `len()` if none does.
     pub(crate) fn first_ending_from(&self, from: usize, position: i64) -> usize {
-        // Of detours that do not overlap, all but the last that has begun are over.
+        // Of detours that do not overlap, all but the last that has started are over.
         let begun = from + self.starts[from..].partition_point(|start| *start <= position);
         match begun.checked_sub(1).filter(|last| *last >= from) {
             Some(last) if self.starts[last] + self.durations[last] > position => last,
@@ -367,7 +367,7 @@ impl NoiseTrace {
         &self.before
     }
 
-    /// The first detour of a lap, from `from` on, before which at least so much of the lap's work is done.
+    /// The first detour of a lap, from `from` on, that comes after at least this much of the lap's work.
     pub(crate) fn first_beyond(&self, from: usize, work: i64) -> usize {
         let before = |slot: usize| self.starts[slot] - self.before[slot] < work;
         let count = self.starts.len();
@@ -388,15 +388,15 @@ impl NoiseTrace {
         low
     }
 
-    /// When a rank that is at the position, anywhere on the unrolled circle, will have done the work: the first time by
-    /// which W(t), the time outside of detours, has grown by it. No work takes no time, even within a detour.
+    /// The time when a rank at the position, anywhere on the unrolled circle, has done the work: the first time by which W(t), the time outside of
+    /// detours, has grown by it. No work takes no time, even within a detour.
     ///
-    /// Nothing where the time does not fit.
+    /// `None` if the time does not fit.
     pub fn finish(&self, position: Nanos, work: Nanos) -> Option<Nanos> {
         if work <= Nanos::ZERO || self.is_empty() {
             return position.checked_add(work.max(Nanos::ZERO));
         }
-        // Whole laps first, so that at least 1 ns and at most a lap of work is left.
+        // Whole laps first, so at least 1 ns and at most a lap of work is left.
         let laps = (work.get() - 1) / self.work_ns();
         let mut left = work.get() - laps * self.work_ns();
         let base = i128::from(position.get().div_euclid(self.length)) + i128::from(laps);

@@ -1,4 +1,4 @@
-//! What a job will suffer: rows of ranks and grains, with intervals over replicas.
+//! Predicts the slowdown of a job: rows of ranks and grains, with intervals over replicas.
 
 mod recording;
 
@@ -24,50 +24,50 @@ use crate::watch::ReplayWatch;
 use crate::workers::side_by_side;
 use recording::Answer;
 
-/// The most ranks whose messages are followed: they take about 150 bytes each.
+/// Maximum number of ranks with simulated messages: they take about 150 bytes each.
 pub const MESSAGES_LIMIT: u64 = 1 << 24;
 
-/// Places where noise held ranks up that are kept before it is looked for which of them still matter: of 24 bytes each.
+/// The number of delayed places (24 bytes each) kept before those that no longer matter are dropped.
 const NOTES_KEPT: usize = 1 << 18;
 
-/// Bytes that a rank of the ideal collective takes: its offset, the sorted one, and its share of the index.
+/// Bytes per rank with the ideal collective: its offset, the sorted one, and its share of the index.
 const RANK_MEMORY: u64 = 24;
 
-/// Bytes that the replicas which run side by side may take together, unless one alone takes more.
+/// Maximum memory of replicas that run in parallel, in bytes, unless one alone takes more.
 const REPLICAS_MEMORY: u64 = 2 << 30;
 
-/// How many of so many replicas run side by side.
+/// The number of replicas that run in parallel.
 pub(crate) fn together(ranks: u64, replicas: u64) -> usize {
     (REPLICAS_MEMORY / (RANK_MEMORY * ranks).max(1)).clamp(1, replicas.max(1)) as usize
 }
 
-/// What is asked of a prediction.
+/// The question of a prediction.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Question {
     /// Useful CPU time of a phase; zero, for collectives back to back, only with a collective that costs time.
     pub grain: Nanos,
-    /// How many phases to replay.
+    /// The number of phases to replay.
     pub phases: u64,
     /// The collective at the end of each phase.
     pub collective: Collective,
-    /// What messages cost; unused by an ideal collective.
+    /// The costs of messages; unused by an ideal collective.
     pub network: Network,
     /// Payload of the collective.
     pub bytes: u64,
-    /// Ranks of a node.
+    /// Ranks per node.
     pub per_node: u64,
-    /// Whether the noise of all ranks comes together.
+    /// Whether the noise of all ranks is simultaneous.
     pub synchronized: bool,
-    /// What offsets are drawn from.
+    /// The seed of the offsets.
     pub seed: u64,
-    /// How often it is asked, each time with other offsets.
+    /// The number of repetitions, each with other offsets.
     pub replicas: u64,
 }
 
 /// Replays this many phases of one replica, and calls the function after each.
 pub type FirstReplica<'a> = Box<dyn Fn(u64, &mut dyn FnMut()) -> Result<(), ScaleError> + 'a>;
 
-/// An answer for one number of ranks.
+/// The prediction for one number of ranks.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RankPrediction {
     /// The number of ranks of the job.
@@ -78,28 +78,27 @@ pub struct RankPrediction {
     pub phases: u64,
     /// The collective at the end of each phase.
     pub collective: Collective,
-    /// Its algorithm, where a library chose it by ranks and bytes.
+    /// Its algorithm, if a library chose it by ranks and bytes.
     pub algorithm: Collective,
-    /// Mean phase duration over that without noise. Of recorded noise it is that of all its phases, as a report has it. If it is that of
-    /// replays, it has the interval of other offsets, and there is none above [`RANKS_LIMIT`].
+    /// Mean phase duration over that without noise. For recorded noise it is that of all its phases, as in a report. If it comes from replays, it has
+    /// the interval over other offsets, and is `None` above [`RANKS_LIMIT`].
     pub slowdown: Option<Estimate>,
-    /// Whether it is that of replays.
+    /// Whether it comes from replays.
     pub replayed: bool,
-    /// What a report has instead if the CPUs of a node, replayed together, lose something else than by themselves.
+    /// The value that a report has instead, if the CPUs of a node lose a different amount replayed together than separately.
     pub apart: Option<f64>,
-    /// What another recording, or a longer one, would give; nothing for a formula, and unless [`Prediction::with_recording`] asks
-    /// for it.
+    /// The uncertainty from another recording, or a longer one; `None` for a formula, and without [`Prediction::with_recording`].
     pub recording: Option<RecordingBounds>,
-    /// What the recording may have missed, so that the slowdown is at least this; nothing unless [`Prediction::with_recording`] or
-    /// [`Prediction::with_recorded`] asks for it.
+    /// Noise that the recording may have missed: the slowdown is a lower bound. `None` without [`Prediction::with_recording`] or
+    /// [`Prediction::with_recorded`].
     pub missed: Option<Missed>,
-    /// Whether the noise is a formula, of which nothing is unknown.
+    /// Whether the noise is a formula, which leaves nothing unknown.
     pub formula: bool,
-    /// What order statistics expect, for the ideal collective and ranks that are not synchronized, where these are too many to be
-    /// replayed and phases may be taken to start at random times; see [`DetourLengths::starts_are_random`].
+    /// The expectation by order statistics, for the ideal collective and ranks that are not synchronized, if they are too many to replay and phases
+    /// may be assumed to start at random times; see [`DetourLengths::starts_are_random`].
     pub expected_ratio: Option<f64>,
-    /// What the noise law says, with the rate and the mean length of the detours, which must be about as long as each other;
-    /// for the ideal collective and ranks that are not synchronized and share no node.
+    /// The result of the noise law, with the rate and the mean length of the detours, which must be about equally long; for the ideal collective and
+    /// ranks that are not synchronized and share no node.
     pub law: Option<LawPoint>,
     /// The longest phase of all replicas.
     pub worst_phase: Option<Nanos>,
@@ -107,7 +106,7 @@ pub struct RankPrediction {
     pub mean_phase_ns: Option<f64>,
     /// A phase without noise.
     pub quiet_phase_ns: f64,
-    /// How the durations of all phases of all replicas are spread.
+    /// The distribution of the durations of all phases of all replicas.
     pub spread: Option<PhaseSpread>,
 }
 
@@ -123,24 +122,24 @@ struct Replays {
     outcomes: Vec<ReplayOutcome>,
     quiet_phase_ns: f64,
     durations: PhaseDurations,
-    /// What is added to a mean phase of each replica above the threshold from which on a recording's delays follow a law, in
-    /// nanoseconds; for the ideal collective.
+    /// The time added to a mean phase of each replica above the threshold of the law for a recording's longest delays, in nanoseconds; for the ideal
+    /// collective.
     above_ns: Vec<f64>,
 }
 
 impl Replays {
-    /// None yet.
+    /// Without replicas yet.
     fn new(quiet_phase_ns: f64, durations: PhaseDurations) -> Self {
         Self { outcomes: Vec::new(), quiet_phase_ns, durations, above_ns: Vec::new() }
     }
 
-    /// Takes the next replica.
+    /// Adds the next replica.
     fn take(&mut self, replica: &Replica) {
         self.outcomes.push(replica.outcome);
         self.durations.merge(&replica.durations);
     }
 
-    /// What is added to a mean phase, in nanoseconds.
+    /// The time added to a mean phase, in nanoseconds.
     fn added(&self) -> Option<f64> {
         let all: f64 = self.outcomes.iter().map(ReplayOutcome::mean_phase_ns).sum();
         (!self.outcomes.is_empty()).then(|| all / self.outcomes.len() as f64 - self.quiet_phase_ns)
@@ -151,7 +150,7 @@ impl Replays {
         Some(self.added()? - self.above_ns.iter().sum::<f64>() / self.outcomes.len() as f64)
     }
 
-    /// Of each replica.
+    /// The slowdown of each replica.
     fn slowdowns(&self) -> Vec<f64> {
         self.outcomes.iter().map(|outcome| outcome.mean_phase_ns() / self.quiet_phase_ns).collect()
     }
@@ -162,26 +161,26 @@ impl Replays {
     }
 }
 
-/// A replica that was replayed.
+/// A replayed replica.
 struct Replica {
     outcome: ReplayOutcome,
     durations: PhaseDurations,
-    /// What its phases take above the threshold, all together, in nanoseconds.
+    /// The total time of its phases above the threshold, in nanoseconds.
     above_ns: i128,
 }
 
 /// The replicas of a job with messages, each with its critical path.
 pub(crate) struct CriticalPaths<'a> {
-    /// How long the job takes without noise.
+    /// The duration of the job without noise.
     pub quiet: Nanos,
     pub replicas: Vec<CriticalPath<'a>>,
 }
 
-/// A replica with messages, and where noise held up the work on its critical path.
+/// A replica with messages, and the delayed work on its critical path.
 pub(crate) struct CriticalPath<'a> {
     pub outcome: ReplayOutcome,
     pub held_up: Vec<HeldUp>,
-    /// Each rank's trace and its offset on that.
+    /// Each rank's trace, and its offset on it.
     pub starts: Vec<RankStart<'a>>,
 }
 
@@ -190,14 +189,14 @@ pub(crate) struct CriticalPath<'a> {
 pub struct Prediction<'a> {
     noise: &'a Noise,
     question: Question,
-    /// Those of full units, for the ideal collective; other collectives need none.
+    /// The tables of full units, for the ideal collective; `None` for other collectives.
     tables: Option<Tables<'a>>,
-    /// What replicas replay by turns after that: other draws of the same formula, with their tables.
+    /// Replicas alternate between the noise and these: other draws of the same formula, with their tables.
     draws: Vec<Draw<'a>>,
     watch: ReplayWatch<'a>,
-    /// Whether it is asked what another recording would give.
+    /// Whether the uncertainty from another recording is requested.
     asks_recording: bool,
-    /// How long CPUs were recorded, all together, if the noise was drawn from that.
+    /// The total recorded time of the CPUs, if the noise was drawn from that.
     recorded: Option<Nanos>,
 }
 
@@ -208,21 +207,21 @@ struct Draw<'a> {
     table: Option<DelayTable<'a>>,
 }
 
-/// What answers come from.
+/// The data that predictions are computed from.
 #[derive(Clone, Debug)]
 struct Tables<'a> {
     delays: DelayTable<'a>,
     distribution: DelayDistribution,
     /// The phases of recorded noise.
     losses: Option<PhaseLosses<()>>,
-    /// What the recording leaves open, if that is asked.
+    /// The uncertainty of the recording, if requested.
     known: Option<RecordingUncertainty>,
 }
 
 impl<'a> Tables<'a> {
     fn new(delays: DelayTable<'a>, noise: &Noise, per_node: u64) -> Result<Self, ScaleError> {
         let distribution = DelayDistribution::new(&delays);
-        // Of coalesced noise the delays of ranks hang together.
+        // With coalesced noise, the delays of ranks are dependent.
         let is_recorded = noise.together() && noise.windows().is_none();
         let losses = is_recorded.then(|| PhaseLosses::from_noise(noise, per_node, delays.grain())).transpose()?;
         Ok(Self { delays, distribution, losses, known: None })
@@ -234,7 +233,7 @@ impl<'a> Tables<'a> {
 }
 
 impl<'a> Prediction<'a> {
-    /// Prepares the tables. Fails for no phases, no replicas, a grain that does not fit the collective, too few CPUs for a node.
+    /// Prepares the tables. Fails for no phases, no replicas, a grain that does not fit the collective, or too few CPUs for a node.
     pub fn new(noise: &'a Noise, question: Question) -> Result<Self, ScaleError> {
         if question.phases == 0 {
             return Err(ScaleError::NoPhases);
@@ -261,7 +260,7 @@ impl<'a> Prediction<'a> {
         })
     }
 
-    /// The same with other draws of the same formula, which the replicas replay by turns: their spread then is also that of the draws.
+    /// Adds other draws of the same formula. Replicas alternate between them, so their spread includes that of the draws.
     pub fn with_draws(self, draws: &'a [Noise]) -> Result<Self, ScaleError> {
         let Question { per_node, grain, .. } = self.question;
         let made = |noise: &'a Noise| -> Result<Draw<'a>, ScaleError> {
@@ -272,27 +271,27 @@ impl<'a> Prediction<'a> {
         Ok(Self { draws, ..self })
     }
 
-    /// The same tables for a collective of so many bytes, and noise of all ranks at the same instants or at random ones.
+    /// The same tables for another payload of the collective in bytes, and with simultaneous or independent noise of the ranks.
     #[must_use]
     pub fn asking(self, bytes: u64, synchronized: bool) -> Self {
         Self { question: Question { bytes, synchronized, ..self.question }, ..self }
     }
 
-    /// The same, telling how many phases are done.
+    /// Reports progress to `watch`.
     #[must_use]
     pub fn watched(self, watch: ReplayWatch<'a>) -> Self {
         Self { watch, ..self }
     }
 
-    /// The same, also saying what another recording of the machine would give, where the noise is a recording.
+    /// Also computes the uncertainty from another recording of the machine, if the noise is a recording.
     #[must_use]
     pub fn with_recording(self) -> Self {
         let tables = self.tables.map(Tables::with_recording);
         Self { tables, asks_recording: true, ..self }
     }
 
-    /// The same of noise that was drawn from a recording in summary form, of CPUs that were recorded for so long all together: it has no
-    /// interval, and says only what the recording may have missed.
+    /// For noise drawn from a recording in summary form, with this total recorded time of its CPUs: there is no interval, only the noise that the
+    /// recording may have missed.
     #[must_use]
     pub fn with_recorded(self, recorded: Nanos) -> Self {
         Self { recorded: Some(recorded), ..self }
@@ -303,13 +302,13 @@ impl<'a> Prediction<'a> {
         self.tables.as_ref().map(|tables| &tables.distribution)
     }
 
-    /// What is asked.
+    /// The question.
     pub const fn question(&self) -> &Question {
         &self.question
     }
 
-    /// The answer for a number of ranks. Replicas run side by side; their number of threads changes nothing. Fails for no ranks, too many
-    /// ranks, times that do not fit.
+    /// The prediction for a number of ranks. Replicas run in parallel; the number of threads changes nothing. Fails for no ranks, too many ranks, or
+    /// times that do not fit.
     pub fn row(&self, ranks: u64) -> Result<RankPrediction, ScaleError> {
         let question = &self.question;
         let few = self.small_tables(ranks)?;
@@ -344,8 +343,8 @@ impl<'a> Prediction<'a> {
         })
     }
 
-    /// The first replica of a job of this many ranks, ready to replay a number of phases from its start: for measuring how long a phase takes.
-    /// Fails for no ranks, too many ranks, times that do not fit.
+    /// The first replica of a job of this many ranks, ready to replay a number of phases from its start, for measuring the time of a phase. Fails for
+    /// no ranks, too many ranks, or times that do not fit.
     pub fn first_replica(&self, ranks: u64) -> Result<FirstReplica<'_>, ScaleError> {
         let Question { collective, network, bytes, per_node, seed, .. } = self.question;
         collective.fits(&network, ranks, bytes, per_node)?;
@@ -362,7 +361,7 @@ impl<'a> Prediction<'a> {
         }))
     }
 
-    /// The slowdown of a number of ranks alone, as [`Prediction::row`] has it.
+    /// Only the slowdown for a number of ranks, as in [`Prediction::row`].
     pub fn slowdown(&self, ranks: u64) -> Result<Option<Estimate>, ScaleError> {
         let few = self.small_tables(ranks)?;
         let tables = few.as_ref().or(self.tables.as_ref());
@@ -374,7 +373,7 @@ impl<'a> Prediction<'a> {
         Ok(tables.map_or_else(|| replays.slowdown(), |tables| self.answered(tables, &replays, ranks).slowdown))
     }
 
-    /// What replays give, of each replica; none where ranks are too many to be replayed.
+    /// The slowdown of each replica; empty if the ranks are too many to replay.
     pub(crate) fn slowdowns(&self, ranks: u64) -> Result<Vec<f64>, ScaleError> {
         Ok(self.replays_alone(ranks)?.slowdowns())
     }
@@ -407,7 +406,7 @@ impl<'a> Prediction<'a> {
         }
     }
 
-    /// The replicas with the ideal collective; none where ranks are too many.
+    /// The replicas with the ideal collective; none if the ranks are too many.
     fn ideal(&self, tables: &Tables<'a>, ranks: u64) -> Result<Replays, ScaleError> {
         let question = &self.question;
         let mut replays = Replays::new(question.grain.get() as f64, PhaseDurations::never_below(question.grain));
@@ -417,10 +416,10 @@ impl<'a> Prediction<'a> {
         let threshold = tables.known.as_ref().and_then(RecordingUncertainty::threshold);
         let table = tables.delays.for_ranks(ranks)?;
         let one = |replica: &u64| -> Result<Replica, ScaleError> {
-            // Of a formula a rank is a unit, so that none is filled in part.
+            // For a formula, a rank is a unit, so none is partly filled.
             let table = self.draw(*replica).and_then(|draw| draw.table.as_ref()).unwrap_or(&table);
             let offsets = self.placement(ranks).draw(table, question.seed, *replica)?;
-            // However many ranks there are, a phase looks at few.
+            // However many ranks there are, a phase visits few.
             let mut count = self.watch.count(ranks, 1);
             let mut durations = PhaseDurations::never_below(question.grain);
             let mut above_ns = 0_i128;
@@ -431,7 +430,7 @@ impl<'a> Prediction<'a> {
             })?;
             Ok(Replica { outcome, durations, above_ns })
         };
-        // As many side by side as their offsets fit into memory.
+        // As many in parallel as fit into memory with their offsets.
         let replicas: Vec<u64> = (0..question.replicas).collect();
         for some in replicas.chunks(together(ranks, question.replicas)) {
             for replica in side_by_side(some, one)? {
@@ -452,21 +451,21 @@ impl<'a> Prediction<'a> {
         Ok(replays)
     }
 
-    /// What becomes of each replica with messages.
+    /// Maps each replica with messages.
     fn each_replica<B: Send>(
         &self,
         ranks: u64,
         one: impl Fn(u64) -> Result<B, ScaleError> + Sync,
     ) -> Result<Vec<B>, ScaleError> {
         let replicas: Vec<u64> = (0..self.question.replicas).collect();
-        // Large machines use all cores within one replica, and would need their memory for each.
+        // Large machines use all cores within one replica; parallel ones would each need that memory.
         if ranks >= crate::machine::PARALLEL_RANKS as u64 {
             return replicas.into_iter().map(one).collect();
         }
         side_by_side(&replicas, |replica| one(*replica))
     }
 
-    /// How long the job takes without noise, and its replicas with messages, each with its critical path.
+    /// The duration of the job without noise, and its replicas with messages, each with its critical path.
     pub(crate) fn critical_paths(&self, ranks: u64) -> Result<CriticalPaths<'a>, ScaleError> {
         let question = &self.question;
         question.collective.fits(&question.network, ranks, question.bytes, question.per_node)?;
@@ -504,7 +503,7 @@ impl<'a> Prediction<'a> {
         Ok(())
     }
 
-    /// Which of the other draws a replica replays; nothing for the first.
+    /// The draw that a replica replays; `None` for the first one.
     fn draw(&self, replica: u64) -> Option<&Draw<'a>> {
         let turn = replica % (self.draws.len() as u64 + 1);
         self.draws.get(usize::try_from(turn).ok()?.checked_sub(1)?)
@@ -514,21 +513,21 @@ impl<'a> Prediction<'a> {
         Placement { ranks, per_node: self.question.per_node, synchronized: self.question.synchronized }
     }
 
-    /// Order statistics and law, where they apply.
+    /// Order statistics and law, if they apply.
     fn expected(&self, tables: &Tables<'_>, ranks: u64) -> Result<Expected, ScaleError> {
         let Tables { delays: table, distribution, .. } = tables;
-        // Those of ranks whose noise comes together know nothing.
+        // They do not apply to ranks with simultaneous noise.
         if self.question.synchronized || self.noise.windows().is_some() {
             return Ok(Expected::default());
         }
         let units = ranks.div_ceil(table.ranks_per_unit());
         let grain = self.question.grain;
         let lengths = DetourLengths::new(self.noise);
-        // Where there is a replay, that is the answer. Beyond, phases start at random times if many ranks are within detours.
+        // A replay takes precedence. Beyond, phases start at random times if many ranks are within detours.
         let is_answered = ranks <= RANKS_LIMIT || self.sampled(tables).is_some();
         let shown = !is_answered && units <= UNITS_LIMIT && lengths.starts_are_random(ranks);
         let ratio = shown.then(|| distribution.expected_slowdown(units));
-        // The law's ranks are independent of each other.
+        // The law assumes independent ranks.
         let law = if table.ranks_per_unit() == 1 { lengths.law(grain)? } else { None };
         Ok(Expected { ratio, law: law.map(|law| law.at(ranks)).transpose()? })
     }
@@ -548,8 +547,7 @@ impl<'a> Prediction<'a> {
         Ok(Replica { outcome: durations.outcome, durations: spread, above_ns: 0 })
     }
 
-    /// The same without noise. Once the machine is as it was a phase ago, apart from the time, all further phases are
-    /// like the last.
+    /// The same without noise. Once the machine's state repeats after a phase, apart from the time, all further phases are like the last.
     fn quiet(&self, ranks: u64) -> Result<ReplayOutcome, ScaleError> {
         let silence = NoiseTrace::silent(Nanos::new(1))?;
         let starts = vec![RankStart { trace: &silence, offset: 0 }; ranks as usize];
@@ -601,14 +599,14 @@ impl<'a> Prediction<'a> {
     }
 }
 
-/// The slowdown by order statistics, and what the law says; `None` where they do not apply.
+/// The slowdown by order statistics, and the result of the law; `None` if they do not apply.
 #[derive(Default)]
 struct Expected {
     ratio: Option<f64>,
     law: Option<LawPoint>,
 }
 
-/// Phases as they end, each when its last rank does.
+/// Phases by their ends, each the end of its last rank.
 struct Durations {
     outcome: ReplayOutcome,
 }
@@ -619,7 +617,7 @@ impl Durations {
         Self { outcome: ReplayOutcome { phases: 0, grain, total: Nanos::ZERO, worst_phase: Nanos::ZERO, delayed: 0 } }
     }
 
-    /// Takes the end of a phase; gives how long it was.
+    /// Adds the end of a phase; returns its duration.
     fn add(&mut self, end: Nanos) -> Nanos {
         let duration = end - self.outcome.total;
         self.outcome.phases += 1;
@@ -663,7 +661,7 @@ mod tests {
         assert!(many.slowdown.is_none() && many.expected_ratio.is_some_and(|expected| expected > 100.0), "{many:?}");
     }
 
-    /// The rule by which expectations are shown, held against replays where there still are some.
+    /// Compares the rule for showing expectations with replays, at sizes that can still be replayed.
     #[test]
     fn where_many_ranks_are_within_detours_order_statistics_are_what_a_replay_gives() {
         for (spec, grain_us) in [
@@ -687,7 +685,7 @@ mod tests {
         }
     }
 
-    /// Four CPUs with the same ticks: few ranks of one node wait for one of them, and not for one each. Many ranks always wait for one.
+    /// Four CPUs with the same ticks: few ranks of one node wait once per tick, not once per CPU. Many ranks always wait once.
     #[test]
     fn what_cpus_meet_together_is_replayed_where_it_matters() {
         let ticks = || (0..10_000).map(|at| (Nanos::new(at * 5_000_000 + 7), Nanos::from_micros(10)));

@@ -1,4 +1,4 @@
-//! The answer of a recording, and what another recording of the machine would have it say.
+//! Predictions from a recording, and their uncertainty from one recording to another.
 
 use becalm_model::Estimate;
 use becalm_units::Nanos;
@@ -11,31 +11,30 @@ use crate::noise::Alignment;
 use crate::sampled::PhaseLosses;
 use crate::uncertainty::{RecordingBounds, RecordingEnds, RecordingUncertainty, ReplayFactors};
 
-/// Where more than this share of the added time lies above the threshold of the longest delays, it is told apart what messages make of
-/// it.
+/// If more than this share of the added time is above the threshold of the longest delays, the effect of messages on it is determined separately.
 const MOST_ABOVE: f64 = 0.02;
 
-/// The CPUs of a node lose the same together and by themselves if the added time differs by no more than this.
+/// The CPUs of a node lose the same together and separately if the added time differs by at most this share.
 const SAME: f64 = 0.05;
 
 /// A slowdown and its interval.
 #[derive(Default)]
 pub(super) struct Answer {
     pub(super) slowdown: Option<Estimate>,
-    /// What the CPUs of a node lose by themselves, if that is something else.
+    /// The slowdown if the CPUs of a node are taken separately, if that differs.
     pub(super) apart: Option<f64>,
-    /// What the recording leaves open, if that is asked.
+    /// The uncertainty of the recording, if requested.
     pub(super) recording: Option<RecordingBounds>,
 }
 
 impl Prediction<'_> {
-    /// The phases that answer the question: of ranks at offsets of their own, or together with those of their node alone.
+    /// The sampled phases that answer the question: for ranks with their own offsets, or a common one only within their node.
     pub(super) fn sampled<'t>(&self, tables: &'t Tables<'_>) -> Option<&'t PhaseLosses<()>> {
         let apart = !self.question.synchronized && self.noise.alignment() != Alignment::Recording;
         tables.losses.as_ref().filter(|_| apart)
     }
 
-    /// The slowdown, without what the recording leaves open.
+    /// The slowdown, without the uncertainty of the recording.
     pub(super) fn answered(&self, tables: &Tables<'_>, replays: &Replays, ranks: u64) -> Answer {
         let replayed = replays.slowdown();
         let Some(losses) = self.sampled(tables) else { return Answer { slowdown: replayed, ..Answer::default() } };
@@ -50,7 +49,7 @@ impl Prediction<'_> {
         Answer { slowdown, apart: together.map(|_| apart), recording: None }
     }
 
-    /// For the ideal collective with these replays.
+    /// For the ideal collective, with these replays.
     pub(super) fn answer(&self, tables: &Tables<'_>, replays: &Replays, ranks: u64) -> Answer {
         let Answer { slowdown, apart, .. } = self.answered(tables, replays, ranks);
         let bounds = |known: &RecordingUncertainty| match (self.sampled(tables), slowdown, apart) {
@@ -67,8 +66,7 @@ impl Prediction<'_> {
         Answer { slowdown, apart, recording: tables.known.as_ref().map(bounds) }
     }
 
-    /// The ends of the interval that a recording leaves open for a number of ranks, with what replays of another number of ranks make of
-    /// draws.
+    /// The ends of the recording's interval for a number of ranks, with the factors from replays of another number of ranks.
     pub fn recording_ends(&self, ranks: u64, passed: ReplayFactors) -> Option<RecordingEnds> {
         let tables = self.tables.as_ref()?;
         let known = tables.known.as_ref()?;
@@ -76,7 +74,7 @@ impl Prediction<'_> {
         Some(ends.unwrap_or_else(|| known.ends(self.draws(ranks), passed)))
     }
 
-    /// What replays make of the draws of [`Prediction::recording_ends`].
+    /// The factors from replays for [`Prediction::recording_ends`].
     pub fn replays_make(&self, ranks: u64) -> Result<ReplayFactors, ScaleError> {
         let few = self.small_tables(ranks)?;
         let tables = few.as_ref().or(self.tables.as_ref()).filter(|tables| self.sampled(tables).is_none());
@@ -87,24 +85,24 @@ impl Prediction<'_> {
         }
     }
 
-    /// How much of what is drawn the replays have.
+    /// The factors of the replays relative to the draws.
     fn passed(&self, known: &RecordingUncertainty, replays: &Replays, ranks: u64) -> ReplayFactors {
         let below = replays.below().map_or(1.0, |below| times(below, known.expected_below(self.draws(ranks))));
         ReplayFactors { below, above: 1.0 }
     }
 
-    /// How many ranks draw noise that does not depend on that of others.
+    /// The number of ranks with independent noise.
     fn draws(&self, ranks: u64) -> u64 {
         if self.question.synchronized { ranks.min(self.noise.traces().count() as u64) } else { ranks }
     }
 
-    /// With messages, of which there are these replays.
+    /// For a collective with messages, with these replays.
     pub(super) fn answer_with_messages(&self, replays: &Replays, ranks: u64) -> Result<Answer, ScaleError> {
         let slowdown = replays.slowdown();
         let alone = Answer { slowdown, ..Answer::default() };
         let (Some(first), true) = (replays.outcomes.first(), self.asks_recording) else { return Ok(alone) };
         let added = first.mean_phase_ns() - replays.quiet_phase_ns;
-        // A job that only waits, of the same phases without noise.
+        // A job that only waits, with phases of the same length without noise.
         let grain = Nanos::new((replays.quiet_phase_ns.round() as i64).max(1));
         let question = Question { collective: Collective::Ideal, grain, replicas: 1, ..self.question };
         let waiting = Prediction::new(self.noise, question)?.with_recording();
@@ -128,7 +126,7 @@ impl Prediction<'_> {
     }
 }
 
-/// How many times one time is another; once, where there is none.
+/// The ratio of two times; 1 if the second is 0.
 fn times(a: f64, b: f64) -> f64 {
     if b > 0.0 { (a / b).max(0.0) } else { 1.0 }
 }

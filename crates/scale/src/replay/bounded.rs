@@ -1,8 +1,8 @@
-//! Every rank in every phase, but nearly all by one look at a table of bounds ([`DelayTable::bounds`]). Only a rank whose bound is above the
-//! best so far is asked for its delay.
+//! Every rank in every phase, but nearly all with a single look-up in a table of bounds ([`DelayTable::bounds`]). The delay is computed only for
+//! ranks with a bound above the best so far.
 //!
-//! It is the way for few hundred to few thousand ranks under dense noise, where the sorted pieces are too many to walk
-//! down and each rank meets many detours, and for long grains.
+//! Used for hundreds to a few thousand ranks under dense noise, where the sorted pieces are too many to walk down and each rank meets many detours,
+//! and for long grains.
 
 use becalm_units::Nanos;
 
@@ -10,7 +10,7 @@ use super::{Clock, OffsetIndex};
 use crate::ScaleError;
 use crate::delay::DelayTable;
 
-/// Runs all phases that are left.
+/// Runs all remaining phases.
 pub(super) fn run(
     table: &DelayTable<'_>,
     index: &[OffsetIndex],
@@ -19,7 +19,7 @@ pub(super) fn run(
     let bounds = table.bounds();
     while !clock.finished() {
         let mut best = 0;
-        // Who may be later than the best so far, by 1 ns at least.
+        // Units that may be later than the best so far, by at least 1 ns.
         bounds.each_above(index.iter().map(OffsetIndex::offsets), clock.now, 1, |kind, position| {
             best = best.max(bounds.delay(&table.kinds()[kind], kind, position));
             best + 1

@@ -1,6 +1,6 @@
 //! Sorted offsets with a first guess for each look-up.
 
-/// The different offsets of one kind of unit, in rising order.
+/// The distinct offsets of one kind of unit, in rising order.
 #[derive(Clone, Debug)]
 pub(crate) struct OffsetIndex {
     length: i64,
@@ -10,7 +10,7 @@ pub(crate) struct OffsetIndex {
     shift: u32,
 }
 
-/// Offsets in one bucket that are still searched one by one.
+/// The number of offsets in one bucket up to which they are searched one by one.
 const SCAN: u32 = 8;
 
 impl OffsetIndex {
@@ -45,7 +45,7 @@ impl OffsetIndex {
         &self.offsets
     }
 
-    /// How many offsets are smaller than a position on the circle.
+    /// The number of offsets below a position on the circle.
     #[inline]
     pub(crate) fn below(&self, position: i64) -> usize {
         let bucket = (position >> self.shift) as usize;
@@ -61,7 +61,7 @@ impl OffsetIndex {
         at
     }
 
-    /// How far it is from a position up to the next offset, going round; only with at least one offset.
+    /// The distance from a position up to the next offset, going round. Requires at least one offset.
     #[inline]
     pub(crate) fn distance_up(&self, position: i64) -> i64 {
         let at = self.below(position);

@@ -1,12 +1,11 @@
-//! Bulk-synchronous phases with an instantaneous collective: all ranks start phase k at T_k, and
-//! T_{k+1} = T_k + G + max_i f(o_i + T_k), with f of [`crate::delay`] and o_i the offset of rank i. The traces run on
-//! while ranks wait.
+//! Bulk-synchronous phases with an instantaneous collective: all ranks start phase k at T_k, and T_{k+1} = T_k + G + max_i f(o_i + T_k), with f of
+//! [`crate::delay`] and o_i the offset of rank i. The traces continue while ranks wait.
 //!
-//! Four ways lead to the same delays, phase for phase and bit for bit, and are chosen by what they cost:
+//! Four methods give the same delays, phase for phase and bit for bit, and are chosen by cost:
 //! - `plain`: every rank in every phase;
-//! - `bounded`: every rank in every phase, most of them by a bound that says that they are not the latest;
-//! - `walk`: for each phase, down the sorted pieces of the delay functions until no later one can decide;
-//! - `skyline`: for a block of phases at once, the pieces that can decide any of them.
+//! - `bounded`: every rank in every phase, most of them only by a bound that rules them out as the latest;
+//! - `walk`: for each phase, down the sorted pieces of the delay functions until no later one matters;
+//! - `skyline`: for a block of phases at once, the pieces that matter to any of them.
 
 mod bounded;
 mod index;
@@ -22,10 +21,10 @@ use crate::placement::Offsets;
 
 pub(crate) use index::OffsetIndex;
 
-/// What a replay found.
+/// The result of a replay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReplayOutcome {
-    /// The number of phases that were replayed.
+    /// The number of replayed phases.
     pub phases: u64,
     /// Their useful work: the grain.
     pub grain: Nanos,
@@ -33,7 +32,7 @@ pub struct ReplayOutcome {
     pub total: Nanos,
     /// The duration of the longest phase.
     pub worst_phase: Nanos,
-    /// Phases that were delayed at all.
+    /// The number of delayed phases.
     pub delayed: u64,
 }
 
@@ -49,7 +48,7 @@ impl ReplayOutcome {
     }
 }
 
-/// Which way to replay.
+/// The method of a replay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Method {
     /// Every rank in every phase.
@@ -62,12 +61,12 @@ pub enum Method {
     Skyline,
 }
 
-/// Replays phases in the cheapest way. Fails for no phases, or times that do not fit.
+/// Replays phases with the cheapest method. Fails for no phases, or times that do not fit.
 pub fn replay(table: &DelayTable<'_>, offsets: &Offsets, phases: u64) -> Result<ReplayOutcome, ScaleError> {
     replay_each(table, offsets, phases, None, |_| {})
 }
 
-/// The same, with the method given or left to choose, and with each phase's delay handed over.
+/// The same with a given or chosen method; calls `each` with each phase's delay.
 pub fn replay_each(
     table: &DelayTable<'_>,
     offsets: &Offsets,
@@ -76,7 +75,7 @@ pub fn replay_each(
     each: impl FnMut(Nanos),
 ) -> Result<ReplayOutcome, ScaleError> {
     if method == Some(Method::Plain) {
-        // The reference does without an index, which leaves out units that are the same.
+        // The reference needs no index, which would merge equal units.
         let mut clock = Clock::new(table, phases, each)?;
         let offsets: Vec<&[i64]> = offsets.0.iter().map(Vec::as_slice).collect();
         plain::run(table, &offsets, &mut clock)?;
@@ -109,12 +108,12 @@ pub(crate) fn replay_indexed(
     Ok(clock.outcome())
 }
 
-/// The offsets that differ: units at one offset are delayed alike.
+/// The distinct offsets: units at one offset have equal delays.
 fn different(index: &[OffsetIndex]) -> Vec<&[i64]> {
     index.iter().map(OffsetIndex::offsets).collect()
 }
 
-/// Rough costs in nanoseconds, on any machine of our days: their ratios decide.
+/// Rough costs in nanoseconds on any current machine: only their ratios matter.
 pub(crate) mod cost {
     use super::OffsetIndex;
     use crate::delay::DelayTable;
@@ -122,19 +121,19 @@ pub(crate) mod cost {
     /// One rank in one phase of the plain replay, and one detour that it meets there.
     const RANK: f64 = 6.0;
     const DETOUR: f64 = 3.0;
-    /// One rank's bound, and a rank that is asked for its delay.
+    /// One rank's bound, and one computed delay.
     const BOUND: f64 = 2.5;
     const ASKED: f64 = 200.0;
     /// One look-up of a piece among the offsets.
     pub(crate) const LOOK_UP: f64 = 20.0;
-    /// One phase of the skyline; and what it takes more where a phase that walks visits many pieces, by their root, under noise so dense
-    /// that a grain meets this many detours. Measured from 20 visits (16,384 ranks of a recording with a million pieces and 15 detours
-    /// in a grain) to 9,000 (64 ranks); with 0.2 detours in a grain, 0.8 us for 16,384 ranks and 1.3 us for 512.
+    /// One phase of the skyline, and its extra cost if a walking phase visits many pieces, per square root of their number, under noise so dense that
+    /// a grain meets `DENSE` detours. Measured from 20 visits (16,384 ranks of a recording with a million pieces and 15 detours per grain) to 9,000
+    /// (64 ranks); with 0.2 detours per grain, 0.8 us for 16,384 ranks and 1.3 us for 512.
     const SKYLINE_PHASE: f64 = 600.0;
     const SKYLINE_ROOT: f64 = 200.0;
     const DENSE: f64 = 2.0;
 
-    /// Detours that a grain meets in all of a trace's noise.
+    /// The number of detours of a trace that a grain meets.
     fn met(table: &DelayTable<'_>, trace: &crate::NoiseTrace) -> f64 {
         let rest = (table.grain().get() as f64).min(trace.work_ns() as f64);
         trace.len() as f64 * rest / trace.work_ns() as f64
@@ -149,24 +148,24 @@ pub(crate) mod cost {
         kinds.map(|(kind, index)| index.len() as f64 * unit(kind)).sum()
     }
 
-    /// What a phase of the skyline takes for the root of the visits of one that walks.
+    /// The extra cost of a skyline phase per square root of the visits of a walking one.
     pub(super) fn skyline_root(table: &DelayTable<'_>) -> f64 {
         let traces = || table.kinds().iter().flat_map(|kind| &kind.traces);
         let met = traces().map(|trace| met(table, trace)).sum::<f64>() / traces().count().max(1) as f64;
         SKYLINE_ROOT * (met / DENSE).clamp(0.01, 1.0)
     }
 
-    /// A phase of the skyline, where one that walks visits so many pieces.
+    /// A phase of the skyline, if a walking one visits this many pieces.
     pub(super) fn skyline(root: f64, visits: f64) -> f64 {
         SKYLINE_PHASE + root * visits.sqrt()
     }
 
-    /// From how many visits on a phase of the skyline takes longer than this.
+    /// The number of visits above which a skyline phase takes longer than `phase`.
     pub(super) fn skyline_visits(root: f64, phase: f64) -> f64 {
         ((phase - SKYLINE_PHASE).max(0.0) / root).powi(2)
     }
 
-    /// A phase by bounds. The best so far is passed about as often as the logarithm of the units grows.
+    /// A phase by bounds. The number of computed delays grows with the logarithm of the units.
     pub(crate) fn bounded(table: &DelayTable<'_>, index: &[OffsetIndex]) -> f64 {
         let units: usize = index.iter().map(OffsetIndex::len).sum();
         let asked = (3.0 + 2.0 * libm::log(units.max(1) as f64)).min(units as f64);
@@ -174,14 +173,14 @@ pub(crate) mod cost {
     }
 }
 
-/// A way that looks at every rank.
+/// A method that visits every rank.
 struct Scan {
     method: Method,
-    /// The time that a phase takes.
+    /// The time of a phase.
     phase_ns: f64,
 }
 
-/// The cheaper one of the ways that look at every rank.
+/// The cheaper one of the methods that visit every rank.
 fn cheapest_scan(table: &DelayTable<'_>, index: &[OffsetIndex]) -> Scan {
     let (plain, bounded) = (cost::plain(table, index), cost::bounded(table, index));
     if plain <= bounded {
@@ -191,7 +190,7 @@ fn cheapest_scan(table: &DelayTable<'_>, index: &[OffsetIndex]) -> Scan {
     }
 }
 
-/// Another way goes on where one by pieces has turned out to be dearer.
+/// Continues with another method after one by pieces has turned out to be more expensive.
 fn hand_over(
     table: &DelayTable<'_>,
     index: &[OffsetIndex],
@@ -206,7 +205,7 @@ fn hand_over(
 
 fn choose(table: &DelayTable<'_>, index: &[OffsetIndex]) -> Method {
     let Scan { method: other, phase_ns: each } = cheapest_scan(table, index);
-    // More visits decide nothing.
+    // More visits do not change the choice.
     let root = cost::skyline_root(table);
     let enough = (each / cost::LOOK_UP).max(cost::skyline_visits(root, each));
     let visits = walk::expected_visits(table, index, enough);
@@ -220,13 +219,13 @@ fn choose(table: &DelayTable<'_>, index: &[OffsetIndex]) -> Method {
     }
 }
 
-/// The common clock T of all ranks, and what is remembered of the phases.
+/// The common clock T of all ranks, and the results of the phases.
 pub(crate) struct Clock<E> {
     grain: i64,
     phases: u64,
     /// Start of the current phase.
     pub now: i64,
-    /// The number of phases that are done.
+    /// The number of finished phases.
     pub done: u64,
     worst: i64,
     delayed: u64,

@@ -12,15 +12,15 @@ struct ReplayedRank<'a> {
     trace: &'a NoiseTrace,
     /// The first detour that has not ended.
     slot: usize,
-    /// What turns its position on the circle into a time.
+    /// The offset from its position on the circle to a time.
     shift: i64,
-    /// The delay of whole laps, and the work that is left of the grain.
+    /// The delay of whole laps, and the remaining grain.
     lap_delay: i64,
     rest: i64,
 }
 
 impl ReplayedRank<'_> {
-    /// The delay of the phase that starts now. Time never runs backwards between two calls.
+    /// The delay of the phase that starts now. Time never runs backward between two calls.
     fn delay(&mut self, now: i64) -> i64 {
         let (starts, durations) = (self.trace.starts_ns(), self.trace.durations_ns());
         let step = |slot: &mut usize, shift: &mut i64| {
@@ -53,7 +53,7 @@ impl ReplayedRank<'_> {
     }
 }
 
-/// Runs all phases that are left, with these offsets for each kind of unit.
+/// Runs all remaining phases, with these offsets for each kind of unit.
 pub(super) fn run(
     table: &DelayTable<'_>,
     offsets: &[&[i64]],
@@ -63,7 +63,7 @@ pub(super) fn run(
     for (kind, offsets) in table.kinds().iter().zip(offsets) {
         for offset in *offsets {
             for (trace, laps) in kind.traces.iter().zip(&kind.laps) {
-                // Where the clock stands now, in whole laps and a position on the circle.
+                // The clock in whole laps and a position on the circle.
                 let position = offset + clock.now;
                 let lap = position - position.rem_euclid(kind.length);
                 let first = trace.first_ending_after(position - lap);

@@ -1,13 +1,12 @@
 //! A block of phases at once: the silhouette of all delays over a stretch of time, painted from the top.
 //!
-//! While the clock runs through a block, a rank at offset o passes through a piece of its delay function during one
-//! interval of time: a *hit*. The hits of one piece come from neighboring offsets, so one look-up finds them all, for
-//! thousands of phases, where [`super::walk`] needs one for each phase. Pieces are taken from the largest delay down.
-//! Time is cut into *cells*; a cell that a hit covers to both ends has a floor, below which no later hit matters, and
-//! whose phases need no more pieces. When few cells are left open, it is cheaper to let the few phases that start in
+//! While the clock runs through a block, a rank at offset o passes through a piece of its delay function during one interval of time: a *hit*. The
+//! hits of one piece come from neighboring offsets, so one look-up finds them all, for thousands of phases, while [`super::walk`] needs one for each
+//! phase. Pieces are processed from the largest delay down. Time is cut into *cells*. A cell that is covered to both ends by a hit has a floor below
+//! which no later hit matters, and its phases need no more pieces. When few cells are left open, it is cheaper to let the few phases that start in
 //! them walk down the rest of the list.
 //!
-//! A phase then looks at the hits of its own cell, largest first; a handful, however many ranks there are.
+//! A phase then checks the hits of its own cell, largest first; a handful, however many ranks there are.
 
 use becalm_units::Nanos;
 
@@ -16,7 +15,7 @@ use super::{Clock, OffsetIndex, Scan, cheapest_scan, cost, hand_over};
 use crate::ScaleError;
 use crate::delay::{DelayTable, TablePiece};
 
-/// A rank's way through a piece, in time since the block's start. It may begin before and end after the block.
+/// A rank's way through a piece, in time since the block's start. It may start before and end after the block.
 #[derive(Clone, Copy)]
 struct Hit {
     from: i64,
@@ -25,31 +24,31 @@ struct Hit {
     delay: i64,
 }
 
-/// Where a block's painting stopped.
+/// The end of a block's painting.
 struct Painted {
-    /// The number of pieces that are painted.
+    /// The number of painted pieces.
     pieces: usize,
-    /// Look-ups and hits: what it cost.
+    /// The cost: look-ups and hits.
     work: u64,
 }
 
-/// Cells in a block, at most: their hits then stay in the second-level cache.
+/// Maximum number of cells in a block: their hits then stay in the second-level cache.
 pub(super) const CELLS_MAX: usize = 1 << 14;
 const CELLS_MIN: usize = 1 << 8;
 
-/// A piece with more hits a cell than two to this power is left to the walk.
+/// A piece with more than 2 to this power hits per cell is left to the walk.
 const HITS_PER_CELL_BITS: u32 = 3;
 
-/// Where the hits of a cell are more on average, further pieces are left to the walk.
+/// With more hits per cell on average, further pieces are left to the walk.
 const MARKS_PER_CELL: usize = 32;
 
 struct Skyline {
     cells: usize,
     /// A cell is 2^shift ns long.
     shift: u32,
-    /// What every instant of the cell is delayed by at least.
+    /// The minimum delay of every instant of the cell.
     floor: Vec<i64>,
-    /// What its middle is delayed by: a sample of the phases that start in it.
+    /// The delay of its middle: a sample of the phases that start in it.
     probe: Vec<i64>,
     /// The next cell, from this one on, that no flat hit covers: union-find with path halving.
     open: Vec<u32>,
@@ -104,14 +103,14 @@ impl Skyline {
         cell
     }
 
-    /// Paints pieces from the top down until the list ends, or going on would cost more than letting phases walk.
+    /// Paints pieces from the top down until the list ends, or continuing would cost more than letting phases walk.
     fn paint(&mut self, table: &DelayTable<'_>, index: &[OffsetIndex], positions: &Positions) -> Painted {
         let pieces = table.pieces();
         let (mut done, mut check, mut marks_before) = (0, 32, 0);
         while done < pieces.len() && self.open_count > 0 {
             if done == check {
-                // A phase in an open cell would visit every further piece, so one more piece is worth as many look-ups
-                // as there are such phases; it costs one itself, and the placing of its hits.
+                // A phase in an open cell would visit every further piece, so one more piece saves as many look-ups as there are such phases; it
+                // costs one itself, and the placing of its hits.
                 let next = pieces[done].delay;
                 let open = self.probe.iter().filter(|probe| **probe < next).count();
                 let marks_per_piece = (self.marks.len() - marks_before) / (check / 4).max(1);
@@ -123,8 +122,8 @@ impl Skyline {
             }
             let piece = &pieces[done];
             let offsets = &index[piece.kind as usize];
-            // Where even one piece is hit many times in each cell, the circle is short or the ranks are many, and a phase
-            // that walks down finds its largest delay soon.
+            // If even one piece is hit many times in each cell, the circle is short or the ranks are many, and a walking phase finds its largest
+            // delay soon.
             if offsets.len() as i64 > offsets.length() >> self.shift.saturating_sub(HITS_PER_CELL_BITS) {
                 break;
             }
@@ -132,7 +131,7 @@ impl Skyline {
                 self.paint_piece(piece, offsets, positions.position(piece.kind));
             }
             done += 1;
-            // Under dense noise and long grains every piece lies over most cells, and their hits take memory without end.
+            // Under dense noise and long grains every piece covers most cells, and their hits would take unlimited memory.
             if self.marks.len() > MARKS_PER_CELL * self.cells {
                 break;
             }
@@ -147,8 +146,8 @@ impl Skyline {
         if target < 0 {
             target += length;
         }
-        // A rank at `target` enters the piece right at the block's start, one at a lower offset later, by their
-        // difference. The first of interest is the last that has not left the piece by then.
+        // A rank at `target` enters the piece exactly at the block's start, one at a lower offset later, by their difference. The first of interest
+        // is the last that has not left the piece by then.
         let last = target + piece.length;
         let (lap, last) = if last >= length { (length, last - length) } else { (0, last) };
         let offsets = index.offsets();
@@ -202,7 +201,7 @@ impl Skyline {
         }
     }
 
-    /// Brings the hits into the order of cells, keeping their order within one.
+    /// Sorts the hits by cell, keeping their order within one.
     fn sort(&mut self) {
         self.range.clear();
         self.range.resize(self.cells + 2, 0);
@@ -221,7 +220,7 @@ impl Skyline {
         }
     }
 
-    /// The largest delay among the painted pieces for a phase that starts so long after the block, or `base`.
+    /// The largest delay among the painted pieces for a phase that starts `at` after the start of the block, or `base`.
     #[inline]
     fn largest(&self, at: i64, base: i64) -> i64 {
         let cell = (at >> self.shift) as usize;
@@ -238,11 +237,10 @@ impl Skyline {
     }
 }
 
-/// Cells for the time of one mean phase: finer cells are covered to both ends by more hits, but are more to fill.
+/// Cells per mean phase: finer cells are covered to both ends by more hits, but cost more to fill.
 const CELLS_PER_PHASE: usize = 2;
 
-/// Runs all phases that are left; by [`super::plain`] or [`super::bounded`] once one of them has turned out to be cheaper, unless told
-/// to stay.
+/// Runs all remaining phases; switches to [`super::plain`] or [`super::bounded`] once that has turned out to be cheaper, unless `stay` is set.
 pub(super) fn run(
     table: &DelayTable<'_>,
     index: &[OffsetIndex],
@@ -257,7 +255,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// One short block, and then the other way.
+/// One short block, then the other method.
 #[cfg(test)]
 pub(super) fn run_and_hand_over(
     table: &DelayTable<'_>,
@@ -269,8 +267,8 @@ pub(super) fn run_and_hand_over(
     hand_over(table, index, clock, other)
 }
 
-/// Runs block after block, of at most so many cells, while their phases cost at most so many nanoseconds each; whether all
-/// are done. A block ends early where its phases walk down too many pieces.
+/// Runs block after block, of at most `cells_max` cells, while a phase costs at most `worth` nanoseconds; returns whether all are done. A block ends
+/// early if its phases walk down too many pieces.
 pub(super) fn run_while_cheaper(
     table: &DelayTable<'_>,
     index: &[OffsetIndex],
@@ -279,25 +277,25 @@ pub(super) fn run_while_cheaper(
     cells_max: usize,
 ) -> Result<bool, ScaleError> {
     let base = base(table, index);
-    // So long that a block's look-ups, about six for each of the pieces that one phase would visit, are few a phase.
+    // Long enough that a block's look-ups, about six for each of the pieces that one phase would visit, are few per phase.
     let visits = expected_visits(table, index, CELLS_MAX as f64);
     let cells =
         ((8.0 * visits) as usize * CELLS_PER_PHASE).next_power_of_two().clamp(CELLS_MIN.min(cells_max), cells_max);
     let mut positions = Positions::new(index);
     let mut skyline = Skyline::new();
-    // Until phases have been seen, they are taken as long as the piece makes them at which a phase is expected to end.
+    // Until phases have been seen, they are assumed to be as long as at the piece where a phase is expected to end.
     let typical = table.pieces().get(visits as usize).map_or(base, |piece| piece.delay);
     let mut mean_phase = table.grain().get() + typical.max(base);
     while !clock.finished() {
         let (start, done) = (clock.now, clock.done);
         let cell = (mean_phase / CELLS_PER_PHASE as i64).max(1);
-        // Blocks end within the range of times: a phase that starts later is refused anyway.
+        // Blocks end within the range of times: a phase that starts later is rejected anyway.
         let shift = cell.ilog2().min(60 - cells.ilog2());
         skyline.clear(cells, shift);
         positions.set(start);
         let painted = skyline.paint(table, index, &positions);
         let mut work = painted.work;
-        // Visits that are left to the phases which walk: all pieces once, and for each phase what it is worth.
+        // The budget of visits for walking phases: all pieces once, plus its worth for each phase.
         let mut left = table.pieces().len() as f64;
         let next_delay = table.pieces().get(painted.pieces).map_or(-1, |piece| piece.delay);
         while left >= 0.0 && !clock.finished() && clock.now - start < skyline.length() {

@@ -1,4 +1,4 @@
-//! The fast ways against the plain one, and the plain one against the definition.
+//! Compares the fast methods with the plain one, and the plain one with the definition.
 
 use becalm_units::Nanos;
 use proptest::prelude::*;
@@ -19,8 +19,8 @@ fn delays(table: &DelayTable<'_>, offsets: &Offsets, phases: u64, method: Option
     delays
 }
 
-/// Where a grain meets a detour now and then, the skyline takes a microsecond a phase from a few hundred ranks on, and the other ways
-/// ten and more; where it meets many, bounds are cheaper for few ranks.
+/// If a grain meets a detour only now and then, the skyline takes a microsecond per phase from a few hundred ranks on, and the other methods ten and
+/// more; if it meets many, bounds are cheaper for few ranks.
 #[test]
 fn the_cheapest_way_is_chosen() {
     let chosen = |seconds: i64, hz: i64, ranks: u64| {
@@ -37,8 +37,8 @@ fn the_cheapest_way_is_chosen() {
     assert_eq!(chosen(20, 15_000, 64), Method::Bounded);
 }
 
-/// Ranks under coalesced noise are whole windows apart, so that in most phases no rank is in any of the many pieces. The ways by pieces
-/// notice that, and do not walk down all of them phase after phase.
+/// Ranks under coalesced noise are whole windows apart, so in most phases no rank is in any of the many pieces. The methods by pieces detect that,
+/// and do not walk down all of them phase after phase.
 #[test]
 fn ways_by_pieces_end_early_where_ranks_are_whole_windows_apart() {
     const WINDOWS: i64 = 20_000;
@@ -118,7 +118,7 @@ proptest! {
         prop_assert_eq!(delays(&table, &offsets, 40, Some(Method::Plain)), by_definition(&noise, &offsets, grain, 40));
     }
 
-    /// Touching detours, full circles but for 1 ns, equal offsets, grains of several laps.
+    /// Touching detours, circles full except for 1 ns, equal offsets, grains of several laps.
     #[test]
     fn fast_is_plain_on_small_circles(
         traces in proptest::collection::vec(small_trace(40), 1..4),
@@ -134,7 +134,7 @@ proptest! {
         }
     }
 
-    /// Detours longer and shorter than the grain, offsets alone and in heaps.
+    /// Detours longer and shorter than the grain, single and clustered offsets.
     #[test]
     fn fast_is_plain_on_long_circles(
         traces in proptest::collection::vec(long_trace(), 1..4),
@@ -182,7 +182,7 @@ proptest! {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
-    /// Every rank by itself against the tables, for ranks that do not fill their nodes, in all alignments.
+    /// Compares every rank on its own with the tables, for ranks that do not fill their nodes, in all alignments.
     #[test]
     fn ranks_that_do_not_fill_their_nodes(
         nodes in proptest::collection::vec(proptest::collection::vec(small_trace(24), 3), 1..4),
@@ -192,7 +192,7 @@ proptest! {
         seed: u64,
     ) {
         let nodes: Vec<NodeNoise> = nodes.into_iter().enumerate().map(|(number, cpus)| {
-            // Circles of one length for a node, and of one for all where they are at one time.
+            // Circles have equal lengths within a node, and everywhere if all are simultaneous.
             let length = if alignment == Alignment::Recording { 24 } else { 24 + number as i64 };
             let cpu = |cpu: &NoiseTrace| NoiseTrace::new(Nanos::new(length), cpu.detours()
                 .filter(|(start, duration)| (*start + *duration).get() < length)).unwrap();
@@ -221,7 +221,7 @@ proptest! {
     }
 }
 
-/// Thousands of ranks, so that blocks are long and most cells are covered.
+/// Thousands of ranks, so blocks are long and most cells are covered.
 #[test]
 fn fast_is_plain_at_scale() {
     for (text, grain_us, ranks) in [
@@ -238,7 +238,7 @@ fn fast_is_plain_at_scale() {
             let offsets = Placement { ranks, per_node: 1, synchronized }.draw(&table, 3, 0).unwrap();
             let plain = delays(&table, &offsets, 3_000, Some(Method::Plain));
             for way in WAYS {
-                // One offset for all is what the walk is bad at; it is only ever asked to by tests.
+                // The walk is slow with one offset for all; only tests use it there.
                 let phases = if synchronized && way == Some(Method::Walk) { 30 } else { 3_000 };
                 assert!(delays(&table, &offsets, phases, way) == plain[..phases as usize], "{text} {way:?}");
             }
@@ -246,12 +246,12 @@ fn fast_is_plain_at_scale() {
     }
 }
 
-/// Every way is chosen by some input, and the one by blocks hands over to each of the other two. Several nodes with several
-/// CPUs, and circles of different lengths.
+/// Every method is chosen by some input, and the skyline hands over to both others. Several nodes with several CPUs, and circles of different
+/// lengths.
 #[test]
 fn every_way_is_chosen_and_takes_over() {
     let second = 1_000_000_000;
-    // Detours of one CPU, in us: interval, and the lengths that they have by turns.
+    // Detours of one CPU, in us: interval, and alternating lengths.
     let cpu = |seconds: i64, interval_us: i64, lengths_us: &[i64], first_us: i64| {
         let count = seconds * second / (interval_us * 1_000) - 1;
         let rows = (0..count).map(|number| {
@@ -280,7 +280,7 @@ fn every_way_is_chosen_and_takes_over() {
         (&rare, 30_000, 3_000),
         (&rare, 10, 30_000),
     ] {
-        // One CPU cannot be a node's three.
+        // One CPU cannot serve as a node's three.
         for per_node in [1, 3].into_iter().take(noise.nodes()[0].cpus().len()) {
             let table = DelayTable::new(noise, per_node, Nanos::from_micros(grain_us)).unwrap();
             for synchronized in [false, true] {
@@ -306,7 +306,7 @@ fn every_way_is_chosen_and_takes_over() {
     }
 }
 
-/// A bound counts more than a nanosecond where delays do not fit into 32 bits.
+/// The unit of a bound is above a nanosecond if delays do not fit into 32 bits.
 #[test]
 fn bounds_of_long_delays() {
     let detours = [(5, 7_000_000_001_i64), (8_000_000_000, 3), (9_000_000_000, 20_000_000_000)];
@@ -347,7 +347,7 @@ fn times_that_do_not_fit_are_refused() {
     for ranks in [0, u64::MAX] {
         assert!(Placement { ranks, per_node: 1, synchronized: false }.draw(&table, 1, 0).is_err());
     }
-    // A table for full nodes does not do for others.
+    // A table for full nodes does not fit others.
     let node = NodeNoise::new("n", vec![NoiseTrace::silent(Nanos::new(10)).unwrap(); 2]).unwrap();
     let noise = Noise::recorded(vec![node]).unwrap();
     let table = DelayTable::new(&noise, 2, Nanos::new(5)).unwrap();

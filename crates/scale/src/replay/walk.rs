@@ -1,7 +1,7 @@
-//! Down the pieces of the delay functions, sorted by their largest delay, until the best so far is at least as large as
-//! all that follow. Whether any rank is in a piece takes one look-up among the sorted offsets.
+//! Walks down the pieces of the delay functions, sorted by their largest delay, until the best so far is at least as large as all that follow.
+//! Whether any rank is in a piece takes one look-up among the sorted offsets.
 //!
-//! About L / (N G) pieces are visited for one phase, so phases get cheaper as the machine grows.
+//! A phase visits about L / (N G) pieces, so phases get cheaper as the machine grows.
 
 use becalm_units::Nanos;
 
@@ -9,7 +9,7 @@ use super::{Clock, OffsetIndex, Scan, cheapest_scan, cost, hand_over};
 use crate::ScaleError;
 use crate::delay::DelayTable;
 
-/// Where the clock stands on each kind's circle.
+/// The clock on each kind's circle.
 pub(super) struct Positions(Vec<(i64, i64)>);
 
 impl Positions {
@@ -29,13 +29,13 @@ impl Positions {
     }
 }
 
-/// The delay that every unit in use has at least.
+/// The minimum delay of every unit in use.
 pub(super) fn base(table: &DelayTable<'_>, index: &[OffsetIndex]) -> i64 {
     let used = table.kinds().iter().zip(index).filter(|(_, index)| index.len() > 0);
     used.map(|(kind, _)| kind.base).max().unwrap_or(0)
 }
 
-/// The largest delay over all ranks, given that the pieces before `from` lead to `best`; and how many were visited.
+/// The largest delay over all ranks, given that the pieces before `from` lead to `best`; and the number of visited pieces.
 #[inline]
 pub(super) fn largest(
     table: &DelayTable<'_>,
@@ -54,7 +54,7 @@ pub(super) fn largest(
         if offsets.len() == 0 {
             continue;
         }
-        // The offset from which a rank is at the piece's start now. On the falling part the lowest offset counts.
+        // The offset of a rank that is at the piece's start now. On the falling part the lowest offset counts.
         let mut target = piece.start - positions.position(piece.kind);
         if target < 0 {
             target += offsets.length();
@@ -67,7 +67,7 @@ pub(super) fn largest(
     (best, visits)
 }
 
-/// How many pieces a phase is expected to visit, for offsets that are spread evenly; at most about `enough`.
+/// The number of pieces that a phase is expected to visit, for evenly spread offsets; at most about `enough`.
 pub(crate) fn expected_visits(table: &DelayTable<'_>, index: &[OffsetIndex], enough: f64) -> f64 {
     let (mut visits, mut missed) = (0.0, 1.0);
     for piece in table.pieces() {
@@ -81,9 +81,9 @@ pub(crate) fn expected_visits(table: &DelayTable<'_>, index: &[OffsetIndex], eno
     visits
 }
 
-/// Runs all phases that are left; by a way that looks at every rank once that has turned out to be cheaper, unless told to stay. It is where
-/// offsets are not spread as [`expected_visits`] takes them to be: those of coalesced noise are whole windows apart, and in a phase
-/// without the end of a window no rank is in any piece.
+/// Runs all remaining phases; switches to a method that visits every rank once that has turned out to be cheaper, unless `stay` is set. That happens
+/// if offsets are not spread as [`expected_visits`] assumes: those of coalesced noise are whole windows apart, and in a phase without the end of a
+/// window no rank is in any piece.
 pub(super) fn run(
     table: &DelayTable<'_>,
     index: &[OffsetIndex],
@@ -95,7 +95,7 @@ pub(super) fn run(
     if run_while_cheaper(table, index, clock, worth)? { Ok(()) } else { hand_over(table, index, clock, other) }
 }
 
-/// Runs phases until they have visited more pieces than this many a phase and each piece once; whether all are done.
+/// Runs phases until they have visited more than `worth` pieces per phase plus each piece once; returns whether all are done.
 pub(super) fn run_while_cheaper(
     table: &DelayTable<'_>,
     index: &[OffsetIndex],

@@ -1,4 +1,4 @@
-//! How late the latest rank is in phases that follow each other.
+//! The lateness of the latest rank in successive phases.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,23 +6,23 @@ use super::lateness::{CELLS_PER_OCTAVE, CELLS_WITHIN, LatenessCells, middle, pla
 use crate::order::any;
 use crate::uncertainty::{RecordingUncertainty, ReplayFactors};
 
-/// Phases are followed until their mean lateness changes by no more than this share of the grain, or for so many.
+/// Phases are iterated until their mean lateness changes by at most this share of the grain, or this many times.
 const CLOSE_RATIO: f64 = 1e-6;
 const PHASES_LIMIT: usize = 1_000;
 
-/// What follows a lateness of less probability is not looked at.
+/// Latenesses below this probability have their successors ignored.
 const NEGLIGIBLE: f64 = 1e-12;
 
-/// Phases that follow each other: a rank starts within a detour only if the phase before lasted for that long.
+/// Successive phases: a rank starts within a detour only if the phase before lasted long enough.
 pub(super) struct PhaseChain {
     ranks: f64,
-    /// The cells of lateness that hold phases, falling.
+    /// The cells of lateness with phases, falling.
     places: Vec<usize>,
     /// The mean lateness in each of them, in nanoseconds.
     late: Vec<f64>,
-    /// The phases that start at work, by these places.
+    /// The phases that start at work, by these cells.
     at_work: Vec<f64>,
-    /// The phases that start within a detour, by the cell of lateness from which on the phase before is followed by such a start, rising.
+    /// The phases that start within a detour, by the minimum cell of lateness of the phase before that makes such a start possible, rising.
     in_detour: Vec<(usize, Vec<f64>)>,
 }
 
@@ -44,15 +44,15 @@ impl PhaseChain {
         Self { ranks, at_work: working, in_detour: by_start.into_iter().collect(), late: cells.means(&places), places }
     }
 
-    /// How many of the starts within detours are possible after a phase that was so late.
+    /// The number of starts within detours that are possible after a phase this late.
     fn starts_after(&self, late: usize) -> usize {
         self.in_detour.partition_point(|(waited, _)| *waited <= late)
     }
 
-    /// The probability that the latest rank is as late as each place or later, where so many of the starts within detours are possible.
+    /// The probability that the latest rank is at least as late as each cell, if this many of the starts within detours are possible.
     fn reach(&self, starts: usize) -> Vec<f64> {
         let mut phases = self.at_work.clone();
-        // The rank for which all others waited has waited for none.
+        // The rank that all others waited for has not waited.
         let waited = (self.ranks - 1.0) / self.ranks;
         for (_, in_detour) in &self.in_detour[..starts] {
             phases.iter_mut().zip(in_detour).for_each(|(phases, more)| *phases += waited * more);
@@ -66,7 +66,7 @@ impl PhaseChain {
         phases.iter().map(reach).collect()
     }
 
-    /// The lateness of the latest rank in the long run, from a phase without starts within detours on, with so much work in each in
+    /// The lateness of the latest rank in the long run, beginning with a phase without starts within detours; `grain` is the work of each in
     /// nanoseconds.
     pub(super) fn settled(&self, grain: f64) -> Latest {
         let starts: Vec<usize> = self.places.iter().map(|place| self.starts_after(*place)).collect();
@@ -97,28 +97,28 @@ impl PhaseChain {
     }
 }
 
-/// How late the latest of all ranks is.
+/// The lateness of the latest of all ranks.
 pub(super) struct Latest {
     /// In nanoseconds, falling.
     late: Vec<f64>,
-    /// The probability that it is so late or later.
+    /// The probability of at least that lateness.
     reached: Vec<f64>,
 }
 
 impl Latest {
-    /// In nanoseconds.
+    /// The mean, in nanoseconds.
     pub(super) fn mean(&self) -> f64 {
         self.mean_below(f64::INFINITY)
     }
 
-    /// How much of what is drawn below the threshold phases that follow each other lose.
+    /// The loss of successive phases below the threshold, relative to the draws.
     pub(super) fn passed(&self, known: &RecordingUncertainty, ranks: u64) -> ReplayFactors {
         let expected = known.expected_below(ranks);
         let below = if expected > 0.0 { self.mean_below(known.block_limit()) / expected } else { 1.0 };
         ReplayFactors { below, above: 1.0 }
     }
 
-    /// The part of the mean that lies below a threshold, in nanoseconds.
+    /// The part of the mean below a threshold, in nanoseconds.
     fn mean_below(&self, threshold: f64) -> f64 {
         let mut before = 0.0;
         let part =

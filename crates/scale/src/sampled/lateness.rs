@@ -1,14 +1,14 @@
-//! How late phases are, in cells of about one length.
+//! The lateness of phases, in cells of similar length.
 
 use becalm_units::NumberMap;
 
-/// An octave of lengths has so many cells: the middle of one is within 1/128 of what is in it.
+/// The number of cells per octave of lengths: the middle of one is within 1/128 of its contents.
 pub(super) const CELLS_PER_OCTAVE: u64 = 64;
 
-/// Of how far into a detour a phase starts it is enough to know less.
+/// Coarser cells suffice for the time into a detour at which a phase starts.
 pub(super) const CELLS_WITHIN: u64 = 8;
 
-/// The cell of a time in nanoseconds. Below two times the cells of an octave each nanosecond has its own.
+/// The cell of a time in nanoseconds. Below twice the cells of an octave, each nanosecond has its own.
 pub(super) fn place(time: i64, cells: u64) -> usize {
     let time = time.max(0) as u64;
     if time < 2 * cells {
@@ -30,19 +30,19 @@ const fn pair(into: usize, late: usize) -> u64 {
     (into as u64) << 32 | late as u64
 }
 
-/// How many phases were late by how much; of a change to that, how many there are more, or less. In parts of a phase.
+/// The number of phases by lateness; for a change, the increase or decrease. In parts of a phase.
 #[derive(Clone, Default, Debug)]
 pub(super) struct LatenessCells {
     /// Those that start at work, by the cell of their lateness.
     pub(super) at_work: Vec<i64>,
-    /// Those that start within a detour, by [`pair`] of the cell of how far into it and that of their lateness.
+    /// Those that start within a detour, by [`pair`] of the cell of the time into it and that of their lateness.
     in_detour: NumberMap<u64, i64>,
-    /// What all of them were late by together, by the cell of it.
+    /// Their total lateness, by its cell.
     late: Vec<i128>,
 }
 
 impl LatenessCells {
-    /// Adds parts of phases, or takes some away, that start so far into a detour, if they do, and are late by so much each.
+    /// Adds or subtracts parts of phases; `into` is the time into a detour at their start, if they start in one, and `late` the lateness of each.
     pub(super) fn add(&mut self, into: Option<i64>, late: i64, phases: i64) {
         let cell = place(late, CELLS_PER_OCTAVE);
         if cell >= self.late.len() {
@@ -57,7 +57,7 @@ impl LatenessCells {
         }
     }
 
-    /// The phases that start within a detour: the cell of how far into it, that of their lateness, and how many, in any order.
+    /// The phases that start within a detour: the cell of the time into it, that of their lateness, and their number, in any order.
     pub(super) fn in_detour(&self) -> impl Iterator<Item = (usize, usize, i64)> {
         self.in_detour.iter().map(|(pair, phases)| ((pair >> 32) as usize, (pair & 0xffff_ffff) as usize, *phases))
     }
@@ -81,7 +81,7 @@ impl LatenessCells {
             if phases[*cell] <= 0 {
                 return middle;
             }
-            // What is left without a source may be too little to say.
+            // The rest without a source may be too small for a mean.
             (self.late[*cell] as f64 / phases[*cell] as f64).clamp(middle * (127.0 / 128.0), middle * (129.0 / 128.0))
         };
         cells.iter().map(mean).collect()

@@ -24,7 +24,7 @@ fn sampled(detours: &Detours, length: i64, grain: i64, step: Option<i64>) -> Pha
     losses
 }
 
-/// Nanosecond after nanosecond: by how much each phase is late that starts and ends in time, without a source.
+/// Nanosecond by nanosecond: the lateness of each phase that starts and ends in time, without a source.
 fn plain(detours: &Detours, length: i64, grain: i64) -> Vec<i64> {
     let mut busy = vec![false; length as usize];
     for (start, parts) in detours {
@@ -60,8 +60,8 @@ fn detours() -> impl Strategy<Value = (Detours, i64)> {
 }
 
 proptest! {
-    /// With a phase from every nanosecond on, the lateness is that of a plain count. Those that are not over at the end of the
-    /// loop are counted by neither.
+    /// With a phase from every nanosecond on, the lateness is that of a plain count. Phases that are not over at the end of the loop are counted by
+    /// neither.
     #[test]
     fn every_phase_is_late_by_what_it_meets((detours, length) in detours(), grain in 1_i64..40) {
         let losses = sampled(&detours, length, grain, Some(1));
@@ -80,7 +80,7 @@ proptest! {
         prop_assert_eq!(counts(&losses.all), counts(&cells));
     }
 
-    /// No source makes anything worse by going, all phases stay, and of a run with one source nothing is left without it.
+    /// Removing a source never makes anything worse, all phases stay, and for a run with a single source nothing is left.
     #[test]
     fn what_a_source_leaves((detours, length) in detours(), grain in 1_i64..40, ranks in 1_u64..5_000) {
         let losses = sampled(&detours, length, grain, None);
@@ -88,7 +88,7 @@ proptest! {
         prop_assert!(all >= 1.0);
         for source in losses.sources() {
             let left = losses.slowdown(ranks, Some(source));
-            // Both are found by turns that end where they come close.
+            // Both come from iterations that end when they are close enough.
             prop_assert!((1.0..=all * (1.0 + 1e-4)).contains(&left), "{} {}", left, all);
             let change = &losses.without[source];
             prop_assert_eq!(change.at_work.iter().copied().chain(change.in_detour().map(|cell| cell.2)).sum::<i64>(), 0);
@@ -100,10 +100,10 @@ proptest! {
     }
 }
 
-/// A sampler that watches a part of the time cuts the detours at its ends as a noise trace does.
+/// A sampler that watches a part of the time cuts detours at its ends like a noise trace.
 #[test]
 fn a_window_cuts_detours_as_a_trace_is_cut() {
-    // On a trace, which is a circle, two that are cut would be one.
+    // On a trace, which is a circle, two cut ones would be merged.
     let all = [(0, 5), (50, 1), (96, 7)].map(|(start, length)| (Nanos::from_millis(start), Nanos::from_millis(length)));
     let (begin, length) = (Nanos::from_millis(2), Nanos::from_millis(97));
     let sampled = |begin: Nanos, detours: &mut dyn Iterator<Item = (Nanos, Nanos)>| {
@@ -125,13 +125,13 @@ fn a_window_cuts_detours_as_a_trace_is_cut() {
     }
 }
 
-/// A detour of a day, and times that only a damaged file holds, end soon and without a panic.
+/// A detour of a day, and times that only occur in a damaged file, are processed quickly and without a panic.
 #[test]
 fn takes_every_time() {
     let day = 86_400_000_000_000;
     let losses = sampled(&vec![(day, vec![(0, day), (1, day)])], 4 * day, 1_000_000, None);
     let halved = (losses.slowdown(1, Some(&0)) - 1.0) / (losses.slowdown(1, None) - 1.0);
-    // Late by half as much, and three days are work instead of two.
+    // Half as late, and three days are work instead of two.
     assert!((halved - 1.0 / 3.0).abs() < 0.01, "{halved}");
     let ends = [i64::MIN, -1, 0, 1, i64::MAX];
     for (begin, length) in ends.iter().flat_map(|begin| ends.map(|length| (*begin, length))) {
@@ -206,8 +206,8 @@ fn booked(detours: &Detours, length: i64) -> BookedNoise {
     BookedNoise::new(names, vec![BookedNode { name: "a".into(), cpus: vec![cpu] }]).unwrap()
 }
 
-/// Against what replays of the same noise give, with and without each source: a tick with its softirq, a daemon of milliseconds, and
-/// short detours without end; then detours of many grains, which are rare or never end for so many ranks.
+/// Compared with replays of the same noise, with and without each source: a tick with its softirq, a daemon of milliseconds, and short detours
+/// without end; then detours of many grains, which are rare or never end for so many ranks.
 #[test]
 fn agrees_with_replays() {
     for rare in [&[(2, 300_000_000, 3_000_000), (3, 900_000, 4_000)][..], &[(2, 5_000_000_000, 20_000_000)]] {
@@ -220,7 +220,7 @@ fn agrees_with_replays() {
             let table = DelayTable::new(&left, 1, Nanos::from_millis(1)).unwrap();
             for ranks in [1, 64, 1024] {
                 let placement = Placement { ranks, per_node: 1, synchronized: false };
-                // A single rank meets as much as it does in a lap.
+                // A single rank meets all that is in a lap.
                 let (replicas, phases) = if ranks == 1 { (8, 60_000) } else { (4, 30_000) };
                 let replayed = (0..replicas).map(|replica| {
                     let offsets = placement.draw(&table, 5, replica).unwrap();
@@ -229,7 +229,7 @@ fn agrees_with_replays() {
                 let replayed = replayed.sum::<f64>() / replicas as f64;
                 let all = losses.slowdown(ranks, None) - 1.0;
                 let ours = losses.slowdown(ranks, out.as_ref()) - 1.0;
-                // Without a source it is not known whether its detours came before or after the others of a phase.
+                // Without a source it is unknown whether its detours came before or after the others of a phase.
                 let close = if out.is_none() { 0.025 } else { 0.1 };
                 assert!(
                     (ours - replayed).abs() <= close * all,
@@ -240,7 +240,7 @@ fn agrees_with_replays() {
     }
 }
 
-/// Two CPUs that are always stopped together meet a stop as often as one CPU with half of the ranks does.
+/// Two CPUs that are always stopped together meet a stop as often as one CPU with half of the ranks.
 #[test]
 fn stops_of_both_cpus_count_once() {
     let stops = (0..100).map(|at| (ns(at * 97_000_000 + 5_000_000), Nanos::from_millis(3)));

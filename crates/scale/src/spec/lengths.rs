@@ -1,4 +1,4 @@
-//! How long detours are, or how far apart: one length, or a law from which lengths are drawn.
+//! The lengths of detours, or of the gaps between them: one length, or a law to draw lengths from.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,13 +8,13 @@ use becalm_units::Nanos;
 
 use crate::random::Stream;
 
-/// A law of lengths, as it is written: `50us`, `uniform:10us:90us`, `exponential:50us`, `lognormal:50us:0.8`, `pareto:50us:1.5` or
-/// `pareto:50us:1.5:10ms`, `empirical:FILE`.
+/// A law of lengths, as written: `50us`, `uniform:10us:90us`, `exponential:50us`, `lognormal:50us:0.8`, `pareto:50us:1.5` or `pareto:50us:1.5:10ms`,
+/// `empirical:FILE`.
 #[derive(Clone, PartialEq, Debug)]
 pub enum LengthLaw {
-    /// All alike.
+    /// All equal.
     Constant(Nanos),
-    /// Each nanosecond between two lengths, both among them, is as likely.
+    /// Each nanosecond between two lengths, both inclusive, has the same probability.
     Uniform {
         /// The shortest.
         least: Nanos,
@@ -39,20 +39,20 @@ pub enum LengthLaw {
         least: Nanos,
         /// The exponent, above 1 (else there is no mean) and at most 1,000.
         exponent: f64,
-        /// The longest, at which the law is cut: longer ones are drawn anew.
+        /// The longest, at which the law is cut: longer ones are redrawn.
         most: Option<Nanos>,
     },
-    /// One of the lengths in a file, each as likely: one a line, with its unit, or as a number of nanoseconds.
+    /// One of the lengths in a file, with equal probability: one per line, with its unit, or as a number of nanoseconds.
     Empirical(PathBuf),
 }
 
-/// What is wrong with a law, or with a file that it names.
+/// The error in a law, or in a file that it names.
 pub type Why = String;
 
-/// The files that a specification names, as a caller reads them.
+/// Reads the files that a specification names; provided by the caller.
 pub type ReadText<'r> = &'r dyn Fn(&Path) -> Result<String, Why>;
 
-/// A law that is ready to be drawn from.
+/// A law that is ready for drawing.
 #[derive(Clone, Debug)]
 pub(crate) enum Drawable {
     Law(LengthLaw),
@@ -111,7 +111,7 @@ impl LengthLaw {
         if holds { Ok(()) } else { Err(format!("'{self}' is no law: {}", self.needs())) }
     }
 
-    /// What the parts must be.
+    /// The requirements for the parts.
     fn needs(&self) -> &'static str {
         match self {
             Self::Constant(_) | Self::Empirical(_) => "",
@@ -124,7 +124,7 @@ impl LengthLaw {
         }
     }
 
-    /// The one length, if it is one.
+    /// The length, if it is constant.
     pub fn constant(&self) -> Option<Nanos> {
         match self {
             Self::Constant(length) => Some(*length),
@@ -185,7 +185,7 @@ impl Drawable {
         }
     }
 
-    /// The one length, if it is one.
+    /// The length, if it is constant.
     pub(crate) fn constant_ns(&self) -> Option<i64> {
         match self {
             Self::Law(law) => law.constant().map(Nanos::get),
@@ -195,7 +195,7 @@ impl Drawable {
 
     /// One length in nanoseconds. A constant one draws nothing from the stream.
     pub(crate) fn draw(&self, stream: &mut Stream) -> i64 {
-        // A cast saturates, and a circle refuses what is too long for it.
+        // A cast saturates, and a circle rejects lengths that are too long for it.
         match self {
             Self::Among(lengths) => lengths[stream.below(lengths.len() as u64) as usize],
             Self::Law(law) => match law {
@@ -209,7 +209,7 @@ impl Drawable {
                 }
                 LengthLaw::Pareto { least, exponent, most } => {
                     let least = least.get() as f64;
-                    // Drawing anew what is above the cut is drawing below its probability.
+                    // Redrawing lengths above the cut is the same as drawing below its probability.
                     let cut = most.map_or(0.0, |most| libm::pow(least / most.get() as f64, *exponent));
                     let above = cut + (1.0 - cut) * stream.unit();
                     (least * libm::pow(above, -1.0 / exponent)).round() as i64
@@ -259,7 +259,7 @@ mod tests {
         LengthLaw::parse(text)?.ready(&mut Files::default(), &read)
     }
 
-    /// Means within 1 %, and shares below a length within a hundredth, of 200,000 draws; the shares are the distribution functions'.
+    /// Means within 1 %, and shares below a length within 0.01, of 200,000 draws; the shares are those of the distribution functions.
     #[test]
     fn draws_follow_their_laws() {
         let laws: [(&str, i64, f64); 6] = [

@@ -1,11 +1,11 @@
-//! Noise from a line of text: when detours come, how long they are, and sums of several such causes.
+//! Noise from a line of text: the times of detours, their lengths, and sums of several such causes.
 //!
 //! - `periodic:interval=1ms,detour=50us[,jitter=10us]`: one in each interval;
-//! - `poisson:rate=10Hz,detour=50us`: at times that are independent of each other;
-//! - `ratio=1%` instead of `interval=` or `rate=`: as often as makes that share of the time;
+//! - `poisson:rate=10Hz,detour=50us`: at independent random times;
+//! - `ratio=1%` instead of `interval=` or `rate=`: as many as give that share of the time;
 //! - `renewal:gap=lognormal:100ms:0.5,detour=50us`: each a gap after the end of the one before;
-//! - `sources:FILE,length=1372s[,configuration=NAME]`: a table of sources that came so often within that time;
-//! - `A+B`: both on the same CPU. A detour that comes while another lasts follows it.
+//! - `sources:FILE,length=1372s[,configuration=NAME]`: a table of sources with their counts within that time;
+//! - `A+B`: both on the same CPU. A detour that comes during another one follows it.
 //!
 //! A length (`detour=`, `gap=`) is a time or a law, [`LengthLaw`].
 
@@ -27,13 +27,13 @@ use crate::coalesce::greatest_common_divisor;
 use crate::noise::{LENGTH_LIMIT, NoiseTrace, TraceError};
 use crate::random::{Purpose, Stream};
 
-/// Detours on the circle of a specification that draws them: enough that a job of a million ranks meets different ones.
+/// Default number of detours on the circle of a random specification: enough that a job of a million ranks meets different ones.
 pub const DRAWN: u64 = 1 << 16;
 
-/// The most detours on a circle: 24 bytes each, and three times as much in tables.
+/// Maximum number of detours on a circle: 24 bytes each, and three times as much in tables.
 pub const DRAWN_LIMIT: u64 = 1 << 20;
 
-/// The most detours of one cause that are added to a recording.
+/// Maximum number of detours of one cause that are added to a recording.
 const ADDED_LIMIT: i64 = 1 << 26;
 
 /// A formula for noise.
@@ -43,47 +43,47 @@ pub enum NoiseSpec {
     Periodic {
         /// From one start to the next, before jitter.
         interval: Nanos,
-        /// How long each detour is.
+        /// The length of each detour.
         detour: LengthLaw,
-        /// Each start is later than its turn by 0 to this, every nanosecond as likely.
+        /// Each start is delayed by 0 to this, every nanosecond with the same probability.
         jitter: Nanos,
     },
-    /// Detours that come independently of each other, at a mean rate. One that comes while another lasts follows it.
+    /// Independent detours at a mean rate. One that comes during another one follows it.
     Poisson {
         /// Mean time from one to the next: 1 / rate.
         interval: Nanos,
-        /// How long each detour is.
+        /// The length of each detour.
         detour: LengthLaw,
     },
-    /// Detours that come some time after the end of the one before.
+    /// Detours with a gap after the end of the one before.
     Renewal {
         /// From the end of one to the start of the next.
         gap: LengthLaw,
-        /// How long each detour is.
+        /// The length of each detour.
         detour: LengthLaw,
     },
-    /// A table of sources, whose detours come at independent times.
+    /// A table of sources with detours at independent times.
     Sources {
         /// The file with the table.
         table: PathBuf,
-        /// Which rows of it, where it has a column `configuration`.
+        /// The rows to use, if it has a column `configuration`.
         configuration: Option<String>,
-        /// The time within which the sources came as often as the table says.
+        /// The time in which the sources had the counts in the table.
         length: Nanos,
     },
-    /// Several at the same time on one CPU; at least two, none of which is a sum.
+    /// Several at the same time on one CPU; at least two, none of them a sum.
     Sum(Vec<Self>),
 }
 
-/// What detours are drawn from, and for how long they are to last.
+/// The seed and the duration for drawing detours.
 #[derive(Clone, Copy)]
 pub struct Drawing<'r> {
     /// The seed: the same detours for the same seed.
     pub seed: u64,
-    /// Which of the circles drawn from that seed, all of them different: 0, 1, ...
+    /// The number of the circle drawn from that seed, all of them different: 0, 1, ...
     pub number: u32,
-    /// The time that all ranks of a job replay together. A circle of what varies (see [`NoiseSpec::varies`]) holds as many detours as come
-    /// in that time, from [`DRAWN`] to [`DRAWN_LIMIT`]: the longest of many is longer than the longest of few, and more come at once.
+    /// The time that all ranks of a job replay together. A circle that varies (see [`NoiseSpec::varies`]) has as many detours as come in that time,
+    /// from [`DRAWN`] to [`DRAWN_LIMIT`]: the longest of many is longer than the longest of few, and more come at once.
     pub time: Nanos,
     /// Reads the files that the specification names.
     pub read: ReadText<'r>,
@@ -96,7 +96,7 @@ impl Drawing<'_> {
     }
 }
 
-/// One cause, with what its files hold.
+/// One cause, with the contents of its files.
 enum Cause {
     Periodic { interval: Nanos, detour: Drawable, jitter: Nanos },
     Poisson { interval: Nanos, detour: Drawable },
@@ -104,7 +104,7 @@ enum Cause {
     Sources { length: Nanos, sources: Vec<TableSource> },
 }
 
-/// What is wrong with a specification.
+/// The error in a specification.
 enum Problem {
     Trace(TraceError),
     Why(Why),
@@ -116,23 +116,23 @@ impl NoiseSpec {
         Self::Periodic { interval, detour: LengthLaw::Constant(detour), jitter }
     }
 
-    /// Detours of one length at random times, so far apart at the mean.
+    /// Detours of one length at random times, with this mean interval.
     pub const fn poisson(interval: Nanos, detour: Nanos) -> Self {
         Self::Poisson { interval, detour: LengthLaw::Constant(detour) }
     }
 
-    /// Whether a longer circle holds longer detours, or more of them together.
+    /// Whether a longer circle has longer detours, or more of them together.
     pub fn varies(&self) -> bool {
         match self {
             Self::Periodic { detour, .. } => detour.constant().is_none(),
             Self::Poisson { .. } | Self::Renewal { .. } => true,
-            // A table has as many as it says.
+            // A table has a fixed number.
             Self::Sources { .. } => false,
             Self::Sum(parts) => parts.iter().any(Self::varies),
         }
     }
 
-    /// The noise as a circle of [`DRAWN`] detours, of a specification that names no file; see [`NoiseSpec::drawn`].
+    /// The noise as a circle of [`DRAWN`] detours, for a specification without files; see [`NoiseSpec::drawn`].
     pub fn trace(&self, seed: u64) -> Result<NoiseTrace, ScaleError> {
         let read = |path: &Path| Err(format!("{} is not read here", path.display()));
         self.drawn(Drawing { seed, number: 0, time: Nanos::ZERO, read: &read })
@@ -140,17 +140,16 @@ impl NoiseSpec {
 
     /// The noise as a circle.
     ///
-    /// Of one cause that comes at regular times, with detours of one length and without jitter, it is one interval long; of several
-    /// such causes their least common multiple, where that is short enough. Everything else is drawn from the seed. Random times
-    /// are uniform positions, which is the Poisson process given its count. Fails for an empty interval, negative durations, overlapping
-    /// detours of one periodic cause of one length (jitter that lets one interval's reach the next one's), 100 % noise, causes of which one
-    /// comes too seldom beside the others, and files that cannot be read.
+    /// For a periodic cause with detours of one length and without jitter, it is one interval long; for several such causes their least common
+    /// multiple, if that is short enough. Everything else is drawn from the seed. Random times are uniform positions, which is the Poisson process
+    /// given its count. Fails for an empty interval, negative durations, overlapping detours of one periodic cause of one length (jitter that lets
+    /// one interval's reach the next one's), 100 % noise, causes with too different rates, and files that cannot be read.
     pub fn drawn(&self, drawing: Drawing<'_>) -> Result<NoiseTrace, ScaleError> {
         self.circle(drawing).map_err(|problem| self.refused(problem))
     }
 
-    /// A circle with the detours of this one among them, which follow each other where they meet: what a recorded CPU would have
-    /// lost with that cause on it as well. `number` tells the CPUs apart, as each has detours of its own.
+    /// A circle with the detours of this specification added, which follow each other where they meet: the losses of a recorded CPU if it had this
+    /// cause as well. `number` distinguishes the CPUs, because each has its own detours.
     pub fn added_to(&self, trace: &NoiseTrace, number: u64, drawing: Drawing<'_>) -> Result<NoiseTrace, ScaleError> {
         let added = || {
             let mut arrivals: Vec<(i64, i64)> =
@@ -182,7 +181,7 @@ impl NoiseSpec {
             let mut stream = drawing.stream(0);
             let drawn = cause.draw(length, false, &mut stream).map_err(Problem::Trace)?;
             let made = match cause {
-                // What overlaps here is a mistake in the formula.
+                // An overlap here is a mistake in the formula.
                 Cause::Periodic { detour, .. } if detour.constant_ns().is_some() => NoiseTrace::new(
                     length,
                     drawn.into_iter().map(|(start, duration)| (Nanos::new(start), Nanos::new(duration))),
@@ -229,7 +228,7 @@ impl NoiseSpec {
 }
 
 impl Cause {
-    /// The length of a circle of this cause alone, with so many detours where they are drawn.
+    /// The length of a circle of this cause alone, with `detours` detours if they are drawn.
     fn length(&self, detours: u64) -> Result<Nanos, TraceError> {
         let length = match self {
             Self::Periodic { interval, .. } if self.exact_interval().is_some() => return Ok(*interval),
@@ -242,7 +241,7 @@ impl Cause {
         if length <= Nanos::ZERO || length > LENGTH_LIMIT { Err(TraceError::Length { length }) } else { Ok(length) }
     }
 
-    /// The interval, if all of it is known without drawing anything.
+    /// The interval, if everything is known without drawing.
     fn exact_interval(&self) -> Option<i64> {
         match self {
             Self::Periodic { interval, detour, jitter } if *jitter == Nanos::ZERO => {
@@ -263,7 +262,7 @@ impl Cause {
         }
     }
 
-    /// Arrivals and durations on a circle, in nanoseconds. If it `is_part` of a sum, a periodic cause begins at a random place in its interval.
+    /// Arrivals and durations on a circle, in nanoseconds. If it `is_part` of a sum, a periodic cause starts at a random position in its interval.
     fn draw(&self, length: Nanos, is_part: bool, stream: &mut Stream) -> Result<Vec<(i64, i64)>, TraceError> {
         if length.as_secs_f64() * 1e9 / self.interval_ns() > ADDED_LIMIT as f64 {
             return Err(TraceError::Length { length });
@@ -296,7 +295,7 @@ impl Cause {
             Self::Renewal { gap, detour } => {
                 let (mut arrivals, mut now) = (Vec::new(), 0_i64);
                 loop {
-                    // A step of nothing would never end.
+                    // A step of 0 would never end.
                     let start = now.saturating_add(gap.draw(stream).max(0));
                     if start >= length || arrivals.len() as i64 > ADDED_LIMIT {
                         return Ok(arrivals);
@@ -326,8 +325,8 @@ impl Cause {
     }
 }
 
-/// How long a circle of several causes is: the least common multiple of the intervals of causes that need no drawing, or the longest that
-/// any of them would have alone, as far as that has no more than [`DRAWN_LIMIT`] detours.
+/// The length of a circle of several causes: the least common multiple of the intervals of causes that need no drawing, or the longest that any of
+/// them would have alone, limited to [`DRAWN_LIMIT`] detours.
 fn common_length(causes: &[Cause], detours: u64) -> Result<Nanos, Problem> {
     let rate: f64 = causes.iter().map(|cause| 1.0 / cause.interval_ns()).sum();
     let most = DRAWN_LIMIT as f64 / rate;
@@ -356,7 +355,7 @@ fn common_length(causes: &[Cause], detours: u64) -> Result<Nanos, Problem> {
              rarest one"
         )));
     }
-    // Whole numbers of intervals, where that is possible.
+    // Whole numbers of intervals, if possible.
     Ok(Nanos::new(match multiple {
         Some(multiple) if multiple <= length => length - length % multiple,
         _ => length,

@@ -1,11 +1,11 @@
-//! Detours of several causes on one CPU: one that comes while another lasts follows it.
+//! Detours of several causes on one CPU: one that comes during another one follows it.
 
 use becalm_units::Nanos;
 
 use crate::noise::{NoiseTrace, TraceError};
 
-/// A circle of detours that come at these instants and take so long, in nanoseconds; in any order, and each instant on the circle. Fails
-/// for negative lengths, or detours that leave no time between them.
+/// A circle of detours with these arrivals and durations, in nanoseconds; in any order, and each arrival on the circle. Fails for negative lengths,
+/// or detours that leave no time between them.
 pub(crate) fn circle(length: Nanos, mut arrivals: Vec<(i64, i64)>) -> Result<NoiseTrace, TraceError> {
     if let Some((index, (start, duration))) = arrivals.iter().enumerate().find(|(_, (_, duration))| *duration < 0) {
         return Err(TraceError::Negative { index, start: Nanos::new(*start), duration: Nanos::new(*duration) });
@@ -15,8 +15,8 @@ pub(crate) fn circle(length: Nanos, mut arrivals: Vec<(i64, i64)>) -> Result<Noi
         return Err(TraceError::Full { noise: Nanos::new(noise), length });
     }
     arrivals.sort_unstable();
-    // A first lap finds how far the queue at its end reaches into the next one. It reaches no further after a second lap, as there is
-    // time between the detours.
+    // A first lap finds how far the queue at its end extends into the next one. A second lap does not extend it, because there is time between the
+    // detours.
     let last = arrivals.iter().fold(0, |end, (start, duration)| end.max(*start) + duration);
     let mut end = (last - length.get()).max(0);
     let mut detours: Vec<(Nanos, Nanos)> = Vec::with_capacity(arrivals.len());
@@ -27,7 +27,7 @@ pub(crate) fn circle(length: Nanos, mut arrivals: Vec<(i64, i64)>) -> Result<Noi
             detours.push((Nanos::new(start % length.get()), Nanos::new(duration)));
         }
     }
-    // Those that had to wait until after the end of the circle come first in it.
+    // Those that had to wait beyond the end of the circle come first in it.
     detours.sort_unstable();
     NoiseTrace::new(length, detours)
 }
@@ -39,7 +39,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
-        /// Against a CPU that is served nanosecond by nanosecond, over laps until it is as it was a lap before.
+        /// Compared with a CPU simulated nanosecond by nanosecond, over laps until the state repeats.
         #[test]
         fn queues_are_as_if_each_nanosecond_were_served(
             length in 1_i64..40, arrivals in proptest::collection::vec((0_i64..40, 0_i64..6), 0..10),

@@ -1,4 +1,4 @@
-//! A table of sources, as papers print them: of each how often it came and how long it took, with mean, deviation, lowest and highest.
+//! A table of sources, as in papers: the count of each, and its time with mean, deviation, lowest and highest.
 
 use std::path::Path;
 
@@ -10,11 +10,11 @@ use crate::random::Stream;
 pub struct TableSource {
     /// Its name.
     pub name: String,
-    /// How often it came.
+    /// The number of its detours.
     pub count: usize,
-    /// The shortest time that it took.
+    /// Its shortest time.
     pub lowest: f64,
-    /// The longest.
+    /// Its longest time.
     pub highest: f64,
     /// The mean.
     pub mean: f64,
@@ -22,8 +22,8 @@ pub struct TableSource {
     pub stddev: f64,
 }
 
-/// The sources in a text with a header line, separated by commas: `source`, `count` and `mean_us`, and where they are known `stddev_us`,
-/// `lowest_us` and `highest_us`. Where the table has a column `configuration`, only the rows of that one, which must then be named.
+/// The sources in a text with a header line, separated by commas: `source`, `count` and `mean_us`, and if known `stddev_us`, `lowest_us` and
+/// `highest_us`. If the table has a column `configuration`, only the rows of the one named, which is then required.
 pub fn sources(path: &Path, text: &str, configuration: Option<&str>) -> Result<Vec<TableSource>, Why> {
     let bad = |why: String| format!("{}: {why}", path.display());
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
@@ -83,8 +83,8 @@ pub fn sources(path: &Path, text: &str, configuration: Option<&str>) -> Result<V
 }
 
 impl TableSource {
-    /// Times in microseconds that have the table's lowest, highest, count, mean and standard deviation: one is the highest, and the others
-    /// lie above the lowest by a power law. The moments alone do not decide the law.
+    /// Times in microseconds with the table's lowest, highest, count, mean and standard deviation: one is the highest, and the others are above the
+    /// lowest by a power law. The moments alone do not determine the law.
     pub fn durations(&self) -> Vec<f64> {
         if self.count <= 1 {
             return vec![self.mean; self.count];
@@ -113,13 +113,13 @@ impl TableSource {
     }
 }
 
-/// Numbers above 0 by a power law that is cut at `highest`, with the given mean and standard deviation: its quantiles at the middles of
-/// `count` equally probable parts.
+/// Numbers above 0 by a power law cut at `highest`, with the given mean and standard deviation: its quantiles at the middles of `count` equally
+/// probable parts.
 fn power_law(count: usize, mean: f64, stddev: f64, highest: f64) -> Vec<f64> {
     let mean_of = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / count as f64;
     let with_exponent = |exponent: f64| -> Vec<f64> {
         let shape: Vec<f64> = (0..count).map(|part| libm::pow((part as f64 + 0.5) / count as f64, -exponent)).collect();
-        // What is cut is made up for by a larger scale.
+        // A larger scale compensates for the cut.
         let (mut low, mut high) = (-60.0_f64, 30.0_f64);
         for _ in 0..50 {
             let middle = 0.5 * (low + high);

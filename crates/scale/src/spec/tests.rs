@@ -17,12 +17,12 @@ fn reads_the_forms_of_the_manual() {
     assert!((trace.noise_ratio() - 10.0 * 50e-6).abs() < 1e-12);
     assert_eq!(trace, poisson.trace(1).unwrap());
     assert_ne!(trace, poisson.trace(2).unwrap());
-    // Busy: the detours queue up, none is lost, and some go over the end.
+    // Busy: the detours queue up, none is lost, and some extend over the end.
     let busy = spec("poisson:rate=18kHz,detour=50us");
     assert!((busy.trace(1).unwrap().noise_ratio() - 0.9).abs() < 1e-4);
 }
 
-/// The lengths and shares of Beckman et al. 2007, Figure 8: whatever the length, the share is the one asked for.
+/// The lengths and shares of Beckman et al. 2007, Figure 8: the share is the requested one at any length.
 #[test]
 fn a_ratio_says_how_often_detours_come() {
     for (share, ratio) in [("0.015%", 0.00015), ("0.08%", 0.0008), ("0.15%", 0.0015), ("1%", 0.01)] {
@@ -103,7 +103,7 @@ fn specifications_are_written_as_they_are_read() {
     }
 }
 
-/// Both causes are there: the noise of a sum is the sum of the noises, up to what is drawn; and periodic ones make a circle that is exact.
+/// Both causes are included: the noise of a sum is the sum of the noises, up to random differences; and periodic ones make an exact circle.
 #[test]
 fn sums_have_the_noise_of_all_their_causes() {
     let exact = spec("periodic:interval=4ms,detour=10us+periodic:interval=6ms,detour=20us").trace(1).unwrap();
@@ -112,7 +112,7 @@ fn sums_have_the_noise_of_all_their_causes() {
     let ratio = 10.0 / 4_000.0 + 10.0 * 1e-3;
     assert!((mixed.noise_ratio() / ratio - 1.0).abs() < 1e-3, "{}", mixed.noise_ratio());
     assert_eq!(mixed.length().get() % 4_000_000, 0);
-    // A frequent cause beside a rare one: as many as fit.
+    // A frequent cause with a rare one: as many as fit.
     let rare = spec("poisson:rate=1kHz,detour=10us+poisson:rate=0.01Hz,detour=10ms").trace(1).unwrap();
     assert!(rare.noise_ratio() > 0.0099 && (rare.len() as u64) < DRAWN_LIMIT + 100, "{}", rare.len());
 }
@@ -131,7 +131,7 @@ fn laws_give_their_means_and_more_is_drawn_where_more_is_asked_for() {
         let drawn = |time| spec.drawn(Drawing { seed: 3, number: 0, time, read: &read }).unwrap();
         let trace = drawn(Nanos::ZERO);
         assert!((trace.noise_ratio() / ratio - 1.0).abs() < 0.03, "{text}: {} for {ratio}", trace.noise_ratio());
-        // A sum may be as long as it can be from the beginning.
+        // A sum may have its maximum length from the start.
         if spec.varies() && (trace.len() as u64) < DRAWN_LIMIT / 4 {
             let more = drawn(Nanos::new(4 * trace.length().get()));
             assert!(more.length().get() > 3 * trace.length().get(), "{text}");
@@ -139,7 +139,7 @@ fn laws_give_their_means_and_more_is_drawn_where_more_is_asked_for() {
     }
 }
 
-/// What a cause costs on a recorded CPU: the recorded noise and its own, on a circle that is as long as the recording.
+/// The cost of a cause on a recorded CPU: the recorded noise plus its own, on a circle as long as the recording.
 #[test]
 fn causes_are_added_to_what_was_recorded() {
     let recorded = NoiseTrace::new(

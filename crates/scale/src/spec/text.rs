@@ -1,4 +1,4 @@
-//! Specifications as they are written and read.
+//! Reads and writes specifications.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use super::{LengthLaw, NoiseSpec, Why};
 use crate::ScaleError;
 use crate::noise::LENGTH_LIMIT;
 
-/// The names of the causes, and what each is told: the needed ones first, and how many these are. A `ratio` stands for the first.
+/// The names of the causes with their parameters: the required ones first, and their number. A `ratio` replaces the first.
 const CAUSES: [(&str, usize, &[&str]); 4] = [
     ("periodic", 2, &["interval", "detour", "jitter", RATIO]),
     ("poisson", 2, &["rate", "detour", RATIO]),
@@ -18,7 +18,7 @@ const CAUSES: [(&str, usize, &[&str]); 4] = [
     ("sources", 1, &["length", "configuration"]),
 ];
 
-/// The share of the time that is noise, which says how often detours of one length come.
+/// The share of the time that is noise, which determines the rate of detours of one length.
 const RATIO: &str = "ratio";
 
 const FORM: &str = "write periodic:interval=1ms,detour=50us[,jitter=10us], poisson:rate=10Hz,detour=50us (both also with ratio=1% for how often), \
@@ -26,12 +26,12 @@ const FORM: &str = "write periodic:interval=1ms,detour=50us[,jitter=10us], poiss
                     length also uniform:10us:90us, exponential:50us, lognormal:50us:0.8, pareto:50us:1.5[:10ms] or empirical:FILE";
 
 impl NoiseSpec {
-    /// Whether a text is meant for a specification, and no path of a file: it begins with a cause and a colon.
+    /// Whether a text is meant as a specification rather than a path: it starts with a cause and a colon.
     pub fn is_meant(text: &str) -> bool {
         text.split_once(':').is_some_and(|(name, _)| CAUSES.iter().any(|(cause, ..)| *cause == name))
     }
 
-    /// The places in a text behind a '+' at which a cause begins; a '+' elsewhere belongs to the name of a file.
+    /// The positions in a text after a '+' where a cause starts; a '+' elsewhere belongs to a file name.
     pub fn further_causes(text: &str) -> Vec<usize> {
         text.match_indices('+').map(|(at, _)| at + 1).filter(|at| Self::is_meant(&text[*at..])).collect()
     }
@@ -108,7 +108,7 @@ fn cause(text: &str) -> Result<NoiseSpec, Why> {
     })
 }
 
-/// From one detour to the next, where they are to take this share of the time: to the nanosecond.
+/// The interval of detours that take this share of the time, to the nanosecond.
 fn interval_of_ratio(text: &str, detour: &LengthLaw) -> Result<Nanos, Why> {
     let ratio = text.parse::<Share>().map_err(|error| error.to_string())?.ratio();
     let Some(detour) = detour.constant() else {
@@ -137,7 +137,7 @@ fn interval_of_rate(text: &str) -> Result<Nanos, Why> {
     }
 }
 
-/// As it is written, apart from a rate that is not a whole fraction of a second.
+/// As written, except for a rate that is not a whole fraction of a second.
 impl fmt::Display for NoiseSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,40 +1,40 @@
-//! A recording in blocks of time, which are drawn anew: each node gets a weight, and each of its blocks.
+//! Resamples a recording in blocks of time: each node gets a random weight, and so does each of its blocks.
 //!
-//! What all CPUs of a node met in a block stays together, as it may have had one cause. The CPUs of a node are not drawn:
-//! another recording of the machine would be of the same ones.
+//! The detours of all CPUs of a node in a block stay together, because they may have a common cause. CPUs are not resampled: another recording of the
+//! machine would have the same ones.
 //!
-//! Blocks are as long as the memory of the noise, because bursts of a second must not be drawn in independent tenths of a second. The
-//! rule for their length is that of the noise ratio's interval ([`becalm_stats::blocks`]), applied to the time that phases lose to delays
-//! below the threshold. A few blocks scatter less than the process they come from, and their scatter is poorly known. So the weights vary
-//! more if there are fewer blocks: the mean of independent blocks gets the interval of Student's t.
+//! Blocks are as long as the memory of the noise, because bursts of a second must not be resampled in independent tenths of a second. The rule for
+//! their length is that of the noise ratio's interval ([`becalm_stats::blocks`]), applied to the time that phases lose to delays below the threshold.
+//! A few blocks scatter less than the process they come from, and their scatter is poorly known. So the weights vary more if there are fewer blocks:
+//! the mean of independent blocks gets the interval of Student's t.
 
 use becalm_stats::{CONFIDENCE, ROUGH_BLOCKS_MIN, blocks, student_quantile};
 
 use super::cells::{CellDistribution, middle};
 use crate::random::Stream;
 
-/// About so many blocks there are, over all nodes.
+/// Approximate number of blocks, over all nodes.
 const BLOCKS: usize = 256;
 
-/// A node has at most so many.
+/// Maximum number of blocks per node.
 const NODE_BLOCKS: usize = 64;
 
-/// However long the noise remembers itself, so many are left.
+/// Minimum number of blocks, however long the memory of the noise.
 const LEAST_BLOCKS: usize = ROUGH_BLOCKS_MIN;
 
-/// What a standard normal value exceeds with 2.5 %, as [`CONFIDENCE`] has it.
+/// The standard normal quantile exceeded with 2.5 %, matching [`CONFIDENCE`].
 const NORMAL: f64 = 1.959_964;
 
 #[derive(Clone, Debug)]
 pub(super) struct Blocks {
     nodes: usize,
-    /// Of each node.
+    /// Per node.
     count: usize,
-    /// The shape of their weights' law; see [`weight_shape`].
+    /// The shape of their weights' distribution; see [`weight_shape`].
     shape: f64,
-    /// The cells of each block, by node and time. Together they have probability 1, but for units without any delay.
+    /// The cells of each block, by node and time. Together they have probability 1, except for units without any delay.
     cells: Vec<Vec<f64>>,
-    /// The share of units and time that a block holds.
+    /// The share of units and time in each block.
     share: Vec<f64>,
     /// The longest delays.
     extremes: Vec<BlockExtreme>,
@@ -43,14 +43,14 @@ pub(super) struct Blocks {
 /// One of the longest delays.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BlockExtreme {
-    /// The block that it lies in.
+    /// Its block.
     pub(super) block: usize,
-    /// How often it comes in a nanosecond of one unit.
+    /// Its rate per nanosecond of one unit.
     pub(super) rate: f64,
 }
 
 impl Blocks {
-    /// Of phases that were sampled; `extremes` gives each of the longest detours with its node, and the block among those of the node.
+    /// From sampled phases; `extremes` gives each of the longest detours with its node, and the block within the node.
     pub(super) fn new(
         nodes: &[NodeBlocks],
         phases: f64,
@@ -71,7 +71,7 @@ impl Blocks {
         }
     }
 
-    /// The same with blocks as long as the noise remembers itself, by what phases lose to delays up to `most` nanoseconds.
+    /// Uses blocks as long as the memory of the noise, measured by what phases lose to delays up to `most` nanoseconds.
     pub(super) fn for_memory_length(self, most: f64) -> Self {
         let lost = |cells: &Vec<f64>| cells.iter().enumerate().map(|(at, mass)| mass * middle(at).min(most)).sum();
         let lost: Vec<f64> = self.cells.iter().map(lost).collect();
@@ -81,7 +81,7 @@ impl Blocks {
         self.joined(count)
     }
 
-    /// The same with so many blocks in each node, but not fewer than [`LEAST_BLOCKS`]: those that follow each other become one.
+    /// Merges consecutive blocks to this many per node, but at least [`LEAST_BLOCKS`].
     fn joined(self, count: usize) -> Self {
         let least = LEAST_BLOCKS.min(self.count);
         let count = count.clamp(least, self.count);
@@ -98,7 +98,7 @@ impl Blocks {
         Self { count, shape: weight_shape(count), cells, share, extremes, ..self }
     }
 
-    /// A weight for each block, of mean 1.
+    /// A random weight for each block, with mean 1.
     pub(super) fn weights(&self, stream: &mut Stream) -> Vec<f64> {
         let mut weights = Vec::with_capacity(self.cells.len());
         for _ in 0..self.nodes {
@@ -111,7 +111,7 @@ impl Blocks {
         weights.iter().map(|weight| weight / mean).collect()
     }
 
-    /// The distribution of one unit's delay with such weights.
+    /// The distribution of one unit's delay with these weights.
     pub(super) fn drawn(&self, weights: &[f64]) -> CellDistribution {
         let reach = self.cells.iter().map(Vec::len).max().unwrap_or(0);
         let mut sum = vec![0.0; reach];
@@ -121,21 +121,21 @@ impl Blocks {
         CellDistribution(sum)
     }
 
-    /// The distribution as it was recorded.
+    /// The recorded distribution.
     pub(super) fn all(&self) -> CellDistribution {
         self.drawn(&vec![1.0; self.cells.len()])
     }
 
-    /// How often one of the `count` longest delays comes in a nanosecond of one unit.
+    /// The rate of the `count` longest delays together, per nanosecond of one unit.
     pub(super) fn rate(&self, count: usize, weights: Option<&[f64]>) -> f64 {
         let weighted = |one: &BlockExtreme| weights.map_or(1.0, |weights| weights[one.block]) * one.rate;
         self.extremes[..count.min(self.extremes.len())].iter().map(weighted).sum()
     }
 }
 
-/// The shape of the gamma law of so many blocks' weights, which are divided by their mean. The weighted mean of m values then has the
-/// variance S / (m (m shape + 1)), with S the sum of their squares about the mean; that of Student's t, with quantile t for a normal
-/// one of z, is S / (m (m - 1)) (t/z)^2.
+/// The shape of the gamma distribution of `blocks` weights, which are divided by their mean. The weighted mean of m values then has the variance S /
+/// (m (m shape + 1)), with S the sum of their squares about the mean; that of Student's t, with quantile t for a normal one of z, is S / (m (m - 1))
+/// (t/z)^2.
 fn weight_shape(blocks: usize) -> f64 {
     let m = blocks as f64;
     if blocks < LEAST_BLOCKS {
@@ -146,10 +146,10 @@ fn weight_shape(blocks: usize) -> f64 {
     ((m - 1.0) / (wider * wider) - 1.0) / m
 }
 
-/// Sampled phases of the CPUs of one node, by the block of time in which they begin.
+/// Sampled phases of the CPUs of one node, by the block of time in which they start.
 #[derive(Clone, Debug)]
 pub(super) struct NodeBlocks {
-    /// How many are late by how much, by cell.
+    /// The number of phases per cell of lateness.
     cells: Vec<Vec<f64>>,
     pub(super) cpus: u64,
 }
@@ -159,12 +159,12 @@ impl NodeBlocks {
         Self { cells: vec![Vec::new(); NODE_BLOCKS], cpus: 0 }
     }
 
-    /// The block of a part of the time, 0 to 1.
+    /// The block of a relative time, 0 to 1.
     pub(super) fn block(&self, at: f64) -> usize {
         ((at.clamp(0.0, 1.0) * self.cells.len() as f64) as usize).min(self.cells.len() - 1)
     }
 
-    /// Counts phases that begin at a part of the time.
+    /// Counts phases that start at a relative time.
     pub(super) fn add(&mut self, at: f64, cell: usize, phases: f64) {
         let block = self.block(at);
         let cells = &mut self.cells[block];
@@ -174,7 +174,7 @@ impl NodeBlocks {
         cells[cell] += phases;
     }
 
-    /// Has as many blocks in each node as all may have together, the same in all: two of a node that follow each other become one.
+    /// Merges pairs of consecutive blocks until all nodes together have few enough, the same number in each.
     pub(super) fn fold(nodes: &mut [Self]) {
         let most = (BLOCKS / nodes.len().max(1)).clamp(1, NODE_BLOCKS);
         for node in nodes {
@@ -227,7 +227,7 @@ mod tests {
         }
     }
 
-    /// A weighted mean of so few blocks scatters by as much as Student's t has it more than a normal mean.
+    /// A weighted mean of this few blocks scatters more than a normal mean, as much as Student's t.
     #[test]
     fn few_blocks_scatter_as_students_t_has_it() {
         let mut stream = Stream::new(5, Purpose::Recording, 0);

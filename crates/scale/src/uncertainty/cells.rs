@@ -2,10 +2,10 @@
 
 use crate::order::mean_of_any;
 
-/// An octave of lengths has so many cells.
+/// The number of cells per octave of lengths.
 const PER_OCTAVE: usize = 32;
 
-/// The cell of a delay in nanoseconds. Below two octaves' worth of cells each nanosecond has its own.
+/// The cell of a delay in nanoseconds. Below two octaves' worth of cells, each nanosecond has its own.
 pub(super) fn place(delay: i64) -> usize {
     let delay = delay.max(0) as usize;
     if delay < 2 * PER_OCTAVE {
@@ -26,11 +26,11 @@ pub(super) fn edge(place: usize) -> f64 {
 pub(super) struct CellDistribution(pub Vec<f64>);
 
 impl CellDistribution {
-    /// What delays up to `most` add to the mean of the largest of n, in nanoseconds: the integral of 1 - F^n up to there,
-    /// with cells taken as even.
+    /// The contribution of delays up to `most` to the mean of the largest of n, in nanoseconds: the integral of 1 - F^n up to there, with cells
+    /// assumed uniform.
     pub(super) fn mean_of_largest(&self, n: f64, most: f64) -> f64 {
         let (mut above, mut mean) = (0.0, 0.0);
-        // Of the last cell: many in a row are empty, and have the same.
+        // The last cell's values: many consecutive cells are empty and have the same.
         let mut last = (0.0, 0.0, 0.0);
         for (at, mass) in self.0.iter().enumerate().rev() {
             let (from, to) = (edge(at), edge(at + 1));
@@ -60,7 +60,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Empty cells, of which there may be many between others, are not looked at again; to the last digit.
+        /// Empty cells, of which there may be many between others, are not recomputed; exact to the last digit.
         #[test]
         fn the_mean_of_the_largest_is_a_sum_over_all_cells(
             cells in prop::collection::vec(prop_oneof![2 => Just(0.0), 1 => 0.0..1.0], 1..300), n in 0.0..7.0, most in 0.0..1e6,

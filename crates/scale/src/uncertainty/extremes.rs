@@ -3,10 +3,10 @@
 use super::cells::place;
 use crate::order::any;
 
-/// The most that are looked for.
+/// Maximum number searched for.
 pub(super) const MOST: usize = 101;
 
-/// Of so many longest detours the shares of the added time are told.
+/// The shares of the added time are reported for this many longest detours.
 pub(super) const TOLD: [usize; 3] = [1, 3, 10];
 
 /// The lengths of the longest detours in nanoseconds, falling. No phase meets two of them.
@@ -23,7 +23,7 @@ impl Extremes {
         &self.0
     }
 
-    /// Whether the longest came so often that none is thought to be longer: ten times, to a hundredth of it.
+    /// Whether the longest is so frequent that no longer one is assumed: ten times within 1 %.
     pub(super) fn settled(&self) -> bool {
         let last = TOLD[TOLD.len() - 1] - 1;
         self.0.get(last).is_some_and(|tenth| *tenth >= self.longest() * 0.99)
@@ -34,8 +34,8 @@ impl Extremes {
         self.0.first().copied().unwrap_or(0.0)
     }
 
-    /// What the longest 1, 3 and 10 add to a phase of n ranks, in nanoseconds, if a rank meets any of the first ones with a probability. Those
-    /// of about one length have equal parts.
+    /// The contributions of the longest 1, 3 and 10 to a phase of n ranks, in nanoseconds. `meets` is the probability that a rank meets any of the
+    /// first ones. Those of similar length get equal parts.
     pub(super) fn added(&self, n: f64, meets: impl Fn(usize) -> f64) -> [f64; TOLD.len()] {
         let (mut reached, mut parts) = (0.0, Vec::with_capacity(self.0.len()));
         for group in self.0.chunk_by(|one, other| place(*one as i64) == place(*other as i64)) {

@@ -1,23 +1,21 @@
-//! How far another recording of the same machine, or a longer one, may lead to another slowdown.
+//! How much the slowdown may differ with another recording of the same machine, or a longer one.
 //!
-//! A recording is one draw of the noise of a machine. What it says of n ranks has two parts (S. Coles, *An Introduction to
-//! Statistical Modeling of Extreme Values*, 2001, chapter 4): delays up to a threshold come so often that blocks of the
-//! recording, drawn anew, tell how they may differ (the Bayesian bootstrap, D. B. Rubin, Ann. Statist. 9 (1981)); of the
-//! longest there are few, and a job of many ranks meets longer ones than were ever recorded. Above the threshold stands a
-//! generalized Pareto law, with all shapes and scales that the recorded ones allow.
+//! A recording is one draw of the noise of a machine. Its prediction for n ranks has two parts (S. Coles, *An Introduction to Statistical Modeling of
+//! Extreme Values*, 2001, chapter 4). Delays up to a threshold are so frequent that resampled blocks of the recording show how they may differ (the
+//! Bayesian bootstrap, D. B. Rubin, Ann. Statist. 9 (1981)). The longest are few, and a job of many ranks meets longer ones than were ever recorded:
+//! above the threshold there is a generalized Pareto law, with all shapes and scales compatible with the recorded ones.
 //!
-//! Each draw is a whole distribution of delays, for which order statistics give the slowdown: from blocks below the
-//! threshold, from a shape, a scale and a rate above it. A phase begins when the last rank is there, so that a rank meets
-//! the detours that begin while it works with their whole length, and those that began while it waited with their rest.
+//! Each draw is a whole distribution of delays, for which order statistics give the slowdown: from blocks below the threshold, from a shape, a scale
+//! and a rate above it. A phase starts when the last rank arrives, so a rank meets the detours that start while it works with their whole length, and
+//! those that started while it waited with the rest of it.
 //!
-//! With messages, the same draws are taken for a job that only waits for its latest rank, with a grain as long as a phase with
-//! messages without noise. How much of what they add a job with messages is longer by is told by replays of the recording: of both
-//! kinds of job, and of that with messages also with all detours cut to the threshold.
+//! With messages, the same draws are made for a job that only waits for its latest rank, with a grain as long as a phase with messages without noise.
+//! Replays of the recording show how much of the added time a job with messages suffers: of both kinds of job, and of that with messages also with
+//! all detours cut to the threshold.
 //!
-//! Where most of the added time of the draws comes from detours longer than any recorded, or their largest and smallest
-//! are very far apart, the recording bounds the slowdown from below only. So it does where many ranks may meet what it has missed: an
-//! event that comes less often than three times in the recorded time of all CPUs stays unseen with more than 5 %, and nothing says how long
-//! it is.
+//! The recording only gives a lower bound of the slowdown if most of the added time of the draws comes from detours longer than any recorded, or
+//! their largest and smallest are very far apart. The same holds if many ranks may meet noise that it missed: an event rarer than three times in the
+//! recorded time of all CPUs stays unseen with more than 5 %, and its length is unknown.
 
 mod blocks;
 mod cells;
@@ -34,42 +32,41 @@ use blocks::Blocks;
 use extremes::Extremes;
 use pareto::Tail;
 
-/// How many distributions are drawn.
+/// The number of drawn distributions.
 const DRAWS: usize = 200;
 
-/// As many of them lie beyond either end of the interval: 2.5 %.
+/// The number of draws beyond either end of the interval: 2.5 %.
 const BEYOND: usize = DRAWS / 40;
 
-/// As many are drawn for each longer recording that is tried.
+/// The number of draws for each longer recording that is tried.
 const TRIED_DRAWS: usize = 40;
 
-/// The added time is bounded where its largest is at most so many times its smallest.
+/// The added time is bounded if its largest is at most this many times its smallest.
 const SPREAD_LIMIT: f64 = 30.0;
 
-/// It is not bounded where detours longer than any recorded make more than this share of it.
+/// It is not bounded if detours longer than any recorded make up more than this share of it.
 const UNSEEN_LIMIT: f64 = 0.5;
 
-/// The longest recording that is thought of is so many times, to the power of two, as long.
+/// The longest hypothetical recording is two to this power times as long.
 const DOUBLINGS: u32 = 16;
 
 /// A recording misses an event with a probability above 5 % (exp(-3)) if it expects fewer than this many of them.
 const MISSED_TIMES: f64 = 3.0;
 
-/// It is not bounded where an event that the recording may have missed hits more than this share of the phases.
+/// It is not bounded if an event that the recording may have missed hits more than this share of the phases.
 const MISSED_LIMIT: f64 = 0.05;
 
 /// The most frequent event that the recording misses with a probability of 5 %.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Missed {
-    /// It comes less often than once in this on each CPU.
+    /// It is rarer than one per this time on each CPU.
     pub every: Nanos,
-    /// The share of the phases that it would hit if it came as often: 0 to 1.
+    /// The share of the phases that it would hit at that rate: 0 to 1.
     pub phases: f64,
 }
 
 impl Missed {
-    /// Of so many ranks with phases of a grain, after CPUs were recorded for a time, all together; nothing where such an event would hit
-    /// few phases.
+    /// For this many ranks with phases of a grain, after a total recorded time of the CPUs; `None` if such an event would hit few phases.
     pub fn for_ranks(ranks: u64, grain: Nanos, watched: Nanos) -> Option<Self> {
         Self::new(ranks as f64, grain.get() as f64, watched.get() as f64)
     }
@@ -81,35 +78,35 @@ impl Missed {
             .then(|| Self { every: Nanos::new((watched / MISSED_TIMES) as i64), phases: -libm::expm1(-hits) })
     }
 
-    /// How many times as long a recording would have to be for such an event to hit few phases.
+    /// How many times longer a recording would have to be for such an event to hit few phases.
     fn times(ranks: f64, grain: f64, watched: f64) -> f64 {
         ranks * grain * MISSED_TIMES / watched / MISSED_LIMIT
     }
 }
 
-/// What a recording says of a slowdown.
+/// The uncertainty of a slowdown from one recording to another.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RecordingBounds {
-    /// The slowdown is at least this: the lower end of the 95 % interval.
+    /// The lower end of the 95 % interval.
     pub low: f64,
-    /// The upper end; nothing where the recording does not bound it.
+    /// The upper end; `None` if the recording does not bound it.
     pub high: Option<f64>,
-    /// What it may have missed, where that may hit many phases; then nothing bounds it.
+    /// Noise that it may have missed, if that may hit many phases; then there is no upper bound.
     pub missed: Option<Missed>,
-    /// Which parts of the recorded noise's added time come from the longest 1, 3 and 10 delays; 0 to 1.
+    /// The shares of the recorded noise's added time that come from the longest 1, 3 and 10 delays; 0 to 1.
     pub longest: [f64; 3],
-    /// Where it is not bounded: how long a recording of such noise would bound it. Nothing if none up to 65,536 times as
-    /// long would, or too few delays are known.
+    /// If there is no upper bound: the length of a recording of such noise that would give one. `None` if none up to 65,536 times as long would, or
+    /// too few delays are known.
     pub needed: Option<Nanos>,
 }
 
 impl RecordingBounds {
-    /// The same as [`RecordingEnds::widened`] has it.
+    /// The same as [`RecordingEnds::widened`].
     pub(crate) fn widened(self, slowdown: Estimate) -> Self {
         self.with_ends(self.ends().widened(slowdown))
     }
 
-    /// The same where so many times as much is added.
+    /// Multiplies the added time.
     pub(crate) fn times(self, times: f64) -> Self {
         self.with_ends(self.ends().times(times))
     }
@@ -119,7 +116,7 @@ impl RecordingBounds {
         Self { low, high, ..self }
     }
 
-    /// The interval alone.
+    /// Only the interval.
     pub const fn ends(&self) -> RecordingEnds {
         RecordingEnds { low: self.low, high: self.high, missed: self.missed }
     }
@@ -130,23 +127,23 @@ impl RecordingBounds {
 pub struct RecordingEnds {
     /// Its lower end.
     pub low: f64,
-    /// Its upper end; nothing where the recording does not bound it.
+    /// Its upper end; `None` if the recording does not bound it.
     pub high: Option<f64>,
-    /// What it may have missed, where that may hit many phases; then nothing bounds it.
+    /// Noise that it may have missed, if that may hit many phases; then there is no upper bound.
     pub missed: Option<Missed>,
 }
 
 impl RecordingEnds {
-    /// The same where so many times as much is added.
+    /// Multiplies the added time.
     pub(crate) fn times(self, times: f64) -> Self {
         let end = |slowdown: f64| 1.0 + (slowdown - 1.0) * times;
         Self { low: end(self.low), high: self.high.map(end), ..self }
     }
 
-    /// The same with what the recording gave itself, as another one may give that again, and with what other offsets would: errors that
-    /// do not hang together add as their squares do. If draws go far below what the recording gave, it may itself be as far below what the
-    /// machine costs (the basic bootstrap; Davison and Hinkley, *Bootstrap Methods and their Application*, 1997, section 5.2): noise in bursts can
-    /// only be missing, and draws of it end soon above.
+    /// Extends the interval to include the result of the recording itself, which another one may repeat, and the uncertainty from other offsets:
+    /// independent errors add in squares. If draws are far below the recording's result, that may itself be as far below the machine's true cost (the
+    /// basic bootstrap; Davison and Hinkley, *Bootstrap Methods and their Application*, 1997, section 5.2): noise in bursts can only be missing, and
+    /// draws of it end soon above.
     pub(crate) fn widened(self, slowdown: Estimate) -> Self {
         let Estimate { mean, low, high } = slowdown;
         let below = (mean - self.low).max(0.0);
@@ -156,12 +153,12 @@ impl RecordingEnds {
     }
 }
 
-/// What is known of the noise of a machine of which there is one recording; for one grain.
+/// The uncertainty of a machine's noise from a single recording, for one grain.
 #[derive(Clone, Debug)]
 pub struct RecordingUncertainty {
     grain: f64,
     recorded: Nanos,
-    /// How long all CPUs together were recorded, in nanoseconds.
+    /// The total recorded time of all CPUs, in nanoseconds.
     watched: f64,
     blocks: Blocks,
     extremes: Extremes,
@@ -172,11 +169,11 @@ pub struct RecordingUncertainty {
 /// One draw of the added time of a phase, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct AddedTime {
-    /// What delays add up to the threshold.
+    /// The part from delays up to the threshold.
     below: f64,
-    /// What they add above it.
+    /// The part from above it.
     above: f64,
-    /// The part of that above the longest delay recorded.
+    /// The part of that above the longest recorded delay.
     unseen: f64,
 }
 
@@ -190,20 +187,19 @@ impl AddedTime {
     }
 }
 
-/// How what a replay adds is to what is drawn, so that draws say how far another recording would move the replay.
+/// The ratio of replays to draws, for scaling draws to the effect of another recording on the replay.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ReplayFactors {
-    /// What a replay of the recording adds with all delays cut to [`RecordingUncertainty::threshold`], over what order statistics
-    /// expect of that. They take starts at any time; but a phase seldom starts within a detour, as the ranks that one does not hold
-    /// up wait it out. With messages, a job meets noise again on their way, and less of it where ranks wait for the network anyway.
+    /// The time added in a replay of the recording with all delays cut to [`RecordingUncertainty::threshold`], over the expectation by order
+    /// statistics. They assume starts at any time; but a phase seldom starts within a detour, because the ranks that are not delayed by it wait it
+    /// out. With messages, a job meets noise again on their way, and less of it if ranks wait for the network anyway.
     pub below: f64,
-    /// What it adds above the threshold, over what a job adds that only waits for its latest rank.
+    /// The time added above the threshold, over that of a job that only waits for its latest rank.
     pub above: f64,
 }
 
 impl RecordingUncertainty {
-    /// The delay above which there is a law, in nanoseconds; nothing where the longest delays come so often that they need none, or
-    /// are too few for one.
+    /// The delay above which the law applies; `None` if the longest delays are so frequent that they need none, or too few for one.
     pub fn threshold(&self) -> Option<Nanos> {
         self.tail.as_ref().map(|tail| Nanos::new(tail.threshold() as i64))
     }
@@ -213,8 +209,7 @@ impl RecordingUncertainty {
         self.tail.as_ref().map_or(f64::INFINITY, Tail::threshold)
     }
 
-    /// What it says of so many ranks of a job that loses `added` nanoseconds a phase; with messages a phase without noise is as long as the
-    /// grain here.
+    /// The bounds for this many ranks of a job that loses `added` nanoseconds per phase; with messages, the grain here is a phase without noise.
     pub fn bounds(&self, ranks: u64, passed: ReplayFactors, added: f64) -> RecordingBounds {
         let mut stream = Stream::new(self.seed, Purpose::Recording, ranks);
         let drawn = self.drawn_ends(ranks, passed, &mut stream);
@@ -231,7 +226,7 @@ impl RecordingUncertainty {
         RecordingBounds { low, high, missed, longest, needed }
     }
 
-    /// The ends of the same interval alone.
+    /// Only the ends of the same interval.
     pub fn ends(&self, ranks: u64, passed: ReplayFactors) -> RecordingEnds {
         let mut stream = Stream::new(self.seed, Purpose::Recording, ranks);
         self.recording_ends(ranks, &self.drawn_ends(ranks, passed, &mut stream))
@@ -250,7 +245,7 @@ impl RecordingUncertainty {
         RecordingEnds { low: slowdown(drawn.low), high, missed }
     }
 
-    /// What order statistics expect delays of so many ranks to add up to the threshold in the recording as it is, in nanoseconds.
+    /// The contribution of delays up to the threshold in the original recording, expected by order statistics for this many ranks, in nanoseconds.
     pub(crate) fn expected_below(&self, ranks: u64) -> f64 {
         let n = ranks.clamp(1, UNITS_LIMIT) as f64;
         self.blocks.all().mean_of_largest(n, self.block_limit())
@@ -267,7 +262,7 @@ impl RecordingUncertainty {
         AddedTime { below, ..tail.drawn(stream).added(n, rate, self.grain, self.extremes.longest()) }
     }
 
-    /// How long a recording would bound it, if the noise is what it most probably is.
+    /// The length of a recording that would bound it, if the noise follows the most probable law.
     fn needed(&self, n: f64, passed: ReplayFactors, stream: &mut Stream) -> Option<Nanos> {
         let tail = self.tail.as_ref()?;
         let below = self.blocks.all().mean_of_largest(n, tail.threshold());
@@ -290,7 +285,7 @@ impl RecordingUncertainty {
 struct DrawnEnds {
     low: f64,
     high: f64,
-    /// Whether the draws lie close enough together, and seldom enough beyond what was recorded, to bound the added time.
+    /// Whether the draws are close enough together, and seldom enough beyond the recorded range, to bound the added time.
     is_bounded: bool,
 }
 

@@ -1,12 +1,11 @@
-//! The longest delays as a generalized Pareto law: all shapes and scales that go with the recorded ones, and what such a
-//! tail adds to the time of many ranks.
+//! The longest delays as a generalized Pareto law: all shapes and scales compatible with the recorded ones, and the contribution of such a tail to
+//! the time of many ranks.
 
 use super::AddedTime;
 use crate::order::any;
 use crate::random::Stream;
 
-/// What is thought of the shape before anything is seen: about so, and so far from it. Lengths of real detours have shapes
-/// from 0 (exponential) to 1 (no mean).
+/// The prior of the shape: mean and standard deviation. Lengths of real detours have shapes from 0 (exponential) to 1 (no mean).
 const SHAPE_BEFORE: (f64, f64) = (0.25, 0.4);
 
 /// Shapes from bounded tails to those that just have a mean.
@@ -18,19 +17,19 @@ const SCALES: (f64, f64) = (-3.5, 1.5);
 /// Points of the grid of shapes, and of scales.
 const GRID: usize = 48;
 
-/// A tail has at least so many delays.
+/// Minimum number of delays in a tail.
 const FEWEST: usize = 10;
 
-/// Points at which the distribution above the threshold is taken.
+/// The number of points at which the distribution above the threshold is evaluated.
 const POINTS: usize = 40;
 
-/// The law goes on until fewer than so many phases have a longer delay.
+/// The law extends until fewer than this share of phases have a longer delay.
 const NEGLIGIBLE: f64 = 1e-6;
 
-/// No delay is thought of as longer: 10,000 s.
+/// The maximum delay: 10,000 s.
 const LONGEST: f64 = 1e13;
 
-/// How often the distribution of delays and that of waiting for them are taken from each other.
+/// The number of iterations between the distribution of delays and that of waiting for them.
 const ROUNDS: usize = 3;
 
 /// A point of the grid.
@@ -42,7 +41,7 @@ struct Possible {
     log_likelihood: f64,
 }
 
-/// What is known of the law of the longest delays.
+/// The fitted law of the longest delays.
 #[derive(Clone, Debug)]
 pub(super) struct Tail {
     threshold: f64,
@@ -51,7 +50,7 @@ pub(super) struct Tail {
     /// The sum of probabilities up to each point of the grid.
     sums: Vec<f64>,
     best: (f64, f64),
-    /// By how many times a recording is thought of as longer than it was.
+    /// The assumed length of a recording, as a multiple of the real one.
     times: f64,
 }
 
@@ -63,7 +62,7 @@ pub(super) struct Law {
 }
 
 impl Tail {
-    /// Of delays in falling order: of as many as follow the law. Nothing if there are too few.
+    /// Fits delays in falling order: as many as follow the law. `None` if there are too few.
     pub(super) fn fit(delays: &[f64]) -> Option<Self> {
         let mut count = delays.len().checked_sub(1)?;
         let mut fitted = None;
@@ -74,7 +73,7 @@ impl Tail {
             if excesses.len() >= FEWEST {
                 let tail = Self::new(threshold, &excesses);
                 let follows = misfit(&excesses, tail.best.0, tail.best.1) <= misfit_limit(tail.best.0);
-                // The few longest are taken whether they follow it or not: nothing better is known.
+                // The few longest are used even if they do not follow it: nothing better is known.
                 fitted = Some(tail);
                 if follows {
                     break;
@@ -109,7 +108,7 @@ impl Tail {
         tail.for_longer(1.0)
     }
 
-    /// The same of a recording so many times as long, with as many times the delays.
+    /// The same for a recording this many times as long, with proportionally more delays.
     pub(super) fn for_longer(&self, times: f64) -> Self {
         let log = |possible: &Possible| {
             let off = (possible.shape - SHAPE_BEFORE.0) / SHAPE_BEFORE.1;
@@ -129,20 +128,20 @@ impl Tail {
         self.threshold
     }
 
-    /// How many delays are above the threshold.
+    /// The number of delays above the threshold.
     pub(super) fn count(&self) -> usize {
         self.count
     }
 
-    /// The delay that the longest of a recording most probably has.
+    /// The most probable longest delay of a recording.
     pub(super) fn likely_longest(&self) -> f64 {
         let law = Law { threshold: self.threshold, shape: self.best.0, scale: self.best.1 };
         law.level(1.0 / (self.count as f64 * self.times))
     }
 
-    /// The number of delays above the threshold that another recording of the length would have, over their number here.
+    /// The number of delays above the threshold in another recording of the same length, relative to the number here.
     pub(super) fn count_drawn(&self, stream: &mut Stream) -> f64 {
-        // A sum of three uniform numbers is near enough to a normal one for what is only an estimate.
+        // A sum of three uniform numbers is close enough to a normal one for an estimate.
         let normal = 2.0 * ((0..3).map(|_| stream.unit()).sum::<f64>() - 1.5);
         libm::exp(normal / (self.count as f64 * self.times).sqrt())
     }
@@ -152,7 +151,7 @@ impl Tail {
         let wanted = stream.unit() * all;
         let at = self.sums.partition_point(|sum| *sum < wanted).min(self.grid.len().saturating_sub(1));
         let Possible { shape, scale, .. } = self.grid[at];
-        // Anywhere around the point.
+        // Uniform in the cell around the point.
         let cell = |(from, to): (f64, f64), stream: &mut Stream| (to - from) / GRID as f64 * (stream.unit() - 0.5);
         let shape = (shape + cell(SHAPES, stream)).min(SHAPES.1);
         let scale = scale * libm::exp(cell(SCALES, stream));
@@ -171,24 +170,24 @@ impl Law {
         if base <= 0.0 { 0.0 } else { libm::exp(-libm::log(base) / self.shape) }
     }
 
-    /// The integral of that from y on.
+    /// The integral of the survival function from y on.
     fn rest(&self, y: f64) -> f64 {
         let base = self.scale + self.shape * y;
         if base <= 0.0 { 0.0 } else { self.survival(y) * base / (1.0 - self.shape) }
     }
 
-    /// The delay that is exceeded with a probability.
+    /// The delay that is exceeded with this probability.
     fn level(&self, probability: f64) -> f64 {
         let log = libm::log(probability.clamp(1e-300, 1.0));
         let excess = if self.shape.abs() < 1e-6 { -log } else { libm::expm1(-self.shape * log) / self.shape };
         (self.threshold + self.scale * excess).min(LONGEST)
     }
 
-    /// The mean time that delays above the threshold add to a phase of n units, without the threshold itself, and the part of it above
-    /// the `longest` one. `rate` delays of one unit exceed the threshold per nanosecond.
+    /// The mean time that delays above the threshold add to a phase of n units, without the threshold itself, and the part of it above the `longest`
+    /// one. `rate` delays of one unit exceed the threshold per nanosecond.
     pub(super) fn added(&self, n: f64, rate: f64, grain: f64, longest: f64) -> AddedTime {
         let top = self.level((NEGLIGIBLE / (n * rate * grain)).min(0.1));
-        // Rising by one factor, from steps that are small against the scale on.
+        // Rising by a constant factor, from steps that are small compared with the scale.
         let first = (self.scale / 20.0).min((top - self.threshold) / 50.0);
         let factor = libm::exp(libm::log((top - self.threshold) / first) / (POINTS - 1) as f64);
         let mut points = [self.threshold; POINTS + 1];
@@ -215,32 +214,32 @@ impl Law {
     }
 }
 
-/// For how long a delay lets phases that begin then be late by more than one of the points: what of it does not depend on how long others
-/// wait, which is all that takes time to compute.
+/// The time for which a delay makes phases that start then late by more than one of the points: the part that does not depend on how long others
+/// wait, which is the only expensive one.
 #[derive(Clone, Copy, Debug)]
 struct Late {
     /// A grain, over all delays.
     working: f64,
-    /// The part of a delay from the point on, and from the point and each of the points on.
+    /// The part of a delay from the point on, and from the sum of the point and each of the points on.
     rest: f64,
     rests: [f64; POINTS + 1],
 }
 
 impl Late {
-    /// Of each point.
+    /// For each point.
     fn at_points(law: &Law, grain: f64, points: &[f64; POINTS + 1]) -> [Self; POINTS + 1] {
         let mut lates = points.map(|point| {
             let excess = point - law.threshold;
             let working = grain * law.survival(excess);
             Self { working, rest: law.rest(excess), rests: [0.0; POINTS + 1] }
         });
-        // It is the same time from one point and another on, whichever is the first.
+        // The time from the sum of two points on is symmetric.
         for one in 0..=POINTS {
             for other in 0..=one {
                 let rest = law.rest(points[one] - law.threshold + points[other]);
                 lates[one].rests[other] = rest;
                 lates[other].rests[one] = rest;
-                // They fall: what is added from here on is less than half of the last digit of the time that there is already.
+                // They fall: what is added from here on is less than half of the last digit of the time so far.
                 if rest <= lates[one].working * (f64::EPSILON / 4.0) {
                     break;
                 }
@@ -249,8 +248,8 @@ impl Late {
         lates
     }
 
-    /// A grain, and the part of the delay that a waiting rank does not see. A rank waited longer than `points[i]` with the probability
-    /// `waiting[i + 1]`.
+    /// A grain, plus the part of the delay that a waiting rank does not see. A rank waited longer than `points[i]` with the probability `waiting[i +
+    /// 1]`.
     fn time(&self, waiting: &[f64; POINTS + 1]) -> f64 {
         let (mut time, mut rest) = (self.working, self.rest);
         for (next, waiting) in self.rests.iter().zip(waiting) {
@@ -264,8 +263,8 @@ impl Late {
     }
 }
 
-/// Of a generalized Pareto law. The logarithms of all factors are one of their product, which is taken before it leaves what a number can
-/// hold: a logarithm for each takes far longer than all the rest.
+/// The log-likelihood of a generalized Pareto law. Factors are multiplied before taking the logarithm, as long as the product stays in range: a
+/// logarithm for each would take far longer than all the rest.
 fn log_likelihood(excesses: &[f64], shape: f64, scale: f64) -> f64 {
     let n = excesses.len() as f64;
     if shape.abs() < 1e-6 {
@@ -287,8 +286,7 @@ fn log_likelihood(excesses: &[f64], shape: f64, scale: f64) -> f64 {
     -n * libm::log(scale) - (1.0 + 1.0 / shape) * (logs + libm::log(product))
 }
 
-/// How badly rising excesses follow a law: the statistic A^2 of T. W. Anderson and D. A. Darling, J. Am. Stat. Assoc. 49
-/// (1954).
+/// The misfit of rising excesses to a law: the statistic A^2 of T. W. Anderson and D. A. Darling, J. Am. Stat. Assoc. 49 (1954).
 fn misfit(excesses: &[f64], shape: f64, scale: f64) -> f64 {
     let n = excesses.len();
     let law = Law { threshold: 0.0, shape, scale };
@@ -297,7 +295,7 @@ fn misfit(excesses: &[f64], shape: f64, scale: f64) -> f64 {
     -(n as f64) - (0..n).map(term).sum::<f64>() / n as f64
 }
 
-/// What it stays below in 90 of 100 samples that do follow the law; `becalm-stats` has the source of these.
+/// Its 90 % quantile for samples that follow the law; `becalm-stats` has the source of these.
 fn misfit_limit(shape: f64) -> f64 {
     const LIMITS: [(f64, f64); 8] = [
         (-0.5, 1.0),
@@ -320,7 +318,7 @@ mod tests {
 
     use super::{Law, NEGLIGIBLE, POINTS, ROUNDS, any, log_likelihood};
 
-    /// [`Law::added`] as it is written down: for how long delays let phases be late, and how long ranks wait, from each other in turns.
+    /// [`Law::added`] written out: the time for which delays make phases late, and the waiting time of ranks, computed from each other in turn.
     fn added_plainly(law: &Law, n: f64, rate: f64, grain: f64, longest: f64) -> (f64, f64) {
         let top = law.level((NEGLIGIBLE / (n * rate * grain)).min(0.1));
         let first = (law.scale / 20.0).min((top - law.threshold) / 50.0);

@@ -1,4 +1,4 @@
-//! What is known of a machine's noise from phases that were sampled while its detours passed by, without keeping the detours.
+//! Collects the uncertainty of a machine's noise from sampled phases, without keeping the detours.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -10,15 +10,15 @@ use super::cells;
 use super::extremes::{Extremes, MOST};
 use super::{RecordingUncertainty, Tail};
 
-/// So many of a CPU's longest detours are kept for each that is wanted, as some lie next to longer ones.
+/// The number of longest detours kept per CPU; more than needed, because some are close to longer ones.
 const KEPT: usize = 4 * MOST;
 
-/// The longest detours of one CPU, while they pass by.
+/// The longest detours of one CPU so far.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct LongestDetours(BinaryHeap<Reverse<(i64, i64)>>);
 
 impl LongestDetours {
-    /// Takes a detour: its start and its length in nanoseconds.
+    /// Adds a detour: its start and its length in nanoseconds.
     pub(crate) fn add(&mut self, start: i64, length: i64) {
         if self.0.len() == KEPT {
             if self.0.peek().is_some_and(|Reverse((shortest, _))| *shortest >= length) {
@@ -29,7 +29,7 @@ impl LongestDetours {
         self.0.push(Reverse((length, start)));
     }
 
-    /// Starts and lengths, the longest first; none within `apart` of a longer one, as a phase can meet both.
+    /// Starts and lengths, the longest first; none within `apart` of a longer one, because a phase can meet both.
     fn apart(self, apart: i64) -> Vec<(i64, i64)> {
         let mut taken = BTreeSet::new();
         let mut list = Vec::new();
@@ -52,14 +52,14 @@ impl LongestDetours {
 pub(crate) struct StreamedBlocks {
     grain: i64,
     nodes: Vec<NodeBlocks>,
-    /// The longest detours of all CPUs, falling; each with its node and block, and how long its CPU was watched.
+    /// The longest detours of all CPUs, falling; each with its node and block, and the observation time of its CPU.
     longest: Vec<StreamedDetour>,
-    /// CPUs, and how long the one was watched that was watched for longest.
+    /// The number of CPUs, and the longest observation time of one.
     cpus: u64,
     recorded: i64,
-    /// How long all CPUs were watched together.
+    /// The total observation time of all CPUs.
     watched: i64,
-    /// All phases, also those that met nothing.
+    /// All phases, including those without a detour.
     phases: f64,
 }
 
@@ -67,13 +67,13 @@ pub(crate) struct StreamedBlocks {
 struct StreamedDetour {
     length: i64,
     node: usize,
-    /// Where it lies in the time of its CPU, 0 to 1.
+    /// Its position in the time of its CPU, 0 to 1.
     at: f64,
     watched: i64,
 }
 
 impl StreamedBlocks {
-    /// Of nothing yet, with so much work in a phase.
+    /// Empty, for phases with this much work.
     pub(crate) const fn new(grain: Nanos) -> Self {
         Self {
             grain: grain.get(),
@@ -86,7 +86,7 @@ impl StreamedBlocks {
         }
     }
 
-    /// Counts phases of the node that is sampled: late by so much, begun at a part of their CPU's time, 0 to 1.
+    /// Counts phases of the current node by their lateness, and their start as a fraction of their CPU's time, 0 to 1.
     pub(crate) fn add(&mut self, at: f64, late: i64, phases: f64) {
         self.phases += phases;
         if late > 0 {
@@ -97,7 +97,7 @@ impl StreamedBlocks {
         }
     }
 
-    /// Adds a CPU of the node that is sampled, watched from `begin` for a time.
+    /// Adds a CPU of the current node, observed from `begin` for `watched`.
     pub(crate) fn finish_cpu(&mut self, begin: i64, watched: i64, longest: LongestDetours) {
         if self.nodes.is_empty() {
             self.nodes.push(NodeBlocks::new());
@@ -135,7 +135,7 @@ impl StreamedBlocks {
         self.longest.truncate(MOST);
     }
 
-    /// What it says of other recordings, which are drawn from the seed. Nothing where nothing was sampled.
+    /// The uncertainty from other recordings, which are drawn from the seed. `None` if nothing was sampled.
     pub(crate) fn uncertainty(&self, seed: u64) -> Option<RecordingUncertainty> {
         if self.phases <= 0.0 || self.cpus == 0 {
             return None;

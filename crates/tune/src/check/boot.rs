@@ -1,4 +1,4 @@
-//! Parameters of the command line beyond the lists of CPUs: given or not, obeyed or not, and names that are mistyped.
+//! Boot parameters other than CPU lists: missing, ignored or mistyped ones.
 
 use becalm_linux::file;
 
@@ -21,7 +21,7 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     managed_power(subject, findings);
 }
 
-/// Names that are so long that a near one is meant to be it.
+/// Names so long that a similar one is a typo.
 const KNOWN: &[&str] = &[
     "isolcpus",
     "nohz_full",
@@ -45,7 +45,7 @@ const KNOWN: &[&str] = &[
     "cpuidle.off",
 ];
 
-/// How many letters a name may differ by from the one that was meant.
+/// The largest number of different letters in a typo.
 const NEAR: usize = 2;
 
 fn mistyped(subject: &Subject<'_>, findings: &mut Findings<'_>) {
@@ -64,7 +64,7 @@ fn mistyped(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// The number of letters to insert, remove or replace (Levenshtein's distance), row by row.
+/// The number of insertions, deletions and replacements (Levenshtein distance), row by row.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -188,7 +188,7 @@ fn unbound_cpus(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// Parameters of drivers that are not the ones in charge.
+/// Parameters of drivers that are not in charge.
 fn managed_power(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     let driver = "/sys/devices/system/cpu/cpuidle/current_driver";
     let Some(is) = findings.setting(AREA, driver) else { return };
@@ -211,7 +211,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Counts the changes by the definition of the distance.
+    /// A plain implementation of the distance's definition.
     fn plain(a: &[char], b: &[char]) -> usize {
         match (a, b) {
             ([], rest) | (rest, []) => rest.len(),

@@ -1,4 +1,4 @@
-//! How the kernel was built: options for debugging that make every lock, allocation or access slower.
+//! How the kernel was built: debug options that slow down every lock, allocation or access.
 
 use super::finding::Findings;
 use super::subject::Subject;
@@ -7,7 +7,7 @@ use crate::document::{Area, Evidence, Severity};
 
 const AREA: Area = Area::Build;
 
-/// Options that cost time everywhere, and what they do.
+/// Options that cost time everywhere, and their effects.
 const SLOW: &[(&str, &str)] = &[
     ("PROVE_LOCKING", "every lock is checked"),
     ("DEBUG_LOCK_ALLOC", "every lock is checked"),
@@ -51,7 +51,7 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     kfence(findings);
 }
 
-/// KFENCE opens a gate for one allocation every so often, and changes code on all CPUs to do so.
+/// KFENCE periodically opens a gate for one allocation, and patches code on all CPUs to do so.
 fn kfence(findings: &mut Findings<'_>) {
     let path = "/sys/module/kfence/parameters/sample_interval";
     if let Some(ms) = findings.number(AREA, path).filter(|ms| *ms > 0) {

@@ -1,5 +1,4 @@
-//! Which CPUs are to be quiet: those that were named, else those that the machine keeps apart already, else all but the
-//! first.
+//! Chooses the CPUs that should be quiet: the named ones, else those already isolated, else all but the first.
 
 use std::path::Path;
 
@@ -15,18 +14,18 @@ use crate::document::{Chosen, CpuChoice};
 /// No CPUs could be chosen.
 #[derive(Debug, thiserror::Error)]
 pub enum ChoiceError {
-    /// The machine does not tell which CPUs it has.
+    /// The machine does not list its CPUs.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Some of those that were named do not run.
+    /// Some of the named CPUs are not online.
     #[error("{} not online; online are {online}", are(missing))]
     NotOnline {
-        /// The CPUs that do not run.
+        /// The CPUs that are not online.
         missing: CpuList,
-        /// The CPUs that run.
+        /// The online CPUs.
         online: CpuList,
     },
-    /// None runs at all, the machine says.
+    /// According to the machine none is online.
     #[error("the machine says that no CPU is online")]
     NoneOnline,
     /// The user named an empty list of CPUs.
@@ -40,7 +39,7 @@ impl Fault for ChoiceError {
     }
 }
 
-/// Chooses the CPUs. Fails if the list of CPUs that are online cannot be read, or a CPU that was named is not among them.
+/// Chooses the CPUs. Fails if the list of online CPUs cannot be read, or a named CPU is not in it.
 pub fn choose(root: &Path, named: Option<&CpuList>) -> Result<CpuChoice, ChoiceError> {
     let sets = CpuSets::read(root)?;
     let online = sets.online;
@@ -56,7 +55,7 @@ pub fn choose(root: &Path, named: Option<&CpuList>) -> Result<CpuChoice, ChoiceE
             _ => Ok(choice(named.clone(), Chosen::Named)),
         };
     }
-    // What cannot be read here is found again, and said, by the check itself.
+    // The check itself reports files that cannot be read here.
     let groups = partitions(root).unwrap_or_default();
     let grouped = groups.iter().filter(|group| group.is_isolated()).flat_map(|group| group.cpus.iter());
     let apart: CpuList = sets.isolated.iter().chain(sets.nohz_full.iter()).chain(grouped).collect();

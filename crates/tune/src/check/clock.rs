@@ -1,4 +1,4 @@
-//! The clock that the kernel keeps time with, and what watches over it.
+//! The kernel's clock source, and its watchdog.
 
 use becalm_linux::procfs::cpuinfo::CpuInfo;
 use becalm_linux::sysfs::machine::hypervisor;
@@ -10,7 +10,7 @@ use crate::document::{Area, Severity};
 
 const AREA: Area = Area::Clock;
 const CURRENT: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-/// How the clocks begin that hypervisors offer, which are read without leaving the guest. Others of a guest are devices that are emulated.
+/// Name prefixes of hypervisor clocks, which a guest reads without a VM exit. Other clocks of a guest are emulated devices.
 const OF_HYPERVISORS: [&str; 3] = ["kvm-clock", "hyperv_clocksource", "xen"];
 const AVAILABLE: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 
@@ -27,7 +27,7 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
             .fix("the kernel's log says why it does not trust it (dmesg | grep -i clocksource)");
     }
     let processor = findings.read(AREA, CpuInfo::read(subject.root)).unwrap_or_default();
-    // Other processors have one counter, which nothing stands in for.
+    // Other processors have a single counter without alternatives.
     if !processor.has("tsc") {
         return;
     }
@@ -59,7 +59,7 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// Every half a second the kernel holds the TSC against another clock, on one CPU after the other, unless it knows better.
+/// Every half second the kernel compares the TSC with another clock, on one CPU after the other, unless it trusts the TSC.
 fn watchdog(subject: &Subject<'_>, processor: &CpuInfo, findings: &mut Findings<'_>) {
     let known = ["tsc_reliable", "tsc_adjust"].into_iter().find(|flag| processor.has(flag));
     let told = subject.line.last("tsc").filter(|value| matches!(*value, "reliable" | "nowatchdog"));

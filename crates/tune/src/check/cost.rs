@@ -1,7 +1,6 @@
-//! What findings cost: the time that the sources which they let through took in a recording.
+//! The cost of findings: the recorded time of the sources that they permit.
 //!
-//! One source may be let through by several findings (a tick by the parameter that is missing and by the tick that was
-//! counted); costs of findings do therefore not add up.
+//! Several findings may permit the same source (a missing parameter and the counted tick both permit the tick), so the costs do not add up.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +9,12 @@ use becalm_units::{CpuId, CpuList, Nanos};
 use crate::document::{FindingCost, SourceCost};
 use crate::{Kind, NoiseSource};
 
-/// A recording, as far as costs need it.
+/// The parts of a recording needed for costs.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct RecordedNoise {
-    /// How long each CPU was observed.
+    /// The observed time of each CPU.
     pub observed: Vec<(CpuId, Nanos)>,
-    /// What each source took on each CPU.
+    /// The time of each source on each CPU.
     pub sources: Vec<RecordedSource>,
 }
 
@@ -26,19 +25,18 @@ pub struct RecordedSource {
     pub cpu: CpuId,
     /// The kind of the activity.
     pub kind: Kind,
-    /// The name of the source, which is the same in every recording.
+    /// The stable name of the source.
     pub source: String,
-    /// How often it ran inside of detours.
+    /// How often it ran within detours.
     pub count: u64,
     /// The time that it took.
     pub total: Nanos,
 }
 
 impl RecordedNoise {
-    /// What some sources took; `None` if none of them was seen.
+    /// The cost of some sources; `None` if none of them was seen.
     pub fn cost_of(&self, noise: &[NoiseSource]) -> Option<FindingCost> {
-        // By the names of kinds: the order in which sources of equal cost are shown.
-        // In the order of the names of kinds, and then of sources.
+        // Ordered by the names of kinds, then of sources: the order among equal costs.
         let mut found: BTreeMap<(&str, &str), Vec<&RecordedSource>> = BTreeMap::new();
         for source in &self.sources {
             if noise.iter().any(|noise| noise.matches(source.kind, &source.source)) {
@@ -49,13 +47,13 @@ impl RecordedNoise {
             return None;
         }
         let mut sources: Vec<SourceCost> = found.into_values().map(|on_cpus| self.source_cost(&on_cpus)).collect();
-        // The names break ties, as the sort is stable.
+        // Names break ties, because the sort is stable.
         sources.sort_by_key(|source| std::cmp::Reverse(source.total));
         let total = sources.iter().fold(0_i64, |sum, source| sum.saturating_add(source.total.get()));
         Some(FindingCost { sources, total: Nanos::new(total), ratio: ratio(total, self.observed(|_| true)) })
     }
 
-    /// What one source took on all CPUs where it was seen.
+    /// The time of one source on all CPUs that had it.
     fn source_cost(&self, on_cpus: &[&RecordedSource]) -> SourceCost {
         let cpus: CpuList = on_cpus.iter().map(|source| source.cpu).collect();
         let total = on_cpus.iter().fold(0_i64, |sum, source| sum.saturating_add(source.total.get()));
@@ -69,7 +67,7 @@ impl RecordedNoise {
         }
     }
 
-    /// The time in nanoseconds for which the wanted CPUs were observed, all together.
+    /// The total observed time of the wanted CPUs, in nanoseconds.
     fn observed(&self, wanted: impl Fn(CpuId) -> bool) -> i64 {
         let times = self.observed.iter().filter(|(cpu, _)| wanted(*cpu));
         times.fold(0_i64, |sum, (_, time)| sum.saturating_add(time.get()))

@@ -1,4 +1,4 @@
-//! Work that the kernel puts off: unbound work queues, and packets whose softirqs are steered to the CPUs.
+//! Deferred work of the kernel: unbound work queues, and packets whose softirqs are steered to the CPUs.
 
 use becalm_linux::file;
 use becalm_units::CpuList;
@@ -19,7 +19,7 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     steering(subject, findings, "tx-", "xps_cpus");
 }
 
-/// The CPUs of a mask that are among those checked, maybe none; nothing, which is a finding, where it is no mask.
+/// The checked CPUs in a mask, maybe none; `None`, with a finding, if it is not a mask.
 fn hit(subject: &Subject<'_>, evidence: &Evidence, findings: &mut Findings<'_>) -> Option<CpuList> {
     match CpuList::from_mask(&evidence.value) {
         Ok(mask) => Some(subject.cpus.intersection(&mask)),
@@ -64,7 +64,7 @@ fn workqueues(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         .lets(Known::Work);
 }
 
-/// Some work queues may give up being bound to the CPU that queues, and then follow the masks.
+/// Some work queues may give up being bound to the queuing CPU, and then follow the masks.
 fn bound_for_speed(findings: &mut Findings<'_>) {
     let path = "/sys/module/workqueue/parameters/power_efficient";
     let Some(evidence) = findings.setting(AREA, path) else { return };
@@ -82,7 +82,7 @@ fn bound_for_speed(findings: &mut Findings<'_>) {
     }
 }
 
-/// Receive and transmit packet steering: whose softirqs run where.
+/// Receive and transmit packet steering: the CPUs of softirqs.
 fn steering(subject: &Subject<'_>, findings: &mut Findings<'_>, queue: &str, file: &str) {
     let receiving = file == "rps_cpus";
     let mut found: Vec<Evidence> = Vec::new();
@@ -105,7 +105,7 @@ fn steering(subject: &Subject<'_>, findings: &mut Findings<'_>, queue: &str, fil
     let (severity, title) = if receiving {
         (Severity::Warning, format!("packets received by {} are handled on {}", some(&devices, 4), subject.named()))
     } else {
-        // It chooses the queue by the CPU that sends.
+        // It chooses the queue by the sending CPU.
         (
             Severity::Fine,
             format!(

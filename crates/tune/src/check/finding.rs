@@ -1,4 +1,4 @@
-//! Findings in the making.
+//! Unfinished findings.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use becalm_linux::file::{self, FileError};
 
 use crate::document::{Area, Evidence, Finding, Severity};
 
-/// Findings on the way to a [`Check`](crate::document::Check).
+/// Findings for a [`Check`](crate::document::Check).
 pub(super) struct Findings<'a> {
     root: &'a Path,
     list: Vec<Finding>,
@@ -17,7 +17,7 @@ impl<'a> Findings<'a> {
         Self { root, list: Vec::new() }
     }
 
-    /// Adds a finding, to be filled.
+    /// Adds a finding, to be completed.
     pub fn add(&mut self, area: Area, severity: Severity, title: impl Into<String>) -> &mut Finding {
         let title = title.into();
         self.list.push(Finding {
@@ -34,7 +34,7 @@ impl<'a> Findings<'a> {
         &mut self.list[last]
     }
 
-    /// What a reader returned; that it failed is a finding.
+    /// The result of a reader; a failure becomes a finding.
     pub fn read<T>(&mut self, area: Area, result: Result<T, FileError>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
@@ -47,7 +47,7 @@ impl<'a> Findings<'a> {
         }
     }
 
-    /// Adds a finding about something that is not known because of this error.
+    /// Adds a finding about something unknown because of this error.
     pub fn unread(&mut self, area: Area, title: String, error: &FileError) {
         let (path, why) = match error {
             FileError::Read { path, source, .. } => (path, source.to_string()),
@@ -64,14 +64,14 @@ impl<'a> Findings<'a> {
         }
     }
 
-    /// A setting of the kernel as evidence; `None` where there is none or, which is a finding, it cannot be read.
+    /// A kernel setting as evidence; `None` if there is none, or if it is unreadable, which becomes a finding.
     pub fn setting(&mut self, area: Area, path: &str) -> Option<Evidence> {
         let text = file::text(self.root, path);
         let value = self.read(area, text).flatten()?;
         Some(Evidence::new(path, value))
     }
 
-    /// A setting that is a number; any other text is a finding.
+    /// A numeric setting; any other text becomes a finding.
     pub fn number(&mut self, area: Area, path: &str) -> Option<i64> {
         let evidence = self.setting(area, path)?;
         match evidence.value.parse() {

@@ -1,4 +1,4 @@
-//! Whether a hypervisor lies below the kernel, and how much time it says that it took.
+//! Whether there is a hypervisor, and how much steal time it reports.
 
 use becalm_linux::procfs::stat::Stat;
 use becalm_linux::sysfs::machine::hypervisor;
@@ -10,7 +10,7 @@ use crate::document::{Area, Severity};
 
 const AREA: Area = Area::Hypervisor;
 
-/// From this share of a CPU's busy time on, what the hypervisor took is more than the noise of a tuned machine.
+/// From this share of a CPU's busy time on, steal exceeds the noise of a tuned machine.
 const MUCH: f64 = 0.001;
 
 pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
@@ -19,7 +19,7 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     let (mut steal, mut busy) = (0_i64, 0_i64);
     for times in subject.cpus.iter().filter_map(|cpu| stat.cpu(cpu)) {
         steal = steal.saturating_add(times.steal.get());
-        // `user` holds `guest`.
+        // `user` includes `guest`.
         for part in [times.user, times.nice, times.system, times.irq, times.softirq, times.steal] {
             busy = busy.saturating_add(part.get());
         }

@@ -1,4 +1,4 @@
-//! Interrupts of devices that go to the CPUs, may go there, or would from now on.
+//! Device interrupts that are sent to the CPUs, may be, or will be from now on.
 
 use becalm_linux::procfs::irq_affinity::{IrqAffinity, irq_affinities};
 use becalm_linux::procfs::parse_kernel_list;
@@ -14,7 +14,7 @@ const AREA: Area = Area::Irq;
 
 pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     let irqs = findings.read(AREA, irq_affinities(subject.root)).unwrap_or_default();
-    // An interrupt that nobody handles does not come.
+    // An interrupt without handlers does not occur.
     let (used, _): (Vec<_>, Vec<_>) = irqs.into_iter().partition(|irq| !irq.handlers.is_empty());
     let here: Vec<&IrqAffinity> = used.iter().filter(|irq| subject.hit(&irq.effective).is_some()).collect();
     let may = |irq: &&IrqAffinity| subject.hit(&irq.effective).is_none() && subject.hit(&irq.allowed).is_some();
@@ -56,15 +56,15 @@ fn names(irqs: &[&IrqAffinity]) -> String {
     some(&names, 4)
 }
 
-/// The interrupt by the names of its handlers, and what follows it.
+/// The interrupt by the names of its handlers, and its consequences.
 fn lets(finding: &mut Finding, irqs: &[&IrqAffinity]) {
     for name in irqs.iter().flat_map(|irq| &irq.handlers) {
-        // A threaded handler runs where the interrupt does.
+        // A threaded handler runs on the CPU of the interrupt.
         finding.lets(NoiseSource::new(Kind::Irq, name)).lets(NoiseSource::new(Kind::Kthread, format!("irq/{name}")));
     }
 }
 
-/// Where interrupts go that drivers ask for from now on.
+/// The CPUs of interrupts requested from now on.
 fn from_now_on(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     let path = "/proc/irq/default_smp_affinity";
     let asked = subject.line.last("irqaffinity");

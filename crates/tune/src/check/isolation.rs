@@ -1,8 +1,7 @@
-//! `isolcpus`, `nohz_full`, `rcu_nocbs` and cpuset partitions: what was asked for, whether the kernel took it, whether the
-//! lists agree, and whether a CPU is left for everything else.
+//! `isolcpus`, `nohz_full`, `rcu_nocbs` and cpuset partitions: the request, whether the kernel accepted it, whether the lists agree, and whether a
+//! housekeeping CPU is left.
 //!
-//! How the kernel takes the first two is in `kernel/sched/isolation.c`: of two lists that contradict each other it keeps
-//! the first and drops the other, with a line in its log.
+//! The kernel handles the first two in `kernel/sched/isolation.c`: of two contradictory lists it keeps the first and drops the other, and logs that.
 
 use becalm_linux::procfs::cmdline::IsolCpus;
 use becalm_linux::procfs::parse_kernel_list;
@@ -28,7 +27,7 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     shared_cores(subject, findings);
 }
 
-/// A machine needs a CPU for everything else.
+/// A machine needs a housekeeping CPU.
 fn housekeeping(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     let online = &subject.sets.online;
     if subject.others.is_empty() {
@@ -50,7 +49,7 @@ fn housekeeping(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// What `isolcpus=` asks for, and what the kernel made of it. Returns the CPUs asked to be out of load balancing.
+/// The effect of `isolcpus=`. Returns the CPUs requested to be out of load balancing.
 fn isolcpus(subject: &Subject<'_>, findings: &mut Findings<'_>) -> Option<CpuList> {
     let mut taken: Option<IsolCpus> = None;
     for value in subject.line.all("isolcpus") {
@@ -108,7 +107,7 @@ fn or_none(list: &CpuList) -> String {
     if list.is_empty() { "none".to_owned() } else { list.to_string() }
 }
 
-/// CPUs of a list that the machine could have and does not.
+/// CPUs of a list that the machine does not have.
 fn absent(subject: &Subject<'_>, name: &str, list: &CpuList, findings: &mut Findings<'_>) {
     let absent = list.without(&subject.sets.present);
     if !absent.is_empty() {
@@ -119,7 +118,7 @@ fn absent(subject: &Subject<'_>, name: &str, list: &CpuList, findings: &mut Find
     }
 }
 
-/// Whether the scheduler leaves the CPUs alone.
+/// Whether the scheduler balances load on the CPUs.
 fn balancing(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     let apart = subject.apart();
     let open = subject.cpus.without(&apart);
@@ -143,7 +142,7 @@ fn balancing(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         .lets(Known::Task);
 }
 
-/// The CPUs on which the kernel was asked to stop the tick; lists that it ignores or drops are findings.
+/// The CPUs on which the tick should stop; lists that the kernel ignores or drops are findings.
 fn tickless(subject: &Subject<'_>, findings: &mut Findings<'_>) -> Option<CpuList> {
     let mut asked: Option<CpuList> = None;
     let by_isolcpus = subject.line.all("isolcpus").filter_map(|value| IsolCpus::parse(value, subject.count()).ok());
@@ -177,7 +176,7 @@ fn tickless(subject: &Subject<'_>, findings: &mut Findings<'_>) -> Option<CpuLis
     asked
 }
 
-/// Whether the kernel may stop the tick there. Returns the CPUs that were asked for.
+/// Whether the kernel may stop the tick there. Returns the requested CPUs.
 fn nohz_full(subject: &Subject<'_>, findings: &mut Findings<'_>) -> Option<CpuList> {
     let asked = tickless(subject, findings);
     match &asked {
@@ -192,12 +191,12 @@ fn can_stop_tick(subject: &Subject<'_>) -> bool {
     subject.built_with("NO_HZ_FULL").unwrap_or(subject.knows_nohz_full)
 }
 
-/// The kernel's list of CPUs without tick, as evidence.
+/// The kernel's list of tickless CPUs, as evidence.
 fn nohz_full_file(subject: &Subject<'_>) -> String {
     if subject.knows_nohz_full { or_none(&subject.sets.nohz_full) } else { "no such file".to_owned() }
 }
 
-/// Whether the kernel took the list that it was given.
+/// Whether the kernel accepted the list.
 fn tick_was_to_stop(subject: &Subject<'_>, wanted: &CpuList, findings: &mut Findings<'_>) {
     let (path, value) = subject.option("NO_HZ_FULL");
     let (list, present) = (&subject.sets.nohz_full, &subject.sets.present);
@@ -220,7 +219,7 @@ fn tick_was_to_stop(subject: &Subject<'_>, wanted: &CpuList, findings: &mut Find
     }
 }
 
-/// Nobody asked for CPUs without tick: whether some of those in question have one.
+/// Without a request for tickless CPUs: whether some of those in question have a tick.
 fn tick_is_kept(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     let open = subject.cpus.without(&subject.sets.nohz_full);
     if open.is_empty() {
@@ -247,7 +246,7 @@ fn tick_is_kept(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         .lets(Known::AnySoftTimer);
 }
 
-/// Whether the callbacks of RCU are run elsewhere. Returns the CPUs that were asked for.
+/// Whether RCU callbacks are offloaded. Returns the requested CPUs.
 fn rcu_nocbs(subject: &Subject<'_>, findings: &mut Findings<'_>) -> Option<CpuList> {
     let given = subject.line.last("rcu_nocbs").map(str::to_owned);
     let able = subject.built_with("RCU_NOCB_CPU");
@@ -283,7 +282,7 @@ fn rcu_nocbs(subject: &Subject<'_>, findings: &mut Findings<'_>) -> Option<CpuLi
         }
         None => None,
     };
-    // The kernel offloads the CPUs without tick in any case, if it can.
+    // The kernel always offloads tickless CPUs, if it can.
     let implied = if able == Some(false) { CpuList::default() } else { subject.sets.nohz_full.clone() };
     let offloaded: CpuList = asked.iter().flat_map(CpuList::iter).chain(implied.iter()).collect();
     let open = subject.cpus.without(&offloaded);
@@ -305,7 +304,7 @@ fn rcu_nocbs(subject: &Subject<'_>, findings: &mut Findings<'_>) -> Option<CpuLi
     asked
 }
 
-/// The lists that were asked for are to be the same.
+/// The requested lists should be equal.
 fn agreement(subject: &Subject<'_>, asked: &[(&str, Option<CpuList>)], findings: &mut Findings<'_>) {
     let given: Vec<(&str, &CpuList)> = asked.iter().filter_map(|(name, list)| Some((*name, list.as_ref()?))).collect();
     if given.len() < 2 {
@@ -329,7 +328,7 @@ fn agreement(subject: &Subject<'_>, asked: &[(&str, Option<CpuList>)], findings:
         .fix("give all the same list");
 }
 
-/// Partitions that the kernel has declared invalid.
+/// Partitions that the kernel reports as invalid.
 fn groups(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     for group in subject.partitions.iter().filter(|group| group.state.contains("invalid")) {
         findings
@@ -339,7 +338,7 @@ fn groups(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// Hardware threads of one core disturb each other, and no kernel event says so.
+/// Hardware threads of one core disturb each other, without any kernel event.
 fn shared_cores(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     let mut outside: Vec<CpuList> = Vec::new();
     let mut inside = 0;

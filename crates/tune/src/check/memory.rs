@@ -1,4 +1,4 @@
-//! What the kernel does to memory in the background.
+//! The kernel's background work on memory.
 
 use becalm_linux::file;
 use becalm_linux::procfs::swaps::swaps;

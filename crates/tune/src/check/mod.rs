@@ -1,9 +1,8 @@
-//! Audits a machine against what quiet CPUs need: `becalm tune check`.
+//! Audits a machine against the needs of quiet CPUs: `becalm tune check`.
 //!
-//! Boot parameters are checked for presence, for whether this kernel takes them, for agreement with each other, and for
-//! their effect; then everything that can be changed while the kernel runs. Each [`Finding`] has its evidence, the
-//! sources of noise that it lets through, and what removes it. Nothing is changed, and nothing here measures: ticks that
-//! were counted and what a recording saw are handed in.
+//! Boot parameters are checked for presence, support by this kernel, consistency, and effect; then everything that can be changed at run time. Each
+//! [`Finding`] has its evidence, the noise sources that it permits, and the fix. Nothing is changed or measured here: counted ticks and recorded
+//! costs are passed in.
 
 mod boot;
 mod build;
@@ -34,9 +33,9 @@ pub use cost::{RecordedNoise, RecordedSource};
 use finding::Findings;
 use subject::Subject;
 
-/// Looks at the machine whose files lie below `root`. Never fails: what cannot be read is a finding.
+/// Examines the machine with its files below `root`. Never fails: what cannot be read becomes a finding.
 ///
-/// `ticks` are the timer interrupts that were counted on the chosen CPUs, of as many of them as were measured.
+/// `ticks` are the timer interrupts counted on the chosen CPUs that were measured.
 pub fn check(root: &Path, choice: CpuChoice, ticks: &[TickCount]) -> Check {
     let mut findings = Findings::new(root);
     let subject = Subject::read(root, &choice, &mut findings);
@@ -54,12 +53,12 @@ pub fn check(root: &Path, choice: CpuChoice, ticks: &[TickCount]) -> Check {
     hypervisor::check(&subject, &mut findings);
     build::check(&subject, &mut findings);
     let mut findings = findings.into_vec();
-    // The sort is stable: within an area the order is that of the checks.
+    // The sort is stable: an area keeps the order of its checks.
     findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), finding.area));
     Check { choice, findings }
 }
 
-/// Adds to every finding what it let through in a recording, and ranks findings of one severity by that.
+/// Adds to every finding the recorded cost of what it permits, and ranks findings of equal severity by that.
 pub fn add_costs(check: &mut Check, recorded: &RecordedNoise) {
     for finding in &mut check.findings {
         finding.cost = recorded.cost_of(&finding.noise);

@@ -1,4 +1,4 @@
-//! Frequency and sleep of the CPUs.
+//! Frequency and sleep states of the CPUs.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::document::{Area, Severity};
 
 const AREA: Area = Area::Power;
 
-/// From this exit latency on, waking an idle CPU is a detour by itself.
+/// From this exit latency on, waking an idle CPU is a detour of its own.
 const DEEP_SLEEP: Nanos = Nanos::from_micros(10);
 
 pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {

@@ -1,4 +1,4 @@
-//! What several checks look at: the CPUs in question, the command line, the kernel's configuration, and what is kept apart.
+//! The common subject of checks: the CPUs in question, the command line, the kernel's configuration, and the isolated CPUs.
 
 use std::path::Path;
 
@@ -17,14 +17,14 @@ pub(super) const COMMAND_LINE: &str = "/proc/cmdline";
 /// The machine and the CPUs in question.
 pub(super) struct Subject<'a> {
     pub root: &'a Path,
-    /// The CPUs that are to be quiet.
+    /// The CPUs that should be quiet.
     pub cpus: &'a CpuList,
-    /// The CPUs for everything else.
+    /// The housekeeping CPUs.
     pub others: &'a CpuList,
     pub line: CommandLine,
     pub config: Option<KernelConfig>,
     pub sets: CpuSets,
-    /// Whether the kernel has a list of CPUs without tick, be it empty.
+    /// Whether the kernel has a list of tickless CPUs, even an empty one.
     pub knows_nohz_full: bool,
     pub partitions: Vec<Partition>,
 }
@@ -47,23 +47,23 @@ impl<'a> Subject<'a> {
         Self { root, cpus: &choice.cpus, others: &choice.others, line, config, sets, knows_nohz_full, partitions }
     }
 
-    /// How many CPUs the kernel takes in lists: those that the machine may ever have.
+    /// The number of CPUs that the kernel accepts in lists: those that the machine may ever have.
     pub fn count(&self) -> u32 {
         self.sets.possible.iter().last().map_or(0, |last| last.get() + 1)
     }
 
-    /// The CPUs that are out of load balancing, by whatever means.
+    /// The CPUs out of load balancing, by any means.
     pub fn apart(&self) -> CpuList {
         let grouped = self.partitions.iter().filter(|group| group.is_isolated()).flat_map(|group| group.cpus.iter());
         self.sets.isolated.iter().chain(grouped).collect()
     }
 
-    /// Whether the kernel was built with an option; `None` if it does not tell.
+    /// Whether the kernel was built with an option; `None` if unknown.
     pub fn built_with(&self, option: &str) -> Option<bool> {
         self.config.as_ref().map(|config| config.has(option))
     }
 
-    /// What the kernel's configuration says about an option, as evidence.
+    /// An option in the kernel's configuration, as evidence.
     pub fn option(&self, option: &str) -> (String, String) {
         let Some(config) = &self.config else { return ("/proc/config.gz".into(), "not known".into()) };
         let value = match config.value(option) {
@@ -78,12 +78,12 @@ impl<'a> Subject<'a> {
         Some(self.cpus.intersection(list)).filter(|hit| !hit.is_empty())
     }
 
-    /// `CPU 1` or `CPUs 1-3`: those that are to be quiet.
+    /// `CPU 1` or `CPUs 1-3`: those that should be quiet.
     pub fn named(&self) -> String {
         cpus(self.cpus)
     }
 
-    /// The first of the checked CPUs, as an example for settings that all of them have.
+    /// The first of the checked CPUs, as an example for settings common to them.
     pub fn first(&self) -> CpuId {
         self.cpus.iter().next().unwrap_or(CpuId::new(0))
     }

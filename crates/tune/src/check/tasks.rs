@@ -1,4 +1,4 @@
-//! Threads that may run on the CPUs, irqbalance, and the limit on real-time threads.
+//! Threads that may run on the CPUs, irqbalance, and real-time throttling.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ impl Crowd {
         self.example.get_or_insert_with(|| (task.pid, placed.cpus.to_string()));
     }
 
-    /// The names, those of most threads first.
+    /// The names, those with the most threads first.
     fn named(&self) -> Vec<&str> {
         let mut names: Vec<(&str, usize)> = self.names.iter().map(|(name, count)| (name.as_str(), *count)).collect();
         names.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
@@ -41,7 +41,7 @@ impl Crowd {
     }
 }
 
-/// Survey of the list of threads.
+/// A survey of the threads.
 #[derive(Default)]
 struct TaskSurvey {
     kernel: Crowd,
@@ -74,7 +74,7 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
             continue;
         }
         match (task.kthread, placed.bound) {
-            // Bound to its CPU, as ksoftirqd is: what wakes it up has findings of its own.
+            // Bound to its CPU, like ksoftirqd: its causes have findings of their own.
             (true, true) => {}
             (true, false) => seen.kernel.add(&placed),
             (false, _) => seen.users.add(&placed),
@@ -127,7 +127,7 @@ fn threads(subject: &Subject<'_>, seen: &TaskSurvey, findings: &mut Findings<'_>
     }
     let names = seen.users.named();
     let apart = subject.cpus.without(&subject.apart()).is_empty();
-    // On CPUs that are kept apart only what was put there on purpose may run.
+    // On isolated CPUs only threads put there on purpose may run.
     let (severity, what) = if apart {
         (Severity::Note, "placed by somebody may run on")
     } else {
@@ -163,7 +163,7 @@ fn kthread_cpus(subject: &Subject<'_>, seen: &TaskSurvey, findings: &mut Finding
 }
 
 fn irqbalance(subject: &Subject<'_>, pid: i32, findings: &mut Findings<'_>) {
-    // It leaves out by itself what isolcpus and nohz_full name.
+    // By itself it excludes the CPUs of isolcpus and nohz_full.
     let left_out: CpuList = subject.sets.isolated.iter().chain(subject.sets.nohz_full.iter()).collect();
     let open = subject.cpus.without(&left_out);
     let (severity, title) = if open.is_empty() {
@@ -178,7 +178,7 @@ fn irqbalance(subject: &Subject<'_>, pid: i32, findings: &mut Findings<'_>) {
     }
 }
 
-/// What keeps real-time threads from the CPUs.
+/// Mechanisms that keep real-time threads from the CPUs.
 fn held_up(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     let path = "/proc/sys/kernel/sched_rt_runtime_us";
     let throttles = throttles(subject.root) != Some(false);
@@ -198,7 +198,7 @@ fn held_up(subject: &Subject<'_>, findings: &mut Findings<'_>) {
                     .by(Family::Throttling)
                     .lets(Known::RealTimeThrottling);
             }
-            // What it lets in are threads like any other: in a recording they do not show who let them in.
+            // It lets in ordinary threads: a recording does not show the reason.
             Holder::FairServer(cpu) => {
                 let title = format!(
                     "a real-time thread that never sleeps loses {time} of every {period} to waiting threads, by the fair server"

@@ -21,7 +21,7 @@ fn write(root: &Path, files: &[(&str, &str)]) {
 
 const LISTS: &str = "isolcpus=managed_irq,domain,1-3 nohz_full=1-3 rcu_nocbs=1-3";
 
-/// A machine of four CPUs, three of which are as quiet as Linux can make them.
+/// A machine of four CPUs, three of them as quiet as Linux allows.
 fn quiet() -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     write(
@@ -89,7 +89,7 @@ fn list(text: &str) -> CpuList {
     text.parse().unwrap()
 }
 
-/// The finding whose title holds these words.
+/// The finding whose title contains these words.
 #[track_caller]
 fn found<'a>(check: &'a Check, words: &str) -> &'a Finding {
     let titles: Vec<_> = check.findings.iter().map(|it| (it.severity, it.title.as_str())).collect();
@@ -113,7 +113,7 @@ fn a_quiet_machine_has_nothing_to_do() {
     assert_eq!((check.worst(), check.count(Severity::Fine)), (Some(Severity::Fine), check.findings.len()));
 }
 
-/// A machine as distributions ship it: nothing keeps noise away from CPUs 1-3.
+/// A machine as distributions ship it: nothing keeps noise off CPUs 1-3.
 fn untuned() -> tempfile::TempDir {
     let root = quiet();
     write(
@@ -300,7 +300,7 @@ fn lists_that_do_not_hold() {
         let check = check_with(line);
         assert_eq!(found(&check, words).severity, severity, "{line}");
     }
-    // The kernel's own spelling is no mistake, and neither is what is near nothing.
+    // The kernel's own spelling is valid, and so is a name that is not close to a known one.
     let check = check_with(&format!("{LISTS} rcu-nocb-poll nmi_watchdog=0 isolated_thing=1"));
     assert!(!check.findings.iter().any(|it| it.title.contains("no parameter")), "{:#?}", check.findings);
 }
@@ -416,7 +416,7 @@ fn ticks_that_were_counted() {
         Area::Tick,
         "the tick runs on CPUs 2-3, while a thread runs: 250 to 251 timer interrupts",
     );
-    // A CPU that is not among those in question says nothing.
+    // Other CPUs than those in question do not matter.
     assert!(!check.findings.iter().any(|it| it.title.contains("999")));
     // Timer interrupts more frequent than any tick are not called the tick, unless the kernel names its ticks.
     let often = count(2, 2_000, measured(0));
@@ -429,7 +429,7 @@ fn ticks_that_were_counted() {
 fn what_cannot_be_read_or_understood_is_said_and_nothing_more() {
     let root = quiet();
     let unreadable = root.path().join("sys/kernel/tracing/set_event");
-    // Root reads every file, so that a folder in its place stands for one that cannot be read.
+    // Root can read every file, so a directory in its place simulates an unreadable one.
     fs::remove_file(&unreadable).unwrap();
     fs::create_dir(&unreadable).unwrap();
     let garbage =
@@ -453,7 +453,7 @@ fn a_file_that_only_root_may_read() {
     let path = root.path().join("proc/sys/vm/stat_interval");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
     if fs::read(&path).is_ok() {
-        // Who may read everything is told nothing: then the check must not either.
+        // Root can read everything, so there must be no finding.
         assert_eq!(check(root.path()).worst(), Some(Severity::Fine));
         return;
     }
@@ -530,7 +530,7 @@ proptest! {
     }
 }
 
-/// A clock is offered by a hypervisor if it is one of theirs, and not because there is some hypervisor.
+/// A clock is a hypervisor's only if it has the name of one, not because there is a hypervisor.
 #[test]
 fn only_clocks_of_hypervisors_are_offered_by_them() {
     let clocks = "sys/devices/system/clocksource/clocksource0";
@@ -565,7 +565,7 @@ fn only_clocks_of_hypervisors_are_offered_by_them() {
     }
 }
 
-/// A file that cannot be read is named, and what others say stays known.
+/// An unreadable file is named, and the information from others is kept.
 #[test]
 fn a_file_that_cannot_be_read_costs_no_other() {
     let root = quiet();

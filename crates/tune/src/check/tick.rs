@@ -1,4 +1,4 @@
-//! Is the tick really gone? Counts ticks while a thread is busy on the CPU, or in a recording. If the kernel does not name its ticks, all
+//! Is the tick really gone? Evaluates ticks counted while a thread is busy on the CPU, or in a recording. If the kernel does not name its ticks, all
 //! timer interrupts are counted.
 
 use std::collections::BTreeMap;
@@ -13,8 +13,7 @@ use super::words::cpus;
 use crate::Known;
 use crate::document::{Area, Finding, Severity, TickCount, TicksFrom};
 
-/// A CPU with a stopped tick still has timers of its own; the kernel's slowest tick is 100 a second. Between lies this
-/// limit, in interrupts a second.
+/// The limit for a stopped tick, in interrupts per second: such a CPU still has timers of its own, and the kernel's slowest tick has 100 per second.
 const GONE_HZ: f64 = 20.0;
 
 pub(super) fn check(subject: &Subject<'_>, ticks: &[TickCount], findings: &mut Findings<'_>) {
@@ -75,7 +74,7 @@ fn tick_hz(subject: &Subject<'_>) -> BTreeMap<String, String> {
     hz.map(|hz| ("HZ".to_owned(), hz.to_owned())).into_iter().collect()
 }
 
-/// Whether other threads came often enough to be the reason.
+/// Whether other threads were frequent enough to be the reason.
 fn crowds(count: &TickCount, preempted: u64) -> bool {
     preempted * 10 >= count.interrupts
 }
@@ -100,7 +99,7 @@ fn named(counts: &[&TickCount]) -> String {
     cpus(&counts.iter().map(|count| count.cpu).collect::<CpuList>())
 }
 
-/// `250 ticks a second`, or the least and the most.
+/// `250 ticks a second`, or the lowest and the highest rate.
 fn rates(counts: &[&TickCount]) -> String {
     let what = if counts.iter().all(|count| count.are_ticks) { "ticks" } else { "timer interrupts" };
     let rates = counts.iter().map(|count| count.rate_hz());

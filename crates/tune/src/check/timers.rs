@@ -1,4 +1,4 @@
-//! Lockup detectors, the statistics of memory, and timers that move.
+//! Lockup detectors, memory statistics, and timer migration.
 
 use becalm_units::CpuList;
 
@@ -53,7 +53,7 @@ fn watchdogs(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         finding.seen(path, switch.to_string()).seen(mask, watched.to_string());
         finding.boot(parameter).fix("take the CPUs out of the mask").by(Family::Watchdog).lets(noise);
     }
-    // Given, and switched on again since.
+    // Requested at boot, and switched on again since.
     for parameter in ["nowatchdog", "nosoftlockup"] {
         if subject.line.has(parameter) && findings.number(AREA, "/proc/sys/kernel/soft_watchdog") == Some(1) {
             findings
@@ -70,7 +70,7 @@ fn watchdogs(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// From this interval on, in seconds, folding the statistics is as rare as the residual tick of the kernel's own advice.
+/// From this interval on, in seconds, folding the statistics is as rare as the residual tick in the kernel's own advice.
 const RARE_S: i64 = 10;
 
 fn vmstat(subject: &Subject<'_>, findings: &mut Findings<'_>) {
@@ -81,7 +81,7 @@ fn vmstat(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         return;
     }
     let title = format!("every {seconds}s each busy CPU folds its statistics of memory, in a work item");
-    // The kernel leaves CPUs alone whose tick is stopped.
+    // The kernel leaves tickless CPUs alone.
     let apart = subject.cpus.without(&subject.sets.nohz_full).is_empty();
     let severity = if apart { Severity::Note } else { Severity::Warning };
     findings
@@ -96,7 +96,7 @@ fn vmstat(subject: &Subject<'_>, findings: &mut Findings<'_>) {
 fn migration(findings: &mut Findings<'_>) {
     let path = "/proc/sys/kernel/timer_migration";
     match findings.number(AREA, path) {
-        // From the CPUs that are kept apart the kernel moves them away, and brings them none (`get_nohz_timer_target`).
+        // The kernel moves them off isolated CPUs, and never onto them (`get_nohz_timer_target`).
         Some(0) => {
             findings
                 .add(AREA, Severity::Note, "timers that are set on an isolated CPU fire there, and not on another one")

@@ -1,4 +1,4 @@
-//! Tracing that was left on: each event costs time wherever it happens.
+//! Tracing left enabled: each event costs time where it happens.
 
 use becalm_linux::file;
 use becalm_linux::ftrace::mount_point;
@@ -14,13 +14,13 @@ const AREA: Area = Area::Tracing;
 
 pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     let Some(mounts) = findings.read(AREA, mounts(subject.root)) else { return };
-    // Nobody can have switched it on where it is not mounted, but for perf and eBPF, which leave no trace here.
+    // Without a mount, only perf and eBPF can have enabled it, and they leave no trace here.
     let Some(top) = mount_point(&mounts) else { return };
     let top = top.to_string_lossy().into_owned();
     let instances = format!("{top}/instances");
     let names = findings.read(AREA, file::names(subject.root, &instances)).unwrap_or_default();
     let mut found = Vec::new();
-    // becalm's own live only as long as a recording.
+    // becalm's own instances exist only during a recording.
     for name in names.iter().filter(|name| !name.starts_with("becalm-")) {
         found.extend(active(&format!("{instances}/{name}"), findings));
     }
@@ -47,7 +47,7 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         .lets(Known::Edge);
 }
 
-/// What a folder of tracefs has switched on: a tracer, or events that are written down.
+/// The active tracer or events of a tracefs directory that records.
 fn active(folder: &str, findings: &mut Findings<'_>) -> Vec<Evidence> {
     let mut found = Vec::new();
     let is_on = findings.setting(AREA, &format!("{folder}/tracing_on")).is_some_and(|it| it.value == "1");

@@ -1,4 +1,4 @@
-//! Words that the sentences of several checks are made of.
+//! Parts of sentences of several checks.
 
 pub(super) use becalm_units::{cpus, cpus_are as are};
 

@@ -39,8 +39,8 @@ pub struct ApplyArgs {
     form: FormArgs,
 }
 
-/// Plans, applies and prints what came of it. Fails if rights are missing, the request cannot be meant, something is changed already, or no
-/// journal can be written.
+/// Plans, applies and prints the outcome. Fails if rights are missing, the request is invalid, something is already changed, or no journal
+/// can be written.
 pub fn run(args: &ApplyArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let output = args.form.output(args.full)?;
     need_rights()?;
@@ -48,7 +48,7 @@ pub fn run(args: &ApplyArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let before = folder.read()?;
     let mut request = args.planning.request();
     if let Some(state) = before.filter(|state| args.extend && !state.is_spent()) {
-        // What is quiet stays so.
+        // Quiet CPUs stay quiet.
         request.cpus = request.cpus.iter().chain(state.quiet().iter()).collect();
     }
     let plan = plan(&machine, &request)?;
@@ -59,7 +59,7 @@ pub fn run(args: &ApplyArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     plan.notes.iter().for_each(|note| say(format_args!("{}: {}", note.family, note.text)));
     let report = report(&applied, &plan.cpus, &folder);
     emit(&report, output, out)?;
-    // That something is refused is usual; that nothing at all is changed is not what was asked.
+    // Some refused changes are usual, but if nothing at all is changed the command has failed.
     let nothing = folder.read()?.is_none_or(|state| state.is_spent());
     Ok(if nothing && applied.refused().next().is_some() { Exit::Failed } else { Exit::Done })
 }

@@ -85,11 +85,11 @@ impl FailOn {
     }
 }
 
-/// The longest that counting may take: what it is for shows within seconds.
+/// The longest counting time: the result shows within seconds.
 const LONGEST: Nanos = Nanos::from_secs(60);
 
-/// Looks at the machine and prints what was found. Fails if a CPU that was named does not run, the recording cannot be read or is of other
-/// CPUs, or `out` cannot be written.
+/// Checks the machine and prints the findings. Fails if a named CPU is not online, the recording cannot be read or is of other CPUs, or `out` cannot
+/// be written.
 pub fn run(args: &CheckArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let output = args.form.output(args.full)?;
     if args.measure < Nanos::ZERO || args.measure > LONGEST {
@@ -122,7 +122,7 @@ pub fn run(args: &CheckArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The recording, as far as it is of the CPUs in question.
+/// The recording, limited to the CPUs in question.
 fn recorded(path: &Path, choice: &CpuChoice) -> fault::Result<Summary> {
     let bundle = Bundle::open(path)?;
     let measured: CpuList = bundle.nodes().iter().flat_map(|doc| &doc.cpus).map(|cpu| cpu.cpu).collect();
@@ -144,7 +144,7 @@ fn recorded(path: &Path, choice: &CpuChoice) -> fault::Result<Summary> {
 
 /// The ticks of the CPUs: those of the recording, if it has names, else counted now.
 fn ticks(args: &CheckArgs, choice: &CpuChoice, summary: Option<&Summary>) -> (Vec<TickCount>, Option<String>) {
-    // A trace that ended early would show too few.
+    // An incomplete trace would show too few.
     let counts = |summary: &&Summary| {
         summary.rung == Rung::Tracepoints && summary.nodes.iter().all(|node| node.doc.trace_change().is_none())
     };

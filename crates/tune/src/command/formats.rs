@@ -24,10 +24,10 @@ pub struct FormatArgs {
     output: Option<PathBuf>,
 }
 
-/// No file that becalm wrote is larger, in bytes.
+/// The largest file written by becalm, in bytes.
 const LARGEST: u64 = 1 << 20;
 
-/// The first line of every file that becalm writes; it tells them from others.
+/// The first line of every file written by becalm; it identifies them.
 const MARK: &str = "# Written by becalm";
 
 impl FormatArgs {
@@ -36,8 +36,8 @@ impl FormatArgs {
         self.format.is_some()
     }
 
-    /// Writes or prints a plan's files, for the machine below a root. Fails if the machine's topology cannot be read, another program's
-    /// file is in the way, or a file cannot be written.
+    /// Writes or prints a plan's files, for the machine below a root. Fails if the machine's topology cannot be read, a foreign file is in the way,
+    /// or a file cannot be written.
     pub fn write(&self, plan: &Plan, root: &Path, out: &mut dyn Write) -> fault::Result<Exit> {
         let Some(format) = self.format else { return Ok(Exit::Done) };
         let files = files(format, plan, &Topology::read(root)?);
@@ -48,7 +48,7 @@ impl FormatArgs {
             }
             return Ok(Exit::Done);
         };
-        // All or none, as far as that can be known before.
+        // All or none, as far as that can be checked in advance.
         for file in &files {
             let path = folder.join(&file.path);
             match file::read_regular_text(&path, LARGEST) {

@@ -1,6 +1,6 @@
-//! What a plan gains at scale: the slowdown of a job without the noise that each change aims at, by a recording.
+//! The gain of a plan at scale: the slowdown of a job without the noise that each change targets, by a recording.
 //!
-//! It is the most that can be expected: a change may leave some of its noise.
+//! It is an upper bound: a change may leave some of its noise.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -20,8 +20,8 @@ use becalm_units::fault;
 use crate::Plan;
 use crate::document::{Gain, GainJob, Gains, PredictedSlowdown, StepGain};
 
-/// What the changes of a plan gain jobs of these grains, each with these numbers of ranks. Fails if the recording cannot be read, lacks the
-/// CPUs or does not name sources; or the question makes no sense.
+/// The gains of the plan's changes for jobs of these grains, each with these numbers of ranks. Fails if the recording cannot be read, lacks the CPUs
+/// or does not name sources, or if the question is invalid.
 pub fn gains(plan: &Plan, run: &Path, ranks: &[u64], grains: &[Nanos]) -> fault::Result<Gains> {
     let selection = Selection { cpus: Some(plan.cpus.clone()), ..Selection::default() };
     let source = noise::from_run(&Bundle::open(run)?, &selection, true)?;
@@ -54,7 +54,7 @@ pub fn gains(plan: &Plan, run: &Path, ranks: &[u64], grains: &[Nanos]) -> fault:
 }
 
 fn question(grain: Nanos) -> Result<Question, ScaleError> {
-    // With the ideal collective no message is sent, and the network has no say.
+    // The ideal collective sends no messages, so the network does not matter.
     let network = Network::new(Nanos::ZERO, Nanos::ZERO, Nanos::ZERO, 0)?;
     Ok(Question {
         grain,
@@ -69,7 +69,7 @@ fn question(grain: Nanos) -> Result<Question, ScaleError> {
     })
 }
 
-/// The slowdowns of one recording, each set of sources asked once.
+/// The slowdowns of one recording, cached by set of sources.
 struct Scale<'a> {
     booked: &'a BookedNoise,
     questions: Vec<Question>,
@@ -78,7 +78,7 @@ struct Scale<'a> {
 }
 
 impl Scale<'_> {
-    /// Of each grain and each number of ranks, in this order, without these sources.
+    /// The slowdowns for each grain and number of ranks, in this order, without these sources.
     fn slowdowns(&mut self, out: &[bool]) -> fault::Result<Vec<(GainJob, PredictedSlowdown)>> {
         if let Some(known) = self.known.get(out) {
             return Ok(known.clone());

@@ -1,4 +1,4 @@
-//! `becalm tune`: finds what keeps CPUs from being quiet, and removes it as a transaction. A file a subcommand.
+//! `becalm tune`: finds and removes noise sources on CPUs in a transaction. One file per subcommand.
 
 mod apply;
 mod check;
@@ -60,7 +60,7 @@ impl Task for TuneArgs {
     }
 }
 
-/// Does what was asked.
+/// Runs the subcommand.
 fn run(args: &TuneArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     match &args.command {
         TuneCommand::Check(args) => check::run(args, out),

@@ -1,14 +1,14 @@
-//! Restoring beside other becalms, which may hold the journal's lock for a moment.
+//! Restores while other becalm processes may briefly hold the journal's lock.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::{Folder, JournalError, LiveMachine, RestoreOptions, Restored, TuneError, restore};
 
-/// How long it is waited between two attempts.
+/// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Restores; for as long as the patience lasts also again, while another process holds the lock or is still dying.
+/// Restores; repeats that for as long as `patience` while another process holds the lock or is still dying.
 pub fn restore_patiently(
     machine: &LiveMachine,
     folder: &Folder,

@@ -49,7 +49,7 @@ pub struct PlanArgs {
     files: FormatArgs,
 }
 
-/// Plans and prints. Fails if the request cannot be meant, the machine or the recording cannot be read, or `out` cannot be written.
+/// Plans and prints. Fails if the request is invalid, the machine or the recording cannot be read, or `out` cannot be written.
 pub fn run(args: &PlanArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     some_grains(&args.grain)?;
     let plan = plan(&args.planning.machine(), &args.planning.request())?;

@@ -1,4 +1,4 @@
-//! What plans are made from: the arguments that `plan`, `apply` and `run` have in common, and where journals lie.
+//! The common arguments of `plan`, `apply` and `run`, and the directory of journals.
 
 use std::path::{Path, PathBuf};
 
@@ -44,12 +44,12 @@ pub struct PlanningArgs {
 }
 
 impl PlanningArgs {
-    /// The machine below the root folder.
+    /// The machine below the root directory.
     pub fn machine(&self) -> LiveMachine {
         LiveMachine::for_root(&self.root)
     }
 
-    /// What is asked of a plan.
+    /// The request for a plan.
     pub fn request(&self) -> Request {
         Request {
             cpus: self.cpus.clone(),
@@ -71,14 +71,14 @@ pub struct JournalArgs {
 }
 
 impl JournalArgs {
-    /// The journal's folder, as an absolute path.
+    /// The journal's directory, as an absolute path.
     pub fn folder(&self) -> Folder {
-        // A watcher may stand in another folder.
+        // A watcher may have another working directory.
         Folder::new(std::path::absolute(&self.journal).unwrap_or_else(|_| self.journal.clone()))
     }
 }
 
-/// Refuses to begin what will fail for want of rights.
+/// Fails early if rights are missing.
 pub fn need_rights() -> fault::Result<()> {
     let identity = Identity::read(Path::new("/"));
     let wanted = [Capability::SysAdmin, Capability::SysNice];
@@ -92,7 +92,7 @@ pub fn need_rights() -> fault::Result<()> {
     )
 }
 
-/// An error with what is known of the journal that is there; and that a plan can be added to it, where the command can do that.
+/// An error with the state of the existing journal; and with the advice that the command can extend it, if so.
 pub fn explained(machine: &LiveMachine, folder: &Folder, error: TuneError, extends: bool) -> fault::Error {
     match (&error, folder.read()) {
         (TuneError::AlreadyTuned { owner, .. }, Ok(Some(state))) => {
@@ -109,7 +109,7 @@ pub fn explained(machine: &LiveMachine, folder: &Folder, error: TuneError, exten
     }
 }
 
-/// Says what no knob tells: what cannot be put back, which threads were taken for heirs, and what the journal lacks.
+/// Reports what no knob shows: CPUs without their interrupts, threads started meanwhile, and damage of the journal.
 pub fn tell(restored: &Restored) {
     if !restored.returned.is_empty() {
         say(format_args!(
@@ -145,7 +145,7 @@ pub fn tell(restored: &Restored) {
     }
 }
 
-/// The first of some names, and how many there are besides.
+/// The first of some names, and the number of the others.
 fn some(names: &[&str]) -> String {
     const SHOWN: usize = 8;
     let shown = names[..names.len().min(SHOWN)].join(", ");

@@ -1,4 +1,4 @@
-//! `becalm tune restore`: brings back what was, from the journal.
+//! `becalm tune restore`: restores the originals from the journal.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use super::standing::{FORGET, Standing, damaged_lines};
 use crate::report::{TuneDoing, TuneDoneReport};
 use crate::{Folder, Foreign, LiveMachine, Outcome, RestoreOptions, Restored, Stage, Whose};
 
-/// For how long what a dead run left is tried to be restored while its watcher may still be doing the same.
+/// How long to try restoring after a dead run while its watcher may still be restoring.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Bring back what was before becalm tune apply, also after a becalm that died
@@ -57,7 +57,7 @@ pub struct RestoreArgs {
     root: PathBuf,
 }
 
-/// Restores and prints what came of it. Fails if rights are missing, or the journal cannot be used.
+/// Restores and prints the outcome. Fails if rights are missing, or the journal cannot be used.
 pub fn run(args: &RestoreArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let output = args.form.output(args.full)?;
     let folder = args.journal.folder();
@@ -84,7 +84,7 @@ pub fn run(args: &RestoreArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     Ok(if restored.is_none_or(|restored| restored.is_complete()) { Exit::Done } else { Exit::Failed })
 }
 
-/// What is said where there was nothing to restore: that nothing is changed, or what is and stays.
+/// The report if there was nothing to restore: nothing is changed, or some changes stay.
 fn nothing(machine: &LiveMachine, folder: &Folder) -> fault::Result<TuneDoneReport> {
     let mut report = empty(Stage::Untuned, "nothing is changed, so that there is nothing to restore");
     if let Some(state) = folder.read()?.filter(|state| !state.is_spent()) {

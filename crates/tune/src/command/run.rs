@@ -1,4 +1,4 @@
-//! `becalm tune run`: a command on quiet CPUs, and everything as it was when it ends, however it ends.
+//! `becalm tune run`: runs a command on quiet CPUs, and restores everything when it ends, however it ends.
 
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -69,8 +69,8 @@ pub struct TuneRunArgs {
     command: Vec<String>,
 }
 
-/// Applies, runs, restores. Fails if rights are missing, the request cannot be meant, something is changed already, or the command cannot
-/// be started. By then everything is restored.
+/// Applies, runs, restores. Fails if rights are missing, the request is invalid, something is already changed, or the command cannot be started.
+/// Everything is restored by then.
 pub fn run(args: &TuneRunArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     match args.command.first() {
         Some(program) => refuse_missing(program)?,
@@ -98,10 +98,10 @@ pub fn run(args: &TuneRunArgs, out: &mut dyn Write) -> fault::Result<Exit> {
         let exit = stage.play(words, &mut |signals| {
             proof.inside(turn, stage.group().as_deref(), args.priority, signals)?;
             if !is_last {
-                // Whoever asks for the end does not want another turn.
+                // A request to end means no further turn.
                 return Ok(signals.take().map_or(Exit::Done, |incoming| Exit::from_signal(incoming.signal)));
             }
-            // Standard output is the command's.
+            // Standard output belongs to the command.
             proof.print(args.command.is_empty(), out)?;
             command(args, &stage, signals)
         })?;
@@ -129,16 +129,16 @@ fn attend(mut child: Child, signals: &Relay) -> fault::Result<ExitStatus> {
     let end = process_end(child.id()).ok();
     loop {
         while let Some(incoming) = signals.take() {
-            // What a key at the terminal sends, it sends to the command as well.
+            // The terminal sends a key's signal to the command as well.
             if !incoming.by_kernel {
-                // One that has just ended needs no signal.
+                // A command that has just ended needs no signal.
                 let _ = relay::send(child.id(), incoming.signal);
             }
         }
         if let Some(status) = child.try_wait().context("cannot wait for the command")? {
             return Ok(status);
         }
-        // Without a descriptor for its end, as on kernels before 5.3, it is looked at now and then.
+        // Without a pidfd, as on kernels before 5.3, it looks for the end now and then.
         let patience = Duration::from_millis(if end.is_some() { 60_000 } else { 50 });
         wait_readable([Some(signals.as_fd()), end.as_ref().map(AsFd::as_fd)], patience)?;
     }

@@ -1,4 +1,4 @@
-//! The CPUs made quiet around something: changed, and everything as it was when it ends, however it ends.
+//! Makes the CPUs quiet around an action, and restores everything when it ends, however it ends.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -20,35 +20,35 @@ use crate::{
     Whose, apply,
 };
 
-/// For how long restoring is tried while another process holds the lock. Then it is left to the watcher.
+/// How long to try restoring while another process holds the lock. Then it is left to the watcher.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// How much is said of what was changed.
+/// How much to report about the changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Say {
-    /// Every change that was refused, and what is to be known of the plan.
+    /// Every refused change, and the notes of the plan.
     All,
-    /// As it was said in an earlier turn.
+    /// Nothing, because an earlier turn reported it.
     Nothing,
 }
 
-/// What is changed, and for what.
+/// A plan with the circumstances of its application.
 #[derive(Clone, Copy)]
 pub struct Stage<'a> {
-    /// Where it is changed.
+    /// The machine to change.
     pub machine: &'a LiveMachine,
-    /// Where the journal lies.
+    /// The directory of the journal.
     pub folder: &'a Folder,
-    /// What is changed.
+    /// The changes.
     pub plan: &'a Plan,
-    /// Whether nothing is done unless every change could be made.
+    /// Whether to do nothing unless every change could be made.
     pub require: bool,
-    /// Where changes that were refused are named, if only their number is to be said.
+    /// Where refused changes are listed, if only their number is to be reported.
     pub quiet: Option<&'static str>,
 }
 
 impl Stage<'_> {
-    /// Changes the settings, does something, and restores them. Fails if the settings cannot be changed or not restored, and what was done.
+    /// Changes the settings, runs `act`, and restores them. Fails if the settings cannot be changed or restored, or `act` fails.
     pub fn play(&self, words: Say, act: &mut dyn FnMut(&Relay) -> fault::Result<Exit>) -> fault::Result<Exit> {
         let signals = Relay::block().context("cannot block signals")?;
         let tuned = self.tune(words)?;
@@ -57,13 +57,13 @@ impl Stage<'_> {
         ending(ended, restored)
     }
 
-    /// Changes the settings until what is returned is restored or goes. Signals must be blocked. Fails if they cannot be changed; what was
-    /// is restored by then.
+    /// Changes the settings until the result is restored or dropped. Signals must be blocked. Fails if they cannot be changed; changes made until
+    /// then are restored.
     pub fn tune(&self, words: Say) -> fault::Result<Tuned<'_>> {
         let Self { machine, folder, plan, require, .. } = *self;
         let owner = Owner::this_process(machine, true)?;
         let watcher = Some(Watcher::start(folder, &owner)?);
-        // What is changed by then is restored when this goes; a journal of others is not touched.
+        // Dropping it restores the changes made until then; it does not touch foreign journals.
         let tuned = Tuned { machine, folder, owner, watcher };
         let applied = apply(machine, folder, plan, &tuned.owner, &mut |_| ())
             .map_err(|error| explained(machine, folder, error, false))?;
@@ -74,7 +74,7 @@ impl Stage<'_> {
         Ok(tuned)
     }
 
-    /// Says what could not be changed, and what is to be known of the plan.
+    /// Reports refused changes and the notes of the plan.
     fn tell(&self, applied: &Applied) {
         if let Some(named) = self.quiet {
             return say_how_many_refused(applied, named);
@@ -85,7 +85,7 @@ impl Stage<'_> {
         self.plan.notes.iter().for_each(|note| say(format_args!("{}: {}", note.family, note.text)));
     }
 
-    /// The group in which programs on the CPUs run, if there is one.
+    /// The group for programs on the CPUs, if there is one.
     pub fn group(&self) -> Option<PathBuf> {
         match CpusetPlace::find(self.machine) {
             CpusetPlace::Group(group) => Some(group),
@@ -93,8 +93,8 @@ impl Stage<'_> {
         }
     }
 
-    /// A command that begins in the place of programs on the CPUs, in this class and as this user. Fails if the path of the place holds a
-    /// zero.
+    /// A command that starts in the place for programs on the CPUs, in this scheduling class and as this user. Fails if its path contains a zero
+    /// byte.
     pub fn prepare(
         &self,
         program: &str,
@@ -109,7 +109,7 @@ impl Stage<'_> {
                 let mut command = Command::new("systemd-run");
                 command.args(["--scope", "--quiet", "--collect", &format!("--slice={slice}")]);
                 if let Some(user) = user {
-                    // Only root may make a scope, so it is systemd that changes the user.
+                    // Only root may create a scope, so systemd changes the user.
                     user.equip(&mut command);
                     command.args([format!("--uid={}", user.uid), format!("--gid={}", user.gid)]);
                 }
@@ -118,7 +118,7 @@ impl Stage<'_> {
             }
             _ => Command::new(program),
         };
-        // In a slice it is systemd that chooses the CPUs; before that, the process may not have them.
+        // In a slice systemd sets the CPUs; the process may not have them before.
         let own = !matches!(place, CpusetPlace::Slice(_));
         let policy = Some(policy).filter(|policy| *policy != Policy::Other);
         let cpus = own.then_some(&self.plan.cpus);
@@ -131,10 +131,10 @@ impl Stage<'_> {
     }
 }
 
-/// How it ended, and whether all was restored. Fails if either failed.
+/// The outcome of the action and of restoring. Fails if either failed.
 pub fn ending(ended: fault::Result<Exit>, restored: fault::Result<()>) -> fault::Result<Exit> {
     match (ended, restored) {
-        // What the command ended with is said by the exit code, what was not restored by a message.
+        // The exit code reports the command's result, a message what was not restored.
         (Ok(Exit::As(code @ 1..)), Err(error)) => {
             say(format_args!("{error}"));
             Ok(Exit::As(code))
@@ -143,7 +143,7 @@ pub fn ending(ended: fault::Result<Exit>, restored: fault::Result<()>) -> fault:
     }
 }
 
-/// Refuses to run a command on settings of which none, or not all that are required, could be changed.
+/// Refuses to run a command if no change, or not every required one, could be made.
 fn check_refused(applied: &Applied, all: bool) -> fault::Result<()> {
     let Some((change, why)) = applied.refused().next() else { return Ok(()) };
     let refused = applied.count(Outcome::Refused);
@@ -151,14 +151,14 @@ fn check_refused(applied: &Applied, all: bool) -> fault::Result<()> {
     if all {
         fault::bail!("{changes} could not be made, and --require asks for all; {}: {why}", change.knob);
     }
-    // What was so already is none of them.
+    // Settings that already had their value do not count.
     if applied.count(Outcome::Changed) == 0 {
         fault::bail!("none of the changes could be made, so the command was not run; {}: {why}", change.knob);
     }
     Ok(())
 }
 
-/// Says in one line what is said change by change where more may be said, and where that is.
+/// Reports in one line how many changes were refused, and where they are listed.
 fn say_how_many_refused(applied: &Applied, named: &str) {
     let refused = applied.count(Outcome::Refused) + applied.count(Outcome::LeftOut);
     if refused > 0 {
@@ -170,17 +170,17 @@ fn say_how_many_refused(applied: &Applied, named: &str) {
     }
 }
 
-/// Settings that this process changed, which are restored whatever happens.
+/// Settings changed by this process, restored whatever happens.
 pub struct Tuned<'a> {
     machine: &'a LiveMachine,
     folder: &'a Folder,
     owner: Owner,
-    /// As long as nothing is restored.
+    /// `None` once restoring has started.
     watcher: Option<Watcher>,
 }
 
 impl Tuned<'_> {
-    /// Restores, and says what could not be. Fails if not all could be restored.
+    /// Restores, and reports failures. Fails if not all could be restored.
     pub fn restore(mut self) -> fault::Result<()> {
         let restored =
             self.put_back().context("the settings are not restored; the process that watches tries again")?;
@@ -199,7 +199,7 @@ impl Tuned<'_> {
         Ok(())
     }
 
-    /// Restores. Where that fails the watcher goes on when this process has ended.
+    /// Restores. If that fails, the watcher continues after the end of this process.
     fn put_back(&mut self) -> Result<Option<Restored>, TuneError> {
         let watcher = self.watcher.take();
         let restoring = RestoreOptions { whose: Whose::Process(&self.owner), foreign: Foreign::Leave };

@@ -2,13 +2,13 @@
 
 use crate::{Damage, LiveMachine, Owner, Stage, State};
 
-/// What to do where settings are changed.
+/// The advice if settings are changed.
 pub(crate) const RESTORE: &str = "becalm tune restore brings back what was";
 
-/// What to do if everything is restored that a damaged journal still says.
+/// The advice if everything readable in a damaged journal is restored.
 pub(crate) const FORGET: &str = "becalm tune restore --keep leaves the rest as it is, and puts the journal away";
 
-/// How many lines of a journal are damaged, and which is the first.
+/// The number of damaged lines of a journal, and the first of them.
 pub(crate) fn damaged_lines(damage: &[Damage]) -> String {
     match damage {
         [only] => format!("line {} of the journal is damaged", only.line),
@@ -17,19 +17,19 @@ pub(crate) fn damaged_lines(damage: &[Damage]) -> String {
     }
 }
 
-/// The state of the settings that a journal tells of.
+/// The state of the settings in a journal.
 #[derive(Debug)]
 pub struct Standing {
-    /// How far settings are changed.
+    /// The stage of the settings.
     pub stage: Stage,
-    /// The same in a sentence.
+    /// The stage in a sentence.
     pub sentence: String,
     /// The next step, if there is one.
     pub advice: Option<&'static str>,
 }
 
 impl Standing {
-    /// Reads it from a journal with its owner.
+    /// Determines it from a journal with its owner.
     pub fn new(machine: &LiveMachine, owner: &Owner, state: &State) -> Self {
         if matches!(owner.is_of_this_boot(machine), Ok(false)) {
             let sentence = "the journal is of an earlier boot: its settings are gone, and there is nothing to restore";

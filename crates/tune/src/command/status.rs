@@ -1,4 +1,4 @@
-//! `becalm tune status`: what is changed now, and by whom.
+//! `becalm tune status`: the present changes, and their owner.
 
 use std::io::Write;
 use std::path::PathBuf;

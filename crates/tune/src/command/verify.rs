@@ -1,7 +1,7 @@
-//! Proof that tuning helps: the CPUs recorded before it and inside it, by turns, and held against each other.
+//! Verifies that tuning helps: records the CPUs outside and inside in turn, and compares the recordings.
 //!
-//! One recording before and one inside would differ on an untouched machine as well, as its noise differs from minute to minute.
-//! Turns show how much it does, and what drifts meets both sides alike.
+//! A single recording of each would differ even on an unchanged machine, because its noise varies from minute to minute. Several turns show that
+//! variation, and drift affects both sides equally.
 
 use std::env;
 use std::fs::{self, DirBuilder};
@@ -20,17 +20,17 @@ use becalm_linux::sched::Policy;
 use becalm_units::fault::{self, Context};
 use becalm_units::{CpuList, Nanos};
 
-/// How often the CPUs are recorded before and inside, one after the other.
+/// The number of turns, each one recording before and one inside.
 pub const TURNS: usize = 3;
 
-/// A folder for this user alone that is removed with all it holds when this is dropped.
+/// A private directory, removed with its contents on drop.
 #[derive(Debug)]
 struct TemporaryFolder(PathBuf);
 
 impl TemporaryFolder {
     fn new() -> io::Result<Self> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
-        // Its name says which program made it, in case becalm is killed.
+        // The name identifies the program, in case becalm is killed.
         let path = env::temp_dir().join(format!("becalm-verify-{}-{now}", process::id()));
         DirBuilder::new().mode(0o700).create(&path)?;
         Ok(Self(path))
@@ -43,21 +43,21 @@ impl Drop for TemporaryFolder {
     }
 }
 
-/// Recordings of the same CPUs, before and inside by turns.
+/// Recordings of the same CPUs, alternately before and inside.
 #[derive(Debug)]
 pub struct Proof {
     cpus: CpuList,
-    /// Of each of them.
+    /// The duration of each recording.
     duration: Nanos,
     before: Vec<PathBuf>,
     inside: Vec<PathBuf>,
-    /// The folder that holds them unless they are kept.
+    /// The directory of the recordings unless they are kept.
     _folder: Option<TemporaryFolder>,
 }
 
 impl Proof {
-    /// To be recorded for so long on each side in all, into a folder or into one that goes away. Fails if the folder cannot be made, or
-    /// holds such recordings already.
+    /// Recordings with this total duration per side, in the directory `keep` or a temporary one. Fails if the directory cannot be made, or already
+    /// contains such recordings.
     pub fn new(cpus: &CpuList, duration: Nanos, keep: Option<&Path>) -> fault::Result<Self> {
         let temporary = match keep {
             Some(_) => None,
@@ -76,12 +76,12 @@ impl Proof {
         Ok(Self { cpus: cpus.clone(), duration, before, inside, _folder: temporary })
     }
 
-    /// Records the CPUs as they are, in a turn below [`TURNS`]. Fails if the recording fails.
+    /// Records the CPUs unchanged, in a turn below [`TURNS`]. Fails if the recording fails.
     pub fn before(&self, turn: usize) -> fault::Result<()> {
         self.record(&self.before[turn], ProgramStart::default(), Policy::Other, None)
     }
 
-    /// Records them from a place on the tuned CPUs, in a turn below [`TURNS`]. Fails if the recording fails.
+    /// Records them from within the tuned CPUs, in a turn below [`TURNS`]. Fails if the recording fails.
     pub fn inside(&self, turn: usize, group: Option<&Path>, policy: Policy, relay: &Relay) -> fault::Result<()> {
         self.record(&self.inside[turn], ProgramStart { group, ..ProgramStart::default() }, policy, Some(relay))
     }
@@ -97,15 +97,14 @@ impl Proof {
         Ok(())
     }
 
-    /// Prints what changed: on `out`, or on standard error where standard output is a command's. Another process reads the
-    /// recordings, which needs none of the rights that this one keeps to restore what it changed. Fails if a recording cannot be read, they
-    /// have nothing in common, or `out` cannot be written.
+    /// Prints the differences: on `out`, or on standard error if standard output belongs to a command. Another process reads the recordings, without
+    /// the rights that this one keeps for restoring. Fails if a recording cannot be read, they have nothing in common, or `out` cannot be written.
     pub fn print(&self, is_result: bool, out: &mut dyn Write) -> fault::Result<()> {
         let mut command = child::becalm()?;
         looks::pass_on(&mut command);
         command.arg("compare").args(&self.before).arg("--").args(&self.inside).stdin(Stdio::null());
         command.stdout(if is_result { Stdio::inherit() } else { io::stderr().into() });
-        // Before what another process prints.
+        // Flushes before another process prints.
         out.flush()?;
         let status = command.status().context("cannot compare the recordings")?;
         fault::ensure!(status.success(), "the recordings could not be compared; see above");

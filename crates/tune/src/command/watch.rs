@@ -1,8 +1,8 @@
-//! The watcher of `becalm tune run`: a process that restores the settings should becalm be killed.
+//! The watcher of `becalm tune run`: a process that restores the settings if becalm is killed.
 //!
-//! It reads from a pipe whose other end only becalm holds; the kernel closes that however becalm ends. A becalm that has
-//! restored writes to it first. Without that, the watcher restores what the becalm that started it changed, and nothing else.
-//! It has a session of its own and all signals blocked, as it has to outlive what its maker is sent.
+//! It reads from a pipe whose other end only becalm has; the kernel closes that end however becalm ends. becalm writes to it first after restoring.
+//! Otherwise, the watcher restores the changes of the becalm process that started it, and nothing else. It has its own session and blocks all
+//! signals, because it must survive the signals sent to its parent.
 
 use std::io::{self, Read};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::patience::restore_patiently;
 use super::planning::JournalArgs;
 use crate::{Foreign, LiveMachine, Owner, RestoreOptions, Whose};
 
-/// For how long restoring is tried while the dying process is still there, or any process holds the lock.
+/// How long to try restoring while the dying process still exists, or any process holds the lock.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Restore the settings when standard input ends
@@ -38,10 +38,10 @@ pub struct WatchArgs {
     boot_id: String,
 }
 
-/// Waits, and restores what is left to be restored. Fails if the journal cannot be used.
+/// Waits, and restores what is left. Fails if the journal cannot be used.
 pub fn run(args: &WatchArgs) -> fault::Result<Exit> {
     let mut word = Vec::new();
-    // Whatever ends the pipe is its end.
+    // An error of the pipe means its end as well.
     let _ = io::stdin().read_to_end(&mut word);
     if !word.is_empty() {
         return Ok(Exit::Done);

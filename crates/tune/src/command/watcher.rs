@@ -1,4 +1,4 @@
-//! How `becalm tune run` starts its watcher, `becalm tune watch`, and dismisses it.
+//! Starts and dismisses `becalm tune watch`, the watcher of `becalm tune run`.
 
 use std::io::Write;
 use std::process::{Child, Stdio};
@@ -12,20 +12,20 @@ use becalm_units::fault::{self, Context};
 
 use crate::{Folder, Owner};
 
-/// What the watcher reads before the pipe ends if nothing is left for it to do.
+/// Sent through the pipe if the watcher has nothing left to do.
 const DISMISSED: &[u8] = b"done";
 
-/// How long its end is waited for. It has nothing left to do.
+/// How long to wait for its end. It has nothing left to do.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The watcher, as becalm sees it. Unless it is dismissed, it restores what becalm changed as soon as becalm has ended.
+/// The watcher process. Unless dismissed, it restores becalm's changes as soon as becalm has ended.
 #[derive(Debug)]
 pub struct Watcher {
     process: Child,
 }
 
 impl Watcher {
-    /// Starts it for what this owner will change. Fails if it cannot be started.
+    /// Starts it for the future changes of this owner. Fails if it cannot be started.
     pub fn start(folder: &Folder, owner: &Owner) -> fault::Result<Self> {
         let mut command = child::becalm()?;
         command.args(["tune", "watch", "--journal"]).arg(folder.path());
@@ -38,9 +38,9 @@ impl Watcher {
         Ok(Self { process })
     }
 
-    /// Tells it that becalm has restored what it could, and waits until it is gone: what others changed, it would leave as well.
+    /// Reports that becalm has restored what it could, and waits for the watcher's end: foreign changes, it would leave as well.
     pub fn dismiss(mut self) {
-        // One that is gone already needs no word.
+        // A watcher that has ended needs no message.
         let _ = self.process.stdin.take().map(|mut pipe| pipe.write_all(DISMISSED));
         if let Err(stuck) = wait_for_child(self.process.id().cast_signed(), PATIENCE) {
             say(format_args!("the settings are restored, but their watcher has not ended: {stuck}"));

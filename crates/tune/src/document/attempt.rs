@@ -1,31 +1,31 @@
-//! What came of a plan, or of taking it back: one attempt for each knob.
+//! The outcome of applying or restoring a plan: one attempt for each knob.
 
 use serde::Serialize;
 
 use super::Change;
 
-/// A knob that was to be changed or brought back, and what came of it.
+/// The outcome of changing or restoring a knob.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Attempt {
     /// The change that was made, refused or undone.
     pub change: Change,
-    /// The value before, without white space around it.
+    /// The trimmed value before.
     pub before: String,
-    /// The value after, without white space around it; empty where the knob is gone.
+    /// The trimmed value after; empty if the knob no longer exists.
     pub after: String,
-    /// What came of it.
+    /// The outcome.
     pub outcome: Outcome,
-    /// Why it came so; `None` where the outcome says it all.
+    /// The reason; `None` if the outcome needs none.
     pub why: Option<String>,
 }
 
 impl Attempt {
-    /// An attempt whose outcome needs no reason. White space around the values is dropped.
+    /// An attempt whose outcome needs no reason. Trims the values.
     pub fn new(change: Change, before: &str, after: &str, outcome: Outcome) -> Self {
         Self { before: before.trim().to_owned(), after: after.trim().to_owned(), change, outcome, why: None }
     }
 
-    /// The same attempt with the reason for its outcome.
+    /// Adds the reason for the outcome.
     #[must_use]
     pub fn because(self, why: impl Into<String>) -> Self {
         Self { why: Some(why.into()), ..self }
@@ -62,13 +62,13 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Whether somebody should look at the knob.
+    /// Whether the user should look at the knob.
     #[must_use]
     pub const fn needs_attention(self) -> bool {
         matches!(self, Self::Refused | Self::LeftOut | Self::Foreign | Self::Failed)
     }
 
-    /// Whether a knob that was to be brought back still has to be.
+    /// Whether a knob still has to be restored.
     #[must_use]
     pub const fn is_open(self) -> bool {
         matches!(self, Self::Foreign | Self::Failed)

@@ -1,4 +1,4 @@
-//! What only a reboot can give: parameters of the kernel's command line.
+//! Kernel command-line parameters, for settings that need a reboot.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +25,7 @@ pub struct BootParameter {
 }
 
 impl BootParameter {
-    /// The parameter as it stands on the command line.
+    /// The parameter as written on the command line.
     pub fn text(&self) -> String {
         self.value.as_ref().map_or_else(|| self.name.clone(), |value| format!("{}={value}", self.name))
     }

@@ -1,4 +1,4 @@
-//! Changes: one knob, from what to what, why, at what risk, against which noise.
+//! Changes: the knob, its values before and after, the reason, the risk, and the noise that it removes.
 
 use becalm_model::remedy::NoiseSource;
 use becalm_model::tune::Family;
@@ -14,19 +14,19 @@ pub struct Change {
     pub family: Family,
     /// The knob that gets the value.
     pub knob: Knob,
-    /// The value when the plan was made, without white space around it.
+    /// The trimmed value when the plan was made.
     pub from: String,
-    /// The value that it is to have.
+    /// The wanted value.
     pub to: String,
-    /// Values that are tried, in this order, where the kernel does not take `to`.
+    /// Alternatives, tried in order if the kernel refuses `to`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub or_else: Vec<String>,
-    /// Whether it may be made only if the change before it in the plan, of the same family, was made.
+    /// Whether it requires the previous change in the plan, of the same family.
     #[serde(default)]
     pub after: bool,
-    /// Why the change is made.
+    /// The reason for the change.
     pub reason: String,
-    /// What it may cost or break; `None` if nothing.
+    /// The cost or risk; `None` if there is none.
     #[serde(with = "text")]
     #[cfg_attr(feature = "schemas", schemars(with = "String"))]
     pub risk: Option<String>,

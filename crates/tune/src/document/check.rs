@@ -1,39 +1,39 @@
-//! What a check of a machine found out about the CPUs that are to be quiet.
+//! The result of checking a machine for the CPUs that should be quiet.
 
 use becalm_units::{CpuId, CpuList, Nanos};
 use serde::Serialize;
 
 use super::{Finding, Severity};
 
-/// Everything that was found out.
+/// The result of a check.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Check {
-    /// The CPUs that are to be quiet, and why these.
+    /// The CPUs that should be quiet, and the reason for the choice.
     pub choice: CpuChoice,
-    /// What was found: the gravest first, within that in the order of [`Area`](super::Area).
+    /// The findings: the most severe first, then in the order of [`Area`](super::Area).
     pub findings: Vec<Finding>,
 }
 
 impl Check {
-    /// How many findings have a severity.
+    /// The number of findings with a severity.
     pub fn count(&self, severity: Severity) -> usize {
         self.findings.iter().filter(|finding| finding.severity == severity).count()
     }
 
-    /// The gravest severity that was found; `None` where nothing was found.
+    /// The highest severity; `None` without findings.
     pub fn worst(&self) -> Option<Severity> {
         self.findings.iter().map(|finding| finding.severity).max()
     }
 }
 
-/// The CPUs that are to be quiet, and the others.
+/// The CPUs that should be quiet, and the others.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CpuChoice {
-    /// The CPUs that are to be quiet: never empty, all online.
+    /// The CPUs that should be quiet: never empty, all online.
     pub cpus: CpuList,
-    /// How they were chosen, which the report gives as the reason.
+    /// How they were chosen; the report gives this as the reason.
     pub chosen: Chosen,
-    /// The CPUs that are online and left for everything else.
+    /// The housekeeping CPUs.
     pub others: CpuList,
 }
 
@@ -52,35 +52,35 @@ pub enum Chosen {
     OnlyOne,
 }
 
-/// Where a count of timer interrupts is from.
+/// The origin of a count of timer interrupts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TicksFrom {
-    /// The kernel's count grew while a thread of becalm was busy on the CPU.
+    /// The kernel's counter while a thread of becalm was busy on the CPU.
     Measured {
-        /// How often other threads took the CPU from it meanwhile: with two threads the kernel needs the tick.
+        /// How often other threads preempted it meanwhile: with two threads the kernel needs the tick.
         preempted: u64,
     },
-    /// A recording saw them inside of detours.
+    /// A recording saw them within detours.
     Recorded,
 }
 
-/// How many ticks a CPU took, or how many timer interrupts.
+/// The number of ticks, or of timer interrupts, on a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TickCount {
     /// The CPU that was interrupted.
     pub cpu: CpuId,
     /// The number of ticks, or of all interrupts of the CPU's timer.
     pub interrupts: u64,
-    /// Whether they are ticks alone.
+    /// Whether all of them are ticks.
     pub are_ticks: bool,
-    /// The time in which they came.
+    /// The observed time.
     pub during: Nanos,
-    /// Where the count is from.
+    /// The origin of the count.
     pub from: TicksFrom,
 }
 
 impl TickCount {
-    /// How many interrupts came in a second, on average; 0 where no time was observed.
+    /// The average number of interrupts per second; 0 without any observed time.
     pub fn rate_hz(&self) -> f64 {
         if self.during > Nanos::ZERO { self.interrupts as f64 / (self.during.get() as f64 / 1e9) } else { 0.0 }
     }

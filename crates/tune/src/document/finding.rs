@@ -1,4 +1,4 @@
-//! Findings: what was seen, how grave it is, and what to do about it.
+//! Findings: the observation, its severity, and the fix.
 
 use becalm_model::Kind;
 use becalm_model::remedy::NoiseSource;
@@ -71,86 +71,86 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// A file and the part of it that tells.
+    /// A file and the relevant part of its text.
     pub fn new(path: impl Into<String>, value: impl Into<String>) -> Self {
         Self { path: path.into(), value: value.into() }
     }
 }
 
-/// What removes a finding.
+/// The fix for a finding.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Fix {
     /// What to do, in words.
     pub text: String,
-    /// The knobs that do it while the kernel runs; `None` where a reboot or another step is needed.
+    /// The knobs of the fix at run time; `None` if it needs a reboot or another step.
     pub family: Option<Family>,
-    /// The parameter to boot with; `None` if that does not help or is not needed.
+    /// The boot parameter; `None` if it does not help or is not needed.
     pub boot: Option<String>,
 }
 
-/// One thing that was found out.
+/// One result of a check.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Finding {
-    /// What it is about.
+    /// Its subject.
     pub area: Area,
     /// How grave it is.
     pub severity: Severity,
-    /// What was seen, in one sentence.
+    /// The observation, in one sentence.
     pub title: String,
-    /// The files in which it was seen.
+    /// The files that show it.
     pub evidence: Vec<Evidence>,
-    /// What removes it; `None` if there is nothing to be done.
+    /// The fix; `None` if there is nothing to do.
     pub fix: Option<Fix>,
-    /// The sources of noise that it lets through, as recordings name them.
+    /// The noise that it permits, by source names as in recordings.
     pub noise: Vec<NoiseSource>,
-    /// What these took in a recording; `None` without one, or if none of them was seen.
+    /// The recorded cost of that noise; `None` without a recording, or if none was seen.
     pub cost: Option<FindingCost>,
 }
 
 impl Finding {
-    /// Adds a file and what stands in it.
+    /// Adds a file and its text as evidence.
     pub fn seen(&mut self, path: impl Into<String>, value: impl Into<String>) -> &mut Self {
         self.evidence.push(Evidence::new(path, value));
         self
     }
 
-    /// Says what to do.
+    /// Sets the fix in words.
     pub fn fix(&mut self, text: impl Into<String>) -> &mut Self {
         self.fix.get_or_insert_default().text = text.into();
         self
     }
 
-    /// Says which knobs remove it.
+    /// Sets the knobs of the fix.
     pub fn by(&mut self, family: Family) -> &mut Self {
         self.fix.get_or_insert_default().family = Some(family);
         self
     }
 
-    /// Says what to boot with.
+    /// Sets the boot parameter of the fix.
     pub fn boot(&mut self, parameter: impl Into<String>) -> &mut Self {
         self.fix.get_or_insert_default().boot = Some(parameter.into());
         self
     }
 
-    /// Says which noise it lets through: a row of the catalogue, or a source by its own name.
+    /// Adds noise that it permits: a row of the catalogue, or a source by name.
     pub fn lets(&mut self, noise: impl Into<NoiseSource>) -> &mut Self {
         self.noise.push(noise.into());
         self
     }
 }
 
-/// What the noise that a finding lets through took in a recording.
+/// The recorded cost of the noise that a finding permits.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FindingCost {
-    /// The sources that were seen, the dearest first.
+    /// The sources seen, the most expensive first.
     pub sources: Vec<SourceCost>,
     /// The time that they took together.
     pub total: Nanos,
-    /// That time by the time for which all CPUs of the recording were observed: 0 to 1.
+    /// That time over the observed time of all CPUs of the recording: 0 to 1.
     pub ratio: f64,
 }
 
-/// What one source took from the CPUs of a recording.
+/// The recorded cost of one source.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SourceCost {
     /// The kind of the activity.
@@ -159,10 +159,10 @@ pub struct SourceCost {
     pub source: String,
     /// The CPUs on which it was seen.
     pub cpus: CpuList,
-    /// How often it ran inside of detours.
+    /// How often it ran within detours.
     pub count: u64,
     /// The time that it took.
     pub total: Nanos,
-    /// That time by the time for which these CPUs were observed: 0 to 1.
+    /// That time over the observed time of these CPUs: 0 to 1.
     pub ratio: f64,
 }

@@ -1,30 +1,30 @@
-//! What a plan gains at scale: the slowdown of a job by the noise of a recording, with and without what the plan removes.
+//! The gain of a plan at scale: the slowdown of a job by recorded noise, with and without the noise that the plan removes.
 
 use std::path::PathBuf;
 
 use becalm_units::Nanos;
 
-/// What the changes of a plan gain, by one recording of the CPUs.
+/// The gains of a plan's changes, by one recording of the CPUs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Gains {
-    /// The recording that tells the gains.
+    /// The recording.
     pub run: PathBuf,
-    /// For each length of its phases and each size of the job, in this order, the slowdown now and without all that the plan removes.
+    /// For each grain and each size of the job, in this order, the slowdown now and without everything that the plan removes.
     pub total: Vec<Gain>,
-    /// For each step of the plan, in order, what it gains alone.
+    /// For each step of the plan, in order, its gain alone.
     pub steps: Vec<StepGain>,
 }
 
-/// A job that is predicted.
+/// A predicted job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GainJob {
     /// The length of its phases.
     pub grain: Nanos,
-    /// Its ranks.
+    /// The number of its ranks.
     pub ranks: u64,
 }
 
-/// What the noise costs a job, as a ratio of 1 or more: the time that it takes over the time without noise.
+/// The cost of the noise for a job. A slowdown is 1 or more: the time with noise over the time without.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Gain {
     /// The job.
@@ -35,22 +35,22 @@ pub struct Gain {
     pub without: PredictedSlowdown,
 }
 
-/// A slowdown with the 95 % interval that the recording leaves open.
+/// A slowdown with its 95 % interval over recordings.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PredictedSlowdown {
-    /// By the recording as it is.
+    /// The slowdown of this recording.
     pub mean: f64,
-    /// The lower end; nothing where ranks are too many for one.
+    /// The lower end; `None` if there are too many ranks for one.
     pub low: Option<f64>,
-    /// The upper end; nothing where the recording does not bound it.
+    /// The upper end; `None` if the recording does not bound it.
     pub high: Option<f64>,
 }
 
-/// What a job gains by one change of the plan.
+/// The gain of one change of the plan.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct StepGain {
-    /// The recorded sources that it removes; empty if none was recorded.
+    /// The recorded sources that it removes; may be empty.
     pub sources: Vec<String>,
-    /// Of each job the slowdown that is left without those sources; empty if there are none.
+    /// The slowdown of each job without those sources; empty if there are none.
     pub without: Vec<(GainJob, PredictedSlowdown)>,
 }

@@ -1,4 +1,4 @@
-//! Knobs: the things that a change changes.
+//! Knobs: the settings that a change can change.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,54 +6,54 @@ use std::path::PathBuf;
 use becalm_units::chosen;
 use serde::{Deserialize, Serialize};
 
-/// Something with a value that can be read, changed and put back.
+/// A setting with a value that can be read, changed and restored.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(tag = "is", rename_all = "kebab-case")]
 pub enum Knob {
     /// A file of the kernel.
     File {
-        /// Its path, from the root.
+        /// Its absolute path.
         path: PathBuf,
-        /// What its text means.
+        /// The meaning of its text.
         meaning: Meaning,
     },
     /// The CPUs on which a thread may run: a list.
     Affinity {
-        /// The kernel's number of the thread.
+        /// The thread ID.
         tid: i32,
-        /// When it was started, in clock ticks since boot; tells it from a later one with its number.
+        /// Its start, in clock ticks since boot; distinguishes it from a later thread with the same ID.
         start_ticks: u64,
         /// The name of the thread, of at most 15 bytes.
         comm: String,
     },
     /// A control group: `there` or `absent`.
     Group {
-        /// Its folder, from the root.
+        /// Its directory, an absolute path.
         path: PathBuf,
     },
     /// Whether a control group of version 2 lets its children use a controller: `on` or `off`.
     Controller {
-        /// The group's folder, from the root.
+        /// The group's directory, an absolute path.
         path: PathBuf,
-        /// The controller, as the file lists it: `cpuset`.
+        /// The controller, as in the file: `cpuset`.
         name: String,
     },
-    /// A property of a unit of systemd, set for as long as the machine runs.
+    /// A property of a systemd unit, set until the next boot.
     Property {
         /// The unit that has the property: `system.slice`.
         unit: String,
-        /// The property, as `systemctl set-property` takes it: `AllowedCPUs`.
+        /// The property, as in `systemctl set-property`: `AllowedCPUs`.
         name: String,
     },
-    /// Whether a unit of systemd runs: `active` or `inactive`.
+    /// Whether a systemd unit runs: `active` or `inactive`.
     Unit {
         /// The unit's name: `becalm.slice`.
         unit: String,
     },
 }
 
-/// What the text of a file means: when two texts are the same value.
+/// The meaning of a file's text: it decides when two texts are the same value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -64,7 +64,7 @@ pub enum Meaning {
     CpuList,
     /// A mask of CPUs in hexadecimal words, `ff,ffffffff`.
     CpuMask,
-    /// One of several words, of which the file shows the present one in brackets: `always [madvise] never`.
+    /// One of several words; the file marks the present one by brackets: `always [madvise] never`.
     Choice,
 }
 
@@ -82,17 +82,17 @@ impl fmt::Display for Knob {
 }
 
 impl Knob {
-    /// A file whose text is a word or a number.
+    /// A file with a word or a number.
     pub fn word(path: impl Into<PathBuf>) -> Self {
         Self::File { path: path.into(), meaning: Meaning::Word }
     }
 
-    /// A file that holds a list of CPUs.
+    /// A file with a list of CPUs.
     pub fn cpu_list(path: impl Into<PathBuf>) -> Self {
         Self::File { path: path.into(), meaning: Meaning::CpuList }
     }
 
-    /// A file that holds a mask of CPUs.
+    /// A file with a mask of CPUs.
     pub fn cpu_mask(path: impl Into<PathBuf>) -> Self {
         Self::File { path: path.into(), meaning: Meaning::CpuMask }
     }
@@ -102,8 +102,7 @@ impl Knob {
         Self::File { path: path.into(), meaning: Meaning::Choice }
     }
 
-    /// The value itself in a text that was read: of a choice only the chosen word. It is also what brings that value back when it is
-    /// written.
+    /// The value itself in a text that was read: for a choice only the chosen word. Writing it restores that value.
     pub fn value<'a>(&self, text: &'a str) -> &'a str {
         match self {
             Self::File { meaning: Meaning::Choice, .. } => chosen(text),

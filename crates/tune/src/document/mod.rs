@@ -1,6 +1,6 @@
 //! Documents of tuning: the changes of a plan, the outcome of each, and the findings of a check.
 //!
-//! A [`Plan`] is stored in the journal of the settings that it changed, so its serialized form has to stay readable.
+//! A [`Plan`] is stored in the journal of its changes, so its serialized form must stay readable.
 
 mod attempt;
 mod boot;

@@ -1,4 +1,4 @@
-//! Plans: every change in order, what only a reboot can give, and what there is to know.
+//! Plans: every change in order, boot parameters, and notes.
 
 use becalm_model::tune::{Family, Profile};
 use becalm_units::CpuList;
@@ -6,30 +6,30 @@ use serde::{Deserialize, Serialize};
 
 use super::{BootParameter, Change};
 
-/// What is to be done to make some CPUs quiet.
+/// The changes that make some CPUs quiet.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Plan {
-    /// The CPUs that become quiet, on which a command may run.
+    /// The CPUs that become quiet, for the command.
     pub cpus: CpuList,
-    /// The CPUs that were asked for and are left idle, for the system's use.
+    /// The requested CPUs that are left idle, for the system.
     pub left_idle: CpuList,
     /// Hardware threads of the same cores that are taken offline.
     pub siblings: CpuList,
-    /// The CPUs to which everything else is moved: never empty.
+    /// The housekeeping CPUs: never empty.
     pub housekeeping: CpuList,
     /// What the CPUs are wanted for.
     pub profile: Profile,
-    /// Every change, in the order in which they are made; they are undone in reverse.
+    /// Every change, in order of application; they are undone in reverse.
     pub steps: Vec<Change>,
-    /// What only a reboot can give.
+    /// The boot parameters, for settings that need a reboot.
     pub boot: Vec<BootParameter>,
-    /// What there is to know, and what was left alone.
+    /// Notes, such as on knobs left alone.
     pub notes: Vec<Note>,
 }
 
 impl Plan {
-    /// The boot parameters as one text to add to the kernel's command line; empty if nothing is to be added.
+    /// The boot parameters as a text to append to the kernel's command line; may be empty.
     pub fn command_line(&self) -> String {
         self.boot.iter().map(BootParameter::text).collect::<Vec<_>>().join(" ")
     }

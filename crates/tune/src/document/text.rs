@@ -1,4 +1,4 @@
-//! Texts that may be missing, stored as a text that may be empty: the journals on disk and the documents have them so.
+//! Optional texts, serialized as possibly empty ones: journals on disk and documents have them so.
 
 use serde::{Deserialize, Deserializer, Serializer};
 

@@ -1,7 +1,6 @@
-//! Tasks and kernel threads: those that may run on the CPUs are kept from it.
+//! Tasks and kernel threads: removes the CPUs from their affinities.
 //!
-//! Left alone are threads that the kernel binds to a CPU, and threads that somebody bound to these CPUs and no others, which
-//! are there on purpose.
+//! It leaves alone threads bound to a CPU by the kernel, and threads with only these CPUs in their affinity, which are there on purpose.
 
 use std::collections::BTreeSet;
 
@@ -47,7 +46,7 @@ pub(super) fn add(draft: &mut PlanDraft<'_>) {
     }
 }
 
-/// The changes that keep these threads from the CPUs; threads that are `known` are left out.
+/// The changes that move these threads off the CPUs, except `known` ones.
 pub(crate) fn changes_of(tasks: &[Placed], division: &Division, known: &BTreeSet<ThreadKey>) -> Vec<Change> {
     let movable = tasks.iter().filter(|placed| !placed.bound && !known.contains(&ThreadKey::new(placed)));
     let changes = movable.filter_map(|placed| {

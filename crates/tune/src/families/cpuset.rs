@@ -1,8 +1,8 @@
-//! A cpuset for the CPUs, out of the scheduler's balancing, which no other task gets onto.
+//! A cpuset for the CPUs, out of the scheduler's load balancing and closed to other tasks.
 //!
-//! With control groups of version 2 it is a partition: `isolated` where the kernel can (6.1 and later), else `root`, which the
-//! scheduler balances within. With version 1 the balancing is turned off for the CPUs, and a second group keeps it for the
-//! rest. Where systemd owns the tree, the CPUs of its slices are narrowed and a slice is made through its own interface.
+//! With control groups version 2 it is a partition: `isolated` if the kernel supports it (6.1 and later), else `root`, within which the scheduler
+//! balances. With version 1 balancing is turned off for the CPUs, and a second group keeps it for the others. If systemd owns the tree, its interface
+//! is used to narrow its slices' CPUs and to create a slice.
 
 use std::path::{Path, PathBuf};
 
@@ -15,23 +15,23 @@ use crate::{Knob, Known, NoiseSource};
 
 /// The group of the quiet CPUs.
 const GROUP: &str = "becalm";
-/// The group that keeps the balancing for the others, with version 1.
+/// The group that keeps balancing for the other CPUs, with version 1.
 const REST: &str = "becalm.rest";
-/// The slice of the quiet CPUs, where systemd owns the tree.
+/// The slice of the quiet CPUs, if systemd owns the tree.
 const SLICE: &str = "becalm.slice";
-/// The units in which systemd keeps everything else.
+/// The systemd units that contain everything else.
 const UNITS: [&str; 3] = ["init.scope", "system.slice", "user.slice"];
 
 /// The hierarchy that has the cpuset controller.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Hierarchy {
-    /// Version 1, mounted at `folder`.
+    /// Version 1, with its mount point.
     One { folder: PathBuf },
-    /// Version 2, mounted at `folder`; `systemd` says whether systemd owns the tree.
+    /// Version 2, with its mount point; `systemd` tells whether systemd owns the tree.
     Two { folder: PathBuf, systemd: bool },
 }
 
-/// Where cpusets are; `None` if the kernel has none, or they are not mounted.
+/// The hierarchy with cpusets; `None` if the kernel has none, or they are not mounted.
 pub(crate) fn hierarchy(machine: &dyn Machine) -> Option<Hierarchy> {
     let mounts = mounts(machine.root()).ok()?;
     for mount in mounts.iter().rev() {
@@ -51,19 +51,19 @@ pub(crate) fn hierarchy(machine: &dyn Machine) -> Option<Hierarchy> {
     None
 }
 
-/// Where a command is put so that it runs on the quiet CPUs.
+/// The place of a command on the quiet CPUs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CpusetPlace {
-    /// It runs on the CPUs, but in no group of its own.
+    /// It runs on the CPUs, but without its own group.
     Cpus,
     /// It joins this control group, by its `cgroup.procs`.
     Group(PathBuf),
-    /// It runs in a scope of this slice of systemd.
+    /// It runs in a scope of this systemd slice.
     Slice(&'static str),
 }
 
 impl CpusetPlace {
-    /// After a plan was applied: in its group, if it made one.
+    /// The place after a plan was applied: its group, if it created one.
     pub fn find(machine: &dyn Machine) -> Self {
         let (folder, place) = match hierarchy(machine) {
             None => return Self::Cpus,
@@ -85,7 +85,7 @@ pub(super) fn add(draft: &mut PlanDraft<'_>) {
     }
 }
 
-/// One change of a chain, in which each needs the one before. A file that an earlier one brings about is not there yet.
+/// Adds a change that requires the previous one. A file created by an earlier change does not exist yet.
 fn chained(draft: &mut PlanDraft<'_>, absent: &str, wish: Wish<'_>) {
     let knob = wish.knob.clone();
     let present = crate::value::read(draft.machine, &knob).ok().flatten();
@@ -96,7 +96,7 @@ fn chained(draft: &mut PlanDraft<'_>, absent: &str, wish: Wish<'_>) {
     }
 }
 
-/// The load balancer's work, and the tasks that it brings.
+/// The work of the load balancer, and the tasks that it moves in.
 fn balancing() -> Vec<NoiseSource> {
     noise(&[Known::Balancing, Known::Migration, Known::Task])
 }
@@ -112,7 +112,7 @@ fn version_2(draft: &mut PlanDraft<'_>, folder: &Path) {
     partition(draft, &group);
 }
 
-/// Makes a group with CPUs a partition.
+/// Turns a group with CPUs into a partition.
 fn partition(draft: &mut PlanDraft<'_>, group: &Path) {
     let knob = Knob::word(group.join("cpuset.cpus.partition"));
     let wish = Wish {
@@ -152,7 +152,7 @@ fn version_1(draft: &mut PlanDraft<'_>, folder: &Path) {
         let group = folder.join(name);
         let file = |name: &str| Knob::cpu_list(group.join(name));
         chained(draft, "absent", wish(Knob::Group { path: group.clone() }, "there", what));
-        // CPUs and memory first: without both a group can hold no task.
+        // CPUs and memory first: a group needs both to contain tasks.
         chained(draft, "", wish(file("cpuset.cpus"), cpus, "the group's CPUs"));
         chained(draft, "", wish(file("cpuset.mems"), &mems, "the group's memory nodes"));
     }
@@ -173,7 +173,7 @@ fn version_1(draft: &mut PlanDraft<'_>, folder: &Path) {
     }
 }
 
-/// The groups right below the top that hold one of the CPUs and are balanced.
+/// The balanced groups directly below the top that contain one of the CPUs.
 fn other_groups(draft: &mut PlanDraft<'_>, folder: &Path) -> Vec<PathBuf> {
     let names = draft.entries(folder);
     let groups = names.into_iter().filter(|name| name != GROUP && name != REST).map(|name| folder.join(name));

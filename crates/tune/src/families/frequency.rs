@@ -1,4 +1,4 @@
-//! The frequency of the CPUs: always the highest; for benchmarks without turbo, whose height depends on the others.
+//! The frequency of the CPUs: always the highest; for benchmarks without turbo, whose frequency depends on other CPUs.
 
 use becalm_units::CpuList;
 
@@ -12,7 +12,7 @@ pub(super) fn add(draft: &mut PlanDraft<'_>) {
     for cpu in cpus.iter() {
         let folder = format!("{CPUS}/cpu{cpu}/cpufreq");
         let Some(offered) = draft.read(format!("{folder}/scaling_available_governors")) else { continue };
-        // Several CPUs may share one clock, and so one policy.
+        // Several CPUs may share a clock, and so a policy.
         let shared = draft.read(format!("{folder}/related_cpus")).unwrap_or_default();
         let shared: Option<CpuList> = shared.split_whitespace().collect::<Vec<_>>().join(",").parse().ok();
         let others = shared.unwrap_or_default().without(&draft.division.cleared());

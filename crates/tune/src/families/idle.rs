@@ -1,4 +1,4 @@
-//! Idle states: a CPU that waits should not sleep so deeply that waking takes long.
+//! Idle states: a waiting CPU should not sleep so deeply that waking up takes long.
 
 use becalm_linux::sysfs::cpu::idle_states;
 use becalm_units::Nanos;
@@ -6,11 +6,11 @@ use becalm_units::Nanos;
 use crate::draft::{PlanDraft, Wish};
 use crate::{Knob, Profile};
 
-/// States from which waking takes longer are switched off.
+/// States with a longer exit latency are switched off.
 const LATENCY_MAX: Nanos = Nanos::from_micros(10);
 
-/// For how long a guest's idle CPU looks for work before it gives itself back to the hypervisor, in ns: the kernel's own
-/// value (`Documentation/virt/guest-halt-polling.rst`).
+/// How long a guest's idle CPU polls for work before it returns to the hypervisor, in ns: the kernel's default
+/// (`Documentation/virt/guest-halt-polling.rst`).
 const POLLING: u64 = 200_000;
 
 pub(super) fn add(draft: &mut PlanDraft<'_>) {
@@ -39,7 +39,7 @@ pub(super) fn add(draft: &mut PlanDraft<'_>) {
     }
 }
 
-/// Giving an idle virtual CPU back costs a trip through the hypervisor, and it may come back late.
+/// Returning an idle virtual CPU costs a VM exit, and it may come back late.
 fn polling(draft: &mut PlanDraft<'_>) {
     let path = "/sys/module/haltpoll/parameters/guest_halt_poll_ns";
     if draft.read(path).and_then(|now| now.parse::<u64>().ok()).is_some_and(|now| now < POLLING) {

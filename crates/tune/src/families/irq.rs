@@ -1,7 +1,6 @@
-//! Device interrupts: `/proc/irq/N/smp_affinity_list`, and `default_smp_affinity` for those that come.
+//! Device interrupts: `/proc/irq/N/smp_affinity_list`, and `default_smp_affinity` for future ones.
 //!
-//! Interrupts that the kernel manages itself (one queue of a device a CPU) refuse; that is found out when it is tried, since
-//! nothing outside of debugfs tells them apart.
+//! Interrupts managed by the kernel (one queue per CPU) refuse a change; this shows only on an attempt, because only debugfs identifies them.
 
 use std::path::Path;
 
@@ -29,7 +28,7 @@ pub(super) fn add(draft: &mut PlanDraft<'_>) {
             names => format!("interrupts of {}", names.join(", ")),
         };
         let removes = handlers.iter().flat_map(|name| {
-            // Its thread, where it has one, follows it.
+            // Its thread, if it has one, follows it.
             [NoiseSource::new(Kind::Irq, name.as_str()), NoiseSource::new(Kind::Kthread, format!("irq/{name}"))]
         });
         let removes = removes.collect();
@@ -47,7 +46,7 @@ pub(super) fn add(draft: &mut PlanDraft<'_>) {
     }
 }
 
-/// The handlers of an interrupt that no CPU has counted yet: each has a folder.
+/// The handlers of an interrupt not yet counted on any CPU: each has a directory.
 fn folders(draft: &mut PlanDraft<'_>, number: u32) -> Vec<String> {
     let folder = format!("/proc/irq/{number}");
     let names = draft.entries(&folder).into_iter();

@@ -1,6 +1,6 @@
-//! What the kernel does to memory in the background, and interrupts every CPU for: huge pages, merging, NUMA balancing.
+//! The kernel's background work on memory, which interrupts every CPU: huge pages, merging, NUMA balancing.
 //!
-//! Whether programs get huge pages at all is theirs and the administrator's to say, but for real time.
+//! Programs and the administrator decide whether programs get huge pages at all, except for real time.
 
 use crate::draft::{PlanDraft, Wish, noise};
 use crate::{Knob, Known, Profile};

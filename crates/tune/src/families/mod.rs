@@ -1,4 +1,4 @@
-//! What a quiet CPU wants, family by family: each module looks at its knobs and adds changes to a draft.
+//! The needs of a quiet CPU, family by family: each module examines its knobs and adds changes to a draft.
 
 mod affinity;
 mod cpuset;

@@ -1,6 +1,6 @@
-//! Receive packet steering: on which CPUs the network stack works on packets that arrived elsewhere.
+//! Receive packet steering: the CPUs on which the network stack processes packets that arrived elsewhere.
 //!
-//! Transmit steering (XPS) is left alone: it chooses the queue by the CPU that sends, and brings no other CPU any work.
+//! Transmit steering (XPS) is left alone: it chooses the queue by the sending CPU, and gives other CPUs no work.
 
 use crate::draft::{PlanDraft, noise};
 use crate::{Knob, Known};

@@ -1,7 +1,6 @@
-//! The other hardware threads of the CPUs' cores: what runs there takes from the CPU, and no kernel event shows it.
+//! The other hardware threads of the CPUs' cores: work there slows the CPU down, without any kernel event.
 //!
-//! They are taken offline. Where cpusets of version 1 hold one of them, they stay: the kernel takes a CPU that goes offline out
-//! of those for good.
+//! They are taken offline. Those in a cpuset of version 1 stay online: the kernel permanently removes offline CPUs from those cpusets.
 
 use std::path::PathBuf;
 
@@ -42,7 +41,7 @@ pub(super) fn add(draft: &mut PlanDraft<'_>) {
     }
 }
 
-/// The groups below a folder whose cpusets name one of the CPUs. The topmost group follows the CPUs that are online.
+/// The groups below a directory whose cpusets contain one of the CPUs. The top group follows the online CPUs.
 fn losing(draft: &mut PlanDraft<'_>, folder: PathBuf, cpus: &CpuList) -> Vec<PathBuf> {
     let (mut found, mut folders) = (Vec::new(), vec![(folder, true)]);
     while let Some((folder, is_top)) = folders.pop() {

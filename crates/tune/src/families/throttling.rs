@@ -1,7 +1,7 @@
-//! Real-time throttling: the time that the kernel keeps from real-time threads, 50 ms of every second by default.
+//! Real-time throttling: the time that the kernel withholds from real-time threads, by default 50 ms of every second.
 //!
-//! Newer kernels (6.12 and later) keep it by a deadline server for ordinary tasks on each CPU, which debugfs shows; older ones, and those
-//! with groups of real-time threads, by a limit for the whole machine.
+//! Newer kernels (6.12 and later) use a deadline server for ordinary tasks on each CPU, shown in debugfs; older ones, and those with real-time group
+//! scheduling, use a limit for the whole machine.
 
 use becalm_linux::realtime::throttles;
 

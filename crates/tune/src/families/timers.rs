@@ -1,4 +1,4 @@
-//! Timers that were set on a CPU which idles now: they may fire on one that is awake anyway.
+//! Timers set on a CPU that is idle now: they may fire on one that is awake anyway.
 
 use crate::draft::{PlanDraft, Wish, noise};
 use crate::{Knob, Known};

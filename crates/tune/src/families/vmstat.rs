@@ -1,9 +1,9 @@
-//! The statistics of memory: each CPU folds its own counts into those of the machine every so often.
+//! Memory statistics: each CPU periodically folds its own counts into those of the machine.
 
 use crate::draft::{PlanDraft, Wish, noise};
 use crate::{Knob, Known};
 
-/// Seconds; the kernel's own value is 1.
+/// Seconds; the kernel's default is 1.
 const INTERVAL: u32 = 120;
 
 pub(super) fn add(draft: &mut PlanDraft<'_>) {

@@ -1,6 +1,6 @@
-//! The lockup detectors: one thread and one hardware counter on every CPU that they watch.
+//! The lockup detectors: one thread and one hardware counter on every watched CPU.
 //!
-//! They keep watching the housekeeping CPUs: a machine without them is harder to repair.
+//! They keep watching the housekeeping CPUs: without them a machine is harder to repair.
 
 use crate::draft::{PlanDraft, Wish, noise};
 use crate::{Knob, Known, Profile};
@@ -13,7 +13,7 @@ pub(super) fn add(draft: &mut PlanDraft<'_>) {
         Some("a lockup of these CPUs is not found out"),
         removes(),
     );
-    // A performance counter of each CPU is the detector's while it is on, wherever it watches.
+    // While the detector is on, it occupies a performance counter of each CPU, watched or not.
     if draft.request.profile == Profile::Benchmark {
         draft.change(Wish {
             knob: Knob::word("/proc/sys/kernel/nmi_watchdog"),

@@ -1,6 +1,6 @@
-//! Workers of unbound work queues: the mask for all, and those of single queues, writeback among them.
+//! Workers of unbound work queues: the global mask, and those of single queues, including writeback.
 //!
-//! Work that is queued on a certain CPU stays there.
+//! Work queued on a specific CPU stays there.
 
 use crate::draft::{PlanDraft, noise};
 use crate::{Knob, Known};
@@ -8,7 +8,7 @@ use crate::{Knob, Known};
 const FOLDER: &str = "/sys/devices/virtual/workqueue";
 
 pub(super) fn add(draft: &mut PlanDraft<'_>) {
-    // The queues' own masks first: the one for all is a bound on what they come to.
+    // The masks of the queues first: the global mask limits them.
     for queue in draft.entries(FOLDER) {
         let reason = format!("workers of the queue {queue}");
         let removes = if queue == "writeback" { noise(&[Known::Writeback]) } else { Vec::new() };

@@ -1,4 +1,4 @@
-//! Files of other programs, and what several of them say of a plan.
+//! Files of other programs, and their common parts.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use crate::{Change, Family, Knob, Plan};
 /// A file to be put in place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConfigFile {
-    /// Where it belongs, from the root of the machine: `etc/tuned/profiles/becalm/tuned.conf`.
+    /// Its place below the root of the machine: `etc/tuned/profiles/becalm/tuned.conf`.
     pub path: PathBuf,
     /// The text of the file.
     pub text: String,
@@ -19,9 +19,8 @@ impl ConfigFile {
     }
 }
 
-/// The settings of a plan that have the same place after every boot: files of /proc/sys and /sys, but for those of single
-/// interrupts and of control groups, wherever these are mounted. No path with a control character is among them: in these files, one line
-/// after the other, there is no way to write it.
+/// The settings of a plan with the same path after every boot: files of /proc/sys and /sys, except those of single interrupts and of control groups,
+/// wherever these are mounted. Paths with control characters are excluded, because these line-based formats cannot represent them.
 pub(super) fn settings(plan: &Plan) -> impl Iterator<Item = (&Change, String)> {
     plan.steps.iter().filter(|change| change.family != Family::Cpuset).filter_map(|change| {
         let Knob::File { path, .. } = &change.knob else { return None };
@@ -31,8 +30,7 @@ pub(super) fn settings(plan: &Plan) -> impl Iterator<Item = (&Change, String)> {
     })
 }
 
-/// The name of a file of /proc/sys as sysctl(8) writes it: dots for slashes. A dot within a part, as in the names of some
-/// network devices, becomes a slash.
+/// The name of a file of /proc/sys in sysctl(8) notation: dots for slashes. A dot within a part, as in some network devices, becomes a slash.
 pub(super) fn sysctl_name(path: &str) -> Option<String> {
     let relative = path.strip_prefix("/proc/sys/")?;
     Some(
@@ -51,7 +49,7 @@ pub(super) fn sysctl_name(path: &str) -> Option<String> {
     )
 }
 
-/// What stands at the head of each file: what it is for, and what it leaves to others.
+/// The header of each file: its purpose, and what it leaves to others.
 pub(super) fn head(plan: &Plan, how: &[&str]) -> Vec<String> {
     let (quiet, rest) = (&plan.cpus, &plan.housekeeping);
     let mut lines = vec![format!("# Written by becalm: CPU {quiet} quiet, CPU {rest} for everything else.")];
@@ -59,7 +57,7 @@ pub(super) fn head(plan: &Plan, how: &[&str]) -> Vec<String> {
     lines
 }
 
-/// What a plan has that none of these files can give, as remarks.
+/// The parts of a plan that none of these files can express, as comments.
 pub(super) fn left_out(plan: &Plan) -> Vec<String> {
     let mut lines = Vec::new();
     let threads = plan.steps.iter().filter(|change| matches!(change.knob, Knob::Affinity { .. })).count();

@@ -1,8 +1,7 @@
-//! Plans as files of other programs, which then make the changes at every boot: a profile of tuned, units of systemd, the
-//! settings of Slurm.
+//! Plans as files of other programs, which then make the changes at every boot: a tuned profile, systemd units, Slurm settings.
 //!
-//! What is in a plan and cannot outlive a boot is left out, and said in the files: numbers of interrupts and of threads,
-//! control groups that somebody must fill. These programs have their own ways for the same ends, which are used instead.
+//! Parts of a plan that cannot outlive a boot are left out, with a comment in the files: numbers of interrupts and threads, and control groups that
+//! need to be filled. If these programs have their own means to the same end, those are used instead.
 
 mod file;
 mod slurm;
@@ -16,7 +15,7 @@ pub use slurm::{NoTopology, Topology};
 
 use crate::Plan;
 
-/// The programs whose files can be written.
+/// Programs whose files can be written.
 #[derive(
     Clone,
     Copy,
@@ -33,11 +32,11 @@ use crate::Plan;
 )]
 #[strum(serialize_all = "kebab-case", parse_err_ty = UnknownName, parse_err_fn = unknown)]
 pub enum Format {
-    /// A profile of tuned.
+    /// A tuned profile.
     Tuned,
-    /// A slice, drop-ins and settings of systemd.
+    /// A systemd slice, drop-ins and settings.
     Systemd,
-    /// Settings of Slurm: core specialization.
+    /// Slurm settings: core specialization.
     Slurm,
 }
 
@@ -45,9 +44,9 @@ fn unknown(text: &str) -> UnknownName {
     UnknownName::new::<Format>("format", text)
 }
 
-/// The files that make a plan's changes at every boot.
+/// Files that make a plan's changes at every boot.
 ///
-/// `topology` says how the machine's CPUs share cores, which Slurm counts by.
+/// `topology` has the machine's cores and their CPUs, for Slurm's numbering.
 pub fn files(format: Format, plan: &Plan, topology: &Topology) -> Vec<ConfigFile> {
     match format {
         Format::Tuned => tuned::files(plan),

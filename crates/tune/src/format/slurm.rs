@@ -1,7 +1,7 @@
-//! Slurm's core specialization: CPUs of a node that no job gets, on which slurmd and the system run.
+//! Slurm's core specialization: CPUs of a node for slurmd and the system, which no job gets.
 //!
-//! Slurm counts CPUs in an order of its own, "abstract" numbers: core by core, with the hardware threads of a core beside
-//! each other, as hwloc orders them. Linux often numbers the first thread of every core before any second one.
+//! Slurm numbers CPUs in its own "abstract" order: core by core, with the hardware threads of a core next to each other, like hwloc. Linux often
+//! numbers the first threads of all cores first.
 
 use std::path::Path;
 
@@ -16,13 +16,13 @@ use crate::Plan;
 /// The CPUs of a machine in Slurm's order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Topology {
-    /// The name that Slurm knows the node by: the host's, without its domain; empty if that is none of letters, digits, `-` and `_`.
+    /// Slurm's name of the node: the host name without its domain; empty if it has other characters than letters, digits, `-` and `_`.
     pub node: String,
     /// The cores, each with its hardware threads.
     cores: Vec<CpuList>,
 }
 
-/// The machine does not tell how its CPUs share cores.
+/// The machine does not report which CPUs share cores.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct NoTopology(#[from] FileError);
@@ -30,8 +30,7 @@ pub struct NoTopology(#[from] FileError);
 becalm_units::fault::faultless!(NoTopology);
 
 impl Topology {
-    /// Reads the topology of the CPUs that are online. Fails if the files exist and cannot be understood. A CPU without topology is a core
-    /// of its own.
+    /// Reads the topology of the online CPUs. Fails if the files exist and are invalid. A CPU without topology counts as a core.
     pub fn read(root: &Path) -> Result<Self, NoTopology> {
         let online = CpuSets::read(root)?.online;
         let mut cores: Vec<(u64, CpuList)> = Vec::new();
@@ -45,7 +44,7 @@ impl Topology {
             let package = file::text(root, &package)?.and_then(|text| text.parse().ok()).unwrap_or(0);
             cores.push((package, threads));
         }
-        // hwloc orders packages, and cores within them, by the lowest CPU in each; the cores are in that order already.
+        // hwloc orders packages, and cores within them, by their lowest CPU; the cores are in that order already.
         let mut order: Vec<u64> = Vec::new();
         for (package, _) in &cores {
             if !order.contains(package) {
@@ -54,19 +53,19 @@ impl Topology {
         }
         cores.sort_by_key(|(package, _)| order.iter().position(|it| it == package));
         let node = becalm_linux::procfs::kernel::hostname(root).unwrap_or_default();
-        // The kernel takes any bytes for a host's name, a line's end too. Such a one is no name in a file.
+        // The kernel accepts any bytes in a host name, even line feeds. Such a name must not get into a file.
         let is_plain = |name: &&str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
         let node = node.split('.').next().filter(is_plain).unwrap_or_default().to_owned();
         Ok(Self { node, cores: cores.into_iter().map(|(_, threads)| threads).collect() })
     }
 
-    /// Slurm's numbers of some CPUs.
+    /// Slurm's numbers for some CPUs.
     pub(super) fn abstract_ids(&self, cpus: &CpuList) -> CpuList {
         let order = self.cores.iter().flat_map(CpuList::iter).zip(0..);
         order.filter(|(cpu, _)| cpus.contains(*cpu)).map(|(_, number)| CpuId::new(number)).collect()
     }
 
-    /// The cores of which all threads are among some CPUs, and those of which only some are.
+    /// The number of cores with all threads among some CPUs, and the cores with only some.
     pub(super) fn split(&self, cpus: &CpuList) -> (usize, Vec<&CpuList>) {
         let touched = self.cores.iter().filter(|core| !core.intersection(cpus).is_empty());
         let (whole, part): (Vec<_>, Vec<_>) = touched.partition(|core| core.without(cpus).is_empty());

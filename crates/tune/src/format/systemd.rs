@@ -1,13 +1,12 @@
-//! Files of systemd: a slice for the job, drop-ins that keep everything else off its CPUs, and settings at boot by
-//! sysctl.d and tmpfiles.d.
+//! systemd files: a slice for the job, drop-ins that keep everything else off its CPUs, and boot-time settings by sysctl.d and tmpfiles.d.
 //!
-//! systemd has no setting for isolated partitions: the slice's CPUs are its own as nobody else may use them, and are still
-//! balanced among its threads.
+//! systemd has no setting for isolated partitions: the slice owns its CPUs because nothing else may use them, but its threads are still balanced
+//! among them.
 
 use super::file::{ConfigFile, head, left_out, settings, sysctl_name};
 use crate::{Family, Plan};
 
-/// Everything that systemd starts lies in one of these.
+/// Everything that systemd starts is in one of these.
 const OTHERS: [(&str, &str); 4] =
     [("system.slice", "Slice"), ("user.slice", "Slice"), ("machine.slice", "Slice"), ("init.scope", "Scope")];
 
@@ -34,7 +33,7 @@ pub(super) fn files(plan: &Plan) -> Vec<ConfigFile> {
             let path = format!("etc/systemd/system/{unit}.d/50-becalm.conf");
             files.push(ConfigFile::new(&path, &drop_in(vec![format!("[{section}]"), format!("AllowedCPUs={rest}")])));
         }
-        // systemd itself, and what is started before any cpuset is there.
+        // For systemd itself, and everything started before there is a cpuset.
         let manager = drop_in(vec!["[Manager]".to_owned(), format!("CPUAffinity={}", words(&rest))]);
         files.push(ConfigFile::new("etc/systemd/system.conf.d/50-becalm.conf", &manager));
     }
@@ -58,12 +57,12 @@ pub(super) fn files(plan: &Plan) -> Vec<ConfigFile> {
     files
 }
 
-/// A list as systemd takes it everywhere: blanks between the parts.
+/// A list in systemd's format: separated by blanks.
 fn words(list: &str) -> String {
     list.replace(',', " ")
 }
 
-/// A word of tmpfiles.d: `%` begins a specifier there, and blanks part words.
+/// A word for tmpfiles.d, where `%` is special and blanks separate words.
 fn escaped(text: &str) -> String {
     text.replace('%', "%%").replace(' ', "\\x20")
 }

@@ -1,4 +1,4 @@
-//! Names of formats, and what is common to them.
+//! Names of formats, and their common properties.
 
 use std::fs;
 
@@ -43,7 +43,7 @@ fn tree(packages: u32, cores: u32, threads: u32) -> tempfile::TempDir {
         let folder = base.join(format!("cpu{cpu}/topology"));
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("thread_siblings_list"), siblings.join(",")).unwrap();
-        // Cores alternate between the packages, as some firmware has them.
+        // Cores alternate between the packages, as with some firmware.
         fs::write(folder.join("physical_package_id"), (core % packages).to_string()).unwrap();
     }
     root
@@ -94,7 +94,7 @@ fn slurm_counts_threads_of_a_core_beside_each_other() {
     let root = tree(1, 4, 2);
     let topology = Topology::read(root.path()).unwrap();
     let ids = |list: &str| topology.abstract_ids(&list.parse().unwrap()).to_string();
-    // Core 0 is CPU 0 and 4 of Linux, 0 and 1 of Slurm.
+    // Core 0 has CPUs 0 and 4 of Linux, 0 and 1 of Slurm.
     assert_eq!((ids("0"), ids("4"), ids("0,4"), ids("3,7")), ("0".into(), "1".into(), "0-1".into(), "6-7".into()));
     let (whole, part) = topology.split(&"0,4,1".parse().unwrap());
     assert_eq!((whole, part), (1, vec![&"1,5".parse().unwrap()]));
@@ -104,7 +104,7 @@ fn slurm_counts_threads_of_a_core_beside_each_other() {
 fn slurm_counts_package_by_package() {
     let topology = Topology::read(tree(2, 2, 1).path()).unwrap();
     let ids = |list: &str| topology.abstract_ids(&list.parse().unwrap()).to_string();
-    // CPU 0 and 2 lie in the first package.
+    // CPUs 0 and 2 are in the first package.
     assert_eq!((ids("0"), ids("2"), ids("1"), ids("3")), ("0".into(), "1".into(), "2".into(), "3".into()));
 }
 

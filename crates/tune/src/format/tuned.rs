@@ -1,6 +1,6 @@
-//! A profile of tuned: one file, `tuned.conf`, in a folder of the profile's name.
+//! A tuned profile: one file, `tuned.conf`, in a directory named like the profile.
 //!
-//! tuned reads it with Python's configparser: `=` parts name and value, `#` begins a remark, also behind a value.
+//! tuned reads it with Python's configparser: `=` separates name and value, `#` starts a comment, even after a value.
 
 use super::file::{ConfigFile, head, left_out, settings, sysctl_name};
 use crate::{Family, Plan};
@@ -31,7 +31,7 @@ pub(super) fn files(plan: &Plan) -> Vec<ConfigFile> {
         section(&mut lines, "irqbalance", &["banned_cpus=${isolated_cores}".to_owned()]);
     }
     if wants(Family::Affinity) || wants(Family::Cpuset) || wants(Family::Irq) {
-        // It moves threads and interrupts off the cores, those that come later, too.
+        // It moves threads and interrupts off the cores, including later ones.
         let mut scheduler = vec!["isolated_cores=${isolated_cores}".to_owned()];
         if wants(Family::Irq) {
             scheduler.push("default_irq_smp_affinity=calc".to_owned());
@@ -39,13 +39,13 @@ pub(super) fn files(plan: &Plan) -> Vec<ConfigFile> {
         section(&mut lines, "scheduler", &scheduler);
     }
     if !plan.boot.is_empty() {
-        // A leading + adds to what other profiles give.
+        // A leading + appends to the parameters of other profiles.
         section(&mut lines, "bootloader", &[format!("cmdline_becalm=+{}", plan.command_line())]);
     }
     vec![ConfigFile::new(PATH, &lines)]
 }
 
-/// The governor of the quiet CPUs, which tuned's own plugin sets, so that it knows of it.
+/// The governor of the quiet CPUs, set by tuned's own plugin to make tuned aware of it.
 fn frequency(plan: &Plan) -> Vec<String> {
     let governor = plan.steps.iter().find(|change| change.knob.to_string().ends_with("/scaling_governor"));
     let devices: Vec<String> = plan.cpus.iter().map(|cpu| format!("cpu{cpu}")).collect();

@@ -3,28 +3,28 @@
 use std::io;
 use std::path::PathBuf;
 
-/// A journal, or its folder, cannot be used.
+/// A journal, or its directory, cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// A file or folder refused.
+    /// An operation on a file or directory failed.
     #[error("cannot {action} {}: {source}{}", path.display(), hint(source))]
     File {
-        /// What was attempted, as it follows "cannot".
+        /// The operation, in words that follow "cannot".
         action: &'static str,
-        /// The file or folder.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system answered.
+        /// The error of the system.
         r#source: io::Error,
     },
     /// Another becalm is changing or restoring settings.
     #[error("another becalm is changing or restoring settings at this moment: {} is locked by {}", path.display(), holder.as_deref().unwrap_or("it"))]
     Locked {
-        /// The file that is the lock.
+        /// The lock file.
         path: PathBuf,
-        /// The process that holds it, as far as the kernel tells.
+        /// The process that holds it, if known.
         holder: Option<String>,
     },
-    /// The line that says whose the journal is, or that was just written, makes no sense.
+    /// The line that names the owner, or the one just written, is invalid.
     #[error(
         "line {line} of the journal {} is damaged: {why}. Nothing can be restored from the file without it. Bring back by hand \
          the values that its lines 'original' hold, or reboot; then remove the file",
@@ -35,18 +35,18 @@ pub enum JournalError {
         path: PathBuf,
         /// The number of the line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The kind of damage.
         why: String,
     },
-    /// Another becalm wrote it.
+    /// The journal is from another version of becalm.
     #[error("the journal {} is of version {version}, which this becalm does not know; restore with the becalm that wrote it", path.display())]
     Version {
         /// The file of the journal.
         path: PathBuf,
-        /// The version that it names.
+        /// Its version.
         version: u32,
     },
-    /// Who runs this process cannot be found out.
+    /// The process cannot be identified.
     #[error("cannot find out who changes the settings: {0}")]
     Identity(String),
 }

@@ -1,4 +1,4 @@
-//! The journal's folder: one journal at a time, one process at a time.
+//! The journal's directory: one journal at a time, one process at a time.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -16,17 +16,16 @@ use super::record::{Record, VERSION};
 use super::state::{ParsedJournal, State};
 use crate::Plan;
 
-/// The longest journal that is read, in bytes: some hundred times what 4,096 CPUs and their threads take.
+/// The largest journal that is read, in bytes: some hundred times the size for 4,096 CPUs and their threads.
 const LONGEST: u64 = 1 << 30;
 
-/// What is held on the disk for each step that may have to be restored: a line that says that it was, in bytes.
+/// Disk space reserved for each step that may have to be restored, in bytes: one line that records the restoration.
 const LINE: u64 = 128;
 
-/// How many such lines are held besides: that threads are settled, and some to spare.
+/// Additional reserved lines: one that threads are settled, and some spare.
 const SPARE: u64 = 4;
 
-/// The folder in which a journal lies. It and its files are for one user alone, since what they say is written back with that
-/// user's rights.
+/// The directory of a journal. Only its owner can access it and its files, because their contents are written back with that user's rights.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Folder {
     path: PathBuf,
@@ -39,43 +38,42 @@ impl Default for Folder {
 }
 
 impl Folder {
-    /// Where it lies unless told otherwise.
+    /// The default path.
     pub const DEFAULT: &'static str = "/run/becalm/tune";
 
-    /// The folder with this path; it need not be there.
+    /// The directory with this path, which need not exist.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
-    /// The path of the folder.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where the journal is while something is changed.
+    /// The path of the journal while something is changed.
     pub fn journal(&self) -> PathBuf {
         self.path.join("journal.jsonl")
     }
 
-    /// Where a journal is until it is whole.
+    /// The path of a journal until it is complete.
     fn draft(&self) -> PathBuf {
         self.path.join("journal.new")
     }
 
-    /// Where the last journal is when all is restored.
+    /// The path of the last journal, after everything was restored.
     pub fn last(&self) -> PathBuf {
         self.path.join("restored.jsonl")
     }
 
-    /// What the journal says, as far as its lines are whole; `None` if there is none. Fails if it cannot be read, or not even its first
-    /// line can be understood.
+    /// Reads the complete lines of the journal; `None` if there is none. Fails if it cannot be read, or not even its first line is valid.
     pub fn read(&self) -> Result<Option<State>, JournalError> {
         let Some(found) = self.found()? else { return Ok(None) };
         Ok(found.parse()?.map(|parsed| parsed.state))
     }
 
-    /// The folder behind all links, on whose way nobody else can put anything in its place; nothing if it is not there. What
-    /// follows is done there.
+    /// The directory with all links resolved, on a path where no other user can replace anything; `None` if it does not exist. Used for all further
+    /// work.
     fn found(&self) -> Result<Option<Self>, JournalError> {
         match private::find_folder(&self.path) {
             Ok(path) => Ok(Some(Self::new(path))),
@@ -115,7 +113,7 @@ impl Folder {
         let path = self.path.join("lock");
         let opened = private::open(&path, OpenOptions::new().create(true).truncate(false).write(true));
         let lock = opened.map_err(failed("open the lock", &path))?;
-        // Whoever can read a file can lock it.
+        // Any process that can read a file can lock it.
         private::close_to_others(&lock).map_err(failed("close the lock to others", &path))?;
         match lock.try_lock() {
             Ok(()) => Ok(Lock(lock)),
@@ -124,9 +122,8 @@ impl Folder {
         }
     }
 
-    /// Begins a journal, or gives the one that says that something is changed already. One of which everything is restored,
-    /// or of an earlier boot of the machine, is kept under another name. Fails if another process is at work, a journal that is there
-    /// cannot be understood, or none can be written.
+    /// Starts a journal, or returns the existing one if something is already changed. A journal that is fully restored, or of an earlier boot, is
+    /// kept under another name. Fails if another process holds the lock, the existing journal is invalid, or none can be written.
     pub(crate) fn begin(&self, owner: &Owner, plan: &Plan) -> Result<Begun, JournalError> {
         let found = Self::new(private::make_folder(&self.path).map_err(|error| self.unusable(error))?);
         let lock = found.lock()?;
@@ -142,7 +139,7 @@ impl Folder {
         let (plan, steps) = Record::parts(plan.clone());
         let begin = Record::Begin { version: VERSION, owner: owner.clone(), plan };
         let records: Vec<Record> = std::iter::once(begin).chain(Record::steps(0, steps)).collect();
-        // Under its name it is whole from the beginning.
+        // The journal gets its name only when it is complete.
         let mut file = private::create(&draft).map_err(failed)?;
         let text = lines(1, &records).map_err(failed)?;
         file.write_all(&text).and_then(|()| file.sync_all()).map_err(failed)?;
@@ -151,12 +148,12 @@ impl Folder {
         Ok(Begun::New(Journal::new(found, lock, file, parsed)))
     }
 
-    /// Opens the journal to go on with it; `None` if there is none. What somebody left who was killed before the journal had its
-    /// name is removed: until then nothing was changed. Fails if another process is at work, or the journal cannot be read, understood or
-    /// opened for writing.
+    /// Opens the journal to continue it; `None` if there is none. Removes the draft of a process that was killed before its journal had its name,
+    /// since nothing was changed until then. Fails if another process holds the lock, or the journal cannot be read, is invalid, or cannot be opened
+    /// for writing.
     pub(crate) fn resume(&self) -> Result<Option<Journal>, JournalError> {
         let has_any = |found: &Self| found.journal().exists() || found.draft().exists();
-        // Without a journal nothing need be locked, and no folder made.
+        // Without a journal there is nothing to lock, and no directory to create.
         let Some(found) = self.found()?.filter(has_any) else { return Ok(None) };
         let lock = found.lock()?;
         // If it cannot be removed, the next journal replaces it.
@@ -165,20 +162,20 @@ impl Folder {
         Ok(there.map(|(file, parsed)| Journal::new(found, lock, file, parsed)))
     }
 
-    /// The journal that is there, to be written on.
+    /// Opens the existing journal for writing.
     fn reopen(&self) -> Result<Option<(File, ParsedJournal)>, JournalError> {
         let Some(parsed) = self.parse()? else { return Ok(None) };
         let path = self.journal();
         let failed = |source| JournalError::File { action: "write the journal", path: path.clone(), source };
         let file = private::open(&path, OpenOptions::new().append(true)).map_err(failed)?;
-        // What comes next begins a line of its own. To set the same length would give back the space that is held.
+        // The next line must follow a line end. Truncating to the present length would release the reserved space.
         if file.metadata().map_err(failed)?.len() != parsed.len as u64 {
             file.set_len(parsed.len as u64).map_err(failed)?;
         }
         Ok(Some((file, parsed)))
     }
 
-    /// Gives the journal the name of the last one.
+    /// Renames the journal to the last one.
     fn put_away(&self) -> Result<(), JournalError> {
         let (path, last) = (self.journal(), self.last());
         let failed = |source| JournalError::File { action: "put away the journal", path: path.clone(), source };
@@ -186,37 +183,36 @@ impl Folder {
     }
 }
 
-/// The process that holds a lock, with what it does, as far as the kernel tells.
+/// The process that holds a lock, and its state, as far as known.
 fn holder(lock: &File) -> Option<String> {
     let root = Path::new("/");
     let pid = lock_holder(root, lock).ok()??;
     Some(Stuck::look(root, pid).to_string())
 }
 
-/// A lock that is held. It is given back by name: a process that another thread has just forked holds the file as well, until it
-/// executes its program.
+/// A held lock. It is released explicitly: a process just forked by another thread has the file open as well, until it executes its program.
 #[derive(Debug)]
 struct Lock(File);
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // The end of the process gives it back in any case.
+        // The end of the process releases it in any case.
         let _ = self.0.unlock();
     }
 }
 
-/// What came of beginning a journal.
+/// The result of starting a journal.
 pub(crate) enum Begun {
-    /// No journal was there, and this one is new.
+    /// There was no journal, and this one is new.
     New(Journal),
-    /// One is there, of which not everything is restored.
+    /// A journal exists that is not fully restored.
     There(Journal),
 }
 
-/// A journal that is being written, by nobody else.
+/// A journal open for writing, by this process only.
 ///
-/// Behind its end there is always space for the lines by which restoring says what is back, so that a disk that fills keeps none of
-/// them from being written: all other lines use none of it.
+/// Disk space for the lines that restoring writes is always reserved after its end, so they can be written even if the disk fills up. No other line
+/// uses that space.
 #[derive(Debug)]
 pub struct Journal {
     folder: Folder,
@@ -225,10 +221,10 @@ pub struct Journal {
     state: State,
     /// The number of the last line.
     last: usize,
-    /// Whether the last line has its end.
+    /// Whether the last line is terminated.
     is_ended: bool,
     reserve: Reserve,
-    /// The first of what could not be written, though it was done.
+    /// The first failure to record a completed action.
     unwritten: Option<JournalError>,
 }
 
@@ -238,17 +234,17 @@ impl Journal {
         let (reserve, unwritten) = (Reserve::default(), None);
         let mut journal = Self { folder, _lock: lock, file, state, last, is_ended, reserve, unwritten };
         let left = journal.state.steps.iter().filter(|step| !step.restored).count();
-        // No more than may be held already: a tmpfs that cannot give all gives back all. What has none is restored all the same.
+        // No more than may be reserved already: a tmpfs that cannot provide all releases everything. Restoring works without a reserve, too.
         let _ = journal.reserve.hold(&journal.file, LINE * (left as u64 + SPARE));
         journal
     }
 
-    /// What it says until now.
+    /// The recorded state.
     pub const fn state(&self) -> &State {
         &self.state
     }
 
-    /// Writes lines. When this returns, those that have to precede changes are on disk.
+    /// Writes lines. On return, those that must precede changes are on disk.
     pub(crate) fn write(&mut self, records: Vec<Record>) -> Result<(), JournalError> {
         self.append(&records).map_err(|source| self.unwritable(source))?;
         records.into_iter().try_for_each(|record| self.note(record))
@@ -258,8 +254,7 @@ impl Journal {
         JournalError::File { action: "write the journal", path: self.folder.journal(), source }
     }
 
-    /// Notes what restoring has found or brought back, and writes it if the disk lets it be written: restoring goes on without, as
-    /// it can be repeated.
+    /// Notes what restoring found or did, and writes it if the disk allows: restoring continues otherwise, because it can be repeated.
     pub(crate) fn write_if_possible(&mut self, record: Record) -> Result<(), JournalError> {
         if let Err(source) = self.append(std::slice::from_ref(&record)) {
             let error = self.unwritable(source);
@@ -268,7 +263,7 @@ impl Journal {
         self.note(record)
     }
 
-    /// The first of what could not be written, though it was done.
+    /// The first failure to record a completed action.
     pub(crate) const fn unwritten(&self) -> Option<&JournalError> {
         self.unwritten.as_ref()
     }
@@ -278,7 +273,7 @@ impl Journal {
         self.state.note(record).map_err(|why| JournalError::Damaged { path: self.folder.journal(), line, why })
     }
 
-    /// Adds lines, or leaves the file as it was.
+    /// Appends lines, or leaves the file unchanged.
     fn append(&mut self, records: &[Record]) -> io::Result<()> {
         let mut text = lines(self.last + 1, records)?;
         if !self.is_ended {
@@ -296,27 +291,27 @@ impl Journal {
         if written.is_ok() {
             (self.last, self.is_ended) = (self.last + records.len(), true);
         } else {
-            // A part of a line would stand before the next one, and reading would take both for one.
+            // A partial line before the next one would be read as one line with it.
             self.is_ended &= self.file.set_len(before).is_ok();
-            // That gave back what was held.
+            // Truncating released the reserved space.
             self.reserve = Reserve::default();
             let _ = self.hold(0);
         }
         written
     }
 
-    /// Holds space for so many bytes, and behind them for what restoring every step will write.
+    /// Reserves space for `bytes` bytes, and after them for the lines of restoring every step.
     fn hold(&mut self, bytes: u64) -> io::Result<()> {
         self.reserve.hold(&self.file, bytes + LINE * (self.state.steps.len() as u64 + SPARE))
     }
 
-    /// Puts it away, as everything is restored.
+    /// Puts the journal away after everything was restored.
     pub(crate) fn close(self) -> Result<(), JournalError> {
         self.folder.put_away()
     }
 }
 
-/// Records as lines, numbered from `first`, to be written in one call.
+/// Records as lines, numbered from `first`, for a single write call.
 fn lines(first: usize, records: &[Record]) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     for (number, record) in (first..).zip(records) {

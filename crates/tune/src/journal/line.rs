@@ -1,19 +1,19 @@
-//! How a record stands in the file: with the number of its line and a checksum.
+//! The format of a line in the file: the record with the number of its line and a checksum.
 //!
-//! `{"line":7,"sum":"0f1e2d3c4b5a6978","record":...}`. The checksum is XXH64 of everything behind it, with the number as its
-//! seed. A line is valid if the same text comes out when it is written again: no damage is ever read as another value, and the number
-//! of a valid line is right, so lines that are missing, doubled or in another order are noticed.
+//! `{"line":7,"sum":"0f1e2d3c4b5a6978","record":...}`. The checksum is XXH64 of everything after it, with the number as seed. A line is valid only if
+//! writing it again yields the same text: damage is never read as another value, and the number of a valid line is right, so missing, duplicate or
+//! reordered lines are detected.
 
 use twox_hash::XxHash64;
 
-/// A record, which is a JSON object, as a line of a journal, without the line's end.
+/// A record, which is a JSON object, as a line of a journal, without line end.
 pub fn sealed(number: usize, record: &str) -> String {
     let rest = record.strip_prefix('{').unwrap_or(record);
     let sum = XxHash64::oneshot(number as u64, rest.as_bytes());
     format!("{{\"line\":{number},\"sum\":\"{sum:016x}\",{rest}")
 }
 
-/// The number of a line, and its record.
+/// The number and the record of a line.
 pub(super) fn opened(line: &[u8]) -> Result<(usize, String), &'static str> {
     let parts = || {
         let text = std::str::from_utf8(line).ok()?;
@@ -37,7 +37,7 @@ mod tests {
         let record = r#"{"record":"original","step":12,"value":"0-1"}"#;
         let line = sealed(7, record);
         assert_eq!(opened(line.as_bytes()), Ok((7, record.to_owned())));
-        // As the specification of XXH64 has it, for a seed of 0.
+        // From the specification of XXH64, for seed 0.
         assert_eq!(sealed(0, "{abc"), r#"{"line":0,"sum":"44bc2cf5ad770999",abc"#);
         for at in 0..line.len() {
             for other in 0..=u8::MAX {

@@ -1,4 +1,4 @@
-//! Whose a journal is: a process of a certain boot of the machine, told from later ones with its number.
+//! The owner of a journal: a process of one boot of the machine, distinct from later ones with the same number.
 
 use std::fmt;
 use std::fs;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::error::JournalError;
 use crate::machine::Machine;
 
-/// Where the kernel tells the identity of its boot.
+/// The kernel's boot ID.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// The process that changed settings.
@@ -18,35 +18,34 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 pub struct Owner {
     /// The number of the process.
     pub pid: i32,
-    /// When it was started, in clock ticks since boot.
+    /// Its start, in clock ticks since boot.
     pub start_ticks: u64,
-    /// The identity of the machine's boot.
+    /// The boot ID of the machine.
     pub boot_id: String,
     /// Whether it runs a command on the changed settings and restores them itself.
     pub runs_command: bool,
 }
 
 impl Owner {
-    /// The calling process. Fails if the kernel does not tell.
+    /// The calling process. Fails if the kernel does not provide the data.
     pub fn this_process(machine: &dyn Machine, runs_command: bool) -> Result<Self, JournalError> {
         let pid = std::process::id().cast_signed();
         let identity = |error: &dyn fmt::Display| JournalError::Identity(error.to_string());
-        // Of the real process also where the machine is a tree of files.
+        // The actual process, even if the machine is a tree of files.
         let own = TaskStat::read(std::path::Path::new("/"), pid).map_err(|error| identity(&error))?;
         let start_ticks = own.ok_or_else(|| identity(&"/proc does not show this process"))?.start_ticks;
         Ok(Self { pid, start_ticks, boot_id: boot_id(machine)?, runs_command })
     }
 
-    /// Whether the process is still there.
+    /// Whether the process still exists.
     pub fn is_alive(&self, machine: &dyn Machine) -> bool {
         let now = TaskStat::read(std::path::Path::new("/"), self.pid).ok().flatten();
         let same = now.is_some_and(|now| now.start_ticks == self.start_ticks && !matches!(now.state, 'Z' | 'X'));
-        // Where the boot cannot be told, a process of the same number and start is taken for the same.
+        // If the boot is unknown, a process with the same number and start counts as the same.
         same && self.is_of_this_boot(machine).unwrap_or(true)
     }
 
-    /// Whether the machine was not booted since. Fails if the kernel does not tell which boot this is, as where a container hides that, or
-    /// did not tell which that was.
+    /// Whether the machine was not rebooted since. Fails if the boot ID is unknown, now or at that time, for example because a container hides it.
     pub fn is_of_this_boot(&self, machine: &dyn Machine) -> Result<bool, JournalError> {
         if !is_boot_id(&self.boot_id) {
             let why = format!("the journal does not say of which boot it is, but '{}'", self.boot_id);
@@ -55,7 +54,7 @@ impl Owner {
         Ok(boot_id(machine)? == self.boot_id)
     }
 
-    /// Whether the machine was booted between this one and a process that is there now.
+    /// Whether the machine was rebooted between this process and the present one.
     pub(crate) fn is_of_boot_before(&self, now: &Self) -> bool {
         is_boot_id(&self.boot_id) && self.boot_id != now.boot_id
     }
@@ -80,7 +79,7 @@ fn boot_id(machine: &dyn Machine) -> Result<String, JournalError> {
     }
 }
 
-/// Whether a text is what the kernel prints there: a UUID. An empty file lies over it where a container hides it.
+/// Whether a text is a boot ID (a UUID). A container hides it with an empty file.
 fn is_boot_id(text: &str) -> bool {
     let is_hyphen = |at| matches!(at, 8 | 13 | 18 | 23);
     let fits = |(at, byte): (usize, u8)| if is_hyphen(at) { byte == b'-' } else { byte.is_ascii_hexdigit() };

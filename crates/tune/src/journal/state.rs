@@ -1,4 +1,4 @@
-//! What a journal says: the state of every step.
+//! The contents of a journal: the state of every step.
 
 use std::collections::BTreeMap;
 
@@ -9,30 +9,30 @@ use super::owner::Owner;
 use super::record::{NotedThread, Record, VERSION};
 use crate::{Attempt, Change, Knob, Outcome, Plan};
 
-/// One change, and how far it got.
+/// One change and its progress.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JournalStep {
-    /// The step's number in the journal. They rise, and leave out those of a line that is damaged.
+    /// The step's number in the journal. Numbers rise, with gaps for damaged lines.
     pub number: usize,
-    /// The change that the step makes.
+    /// The step's change.
     pub change: Change,
     /// The value before; `None` if nothing was changed.
     pub original: Option<String>,
-    /// The value after, as the kernel shows it; `None` if that is not known.
+    /// The value after, as the kernel shows it; `None` if it is unknown.
     pub done: Option<String>,
-    /// Why it was not made.
+    /// Why it was refused.
     pub refused: Option<String>,
     /// Whether the original is back.
     pub restored: bool,
 }
 
 impl JournalStep {
-    /// Whether something may have been changed that is not restored.
+    /// Whether something may be changed that is not restored.
     pub const fn is_open(&self) -> bool {
         self.original.is_some() && self.refused.is_none() && !self.restored
     }
 
-    /// The change as it is in force; `None` for one that is not.
+    /// The change if it is in force, else `None`.
     fn in_force(&self) -> Option<Attempt> {
         let original = self.original.as_deref().filter(|_| self.is_open())?;
         let value = self.done.as_deref().unwrap_or(&self.change.to);
@@ -40,48 +40,48 @@ impl JournalStep {
     }
 }
 
-/// A line that does not say what becalm wrote.
+/// A damaged line of a journal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Damage {
     /// The number of the line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The kind of damage.
     pub why: String,
 }
 
-/// What a journal says when it is read back: whose the changes are, which, and how far they came.
+/// The contents of a journal: the owner, the changes and their progress.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct State {
-    /// The process that owns it: that changed something last.
+    /// The process that owns it: the last one that changed something.
     pub owner: Owner,
-    /// When the first owner was started, in clock ticks since boot.
+    /// The start of the first owner, in clock ticks since boot.
     pub begin_ticks: u64,
-    /// The plans, in the order in which they were applied, without their steps.
+    /// The plans, in order of application, without their steps.
     pub plans: Vec<Plan>,
     /// The steps of all plans.
     pub steps: Vec<JournalStep>,
-    /// Whether all changes were tried; if not, their process died before it came to the last.
+    /// Whether all changes were tried; if not, the process died before the last.
     pub applied: bool,
-    /// Where threads might run before control groups were changed.
+    /// The CPUs of threads before control groups were changed.
     pub threads: Vec<NotedThread>,
-    /// Whether they may run there again.
+    /// Whether these threads have their CPUs again.
     pub settled: bool,
-    /// The lines that are damaged. What only they said is not known.
+    /// The damaged lines. What only they recorded is unknown.
     pub damage: Vec<Damage>,
 }
 
-/// A journal as it was read.
+/// A parsed journal.
 pub(crate) struct ParsedJournal {
     pub state: State,
-    /// How many bytes of the file are lines. Behind them is the begin of one that was not written to its end.
+    /// The length of its lines, in bytes. An unfinished line may follow.
     pub len: usize,
-    /// Whether the last of them has its end.
+    /// Whether the last line is terminated.
     pub is_ended: bool,
     /// The number of the last line.
     pub last: usize,
 }
 
-/// The lines of a journal by their numbers: what each says, or why that is not known.
+/// The lines of a journal by number: their records, or why these are unknown.
 #[derive(Default)]
 struct Lines {
     read: BTreeMap<usize, Result<Record, String>>,
@@ -97,7 +97,7 @@ impl Lines {
             Ok((number, _)) if number > bytes.len() => Err("its number is that of no line"),
             read => read,
         };
-        // What the number of the next line should be.
+        // The expected number of the next line.
         let mut due = 1;
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let (text, is_ended) = match piece.strip_suffix(b"\n") {
@@ -116,7 +116,7 @@ impl Lines {
                     due += 1;
                 }
                 Err(_) => {
-                    // The line's end is written last. So it is whole if only that is damaged, and was torn otherwise.
+                    // The line end is written last: a line is complete if only that is damaged; otherwise it was torn.
                     let text = text.split_last().map_or(text, |(_, text)| text);
                     if let Ok((number, record)) = opened(text) {
                         lines.add(number, &record);
@@ -125,7 +125,7 @@ impl Lines {
                 }
             }
         }
-        // None may be missing in between.
+        // No line may be missing in between.
         let last = lines.last();
         for number in 1..=last {
             lines.read.entry(number).or_insert_with(|| Err("it is missing".to_owned()));
@@ -133,7 +133,7 @@ impl Lines {
         lines
     }
 
-    /// Adds a line whose checksum is right. One that is there twice says the same, unless it is from another journal.
+    /// Adds a line with a valid checksum. A duplicate has the same record, unless it is from another journal.
     fn add(&mut self, number: usize, record: &str) {
         let record = serde_json::from_str(record).map_err(|error| error.to_string());
         match self.read.get(&number) {
@@ -152,8 +152,8 @@ impl Lines {
 }
 
 impl State {
-    /// From the bytes of a journal. Nothing if not even the first line is whole, so that nothing had been changed. Fails if the first line
-    /// is damaged, or, as line 0, the version that is not known.
+    /// Parses a journal; `None` if not even the first line is complete, so nothing was changed. Fails if the first line is damaged, or, as line 0, if
+    /// its version is unknown.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Option<ParsedJournal>, Damage> {
         let Lines { read, len, is_ended } = Lines::read(bytes);
         let last = read.keys().next_back().copied().unwrap_or(0);
@@ -173,7 +173,7 @@ impl State {
         Ok(Some(ParsedJournal { state, len, is_ended, last }))
     }
 
-    /// The state of a journal that begins with this plan, before its steps.
+    /// The state of a new journal with this plan, before its steps.
     pub(crate) fn begin(owner: Owner, plan: Plan) -> Self {
         Self {
             begin_ticks: owner.start_ticks,
@@ -187,14 +187,14 @@ impl State {
         }
     }
 
-    /// The number of the next step that is added.
+    /// The number of the next step.
     pub(crate) fn next(&self) -> usize {
         self.steps.last().map_or(0, |step| step.number + 1)
     }
 
     fn add(&mut self, number: usize, change: Change) -> Result<(), String> {
         let next = self.next();
-        // Behind a gap in the lines there may be one in the numbers. The largest has none behind it.
+        // Numbers may have a gap only after damaged lines. The largest number has no successor.
         if number == usize::MAX || number < next || (number > next && self.damage.is_empty()) {
             return Err(format!("its change has the number {number}, and the next one is {next}"));
         }
@@ -203,7 +203,7 @@ impl State {
         Ok(())
     }
 
-    /// Takes in another line.
+    /// Applies another line.
     pub(crate) fn note(&mut self, record: Record) -> Result<(), String> {
         match record {
             Record::Begin { .. } => return Err("it begins another journal".to_owned()),
@@ -238,28 +238,28 @@ impl State {
         self.is_restored() && self.damage.is_empty()
     }
 
-    /// Whether nothing is changed any more as far as the journal says.
+    /// Whether nothing is changed any more according to the journal.
     pub(crate) fn is_restored(&self) -> bool {
         !self.steps.iter().any(JournalStep::is_open) && !self.is_unsettled()
     }
 
-    /// The changes that were made to what is not known any more, because the line that said so is damaged.
+    /// The changes whose original value is unknown, because the line that recorded it is damaged.
     pub(crate) fn lost(&self) -> impl Iterator<Item = &Change> {
         let lost = self.steps.iter().filter(|step| step.done.is_some() && step.original.is_none() && !step.restored);
         lost.map(|step| &step.change)
     }
 
-    /// Every change that is in force, in the order in which they were made.
+    /// Every change in force, in order of application.
     pub fn in_force(&self) -> Vec<Attempt> {
         self.steps.iter().filter_map(JournalStep::in_force).collect()
     }
 
-    /// The CPUs that are quiet by one plan or another.
+    /// The CPUs made quiet by any of the plans.
     pub fn quiet(&self) -> CpuList {
         self.plans.iter().flat_map(|plan| plan.cpus.iter()).collect()
     }
 
-    /// Whether the kernel may have changed threads that do not have their CPUs again.
+    /// Whether there may be threads whose CPUs the kernel changed and that do not have them back.
     pub(crate) fn is_unsettled(&self) -> bool {
         let changed = || self.steps.iter().any(|step| step.original.is_some() && gives_cpus(&step.change));
         !self.threads.is_empty() && !self.settled && changed()
@@ -280,7 +280,7 @@ mod tests {
     use super::super::line::sealed;
     use super::*;
 
-    /// Only root can write such a line; it may neither end the program nor fill its memory.
+    /// Only root can write such a line; it must neither abort the program nor fill its memory.
     #[test]
     fn a_number_beyond_all_lines_is_damage() {
         for number in [usize::MAX, usize::MAX - 1, 1 << 40] {

@@ -20,13 +20,13 @@ use serde::Serialize;
 
 use crate::document::{Area, Check, Chosen, Evidence, Finding, Fix, Severity, SourceCost, TickCount, TicksFrom};
 
-/// How many pieces of evidence are shown of a finding unless all are asked for; a document has all.
+/// The number of pieces of evidence shown for a finding unless all are wanted; a document has all.
 const EVIDENCE: usize = 3;
 
-/// How many sources are shown of a finding.
+/// The number of sources shown for a finding.
 const SOURCES: usize = 3;
 
-/// How many CPUs are shown with their ticks unless all are asked for: more say nothing that the findings do not.
+/// The number of CPUs whose ticks are shown unless all are wanted: more add nothing to the findings.
 const TICKS: usize = 16;
 
 /// The title of the page.
@@ -39,15 +39,15 @@ pub struct TuneCheckReport<'a> {
     pub node: &'a str,
     /// The release of its kernel.
     pub kernel: &'a str,
-    /// The model of its processors; empty if the kernel does not tell.
+    /// The model of its processors; empty if unknown.
     pub processor: &'a str,
-    /// The CPUs that are to be quiet, and the findings about them.
+    /// The CPUs that should be quiet, and the findings.
     pub check: &'a Check,
-    /// The recording that the costs are from.
+    /// The recording with the costs.
     pub run: Option<&'a Path>,
     /// Why ticks were not counted; `None` if they were.
     pub not_counted: Option<&'a str>,
-    /// The ticks that were counted, or the timer interrupts.
+    /// The counted ticks or timer interrupts.
     pub ticks: &'a [TickCount],
 }
 
@@ -184,7 +184,7 @@ fn finding_document<'a>(finding: &'a Finding, cpus: &CpuList) -> FindingDocument
     }
 }
 
-/// The command that shows what would be changed; `None` where a reboot or another step is needed.
+/// The command that shows the changes; `None` if the fix needs a reboot or another step.
 fn command(fix: &Fix, cpus: &CpuList) -> Option<String> {
     fix.family.map(|family| format!("becalm tune plan --cpus {cpus} --only {family}"))
 }
@@ -198,7 +198,7 @@ const fn because(chosen: Chosen) -> &'static str {
     }
 }
 
-/// The machine, and how many findings there are.
+/// The machine, and the number of findings.
 fn subject(report: &TuneCheckReport<'_>) -> Section {
     let choice = &report.check.choice;
     let others = if choice.others.is_empty() { "none".to_owned() } else { choice.others.to_string() };
@@ -221,7 +221,7 @@ fn subject(report: &TuneCheckReport<'_>) -> Section {
     Section::new("machine", "Machine", "The machine", blocks.collect())
 }
 
-/// The findings, the gravest first. `all` also shows what is fine, and all evidence.
+/// The findings, the most severe first. `all` includes those that are fine, and all evidence.
 fn findings(report: &TuneCheckReport<'_>, all: bool) -> Section {
     let Check { choice, findings } = report.check;
     let shown = findings.iter().filter(|finding| all || finding.severity != Severity::Fine);
@@ -262,7 +262,7 @@ fn finding_blocks(finding: &Finding, cpus: &CpuList, all: bool) -> Vec<Block> {
 fn spent(source: &SourceCost) -> String {
     let share = three_digits(source.ratio * 100.0);
     let times = if source.count == 1 { "once".to_owned() } else { format!("{} times", grouped(source.count)) };
-    // The rests are named by their kinds.
+    // Remainders are named by their kinds.
     let kind = source.kind.name();
     let name = if kind == source.source { kind.to_owned() } else { format!("{kind} {}", source.source) };
     format!("{name} took {share}% of CPU {} ({times})", source.cpus)
@@ -293,7 +293,7 @@ fn next(report: &TuneCheckReport<'_>, all: bool) -> Section {
         commands.push((format!("becalm tune check --cpus {cpus} --full"), "what is fine, too"));
     }
     let width = commands.iter().map(|(command, _)| command.chars().count()).max().unwrap_or(0);
-    // A command is never cut: on a narrow page what it is for stands below.
+    // Commands are never cut: on a narrow page the purpose is below.
     let blocks = commands.iter().map(|(command, what)| Block::entry(format!("  {command:<width$}   "), *what));
     Section::new("next", "Next", "Next", blocks.collect()).titled()
 }

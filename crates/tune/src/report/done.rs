@@ -1,5 +1,5 @@
-//! What came of applying or restoring, and what is changed now: for a terminal and as `becalm.tune-apply/1`,
-//! `becalm.tune-restore/1` and `becalm.tune-status/1`.
+//! The outcome of applying or restoring, and the present state: for a terminal and as `becalm.tune-apply/1`, `becalm.tune-restore/1` and
+//! `becalm.tune-status/1`.
 
 use std::path::PathBuf;
 
@@ -16,37 +16,37 @@ use serde::Serialize;
 use super::knob::{alike, shown};
 use crate::document::{Attempt, Outcome, Stage};
 
-/// Which command of `tune` is reported on.
+/// The reported `tune` command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TuneDoing {
     /// `tune apply`: changes were made.
     Apply,
-    /// `tune restore`: originals were brought back.
+    /// `tune restore`: originals were restored.
     Restore,
-    /// `tune status`: nothing was done but to look.
+    /// `tune status`: nothing was changed.
     Status,
 }
 
-/// What came of a command, or is changed now.
+/// The outcome of a command, or the present state.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TuneDoneReport {
-    /// The command that is reported on.
+    /// The reported command.
     pub doing: TuneDoing,
-    /// How far the settings are changed or brought back.
+    /// The stage of the settings.
     pub stage: Stage,
-    /// How far they are, in a sentence.
+    /// The stage in a sentence.
     pub summary: String,
-    /// The CPUs that are, or were, quiet; empty if there are none.
+    /// The CPUs that are, or were, quiet; may be empty.
     pub cpus: CpuList,
-    /// Every knob that was to be changed or brought back, and what came of it.
+    /// Every knob to be changed or restored, with its outcome.
     pub attempts: Vec<Attempt>,
     /// The journal's file; `None` if there is none.
     pub journal: Option<PathBuf>,
-    /// What to do next; `None` if nothing.
+    /// The next step for the user; `None` if there is none.
     pub advice: Option<&'static str>,
 }
 
-/// A row of the table: one knob, or several that are alike.
+/// A row of the table: one knob, or several similar ones.
 struct KnobAttempt {
     family: Family,
     knob: String,
@@ -146,7 +146,7 @@ fn document(report: &TuneDoneReport) -> DoneDocument<'_> {
     }
 }
 
-/// The rows of the table. Attempts that are alike may be one row, but those that somebody should look at.
+/// The rows of the table. Similar attempts may be merged, except those that need attention.
 fn rows(attempts: &[Attempt], merge: bool) -> Vec<KnobAttempt> {
     let mut merged: Vec<(u64, &Attempt)> = Vec::new();
     let key = |attempt: &Attempt| (alike(&attempt.change), attempt.before.clone(), attempt.after.clone());

@@ -1,13 +1,13 @@
-//! How knobs and their values are shown.
+//! Knobs and their values as text.
 
 use becalm_model::tune::Family;
 
 use crate::document::{Change, Knob};
 
-/// The most characters of a value in a column; documents have it whole.
+/// The most characters of a value in a column; documents have all of it.
 const LONGEST: usize = 24;
 
-/// A value for a column: of a choice the chosen word, and no more than fits.
+/// A value for a column: only the chosen word of a choice, and shortened if necessary.
 pub(crate) fn shown(knob: &Knob, text: &str) -> String {
     let value = knob.value(text);
     if value.is_empty() {
@@ -19,7 +19,7 @@ pub(crate) fn shown(knob: &Knob, text: &str) -> String {
     }
 }
 
-/// What changes that may be shown as one row have in common; `None` for a change that stands alone.
+/// The common key of changes that may share a row; `None` for a change with its own row.
 pub(crate) fn alike(change: &Change) -> Option<String> {
     let path = match &change.knob {
         Knob::Affinity { .. } => return Some("tasks and kernel threads".to_owned()),
@@ -30,7 +30,7 @@ pub(crate) fn alike(change: &Change) -> Option<String> {
     if text.starts_with("/proc/irq/") && text.ends_with("_list") {
         return Some("interrupts".to_owned());
     }
-    // Of files that differ by the CPU or the queue alone, the name.
+    // The name of files that differ only in the CPU or the queue.
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     match change.family {
         Family::Cpuset | Family::Workqueue => None,

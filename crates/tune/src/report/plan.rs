@@ -1,6 +1,6 @@
 //! A tuning plan for a terminal and as `becalm.tune-plan/1`.
 //!
-//! Changes of one kind, as those of many threads, are one row of the table; the document has each.
+//! Similar changes, such as those of many threads, share a row of the table; the document has each of them.
 
 use becalm_model::tune::{Family, Profile};
 use becalm_report::Report;
@@ -17,12 +17,12 @@ use serde::Serialize;
 use super::knob::{alike, shown};
 use crate::document::{BootParameter, Change, Gain, GainJob, Gains, Note, Plan, PredictedSlowdown, StepGain};
 
-/// A plan, and what it gains where a recording tells that.
+/// A plan, and its gain if there is a recording.
 #[derive(Clone, Copy, Debug)]
 pub struct TunePlanReport<'a> {
-    /// The changes, and what the plan leaves to a reboot.
+    /// The changes and the boot parameters.
     pub plan: &'a Plan,
-    /// What its changes gain; `None` without a recording.
+    /// The gains of its changes; `None` without a recording.
     pub gains: Option<&'a Gains>,
 }
 
@@ -50,7 +50,7 @@ impl Report for TunePlanReport<'_> {
     }
 }
 
-/// A row of the table: one change, or several that are alike.
+/// A row of the table: one change, or several similar ones.
 struct PlannedChange {
     number: u64,
     family: Family,
@@ -58,7 +58,7 @@ struct PlannedChange {
     from: String,
     to: String,
     reason: String,
-    /// The slowdown that is left at the most ranks.
+    /// The slowdown without it, at the most ranks.
     without: Option<f64>,
 }
 
@@ -142,7 +142,7 @@ fn document<'a>(plan: &'a Plan, gains: Option<&'a Gains>) -> PlanDocument<'a> {
     }
 }
 
-/// The steps of a plan with their numbers, from 1, and what each gains.
+/// The steps of a plan with their numbers, from 1, and their gains.
 fn numbered<'a>(
     plan: &'a Plan,
     gains: Option<&'a Gains>,
@@ -177,7 +177,7 @@ fn without_document((job, without): &(GainJob, PredictedSlowdown)) -> WithoutDoc
     }
 }
 
-/// The CPUs and the changes. Changes that are alike are one row, unless `all`.
+/// The CPUs and the changes. Similar changes share a row, unless `all`.
 fn changes(report: &TunePlanReport<'_>, all: bool) -> Vec<Block> {
     let TunePlanReport { plan, gains } = *report;
     let mut facts = vec![("quiet".to_owned(), format!("CPU {}, for {}", plan.cpus, plan.profile))];
@@ -219,7 +219,7 @@ fn gain_blocks(plan: &Plan, gains: &Gains) -> Vec<Block> {
     vec![Block::gap(), Block::Text(title), Block::gap(), Block::Table(table), Block::Text(text)]
 }
 
-/// The number of the job that stands beside the changes: the last one of the first grain, of the most ranks.
+/// The index of the job next to the changes: the last one of the first grain, with the most ranks.
 fn shown_job(gains: &Gains) -> usize {
     let first = gains.total.first().map(|gain| gain.job.grain);
     gains.total.iter().take_while(|gain| Some(gain.job.grain) == first).count().saturating_sub(1)
@@ -244,7 +244,7 @@ fn boot(plan: &Plan) -> Vec<Block> {
     }
     let line = plan.command_line();
     let title = "only a reboot can give, on the kernel's command line:".to_owned();
-    // On one line, however long, so that it can be copied.
+    // On one line of any length, for copying.
     let lines = vec![String::new(), format!("    {line}"), String::new()];
     let line = Block::OnPage(vec![Block::entry("", line)]);
     let mut blocks = vec![Block::gap(), Block::Text(title), Block::Lines(lines), line];
@@ -255,11 +255,10 @@ fn boot(plan: &Plan) -> Vec<Block> {
     blocks
 }
 
-/// Behind the reason of the first of several.
+/// Follows the reason of the first of several.
 const MORE: &str = ", and others";
 
-/// The rows of the table. Changes that are alike may be one row at the place of the first, but those that have a gain of their
-/// own.
+/// The rows of the table. Similar changes may be merged into the first, except those with a gain of their own.
 fn rows(plan: &Plan, gains: Option<&Gains>, merge: bool) -> Vec<PlannedChange> {
     let mut merged: Vec<(u64, &Change, PlannedChange)> = Vec::new();
     let key = |change: &Change| (alike(change), change.from.clone(), change.to.clone());
@@ -370,7 +369,7 @@ mod tests {
         assert!(one.contains("2 tasks and kernel threads") && one.contains("CPUs of b (8)"), "{one}");
         assert!(one.contains("1.2500") && one.contains("in phases of 1ms:") && !one.contains("grain"), "{one}");
 
-        // Of several grains each has rows, and beside the changes stands the first.
+        // With several grains, each has rows, and the first is next to the changes.
         let two = gains(&[(1, 1.5, 1.25), (2, 1.75, 1.375)]);
         let both = text(&plan, Some(&two), false);
         assert!(both.contains("grain") && both.contains("2.00ms") && !both.contains("in phases of"), "{both}");

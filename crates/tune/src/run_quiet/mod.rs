@@ -1,4 +1,4 @@
-//! `becalm run-quiet`: repetitions of a command on quiet CPUs, and the noise that touched them.
+//! `becalm run-quiet`: repetitions of a command on quiet CPUs, and the noise that disturbed them.
 
 mod command;
 mod repetitions;

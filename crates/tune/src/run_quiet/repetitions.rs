@@ -1,67 +1,67 @@
-//! Repetitions of a program, with the time that each lost to noise: which of them noise touched, and whether they differ because of the
-//! machine or of the program.
+//! Repetitions of a program, with the time that each lost to noise: which of them were disturbed, and whether their spread comes from the machine or
+//! the program.
 //!
-//! Every repetition loses a little: ticks come in all of them. One is *touched* where it lost more than is usual: by more than three standard
-//! deviations (1.4826 times the median of the absolute deviations from the median), and by more than [`LEAST_RATIO`] of the usual time.
+//! Every repetition loses a little, to ticks for example. One is *touched* if it lost more than usual: by more than three standard deviations (1.4826
+//! times the median absolute deviation), and by more than [`LEAST_RATIO`] of the usual time.
 //!
-//! What the repetitions would have taken without their losses says whose the spread is. Where that spreads much less than what they took,
-//! the machine made the difference; the share of the variance that goes with the losses is 1 - var(time - lost) / var(time).
+//! The times without the losses tell the cause of the spread. If they spread much less than the measured times, the machine made the difference; the
+//! share of the variance explained by the losses is 1 - var(time - lost) / var(time).
 
 use becalm_model::Kind;
 use becalm_stats::{Moments, median_mid};
 
-/// A repetition that lost less than this above the usual, in parts of the usual time, is not touched.
+/// A repetition is not touched if its additional loss is below this fraction of the usual time.
 pub const LEAST_RATIO: f64 = 0.005;
 
-/// Repetitions whose standard deviation is below this part of their mean differ too little to ask why.
+/// Repetitions with a standard deviation below this fraction of their mean differ too little to need a reason.
 pub const STEADY_RATIO: f64 = 0.005;
 
-/// Fewer repetitions say nothing of their spread.
+/// Fewer repetitions do not show a spread.
 pub const LEAST_RUNS: usize = 5;
 
-/// The noise made the difference where at least this part of the variance goes with it.
+/// Noise made the difference if it explains at least this share of the variance.
 pub const EXPLAINED: f64 = 0.5;
 
-/// What took time of a repetition.
+/// A source that took time from a repetition.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LostTo {
-    /// What kind of thing it is; `None` where the kernel only counts it.
+    /// Its kind; `None` if the kernel only counts it.
     pub kind: Option<Kind>,
     /// Its stable name.
     pub source: String,
-    /// How much it took, in nanoseconds.
+    /// The time that it took, in nanoseconds.
     pub ns: i64,
 }
 
 /// One repetition.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Repetition {
-    /// How long it took, in nanoseconds.
+    /// Its duration, in nanoseconds.
     pub time_ns: i64,
-    /// The CPU time of the program and its children, in user mode and in the kernel, in nanoseconds.
+    /// The user CPU time of the program and its children, in nanoseconds.
     pub user_ns: i64,
-    /// See above.
+    /// Their system CPU time, in nanoseconds.
     pub system_ns: i64,
-    /// What it lost to noise, in nanoseconds; `None` where that could not be seen.
+    /// The time lost to noise, in nanoseconds; `None` if it was not observable.
     pub lost_ns: Option<i64>,
-    /// How often it was interrupted; `None` where that could not be seen.
+    /// The number of interruptions; `None` if it was not observable.
     pub interruptions: Option<u64>,
-    /// Kernel events that were lost meanwhile, so that more may have been lost to noise.
+    /// Kernel events dropped meanwhile: more time may have been lost to noise.
     pub lost_events: u64,
-    /// What took that time, the largest first.
+    /// The sources of the lost time, the largest first.
     pub sources: Vec<LostTo>,
-    /// How the program ended: its exit code, or 128 and the number of the signal that ended it.
+    /// The exit code of the program, or 128 plus the number of the signal that ended it.
     pub exit_code: u8,
 }
 
-/// Times of repetitions, in nanoseconds.
+/// Statistics of repetition times, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Spread {
-    /// Of how many.
+    /// The number of repetitions.
     pub runs: usize,
     /// Their mean.
     pub mean_ns: f64,
-    /// Their standard deviation; `None` of fewer than two.
+    /// Their standard deviation; `None` for fewer than two.
     pub stddev_ns: Option<f64>,
     /// Their median.
     pub median_ns: i64,
@@ -71,39 +71,39 @@ pub struct Spread {
     pub max_ns: i64,
 }
 
-/// Whose the spread is.
+/// The cause of the spread.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum SpreadVerdict {
     /// There are too few repetitions.
     TooFew,
     /// They hardly differ; the standard deviation over the mean.
     Steady(f64),
-    /// What was lost could not be seen.
+    /// The losses were not observable.
     Unknown,
-    /// The machine's: this part of the variance goes with what was lost.
+    /// The machine: this share of the variance is explained by the losses.
     Machines(f64),
-    /// The program's, or of what is not seen: this part of the variance, which may be negative, goes with what was lost.
+    /// The program, or something unseen: this share of the variance, possibly negative, is explained by the losses.
     Programs(f64),
 }
 
-/// What repetitions come to.
+/// The evaluation of repetitions.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Judged {
-    /// Which ones noise touched, in their order.
+    /// Which ones noise touched, in order.
     pub touched: Vec<bool>,
-    /// What a repetition usually loses, in nanoseconds: the median.
+    /// The usual loss of a repetition, in nanoseconds: the median.
     pub usual_lost_ns: Option<i64>,
     /// All of them.
     pub all: Spread,
-    /// Those that were not touched; `None` where all were.
+    /// Those that were not touched; `None` if all were.
     pub untouched: Option<Spread>,
-    /// All, each without what it lost; `None` where that could not be seen.
+    /// All, each without its losses; `None` if these were not observable.
     pub without_lost: Option<Spread>,
-    /// Whose the spread is.
+    /// The cause of the spread.
     pub verdict: SpreadVerdict,
 }
 
-/// Judges repetitions. There must be one at least.
+/// Evaluates repetitions, at least one.
 pub fn judge(runs: &[Repetition]) -> Judged {
     let times: Vec<i64> = runs.iter().map(|run| run.time_ns).collect();
     let all =

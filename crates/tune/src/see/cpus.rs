@@ -1,4 +1,4 @@
-//! What a measuring thread may do: where it may run, how much, at which priority, with how much memory.
+//! The limits of a measuring thread: its CPUs, its CPU time, its priority and its memory.
 
 use std::io;
 use std::path::Path;
@@ -23,8 +23,8 @@ pub(super) struct Reachable {
     pub isolated: CpuList,
 }
 
-/// Which CPUs a thread can be pinned to: those online that its control group allows. The affinity that the process was
-/// started with does not bind, as any process may widen its own; on a machine with isolated CPUs it leaves those out.
+/// The CPUs to which a thread can be pinned: those online that its control group allows. The affinity at the start of the process does not count,
+/// because any process may widen its own; on a machine with isolated CPUs it leaves those out.
 pub(super) fn reachable(root: &Path, identity: &Identity, answers: &mut Vec<Answer>) -> Reachable {
     let mut sets = CpuSets::read(root).unwrap_or_else(|error| {
         answers.push(Answer::limited(
@@ -91,7 +91,7 @@ pub(super) fn reachable(root: &Path, identity: &Identity, answers: &mut Vec<Answ
     Reachable { measurable, isolated }
 }
 
-/// The CPUs that this process was started on. Without /proc a system call tells them.
+/// The CPUs on which this process was started; from a system call without /proc.
 fn started_on(root: &Path, identity: &Identity) -> CpuList {
     match &identity.status.cpus_allowed {
         unknown if unknown.is_empty() && root == Path::new("/") => allowed_cpus().unwrap_or_default(),
@@ -99,9 +99,8 @@ fn started_on(root: &Path, identity: &Identity) -> CpuList {
     }
 }
 
-/// Whether the loops may be made real-time on these CPUs, and what that costs; `attempt` is what became of a thread that was to be, which counts where
-/// no file tells what forbids it: a control group (v2) of a kernel with CONFIG_RT_GROUP_SCHED has no file for that. It is `None` of
-/// another machine than this one.
+/// Whether the loops may be real-time on these CPUs, and the cost. `attempt` is the result of trying it with a thread, for restrictions that no file
+/// shows: a control group (v2) of a kernel with CONFIG_RT_GROUP_SCHED has none. It is `None` for any machine but this one.
 pub(super) fn realtime(
     root: &Path,
     identity: &Identity,
@@ -149,7 +148,7 @@ pub(super) fn realtime(
     answers
 }
 
-/// What keeps the loops from their CPU although they may be real-time.
+/// The answer about a mechanism that keeps real-time loops from their CPU.
 fn held_up_answer(HeldUp { holder, time, period }: &HeldUp) -> Answer {
     let (what, consequence) = match holder {
         Holder::Throttling => (
@@ -164,7 +163,7 @@ fn held_up_answer(HeldUp { holder, time, period }: &HeldUp) -> Answer {
     Answer::limited(Ability::Realtime, what, consequence, format!("{} while measuring", holder.lift()))
 }
 
-/// Whether the loops' buffers can be kept in memory.
+/// Whether the loops' buffers can be locked in memory.
 pub(super) fn memory(root: &Path, identity: &Identity) -> Answer {
     let consequence = "buffers above the limit are touched but not locked; page faults during a run are counted";
     let advice = Need::LockedMemory.advice();

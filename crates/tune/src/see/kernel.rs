@@ -1,4 +1,4 @@
-//! What the kernel tells: its trace, its symbols, its counters.
+//! The kernel's information: its trace, its symbols, its counters.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,11 +20,10 @@ use becalm_linux::sysfs::machine::Lockdown;
 use becalm_model::audit::{Ability, Answer};
 use becalm_units::{counted, plural};
 
-/// Clocks of the trace that are a counter which the loops read too.
+/// Trace clocks that are a counter which the loops can read as well.
 const COUNTER_CLOCKS: [&str; 2] = ["x86-tsc", "ppc-tb"];
 
-/// Whether kernel events can be recorded, which of them, and on which clock. If the first fails, the others are not
-/// looked at.
+/// Whether kernel events can be recorded, which of them, and on which clock. If the first check fails, the others are skipped.
 pub(super) fn tracing(root: &Path, identity: &Identity) -> Vec<Answer> {
     if let Some(answer) = mounted_by_recordings(root, identity) {
         return vec![answer];
@@ -47,8 +46,7 @@ pub(super) fn tracing(root: &Path, identity: &Identity) -> Vec<Answer> {
     )]
 }
 
-/// What there is to say where tracefs is not mounted, but a recording by this process would mount it for as long as it lasts. The
-/// kernel makes the folder for it, if it has tracing at all.
+/// The answer if tracefs is not mounted, but a recording by this process would mount it for its duration. Kernels with tracing create the directory.
 fn mounted_by_recordings(root: &Path, identity: &Identity) -> Option<Answer> {
     let unmounted = !is_locked_down(root) && ftrace::mount_point(&mounts(root).ok()?).is_none();
     let can = identity.can(Capability::SysAdmin) && path_below(root, Path::new(Tracefs::MOUNT_POINT)).is_dir();
@@ -70,7 +68,7 @@ fn is_locked_down(root: &Path) -> bool {
     Lockdown::read(root).is_ok_and(|lockdown| lockdown == Lockdown::Confidentiality)
 }
 
-/// The folder of tracefs, or what keeps this process from it and what to do.
+/// The directory of tracefs, or why this process cannot use it and the fix.
 fn usable(root: &Path, identity: &Identity) -> Result<PathBuf, (String, &'static str)> {
     if is_locked_down(root) {
         let what = "the kernel is locked down (confidentiality), which forbids tracing even to root";
@@ -86,7 +84,7 @@ fn usable(root: &Path, identity: &Identity) -> Result<PathBuf, (String, &'static
         let advice = if identity.in_container { become_root } else { "mount -t tracefs nodev /sys/kernel/tracing" };
         ("tracefs is not mounted".to_owned(), advice)
     })?;
-    // The innermost mount that holds the folder decides whether it can be written.
+    // The innermost mount with this directory decides whether it is writable.
     let holder = mounts.iter().filter(|mount| folder.starts_with(&mount.point));
     if holder.max_by_key(|mount| mount.point.components().count()).is_some_and(|mount| mount.read_only) {
         let what = format!("tracefs at {} is mounted for reading only", folder.display());
@@ -102,18 +100,18 @@ fn usable(root: &Path, identity: &Identity) -> Result<PathBuf, (String, &'static
         identity.may_change(&enter(&instances)?)
     };
     if !may {
-        // Whoever sees a tracefs that can be written lacks only the right, also in a container.
+        // A user who sees a writable tracefs lacks only the right, even in a container.
         let advice = if identity.on_the_machine { Need::Trace.advice() } else { become_root };
         return Err((format!("tracefs at {} is not open to this user", folder.display()), advice));
     }
-    // Security modules deny what permissions allow.
+    // Security modules may deny what permissions allow.
     match ftrace::clocks(root, &folder) {
         Ok(_) => Ok(folder),
         Err(error) => Err((error.to_string(), become_root)),
     }
 }
 
-/// Which of the wanted events the kernel has, grouped by what is lost with the missing ones.
+/// The wanted events that the kernel has, grouped by the information lost without them.
 fn events(root: &Path, folder: &Path) -> Vec<Answer> {
     let folder = path_below(root, folder).join("events");
     let none = |what: String| {
@@ -183,7 +181,7 @@ pub(super) fn symbols(root: &Path) -> Answer {
     }
 }
 
-/// Whether the counters that bound the sources can be read.
+/// Whether the counters that bound the sources are readable.
 pub(super) fn counters(root: &Path) -> Answer {
     let interrupts = Interrupts::read(root);
     let left_out = interrupts.as_ref().map_or_else(|_| Vec::new(), |read| read.left_out.clone());

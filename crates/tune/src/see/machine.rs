@@ -1,4 +1,4 @@
-//! The hardware and what lies below the kernel: counter, hypervisor, frequency and sleep.
+//! The hardware and everything below the kernel: counter, hypervisor, frequency and sleep states.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use becalm_linux::sysfs::{cpu, machine};
 use becalm_model::audit::{Ability, Answer};
 use becalm_units::{CpuList, Nanos};
 
-/// From this exit latency on, waking an idle CPU is a detour by itself.
+/// From this exit latency on, waking an idle CPU is a detour of its own.
 const DEEP_SLEEP: Nanos = Nanos::from_micros(10);
 
 /// The counter that the loops read.
@@ -40,7 +40,7 @@ pub(super) fn hypervisor(root: &Path) -> Answer {
     }
 }
 
-/// Whether the CPUs run at one frequency and wake at once. No answer where the kernel has no say in it.
+/// Whether the CPUs run at one frequency and wake up at once. No answers if the kernel does not control that.
 pub(super) fn power(root: &Path, cpus: &CpuList) -> Vec<Answer> {
     let mut answers = Vec::new();
     let slowed = cpus.iter().find_map(|cpu| {

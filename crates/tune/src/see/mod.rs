@@ -1,9 +1,8 @@
-//! Looks for what becalm can see on this machine, and what it cannot: the plain `becalm` command.
+//! Finds out what becalm can see on this machine: `becalm` without a command.
 //!
-//! A recording needs abilities: a counter, CPUs, the kernel's trace. Each [`Answer`](becalm_model::audit::Answer) says how well one of them can be had
-//! here, what follows for a recording, and what can be done about it. What disturbs quiet CPUs is looked for by
-//! [`check`](crate::check). Everything is read below a root folder, also who the process is and what it may do, so that fake
-//! trees test every kind of machine. Nothing is tried out by changing it.
+//! A recording needs abilities: a counter, CPUs, the kernel's trace. Each [`Answer`](becalm_model::audit::Answer) reports the availability of one of
+//! them, the consequence for a recording, and the fix. [`check`](crate::check) looks for disturbances of quiet CPUs. Everything is read below a root
+//! directory, including the identity and rights of the process, so fake trees can test every kind of machine. Nothing is changed to try it out.
 
 mod cpus;
 mod kernel;
@@ -18,12 +17,12 @@ use becalm_linux::sched::try_realtime;
 use becalm_model::audit::{Ability, Audit, FirstStep};
 use becalm_model::node::Rung;
 
-/// Looks at the machine whose files lie below `root`. Never fails: what cannot be read is an answer.
+/// Examines the machine with its files below `root`. Never fails: what cannot be read becomes an answer.
 pub fn look(root: &Path) -> Audit {
     let identity = Identity::read(root);
     let mut answers = vec![machine::counter(root)];
     let cpus::Reachable { measurable, isolated } = cpus::reachable(root, &identity, &mut answers);
-    // Of this machine alone; it changes nothing but a thread that ends at once.
+    // Only on this machine; it changes only a thread that ends at once.
     let attempt = (root == Path::new("/")).then(try_realtime);
     answers.extend(cpus::realtime(root, &identity, &measurable, attempt));
     answers.push(cpus::memory(root, &identity));
@@ -45,7 +44,7 @@ pub fn look(root: &Path) -> Audit {
     audit
 }
 
-/// The commands to begin with.
+/// The commands to start with.
 fn first_steps(audit: &Audit) -> Vec<FirstStep> {
     let step = |command: String, why: &str| FirstStep { command, why: why.to_owned() };
     let mut steps = Vec::new();

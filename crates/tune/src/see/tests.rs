@@ -14,7 +14,7 @@ const ROOT: &str = "Uid: 0 0 0 0\nGid: 0 0 0 0\nGroups:\nCapEff: 000001fffffffff
 const USER: &str = "Uid: 4242 4242 4242 4242\nGid: 4242 4242 4242 4242\nGroups: 4243\nCapEff: 0000000000000000\n";
 const TRACEFS: &str = "1 2 0:1 / /sys/kernel/tracing rw - tracefs none rw\n";
 
-/// A machine of two CPUs on which everything can be had.
+/// A machine of two CPUs on which everything is available.
 fn machine(status: &str) -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     let switches = "voluntary_ctxt_switches: 0\nnonvoluntary_ctxt_switches: 0\n";
@@ -39,7 +39,7 @@ fn machine(status: &str) -> tempfile::TempDir {
         ],
     );
     for wanted in WANTED.iter().chain(CARRIED) {
-        // A row without names asks for the pairs in its folder.
+        // An entry without names asks for the pairs in its directory.
         let events = if wanted.events.is_empty() { &["x_entry", "x_exit"] } else { wanted.events };
         for event in events {
             let file = format!("sys/kernel/tracing/events/{}/{event}/format", wanted.system);
@@ -155,7 +155,7 @@ fn capabilities_of_a_user_namespace_do_not_reach_the_machine() {
     let audit = audit(root.path());
     assert_eq!(audit.rung(), Rung::Proc);
     assert_eq!(audit.access(Ability::Realtime), Some(Availability::Missing));
-    // So that the folder can be removed by a tester who is not root.
+    // Lets a tester who is not root remove the directory.
     let tracing = root.path().join("sys/kernel/tracing");
     std::fs::set_permissions(tracing, std::fs::Permissions::from_mode(0o700)).unwrap();
 }
@@ -167,7 +167,7 @@ fn a_kernel_without_some_events_or_clocks() {
     std::fs::remove_dir_all(tracing.join("events/nmi")).unwrap();
     let with_two = audit(root.path());
     assert_eq!(with_two.rung(), Rung::Tracepoints);
-    // Kernels of other architectures do not have this event and are not missing it.
+    // Other architectures do not have this event and are not missing it.
     if cfg!(target_arch = "x86_64") {
         assert_eq!(worst(&with_two, Ability::Events).what, "the kernel lacks nmi/nmi_handler");
         assert!(worst(&with_two, Ability::Events).consequence.starts_with("becalm cannot see "));
@@ -215,13 +215,13 @@ fn a_virtual_machine_with_throttling_and_slow_sleep() {
     assert!(worst(&audit, Ability::Cpus).what.contains("share cores, as CPUs 0-1 do"));
     assert_eq!(audit.answers.iter().filter(|answer| answer.ability == Ability::Power).count(), 2);
     if cfg!(target_arch = "x86_64") {
-        // Neither the counter nor, since the loops then read mono_raw as well, the trace clock stands in the way.
+        // Neither the counter nor the trace clock is an obstacle, because the loops can read mono_raw as well.
         assert_eq!(audit.access(Ability::TraceClock), Some(Availability::Available));
         assert_eq!(audit.access(Ability::Counter), Some(Availability::Limited));
     }
-    // A limit that root bypasses or not: nothing but the budget of a v1 group forbids it.
+    // Whether or not root bypasses the limit: only the budget of a v1 group forbids it.
     assert_eq!(audit.access(Ability::Realtime), Some(Availability::Limited));
-    // Since Linux 6.12 the fair server gives other threads the same time, also where the limit is off.
+    // Since Linux 6.12 the fair server gives other threads the same time, even without the limit.
     for (runtime, config, advised) in [
         ("-1\n", "CONFIG_RT_GROUP_SCHED=y\n", &["fair_server/cpu0/runtime"][..]),
         ("950000\n", "CONFIG_HZ=250\n", &["fair_server/cpu0/runtime"]),
@@ -258,7 +258,7 @@ fn a_machine_of_which_nothing_can_be_read_has_an_audit() {
     }
 }
 
-/// A control group of version 2 says nowhere that its threads may not be real-time ones; the kernel says so when it is tried.
+/// No file of a control group (v2) shows that its threads may not be real-time; the kernel reports it only on an attempt.
 #[test]
 fn a_denied_real_time_priority_is_lacking_whatever_rights_there_are() {
     let root = machine(ROOT);
@@ -270,7 +270,7 @@ fn a_denied_real_time_priority_is_lacking_whatever_rights_there_are() {
     assert!(denied.what.contains("denies real-time priorities"), "{}", denied.what);
 }
 
-/// A recording mounts tracefs itself where it may, and the sources are named.
+/// A recording mounts tracefs itself if it may, and then names the sources.
 #[test]
 fn a_tracefs_that_a_recording_mounts_is_not_lacking() {
     let unmounted = |status: &str| {
@@ -283,7 +283,7 @@ fn a_tracefs_that_a_recording_mounts_is_not_lacking() {
     assert!(worst(&root, Ability::Tracing).what.contains("a recording mounts it"), "{:?}", root.answers);
     let user = audit(unmounted(USER).path());
     assert_eq!((user.access(Ability::Tracing), user.rung()), (Some(Availability::Missing), Rung::Proc));
-    // A kernel without tracing has no folder for it.
+    // A kernel without tracing has no directory for it.
     let folder = unmounted(ROOT);
     std::fs::remove_dir_all(folder.path().join("sys/kernel/tracing")).unwrap();
     assert_eq!(audit(folder.path()).access(Ability::Tracing), Some(Availability::Missing));

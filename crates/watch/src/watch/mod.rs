@@ -1,4 +1,4 @@
-//! The thread that measures: windows as often as the budget allows, alerts, and signals in between; `window` has what one is.
+//! The measuring thread: windows as often as the budget allows, alerts, and signals in between; `window` measures a window.
 
 mod window;
 
@@ -32,29 +32,29 @@ use crate::server::{Server, Shared};
 use crate::throttle::LogThrottle;
 use crate::totals::{RingSize, Totals};
 
-/// Why nothing can be watched.
+/// The reason why watching is impossible.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
-    /// The folder cannot be used.
+    /// The directory cannot be used.
     #[error(transparent)]
     Ring(#[from] RingError),
-    /// The thread that answers cannot be started.
+    /// The answering thread cannot be started.
     #[error("cannot answer on the socket: {0}")]
     Server(io::Error),
     /// The thread that sends to a collector cannot be started.
     #[error("cannot send to a collector: {0}")]
     Sender(io::Error),
-    /// Signals cannot be waited for.
+    /// Waiting for signals failed.
     #[error("cannot wait: {0}")]
     Wait(io::Error),
 }
 
 becalm_units::fault::faultless!(WatchError);
 
-/// What watching came to, and what it took.
+/// The duration and the cost of a watch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ran {
-    /// For how long.
+    /// The duration.
     pub elapsed: Nanos,
     /// CPU time of the whole process.
     pub cpu: Nanos,
@@ -67,23 +67,22 @@ enum SignalRequest {
     Stop,
 }
 
-/// What a watch has around it.
+/// The environment of a watch.
 pub struct Surroundings<'a> {
-    /// Gives the plan of a recording, of which CPUs and duration are set here.
+    /// Returns the plan of a recording; the watch sets its CPUs and duration.
     pub plan: &'a dyn Fn() -> RecordPlan,
-    /// Reads the configuration anew.
+    /// Reads the configuration again.
     pub reload: &'a dyn Fn() -> Result<WatchSettings, String>,
-    /// Tells the administrator without waiting for a reader; false if the message was dropped.
+    /// Writes a message to the administrator without waiting for a reader; `false` if it was dropped.
     pub say: &'a dyn Fn(&str) -> bool,
-    /// The thread that writes these messages, which is becalm's own.
+    /// The thread that writes these messages, which belongs to becalm.
     pub voice: Option<Pid>,
-    /// Where time is to fly, as in tests: called instead of sleeping, with how long that would have been, after which so much has passed.
-    /// The answer tells whether to go on.
+    /// For tests that skip time: called instead of sleeping, with the length of the sleep, which then counts as passed. Returns whether to continue.
     pub instead_of_sleep: Option<&'a dyn Fn(Nanos) -> bool>,
 }
 
-/// Watches until a signal asks to end. Fails if the folder or the socket cannot be used. A window that fails is counted
-/// and said, and watching goes on.
+/// Watches until a signal ends it. Fails if the directory or the socket cannot be used. A window that fails is counted and reported, and watching
+/// continues.
 pub fn watch(
     session: &Session,
     settings: WatchSettings,
@@ -121,11 +120,11 @@ pub fn watch(
     }
 }
 
-/// Removes the traces of watches that were killed together with their guards, as service managers do: each costs every event of everybody
-/// until a new one is set up, which may be a while.
+/// Removes the traces of watches that were killed together with their guards, as service managers do: each slows down every event for all users until
+/// a new one is set up, which may take a while.
 fn remove_dead(root: &Path) {
     if let Ok(tracefs) = Tracefs::find(root) {
-        // What cannot be removed now is tried again then.
+        // Traces that cannot be removed now are tried again then.
         let _ = ftrace::remove_dead(&tracefs, &root.join("proc"));
     }
 }
@@ -136,19 +135,19 @@ struct Watcher<'a> {
     observer: Observer<'a>,
     schedule: Schedule,
     shared: Arc<Shared>,
-    /// The threads that answer and send.
+    /// The answering and the sending thread.
     own: Vec<Pid>,
     ring: Option<Ring>,
     round: Round,
     around: &'a Surroundings<'a>,
-    /// Problems that were reported already, and are not reported again soon.
+    /// Reported problems, which are not reported again soon.
     throttle: LogThrottle,
-    /// The kernel cannot be traced; a new configuration has it tried again.
+    /// The kernel cannot be traced; a new configuration triggers another attempt.
     not_traced: bool,
 }
 
 impl<'a> Watcher<'a> {
-    /// One that has seen nothing yet, and stores nothing.
+    /// A watcher without results that stores nothing.
     fn new(
         session: &'a Session,
         settings: WatchSettings,
@@ -174,7 +173,7 @@ impl<'a> Watcher<'a> {
 }
 
 impl Watcher<'_> {
-    /// An interval: the kernel's counters, a window if one is due, and then sleep until the next or a signal.
+    /// One interval: reads the kernel's counters, measures a window if one is due, and sleeps until the next interval or a signal.
     fn look(&mut self, kernel: &mut KernelReader<'_>) -> Result<SignalRequest, WatchError> {
         let mut began = Instant::now();
         let mut asked = SignalRequest::Nothing;
@@ -189,11 +188,11 @@ impl Watcher<'_> {
             asked = self.look_at_the_trace();
             if asked == SignalRequest::Nothing && self.is_due() {
                 asked = self.window();
-                // A whole interval follows, so that the trace is on between windows also where one takes longer than that.
+                // A complete interval follows, so the trace is on between windows even if one takes longer than an interval.
                 began = Instant::now();
             }
         }
-        // The first two looks are a second apart, as only the second tells which CPUs are idle.
+        // The first two reads are a second apart, because idle CPUs are only known after the second.
         let interval =
             if self.round.knows() { self.settings.interval } else { Nanos::from_secs(1).min(self.settings.interval) };
         if asked == SignalRequest::Nothing {
@@ -208,7 +207,7 @@ impl Watcher<'_> {
         Ok(asked)
     }
 
-    /// Sleeps until then, or a signal. A buffer of the trace that fills up meanwhile is emptied.
+    /// Sleeps until then, or until a signal. Empties buffers of the trace that fill up meanwhile.
     fn sleep(&mut self, until: Instant) -> Result<SignalRequest, WatchError> {
         if let Some(instead) = self.around.instead_of_sleep {
             let left = until.saturating_duration_since(Instant::now()).as_nanos();
@@ -234,12 +233,12 @@ impl Watcher<'_> {
         }
     }
 
-    /// Whether the budget allows a window by now.
+    /// Whether the budget allows a window now.
     fn is_due(&self) -> bool {
         self.schedule.is_due(self.spent(), self.shared.elapsed())
     }
 
-    /// CPU time that observing took, by the kernel's count, with what events cost others. Answers have an allowance of their own.
+    /// The CPU time of observing by the kernel's count, plus the cost of events for others. Responses have their own allowance.
     fn spent(&self) -> Nanos {
         let guard = self.session.guard().as_ref().map_or(Nanos::ZERO, |guard| usage::cpu_time_of(guard.pid()));
         let observing = self.shared.observing();
@@ -249,7 +248,7 @@ impl Watcher<'_> {
         observing + guard + totals.traced.cost()
     }
 
-    /// Has the CPUs traced that are online and wanted, as soon as the budget allows setting that up.
+    /// Traces the online and wanted CPUs, once the budget allows the setup.
     fn observe(&mut self, stat: &Stat) {
         let cpus: CpuList = stat.cpus.iter().map(|(cpu, _)| *cpu).collect();
         let cpus = match &self.settings.cpus {
@@ -268,7 +267,7 @@ impl Watcher<'_> {
         }
     }
 
-    /// Counts what the trace saw by now. Where that raises an alert, the CPU is recorded, if the budget allows it.
+    /// Counts the trace's new events. If they raise an alert, the CPU is recorded, if the budget allows it.
     fn look_at_the_trace(&mut self) -> SignalRequest {
         let is_within = self.schedule.is_within(self.spent(), self.shared.elapsed());
         if let Err(why) = self.observer.look(&self.shared, self.settings.sources as usize, is_within) {
@@ -320,7 +319,7 @@ impl Watcher<'_> {
         asked
     }
 
-    /// Says that the trace was changed, if it was.
+    /// Reports a change of the trace, if any.
     fn say_change(&mut self) {
         if let Some(disturbance) = self.observer.take_change() {
             self.say_changed(&disturbance);
@@ -341,13 +340,13 @@ impl Watcher<'_> {
         self.say(&format!("the kernel is not traced between windows any more: {why}"));
     }
 
-    /// Tells the administrator.
+    /// Writes a message to the administrator.
     fn say(&self, text: &str) {
         let is_said = (self.around.say)(text);
         self.shared.totals().unsaid += u64::from(!is_said);
     }
 
-    /// Says what went wrong, unless that is still going on; `what` is the same each time.
+    /// Reports a problem unless it is still going on; `what` identifies it.
     fn say_once(&mut self, what: String, text: &str) {
         if self.throttle.is_new(what, self.shared.elapsed()) {
             self.say(text);
@@ -361,7 +360,7 @@ impl Watcher<'_> {
         }
     }
 
-    /// Takes new settings, but for the socket, the folder and the collector, which stay until the next start.
+    /// Applies new settings, except for the socket, the host names, the directory and the collector, which need a restart.
     fn reload(&mut self, settings: Result<WatchSettings, String>) {
         match settings {
             Ok(settings) => {
@@ -372,7 +371,7 @@ impl Watcher<'_> {
                     self.say("another address, host name, directory or collector is used from the next start on");
                 }
                 if settings.cpus != self.settings.cpus {
-                    // It is set up anew, of those alone.
+                    // It is set up again for these CPUs only.
                     self.observer.end();
                 }
                 let (listen, output) = (self.settings.listen, self.settings.output.take());

@@ -15,16 +15,16 @@ use crate::feed::Failure;
 use crate::request::Format;
 use crate::trace::{Take, Trace};
 
-/// A trace of which the first reading tells of an interrupt on its first CPU, and of so many events in all.
+/// A trace with one interrupt on its first CPU in the first read, and this many events in total.
 struct PlantedTrace {
     names: Names,
     doc: TracingDoc,
     interrupt: Nanos,
     events: u64,
     readings: u32,
-    /// With which reading it is changed, and how that is seen.
+    /// The read at which it is changed, and how that is seen.
     changes: Option<(u32, Disturbance)>,
-    /// With which reading it first holds what the kernel counted.
+    /// The first read at which it contains what the kernel counted.
     confirmed: u32,
 }
 
@@ -119,7 +119,7 @@ fn settings(text: &str) -> WatchSettings {
     WatchConfig::parse(text).unwrap().settle().unwrap()
 }
 
-/// Runs a watcher with these settings and a planted trace, which cannot record, and collects its messages.
+/// Runs a watcher with these settings and a fake trace, which cannot record, and collects its messages.
 fn with_watcher<T>(
     text: &str,
     open: impl FnMut(&CpuList) -> Result<Box<dyn Trace>, String>,
@@ -141,7 +141,7 @@ fn with_watcher<T>(
     let settings = settings(text);
     let observer = Observer::new(Box::new(open), settings.budget, nowhere);
     let shared = Arc::new(Shared::new(Totals::new(settings.budget)));
-    // Enough is saved for whatever a test does.
+    // Enough is saved for any test.
     shared.skip(Nanos::from_secs(3_600));
     act(&mut Watcher::new(&session, settings, observer, shared, vec![Pid(1)], &around), &said)
 }
@@ -153,7 +153,7 @@ fn stat(cpus: u32) -> Stat {
 
 #[test]
 fn an_alert_is_raised_by_the_look_that_sends_the_trace_to_rest() {
-    // An hour's half of the budget is 1.8 s; at 1 us each these events are far above it.
+    // Half of an hour's budget is 1.8 s; at 1 us each these events are far above it.
     let planted = |_: &CpuList| -> Result<Box<dyn Trace>, String> {
         Ok(Box::new(PlantedTrace::new(Nanos::from_millis(2), 10_000_000)))
     };
@@ -161,7 +161,7 @@ fn an_alert_is_raised_by_the_look_that_sends_the_trace_to_rest() {
         watcher.observe(&stat(1));
         assert_eq!(watcher.look_at_the_trace(), SignalRequest::Nothing);
         assert!(watcher.observer.longest().is_none());
-        // It was switched on by the look before. What the events cost leaves nothing for a recording.
+        // The previous call switched it on. The cost of the events leaves nothing for a recording.
         assert_eq!(watcher.look_at_the_trace(), SignalRequest::Nothing);
         assert_eq!(watcher.shared.totals().traced.rests, 1);
         let longest = watcher.observer.longest().expect("what the last reading found");
@@ -175,7 +175,7 @@ fn an_interval_in_which_others_change_the_trace_does_not_count_and_it_is_set_up_
     let opened = Cell::new(0_u64);
     let planted = |_: &CpuList| -> Result<Box<dyn Trace>, String> {
         opened.set(opened.get() + 1);
-        // The first two are changed with their first reading, in which there is an interruption.
+        // The first two are changed at their first read, which has an interruption.
         let changes = (opened.get() < 3).then(|| (1, Disturbance::Files(vec!["tracing_on".to_owned()])));
         Ok(Box::new(PlantedTrace { changes, ..PlantedTrace::new(Nanos::from_millis(2), 10) }))
     };
@@ -193,7 +193,7 @@ fn an_interval_in_which_others_change_the_trace_does_not_count_and_it_is_set_up_
             assert!(watcher.observer.longest().is_none() && watcher.observer.remembered().is_none());
             assert!(!traced(watcher).contains("becalm_traced_seconds_total{"), "{}", traced(watcher));
         }
-        // It is said once.
+        // It is reported once.
         assert_eq!(said.borrow().len(), 1, "{said:?}");
         assert!(said.borrow()[0].starts_with("another program changed becalm's trace (tracing_on)"), "{said:?}");
         watcher.observe(&stat(1));
@@ -201,7 +201,7 @@ fn an_interval_in_which_others_change_the_trace_does_not_count_and_it_is_set_up_
         watcher.look_at_the_trace();
         assert_eq!((opened.get(), watcher.shared.totals().traced.disturbed), (3, 2));
         assert!(watcher.observer.longest().is_some());
-        // Its clock goes on by a second with each reading.
+        // Its clock advances by a second with each reading.
         watcher.look_at_the_trace();
         assert!(traced(watcher).contains("becalm_traced_seconds_total{cpu=\"0\"} 1.0"), "{}", traced(watcher));
     });
@@ -213,7 +213,7 @@ fn a_trace_that_lacks_what_the_kernel_counted_is_set_up_again_unless_that_does_n
     let opened = Cell::new(0_u64);
     let planted = |_: &CpuList| -> Result<Box<dyn Trace>, String> {
         opened.set(opened.get() + 1);
-        // Each lacks something in the end; the third from its begin.
+        // Each lacks something in the end; the third from its start.
         let (changes, confirmed) = if opened.get() < 3 { (3, 1) } else { (1, u32::MAX) };
         let changes = Some((changes, lack.clone()));
         Ok(Box::new(PlantedTrace { changes, confirmed, ..PlantedTrace::new(Nanos::ZERO, 10) }))
@@ -261,14 +261,14 @@ fn the_trace_is_set_up_once_that_is_saved() {
         opened.set(opened.get() + 1);
         Err("it cannot be had".to_owned())
     };
-    // What this process took until now is within the budget, and setting up is not.
+    // The cost of this process so far is within the budget, and the setup is not.
     let text = format!("budget = {:.6}%", 100.0 * (usage::cpu_time() + Nanos::from_millis(20)).get() as f64 / 3.6e12);
     with_watcher(&text, planted, |watcher, said| {
         watcher.observe(&stat(2));
         assert_eq!((opened.get(), said.borrow().len()), (0, 0));
         watcher.shared.skip(Nanos::from_secs(1_000_000));
         (0..3).for_each(|_| watcher.observe(&stat(2)));
-        // Where it cannot be had it is tried again after a reload only.
+        // If it is impossible, it is only tried again after a reload.
         assert_eq!((opened.get(), said.borrow().len()), (1, 1));
     });
 }
@@ -282,7 +282,7 @@ fn a_disk_that_is_full_again_and_again_is_said_once() {
         for round in 0..50 {
             let path = watcher.ring.as_mut().unwrap().next(Holds::Window);
             let why = format!("cannot write {}/a: no space left on device", path.display());
-            // Every other one finds the room that the one before has made.
+            // Every other one uses the space that the previous one freed.
             let failure = (round % 2 == 0).then_some(Failure { why, disk_is_full: true });
             watcher.keep(&path, Holds::Window, failure);
             watcher.shared.skip(Nanos::from_secs(300));
@@ -290,7 +290,7 @@ fn a_disk_that_is_full_again_and_again_is_said_once() {
         assert_eq!(watcher.shared.totals().store_failures, 25);
         assert_eq!(said.borrow().len(), 1, "{said:?}");
         assert!(said.borrow()[0].contains("00000001-window.becalm/a: no space left"), "{said:?}");
-        // After a quiet time it is news again.
+        // After a quiet time it is reported again.
         watcher.shared.skip(Nanos::from_secs(4_000));
         let path = watcher.ring.as_mut().unwrap().next(Holds::Window);
         let failure = Failure { why: "no space left".to_owned(), disk_is_full: true };
@@ -303,7 +303,7 @@ fn a_disk_that_is_full_again_and_again_is_said_once() {
 fn a_machine_with_work_to_do_is_left_alone_until_it_is_idle() {
     let root = tempfile::tempdir().unwrap();
     std::fs::create_dir(root.path().join("proc")).unwrap();
-    // Hundredths of a second since the start: first all of them for programs, or at once interrupts and the hypervisor, later idle.
+    // Hundredths of a second since the start: in each interval 11 of one kind of time, and 89 idle.
     let ticks = RefCell::new([0_u64; 8]);
     let tell = |busy: usize| {
         let mut ticks = ticks.borrow_mut();
@@ -316,7 +316,7 @@ fn a_machine_with_work_to_do_is_left_alone_until_it_is_idle() {
     let session = Session::begin(root.path(), false).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    // An answer is given again for half a second, of each format its own.
+    // A response is reused for half a second, separately for each format.
     let counts = |result: &str, format: &str| {
         let mut stream = std::net::TcpStream::connect(address).unwrap();
         write!(stream, "GET /metrics HTTP/1.0\r\nAccept: {format}\r\n\r\n").unwrap();
@@ -332,7 +332,7 @@ fn a_machine_with_work_to_do_is_left_alone_until_it_is_idle() {
         voice: None,
         instead_of_sleep: Some(&|_| {
             looks.set(looks.get() + 1);
-            // User, system, irq, softirq and steal are work of others; idle and waiting for a disk are not.
+            // User, system, irq, softirq and steal are work of others; idle and iowait are not.
             tell([0, 2, 5, 6, 7, 4].get(looks.get() / 3).copied().unwrap_or(3));
             if looks.get() == 15 {
                 assert_eq!(counts("measured", "text/plain"), 0);

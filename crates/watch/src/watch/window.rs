@@ -1,4 +1,4 @@
-//! One window: a CPU measured for a moment, what that raises, and what is kept of it.
+//! One window: a short measurement of a CPU, its alerts, and its storage.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::lead_up;
 use crate::ring::{Holds, Ring};
 use crate::totals::{MeasuredWindow, Miss};
 
-/// A recording that was made.
+/// A finished recording.
 pub(super) struct Window {
     /// Whether it raised an alert.
     is_alert: bool,
@@ -22,7 +22,7 @@ pub(super) struct Window {
 }
 
 impl Watcher<'_> {
-    /// Measures a CPU, if one is idle, and once more if that raises an alert.
+    /// Measures a CPU, if one is idle, and again if that raises an alert.
     pub(super) fn window(&mut self) -> SignalRequest {
         if !self.round.knows() {
             return SignalRequest::Nothing;
@@ -47,7 +47,7 @@ impl Watcher<'_> {
         })
     }
 
-    /// One recording. Tells what a signal asked meanwhile, and what came of it; `None` if it failed.
+    /// Makes one recording. Returns the request of a signal in the meantime, and the result; `None` if it failed.
     pub(super) fn measure(&mut self, cpu: CpuId, duration: Nanos, holds: Holds) -> (SignalRequest, Option<Window>) {
         let path = self.ring.as_mut().map(|ring| ring.next(holds));
         let store = path.as_deref().map_or_else(DetourStore::unstored, DetourStore::new);
@@ -68,7 +68,7 @@ impl Watcher<'_> {
                 return (asked, None);
             }
         };
-        // What cannot be stored is in the feed.
+        // The error of storing is in the feed.
         let _ = recorded.complete();
         let (watched, lost) =
             recorded.node.cpus.first().map_or((Nanos::ZERO, 0), |doc| (doc.duration_ns, doc.lost_events));
@@ -106,7 +106,7 @@ impl Watcher<'_> {
         (asked, Some(window))
     }
 
-    /// Stores what the trace saw before a window that raised an alert.
+    /// Stores the traced events before a window that raised an alert.
     pub(super) fn store_before(&mut self, window: &NodeDoc) {
         if !self.observer.remembers_any() {
             return;
@@ -118,7 +118,7 @@ impl Watcher<'_> {
         self.keep(&path, Holds::Before, failure);
     }
 
-    /// What a window raised, in words; `None` if it raised nothing.
+    /// The alert that a window raised, in words; `None` if it raised nothing.
     fn raised(&self, window: &MeasuredWindow<'_>, sums: &WindowSums) -> Option<String> {
         let trigger =
             self.settings.triggers.iter().find(|trigger| trigger.is_raised(sums.longest, window.noise_ratio()))?;
@@ -132,7 +132,7 @@ impl Watcher<'_> {
         ))
     }
 
-    /// Keeps a bundle, or removes what there is of it; gives its path.
+    /// Keeps a bundle, or removes its remains; returns its path.
     pub(super) fn keep(&mut self, path: &Path, holds: Holds, failure: Option<Failure>) -> Option<PathBuf> {
         let ring = self.ring.as_mut()?;
         let failure = match failure {
@@ -149,7 +149,7 @@ impl Watcher<'_> {
             },
         };
         self.shared.totals().store_failures += 1;
-        // On a small disk this one comes again and again, in one file or another; and each recording has a name of its own.
+        // On a small disk this error recurs, in one file or another; and each recording has a name of its own.
         let path = path.display().to_string();
         let what = if failure.disk_is_full { "full".to_owned() } else { failure.why.replace(&path, "") };
         self.say_once(what, &format!("a recording could not be stored: {}", failure.why));

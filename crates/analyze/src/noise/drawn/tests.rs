@@ -29,7 +29,7 @@ fn question(grain: Nanos) -> Question {
     }
 }
 
-/// The added time of each number of ranks, as a part of the time without noise.
+/// The added time for each number of ranks, as a share of the time without noise.
 fn added(input: &NoiseInput, grain: Nanos) -> Vec<f64> {
     let noise = input.noise.clone().aligned(Alignment::Independent).unwrap();
     let prediction = Prediction::new(&noise, question(grain)).unwrap();
@@ -52,7 +52,7 @@ fn both(bundle: &Bundle, grain: Nanos) -> (NoiseInput, NoiseInput) {
     (full, NoiseInput::from_digests(&[digest], "mixed", true, grain).unwrap())
 }
 
-/// The loss of the summary form, as the book states it. Only of jobs of which a phase takes no more CPU time than was recorded.
+/// The loss of the summary form as stated in the book, for jobs whose phases take no more CPU time than was recorded.
 #[test]
 fn predictions_lose_little() {
     let mut losses = Vec::new();
@@ -73,13 +73,13 @@ fn predictions_lose_little() {
     assert!(mean < 0.03 && most < 0.11, "{mean} {most} {losses:?}");
 }
 
-/// Noise whose detours hang together: what is drawn source by source, each detour by itself, costs 1.6 to 9 times too much.
+/// Noise with dependent detours: drawn source by source, each detour independently, it costs 1.6 to 9 times too much.
 #[test]
 fn turns_bursts_and_ticks_cost_what_they_cost() {
     let mut random = SplitMix64::new(9);
     let mut jitter = |ns: f64| (ns * (0.95 + 0.1 * random.uniform())) as i64;
     let end = 20_000_000_000;
-    // A thread that takes turns with the job; ticks of 3 to 7 us alone; two threads that come and go.
+    // A thread that alternates with the job; ticks of 3 to 7 us alone; two threads that come and go.
     let mut turns = Vec::new();
     let mut at = 0;
     while at < end {
@@ -126,7 +126,7 @@ fn turns_bursts_and_ticks_cost_what_they_cost() {
     }
 }
 
-/// The blame on each source is what it is of the full recording, but for a few hundredths of all.
+/// The blame on each source equals that of the full recording within a few percent of the total.
 #[test]
 fn blame_falls_on_the_same_sources() {
     let (_folder, bundle) = mixed(1);
@@ -155,7 +155,7 @@ fn a_part_of_a_long_recording_is_drawn() {
     let mut digest = condense(&bundle, "mixed").unwrap();
     let grain = Nanos::from_millis(1);
     let whole = NoiseInput::from_digests(std::slice::from_ref(&digest), "mixed", false, grain).unwrap();
-    // As if it had come so for a thousand times as long.
+    // As if the recording had been a thousand times as long.
     for (cpu, doc) in digest.cpus.iter_mut().zip(&mut digest.run.cpus) {
         doc.duration_ns = Nanos::new(doc.duration_ns.get() * 1_000);
         for cell in cpu.delays.iter_mut().flat_map(|delays| &mut delays.cells.0) {

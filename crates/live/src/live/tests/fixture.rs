@@ -28,7 +28,7 @@ pub fn thread(cpu: u32) -> LoopThread {
     LoopThread { cpu: CpuId::new(cpu), pid: Pid(1), t_min: Nanos::new(9), realtime: false }
 }
 
-/// A recording on the way into a view: each detour is split over two sources, whose labels are this recording's own.
+/// A recording for a view: each detour is split between two sources, with this recording's own labels.
 pub struct Feed {
     labels: Labels,
     sources: Vec<(Kind, Label)>,
@@ -45,7 +45,7 @@ impl Feed {
         Self { labels, sources, threads, counts: vec![0; cpus.len()] }
     }
 
-    /// Gives detours of `(start, duration)`, of which the first source takes a quarter and the second the rest.
+    /// Adds detours of `(start, duration)`; the first source has a quarter of each, the second the rest.
     pub fn give(&mut self, live: &mut Live, index: usize, detours: &[(i64, i64)], until: i64) {
         let cpu = CpuId::new(0);
         let (mut rows, mut activities) = (Vec::new(), Vec::new());

@@ -1,5 +1,4 @@
-//! Jobs of `becalm-mpi` against each other: Figure 8 of De et al. 2009, average and worst case, as a table, as
-//! `becalm.compare-jobs/1` and as a page.
+//! Comparison of `becalm-mpi` jobs: Figure 8 of De et al. 2009, average and worst case; a table, `becalm.compare-jobs/1` and a page.
 
 mod view;
 
@@ -19,13 +18,13 @@ use crate::form::sheet::Form;
 use crate::form::table::Table;
 use crate::report::Report;
 
-/// Jobs against the first of them.
+/// Jobs compared with the first of them.
 pub struct JobsReport<'a> {
-    /// What each is called, and its phases; at least two.
+    /// The name and the phases of each; at least two.
     pub jobs: &'a [(String, JobPhases)],
 }
 
-/// How the tables are to be read.
+/// How to read the tables.
 const LEGEND: &str = "low and high: the 95 % interval of the change, by \
     blocks of phases drawn again. A difference is one of these jobs: another run of the same configuration may differ as \
     much, so run each several times. max beyond grain: the longest compute phase less its work, which is the longest detour that \
@@ -155,7 +154,7 @@ impl Report for JobsReport<'_> {
     }
 }
 
-/// What a job did, in words.
+/// The work of a job, in words.
 fn words(phases: &JobPhases) -> String {
     let JobDoc { ranks, phases: count, sched, grain_ns, collective, .. } = job(phases);
     let (ranks, count) = (counted(u64::from(*ranks), "rank", "ranks"), counted(*count, "phase", "phases"));

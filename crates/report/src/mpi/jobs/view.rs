@@ -1,4 +1,4 @@
-//! The page of jobs against each other: Figure 8 of De et al. 2009, the average and the worst case of each, and what lies behind them.
+//! The page that compares jobs: Figure 8 of De et al. 2009, the average and the worst case of each, and their distributions.
 
 use becalm_analyze::compare::Verdict;
 use becalm_analyze::job::JobPhases;
@@ -14,13 +14,13 @@ use crate::html::{
     Section, Spec, Tile,
 };
 
-/// Points of a survival function.
+/// The number of points of a survival function.
 const POINTS: usize = 200;
 
-/// Jobs that are drawn at most.
+/// The number of jobs drawn at most.
 const DRAWN: usize = 16;
 
-/// The times with the names of their drawings, and what they are.
+/// The times, with the names of their charts and their meanings.
 const TIMES: [(PhaseTime, [&str; 4], &str); 3] = [
     (PhaseTime::Qt, ["bars-qt", "changes-qt", "worst-qt", "survival-qt"], "the compute phase, qt"),
     (PhaseTime::Bt, ["bars-bt", "changes-bt", "worst-bt", "survival-bt"], "the collective, bt"),
@@ -44,7 +44,7 @@ pub(super) fn page(report: &JobsReport<'_>) -> Page {
     }
 }
 
-/// The rows of a time, those that are drawn.
+/// The drawn rows of a time.
 fn drawn(rows: &[NamedRow], time: PhaseTime) -> impl Iterator<Item = &NamedRow> {
     rows.iter().filter(move |row| row.row.time == time).take(DRAWN)
 }
@@ -58,7 +58,7 @@ const fn tone(verdict: Option<Verdict>) -> Grade {
     }
 }
 
-/// A change with its 95 % interval; empty of the first job.
+/// A change with its 95 % interval; empty for the first job.
 fn change_words(figure: &JobFigure) -> String {
     let percent = |ratio: f64| Value::Change(ratio).cell();
     match (figure.change, figure.interval) {
@@ -148,7 +148,7 @@ fn cases(rows: &[NamedRow]) -> Section {
     )
 }
 
-/// By how many times the cases differ from those of the first job.
+/// The ratios of the cases to those of the first job.
 fn changes(report: &JobsReport<'_>, rows: &[NamedRow]) -> Option<Section> {
     let (first, _) = &report.jobs[0];
     let chart = |time, id, title: String, figure: fn(&NamedRow) -> &JobFigure| {
@@ -179,7 +179,7 @@ fn changes(report: &JobsReport<'_>, rows: &[NamedRow]) -> Option<Section> {
     })
 }
 
-/// What is gone altogether has no place on a logarithmic axis, and neither has what is not compared.
+/// `None` for a time that fell to 0, which has no place on a logarithmic axis, and for one that is not compared.
 fn forest_row(name: String, figure: &JobFigure) -> Option<ForestRow> {
     let ratio = figure.change.map(|change| change + 1.0).filter(|ratio| *ratio > 0.0)?;
     let (low, high) = figure.interval.map_or((None, None), |ends| (Some(ends.low + 1.0), Some(ends.high + 1.0)));

@@ -18,11 +18,11 @@ use crate::form::value::{three_digits, time};
 use crate::record::header::machine;
 use crate::report::Report;
 
-/// Ranks in the table; a script gets all of them.
+/// The most ranks in the table; a script gets all of them.
 const RANKS_SHOWN: usize = 16;
-/// Parts of the time series in JSON.
+/// The parts of the time series in JSON.
 const SERIES: usize = 1_000;
-/// Columns of the drawn series.
+/// The columns of the drawn series.
 const DRAWN: usize = 72;
 
 pub(super) fn job(report: &JobPhases) -> &JobDoc {
@@ -43,7 +43,7 @@ fn rows(report: &JobPhases) -> Vec<PhaseRow> {
     rows.into_iter().flatten().collect()
 }
 
-/// Everything that limits what the numbers say.
+/// Everything that limits the numbers.
 pub(super) fn warnings(report: &JobPhases) -> Vec<String> {
     let several = report.nodes.len() > 1;
     let named = |doc: &PhasesDoc, warning: &str| match several {
@@ -66,7 +66,7 @@ pub(super) fn warnings(report: &JobPhases) -> Vec<String> {
     warnings
 }
 
-/// A line of the table: what was measured, and what it comes to.
+/// A line of the table: the name of a time, and its figures.
 pub(super) struct PhaseRow {
     what: &'static str,
     meaning: &'static str,
@@ -171,7 +171,7 @@ pub(crate) struct JobDocument<'a> {
     warnings: Vec<String>,
 }
 
-/// The report as the document `becalm.mpi/1`.
+/// Builds `becalm.mpi/1`.
 fn document(report: &JobPhases) -> JobDocument<'_> {
     let job = job(report);
     let rows = rows(report);
@@ -226,7 +226,7 @@ fn json_node(doc: &PhasesDoc) -> JobNode<'_> {
     }
 }
 
-/// What was run, in words.
+/// The job, in words.
 pub(super) fn job_words(report: &JobPhases) -> String {
     let job = job(report);
     let ends = match job.collective {
@@ -247,7 +247,7 @@ pub(super) fn job_words(report: &JobPhases) -> String {
     )
 }
 
-/// What was run, with what, and where, each with its name.
+/// The job, its programs and its nodes, each with a label.
 fn heads(report: &JobPhases) -> Vec<(&'static str, String)> {
     let mut heads = vec![("job", job_words(report)), ("library", job(report).library.clone())];
     for doc in &report.nodes {
@@ -260,7 +260,7 @@ fn heads(report: &JobPhases) -> Vec<(&'static str, String)> {
     heads
 }
 
-/// How a node's clock relates to that of rank 0, in words.
+/// The relation of a node's clock to that of rank 0, in words.
 fn relation(relation: &ClockRelationDoc) -> String {
     let ClockRelationDoc { offset_ns, drift_ratio, error_ns, round_trip_ns, round_trips } = relation;
     format!(
@@ -274,7 +274,7 @@ fn relation(relation: &ClockRelationDoc) -> String {
     )
 }
 
-/// The longest phase of each part of the run, as a row of bars between the shortest and the longest of them.
+/// A row of bars: the longest phase of each part of the run, scaled between the shortest and the longest of them.
 fn series_lines(report: &JobPhases, form: Form) -> Vec<String> {
     const BARS: [char; 8] =
         ['\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];
@@ -295,7 +295,7 @@ fn series_lines(report: &JobPhases, form: Form) -> Vec<String> {
     ]
 }
 
-/// The ranks that compute longest first.
+/// The ranks with the longest compute times first.
 fn rank_blocks(report: &JobPhases) -> Vec<Block> {
     let mut ranks: Vec<&RankPhases> = report.ranks.iter().collect();
     let mut lines = vec![String::new()];
@@ -387,7 +387,7 @@ mod tests {
         let phases = vec![Phase { start_ns: 0, compute_ns: 9, collective_ns: 1 }; 200];
         PhaseWriter::create(&path, &doc).unwrap().store(&doc, &[phases]).unwrap();
         let report = JobPhases::from_run(&PhaseRun::open(&path).unwrap()).unwrap();
-        // Nor is room made for as many phases as its document tells of.
+        // Nor is memory allocated for the number of phases in its document.
         assert!(report.slowest.total.is_empty() && report.ranks.is_empty());
         let json: serde_json::Value = serde_json::from_str(&report::json(&report)).unwrap();
         assert_eq!((json["rows"].as_array().unwrap().len(), json["series"].as_array().unwrap().len()), (0, 0));

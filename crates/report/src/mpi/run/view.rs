@@ -1,5 +1,5 @@
-//! A parallel benchmark for people; on a page with Figures 6 and 7 of De et al. 2009, the largest compute time and the largest total time of each
-//! phase, and who was the latest.
+//! A parallel benchmark for people; the page has Figures 6 and 7 of De et al. 2009, the largest compute time and the largest total time of each
+//! phase, and the latest ranks.
 
 use becalm_analyze::job::{JobPhases, RankPhases};
 use becalm_analyze::phases::{
@@ -16,17 +16,17 @@ use crate::form::value::{factor, grouped, time};
 use crate::html::{Axis, AxisScale, AxisUnit, BarPair, Chart, ChartSeries, Lines, Mark, PairedBars, Spec, Surface};
 use crate::predict::view::{grade, wide_scale};
 
-/// Parts of a time series: longer ones are drawn by the shortest and the longest phase of each part.
+/// The most parts of a time series: longer series are drawn as the shortest and the longest phase of each part.
 const PARTS: usize = 1_000;
 /// Bins of a histogram.
 const BINS: usize = 80;
 /// Points of a survival function.
 const POINTS: usize = 200;
-/// Parts of the map of the latest ranks.
+/// The parts of the map of the latest ranks.
 const COLUMNS: usize = 50;
-/// Ranks in that map and in the bars.
+/// The most ranks in that map and in the bars.
 const RANKS: usize = 32;
-/// Ranks in the table.
+/// The most ranks in the table.
 const TABLE: usize = 1_024;
 
 /// A job for people.
@@ -48,7 +48,7 @@ pub(super) fn page(report: &JobPhases, form: Form) -> Page {
     }
 }
 
-/// The job, its times and its ranks, as a terminal shows them.
+/// The job, its times and its ranks, for a terminal.
 fn terminal(report: &JobPhases, form: Form) -> Section {
     let mut blocks = vec![Block::facts(heads(report))];
     let warnings = warnings(report);
@@ -135,7 +135,7 @@ fn series(report: &JobPhases) -> Section {
     ];
     let charts = all.into_iter().filter_map(|(id, title, series)| series_chart(id, title, series));
     let mut charts: Vec<Chart> = charts.collect();
-    // The two of the paper stand side by side, the third below them.
+    // The paper's two are side by side, the third is below.
     let below = charts.split_off(charts.len().min(2));
     let each = spans(&slowest.total, PARTS).first().map_or(1, |span| span.phases);
     let mut blocks: Vec<Block> = [charts, below].into_iter().filter(|row| !row.is_empty()).map(Block::Charts).collect();
@@ -217,7 +217,7 @@ fn survival_chart(report: &JobPhases) -> Chart {
     let slowest = &report.slowest;
     let line = |name: &str, durations: &[i64]| ChartSeries {
         name: name.to_owned(),
-        // What has no length has no place on a logarithmic axis.
+        // Zero has no place on a logarithmic axis.
         points: survival(durations, POINTS)
             .into_iter()
             .filter(|(value, _)| *value > 0)
@@ -289,7 +289,7 @@ fn latest(report: &JobPhases) -> Option<Section> {
     Some(section)
 }
 
-/// In how many phases of each part of the run each rank was the latest.
+/// How often each rank was the latest, in each part of the run.
 fn latest_map(found: &LatestInParts) -> Option<Chart> {
     let shown = || found.ranks.iter().take(RANKS);
     let differ = shown().flat_map(|of_rank| &of_rank.parts).any(|count| *count != found.ranks[0].parts[0]);

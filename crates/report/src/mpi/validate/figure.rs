@@ -1,4 +1,4 @@
-//! Predicted against measured: on the diagonal both are the same.
+//! Prediction against measurement: both are equal on the diagonal.
 
 use std::fmt::Write as _;
 
@@ -10,13 +10,13 @@ use crate::form::sheet::Form;
 use crate::form::value::{factor, time};
 use crate::html::{Axis, AxisScale, AxisUnit, Chart, ChartSeries, Lines, Spec};
 
-/// Columns and lines of the drawing on a terminal.
+/// Width and height of the drawing on a terminal, in characters.
 const WIDTH: usize = 60;
 const HEIGHT: usize = 20;
-/// The number of columns before the drawing, in which the axis upward is labeled.
+/// Columns for the labels of the vertical axis.
 const LABELS: usize = 12;
 
-/// The ends of both axes: what is there, and a little more.
+/// The ends of both axes: the range of the values with a margin.
 fn ends(report: &ValidationDoc) -> Option<(f64, f64)> {
     let values = report.cells.iter().filter_map(means).flat_map(|(a, b)| [a, b]);
     let (low, high) = values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
@@ -24,14 +24,14 @@ fn ends(report: &ValidationDoc) -> Option<(f64, f64)> {
     (low.is_finite() && high.is_finite()).then_some((low - room, high + room))
 }
 
-/// The figure on a terminal and on a page; nothing where there are no cells.
+/// The figure on a terminal and on a page; empty without cells.
 pub(super) fn blocks(report: &ValidationDoc, form: Form) -> Vec<Block> {
     ends(report).map_or_else(Vec::new, |ends| {
         vec![Block::Lines(drawing(report, ends, form.width())), Block::Charts(vec![chart(report, ends)])]
     })
 }
 
-/// The figure as characters.
+/// The figure in characters.
 fn drawing(report: &ValidationDoc, (low, high): (f64, f64), width: usize) -> Vec<String> {
     let width = WIDTH.min(width.saturating_sub(LABELS));
     let at = |value: f64, cells: usize| ((value - low) / (high - low) * (cells - 1) as f64).round() as usize;
@@ -89,11 +89,11 @@ fn chart(report: &ValidationDoc, (low, high): (f64, f64)) -> Chart {
     }
 }
 
-/// The side of the drawing, and of the room around it, in pixels.
+/// The side of the drawing, and the margin around it, in pixels.
 const SIDE: f64 = 480.0;
 const ROOM: f64 = 70.0;
 
-/// An SVG on its way, with a scale that both axes have.
+/// An unfinished SVG, with the scale of both axes.
 struct Drawing {
     low: f64,
     high: f64,
@@ -114,7 +114,7 @@ impl Drawing {
         let _ = writeln!(self.svg, "{text}");
     }
 
-    /// The frame, the diagonal, and the part around it that is within 15 % of the measurement.
+    /// The frame, the diagonal, and the band within 15 % of the measurement.
     fn frame(&mut self) {
         let (low, high) = (self.low, self.high);
         let corners = [(low, low * 1.15), (high, high * 1.15), (high, high * 0.85), (low, low * 0.85)];
@@ -129,7 +129,7 @@ impl Drawing {
         ));
     }
 
-    /// The figures below and beside the frame.
+    /// The figures below and to the left of the frame.
     fn labels(&mut self) {
         for part in 0..=4 {
             let value = self.low + (self.high - self.low) * f64::from(part) / 4.0;
@@ -141,7 +141,7 @@ impl Drawing {
         }
     }
 
-    /// A cell: a mark, and lines for both intervals. Nothing where one of the two is missing.
+    /// A cell: a mark, and lines for both intervals. Nothing if either value is missing.
     fn cell(&mut self, cell: &ValidationCell) {
         let (Some(measured), Some(predicted)) = (cell.measured, cell.predicted) else { return };
         let (color, fill) = if cell.synchronized { ("#b5541c", "#fff") } else { ("#1f5fa8", "#1f5fa8") };
@@ -162,7 +162,7 @@ impl Drawing {
         ));
     }
 
-    /// What the axes are, and what is drawn.
+    /// The titles of the axes and of the drawing.
     fn titles(&mut self, report: &ValidationDoc) {
         let middle = ROOM + SIDE / 2.0;
         let below = SIDE + 2.0 * ROOM - 20.0;
@@ -179,7 +179,7 @@ impl Drawing {
     }
 }
 
-/// As an SVG, which opens anywhere; without cells an empty frame.
+/// The figure as an SVG; without cells an empty frame.
 pub fn validate_figure(report: &ValidationDoc) -> String {
     let (low, high) = ends(report).unwrap_or((1.0, 2.0));
     let whole = SIDE + 2.0 * ROOM;

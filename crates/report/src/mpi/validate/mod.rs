@@ -1,4 +1,4 @@
-//! Predictions compared with a real job: `becalm.mpi-validate/1`, a report, and a figure as an SVG.
+//! Predictions compared with an actual job: `becalm.mpi-validate/1`, a report, and a figure as an SVG.
 
 mod figure;
 pub(crate) mod sweep;
@@ -101,12 +101,12 @@ pub(crate) struct ValidateDocument<'a> {
     warnings: &'a [String],
 }
 
-/// The errors of the cells whose CPUs lost the same instants, or not.
+/// The errors of the cells with noise at the same instants on all CPUs, or of the others.
 fn errors_of(report: &ValidationDoc, synchronized: bool) -> ValidationErrors {
     errors(report.cells.iter().filter(|cell| cell.synchronized == synchronized))
 }
 
-/// The report as the document `becalm.mpi-validate/1`.
+/// Builds `becalm.mpi-validate/1`.
 fn document(report: &ValidationDoc) -> ValidateDocument<'_> {
     ValidateDocument {
         library: &report.library,
@@ -137,7 +137,7 @@ fn document(report: &ValidationDoc) -> ValidateDocument<'_> {
     }
 }
 
-/// A validation for people.
+/// The validation for people.
 fn blocks(report: &ValidationDoc, form: Form) -> Vec<Block> {
     let mut blocks = job(report);
     blocks.push(Block::gap());
@@ -147,7 +147,7 @@ fn blocks(report: &ValidationDoc, form: Form) -> Vec<Block> {
     blocks
 }
 
-/// What ran where, what is known of the machine, and what limits the numbers.
+/// The job, the machine, and everything that limits the numbers.
 fn job(report: &ValidationDoc) -> Vec<Block> {
     let mut blocks = vec![Block::facts(facts(report))];
     blocks.extend(report.warnings.iter().map(Block::warning));
@@ -204,7 +204,7 @@ fn facts(report: &ValidationDoc) -> [(&'static str, String); 6] {
     ]
 }
 
-/// The noises with what was measured and predicted under each, and why some were not measured.
+/// The noises with measurement and prediction, and why some were not measured.
 fn cells(report: &ValidationDoc) -> Vec<Block> {
     let fields = [
         &cell::NOISE,
@@ -237,7 +237,7 @@ fn cells(report: &ValidationDoc) -> Vec<Block> {
     std::iter::once(Block::Table(table)).chain(reasons).collect()
 }
 
-/// By how much predictions miss, over all noises.
+/// The mean errors of the predictions, over all noises.
 fn mean_errors(report: &ValidationDoc) -> Vec<(String, String)> {
     let percent = |ratio: f64| Value::Ratio(ratio).cell();
     let named = |(name, errors): (&str, ValidationErrors)| {

@@ -1,5 +1,4 @@
-//! Predictions compared with a real job at several grains: what each grain came to, one after the other, all noises next to each other, and
-//! `becalm.mpi-validate-sweep/1`.
+//! Predictions compared with an actual job at several grains: each grain in turn, all noises side by side, and `becalm.mpi-validate-sweep/1`.
 
 use becalm_analyze::validation::error_ratio;
 use becalm_model::validation::{ValidationCell, ValidationDoc};
@@ -14,9 +13,9 @@ use crate::html::AxisUnit;
 use crate::report::Report;
 use crate::sweep::{Axes, Axis, SweepFigure};
 
-/// The same noises under a job of each grain.
+/// The same noises for a job of each grain.
 pub struct ValidationSweepReport<'a> {
-    /// What each grain came to, in the order in which they were asked for; at least one.
+    /// The result of each grain, in the given order; at least one.
     pub grains: &'a [ValidationDoc],
 }
 
@@ -26,7 +25,7 @@ pub(crate) struct SweepDocument<'a> {
     grains: Vec<ValidateDocument<'a>>,
 }
 
-/// A noise in a few words, other than every other one of a grid: `apart 1ms 50us`.
+/// A noise in a few words, unique within a grid: `apart 1ms 50us`.
 fn named(cell: &ValidationCell) -> String {
     let when = if cell.synchronized { "together" } else { "apart" };
     let ratio = cell.constant_ratio.map_or_else(String::new, |ratio| format!(" ({})", Value::Ratio(ratio).cell()));
@@ -34,7 +33,7 @@ fn named(cell: &ValidationCell) -> String {
 }
 
 impl ValidationSweepReport<'_> {
-    /// A figure of each noise at each grain, the grains of a noise next to each other.
+    /// A figure of each noise at each grain; the grain varies fastest.
     fn by_noise<T>(&self, figure: impl Fn(&ValidationCell) -> Option<T>) -> Vec<Option<T>> {
         let noises = 0..self.grains[0].cells.len();
         noises

@@ -1,4 +1,4 @@
-//! Whose fault the slowdown of a job is, on a page.
+//! The causes of a job's slowdown, on a page.
 
 use becalm_scale::blame::Blame;
 use becalm_scale::closed::ClosedBooks;
@@ -14,10 +14,10 @@ use crate::html::{Axis, AxisScale, AxisUnit, Bar, Bars, Block, Chart, Spec};
 use crate::predict;
 use crate::predict::books::{added, added_rows, dear, dear_rows, sentence};
 
-/// How many sources the table of blame has at most.
+/// The most sources in the blame table.
 const ROWS: usize = 100;
 
-/// Who adds how much, what cost most, and what is left without each source.
+/// The time added by each source, the costliest detours, and the slowdown without each source.
 pub(crate) fn tables(report: &PredictReport<'_>, blame: &Blame) -> Vec<Block> {
     let mut blocks = Vec::new();
     if let Some(books) = &blame.books {
@@ -31,7 +31,7 @@ pub(crate) fn tables(report: &PredictReport<'_>, blame: &Blame) -> Vec<Block> {
     blocks
 }
 
-/// What each source adds at a number of ranks.
+/// The time added by each source at one number of ranks.
 fn added_table(report: &PredictReport<'_>, books: &ClosedBooks) -> Table {
     let fields = [
         &added::SOURCE,
@@ -53,7 +53,7 @@ fn added_table(report: &PredictReport<'_>, books: &ClosedBooks) -> Table {
     table
 }
 
-/// The detours that cost most at a number of ranks.
+/// The costliest detours at one number of ranks.
 fn dear_table(report: &PredictReport<'_>, books: &ClosedBooks) -> Table {
     let fields = [
         &dear::NODE,
@@ -72,11 +72,11 @@ fn dear_table(report: &PredictReport<'_>, books: &ClosedBooks) -> Table {
     table
 }
 
-/// What is left without the most rewarding source, without it and the next, and so on.
+/// The slowdown without the source of the largest gain, without it and the next, and so on.
 pub(crate) fn chart(report: &PredictReport<'_>, blame: &Blame, id: &'static str) -> Option<Chart> {
     let mut bars = vec![bar("as it is".to_owned(), blame.all.slowdown)];
     for without in &blame.next {
-        // Each step takes out one more than the last.
+        // Each step removes one more source.
         let name = predict::names(report, without).last().unwrap_or_default();
         bars.push(bar(format!("\u{2212} {name}"), without.slowdown));
     }
@@ -93,7 +93,7 @@ pub(crate) fn chart(report: &PredictReport<'_>, blame: &Blame, id: &'static str)
     })
 }
 
-/// A source, and what is left without it alone.
+/// A source, and the slowdown without it.
 struct WithoutSource {
     source: String,
     all: f64,
@@ -108,12 +108,12 @@ fields! {
     }
 }
 
-/// What is left without each source alone, at the largest number of ranks; the most rewarding first.
+/// The slowdown without each source alone, at the largest number of ranks; largest gain first.
 fn alone(report: &PredictReport<'_>, blame: &Blame) -> Table {
     let fields = [&alone::SOURCE, &alone::ALL_RATIO, &alone::SLOWDOWN_RATIO];
     let mut table =
         Table::new(&fields).captioned(&format!("Without one source, at {} ranks", Count::new(blame.all.ranks)));
-    // A gain that the figures do not show is none to act on.
+    // Omits gains too small to show in the figures.
     let all = factor(blame.all.slowdown);
     let gains =
         blame.each.iter().filter(|without| without.slowdown < blame.all.slowdown && factor(without.slowdown) != all);

@@ -16,12 +16,12 @@ use crate::form::value::factor;
 
 pub(crate) use slowdown::{chart as slowdown_chart, wide_scale};
 
-/// Up to this slowdown noise costs a job next to nothing.
+/// Up to this slowdown, noise costs a job next to nothing.
 const GOOD: f64 = 1.01;
-/// Up to this one it costs something.
+/// Up to this slowdown, noise costs a job a little.
 const FAIR: f64 = 1.1;
 
-/// How many charts of blame a page has at most.
+/// The most blame charts on a page.
 const BLAME: usize = 12;
 
 /// A prediction for people.
@@ -48,12 +48,12 @@ pub(crate) fn grade(slowdown: f64) -> Grade {
     }
 }
 
-/// The slowdown of a row; where ranks are too many to be replayed, what order statistics expect.
+/// The slowdown of a row; if there are too many ranks for a replay, the expectation by order statistics.
 pub(crate) fn slowdown(row: &RankPrediction) -> Option<f64> {
     row.slowdown.map(|slowdown| slowdown.mean).or(row.expected_ratio)
 }
 
-/// What a row says of its job, in a sentence.
+/// The slowdown of a row's job, in a sentence.
 pub(crate) fn job_sentence(row: &RankPrediction, slowdown: f64, job: &str) -> String {
     let so_far = format!("At {} ranks{job} such a job takes {} times as long", Count::new(row.ranks), factor(slowdown));
     match row.recording.map(|bounds| (factor(bounds.low), bounds.high.map(factor))) {

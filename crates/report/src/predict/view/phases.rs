@@ -1,4 +1,4 @@
-//! How long the phases of a job take, by its number of ranks.
+//! The duration of a job's phases, by number of ranks.
 
 use crate::form::value::time;
 use crate::html::{Axis, AxisScale, AxisUnit, Chart, ChartSeries, Lines, Spec};
@@ -6,10 +6,10 @@ use crate::predict::{PredictedRow, curve_name, same_curve};
 
 use super::wide_scale;
 
-/// How many of these charts there are at most.
+/// The most of these charts.
 const CHARTS: usize = 6;
 
-/// A chart for each grain and collective of which more than one number of ranks is known.
+/// One chart per grain and collective with more than one number of ranks.
 pub(super) fn charts(lines: &[PredictedRow]) -> Vec<Chart> {
     let curves = lines.chunk_by(same_curve);
     curves.take(CHARTS).filter_map(|rows| chart(curve_name(lines, &rows[0].row), rows)).collect()
@@ -57,7 +57,7 @@ fn chart(name: String, rows: &[PredictedRow]) -> Option<Chart> {
     })
 }
 
-/// The lowest and the highest of some values.
+/// The smallest and the largest value.
 fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
     values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)))
 }

@@ -1,24 +1,24 @@
-//! Curves of slowdowns over numbers of ranks.
+//! Curves of slowdown over number of ranks.
 
 use crate::html::{Axis, AxisScale, AxisUnit, Chart, ChartSeries, Lines, Spec};
 use crate::predict::{PredictedRow, curve_name, same_curve};
 
-/// More curves than this are not drawn: their colors would not be told apart.
+/// The most curves drawn: the colors of more would not be distinguishable.
 pub(super) const CURVES: usize = 16;
-/// So many curves have colors of their own; the next ones are drawn broken, with the same colors.
+/// The number of curves with their own colors; further ones reuse the colors with dashed lines.
 pub(crate) const COLORS: usize = 8;
-/// The axis of slowdowns ends no lower.
+/// The smallest end of the slowdown axis.
 const SMALLEST: f64 = 1.01;
 /// Above this ratio of the highest to the lowest value an axis is logarithmic.
 const LINEAR_UP_TO: f64 = 10.0;
 
-/// Whether values of such a range lie on a logarithmic axis.
+/// The scale for this range of values.
 pub(crate) fn wide_scale(lowest: f64, highest: f64) -> AxisScale {
     if lowest > 0.0 && highest / lowest > LINEAR_UP_TO { AxisScale::Log } else { AxisScale::Linear }
 }
 
-/// The chart of slowdowns against ranks: of one grain and collective what was predicted beside what theory expects, of several a
-/// curve each. `None` where nothing was predicted for two numbers of ranks.
+/// The chart of slowdown over ranks: for one grain and collective the prediction next to theory, for several one curve each. `None` with predictions
+/// for fewer than two numbers of ranks.
 pub(crate) fn chart(lines: &[PredictedRow], text: &str) -> Option<Chart> {
     let curves: Vec<&[PredictedRow]> = lines.chunk_by(same_curve).take(CURVES).collect();
     let mut series = match curves.as_slice() {
@@ -34,7 +34,7 @@ pub(crate) fn chart(lines: &[PredictedRow], text: &str) -> Option<Chart> {
     if fewest >= most {
         return None;
     }
-    // An axis cannot end where it begins.
+    // The ends of an axis must differ.
     let y = Axis::new("slowdown", wide_scale(1.0, highest), AxisUnit::Factor);
     Some(Chart {
         id: "slowdown",
@@ -51,7 +51,7 @@ pub(crate) fn chart(lines: &[PredictedRow], text: &str) -> Option<Chart> {
     })
 }
 
-/// What was predicted, what order statistics expect, and the noise law.
+/// The prediction, the expectation by order statistics, and the noise law.
 fn alone(rows: &[PredictedRow]) -> Vec<ChartSeries> {
     let theory = |name: &str, value: fn(&PredictedRow) -> Option<f64>| ChartSeries {
         name: name.to_owned(),
@@ -71,7 +71,7 @@ fn predicted(name: String, rows: &[PredictedRow]) -> ChartSeries {
         let Some(slowdown) = row.slowdown else { continue };
         series.points.push([row.ranks as f64, slowdown.mean]);
         series.band.push(match row.recording {
-            // What is not bounded is drawn up to what the recording itself gives.
+            // An unbounded interval is drawn up to the recording's own value.
             Some(bounds) => [bounds.low.max(1.0), bounds.high.unwrap_or(slowdown.mean)],
             None => [slowdown.low.max(1.0), slowdown.high],
         });
@@ -79,7 +79,7 @@ fn predicted(name: String, rows: &[PredictedRow]) -> ChartSeries {
     series
 }
 
-/// A curve among others: what was predicted, and where ranks are too many to be replayed what is expected.
+/// One of several curves: the prediction, or the expectation if there are too many ranks for a replay.
 fn one_of_several(lines: &[PredictedRow], rows: &[PredictedRow], at: usize) -> ChartSeries {
     let mut series = predicted(curve_name(lines, &rows[0].row), rows);
     for row in rows.iter().map(|line| &line.row).filter(|row| row.slowdown.is_none()) {
@@ -90,7 +90,7 @@ fn one_of_several(lines: &[PredictedRow], rows: &[PredictedRow], at: usize) -> C
     ChartSeries { dashed: at >= COLORS, ..series }
 }
 
-/// Puts points in the order of their ranks, which may be asked for in any.
+/// Sorts points by their ranks, which may be given in any order.
 fn sort(series: &mut ChartSeries) {
     let by_ranks = |order: &mut Vec<usize>| order.sort_by(|a, b| series.points[*a][0].total_cmp(&series.points[*b][0]));
     let mut order: Vec<usize> = (0..series.points.len()).collect();

@@ -1,4 +1,4 @@
-//! CPU by CPU: what each lost, and when.
+//! The loss of each CPU over time.
 
 use std::cmp::Ordering;
 
@@ -16,10 +16,10 @@ use crate::form::value::{grouped, time};
 use crate::html::{Chart, Heat, HeatLabel, Spec};
 use crate::record::figures::{CpuRow, cpu};
 
-/// How many stretches of time the map has as a table, at most.
+/// The most stretches of time in the map's table.
 const STRETCHES: usize = 24;
 
-/// How the map is read.
+/// How to read the map.
 const READING: &str = "Each row is a CPU and each column a stretch of time, the brighter against the ground the more of it was lost: a row \
                        that stands out is a CPU with noise of its own, a column is something that struck all at once.";
 
@@ -39,12 +39,12 @@ pub(in crate::record) fn blocks(summary: &Summary, picture: Option<&Picture>) ->
         let noise = cpu::NOISE_RATIO.cell(&CpuRow::total(summary));
         most.push_str(&format!(" All {} together lost {noise}.", grouped(summary.cpus.len() as u64)));
     }
-    // Without a detour there is no map to read.
+    // Without detours there is no map.
     let map = picture.filter(|picture| picture.lengths.count() > 0).map(|picture| map(summary, &picture.heat, &most));
     [Block::Text(most)].into_iter().chain(map.into_iter().flatten()).collect()
 }
 
-/// The map of what each CPU lost when, and how to read its cells.
+/// The map of lost time per CPU and time cell, and how to read it.
 fn map(summary: &Summary, heat: &HeatMap, most: &str) -> [Block; 3] {
     let rows = heat.rows.iter().map(|row| {
         let node = summary.nodes.get(row.node as usize).map_or("", |node| node.doc.node.as_str());
@@ -84,7 +84,7 @@ fn map(summary: &Summary, heat: &HeatMap, most: &str) -> [Block; 3] {
 #[derive(Clone, PartialEq, Debug)]
 struct MapStretch {
     from_ns: i64,
-    /// What all CPUs lost of it; `None` where CPUs share a row of the map.
+    /// The share lost by all CPUs; `None` if CPUs share a row of the map.
     noise: Option<f64>,
     worst: String,
     worst_cell: f64,
@@ -99,7 +99,7 @@ fields! {
     }
 }
 
-/// The map for who does not see it: what all lost in each stretch of time, and the cell that stands out in it.
+/// The map as a table, for those who cannot see it: the loss of all CPUs in each stretch of time, and its worst cell.
 fn over_time(summary: &Summary, heat: &HeatMap) -> Table {
     let named = |row: &HeatRow| {
         let node = summary.nodes.get(row.node as usize).map_or("", |node| node.doc.node.as_str());
@@ -122,7 +122,7 @@ fn over_time(summary: &Summary, heat: &HeatMap) -> Table {
     table
 }
 
-/// The stretches of so many cells each.
+/// The stretches, of `together` cells each.
 fn stretches(heat: &HeatMap, together: usize, name: &dyn Fn(&HeatRow) -> String) -> Vec<MapStretch> {
     let cells = heat.rows.iter().map(|row| row.noise_ns.len()).max().unwrap_or(0);
     let width = |cell: usize| if cell + 1 == cells { heat.last_cell_ns } else { heat.cell_ns };
@@ -137,7 +137,7 @@ fn stretches(heat: &HeatMap, together: usize, name: &dyn Fn(&HeatRow) -> String)
                 .map(move |cell| heat.rows[row].noise_ns.get(cell).map_or(0.0, |ns| ratio(*ns, width(cell))));
             noise.fold(0.0, f64::max)
         };
-        // Of equal ones the first.
+        // The first of several equal ones.
         let worst = (0..heat.rows.len()).rev().max_by(|a, b| of_row(*a).total_cmp(&of_row(*b)))?;
         Some(MapStretch {
             from_ns: first as i64 * heat.cell_ns,

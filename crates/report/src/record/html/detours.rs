@@ -1,4 +1,4 @@
-//! Detours one by one: against time, and by length.
+//! Single detours: over time, and by length.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::form::words::quoted;
 use crate::html::{Axis, AxisScale, AxisUnit, Chart, ChartSeries, Lines, Points, Spec};
 use crate::record::figures::cpu;
 
-/// How many of the longest are listed.
+/// The number of longest detours in the list.
 const LISTED: usize = 50;
 
 pub(super) fn sections(summary: &Summary, picture: &Picture) -> Vec<Section> {
@@ -54,7 +54,7 @@ fn against_time(summary: &Summary, picture: &Picture) -> Section {
     Section::new("detours", "Detours", "Detours against time", vec![Block::OnPage(blocks)]).explained(reading)
 }
 
-/// How the picture was reduced, in a sentence or two.
+/// How the chart was reduced, in a sentence or two.
 fn reduction(picture: &Picture) -> String {
     let shown = &picture.shown;
     let mut text = match shown.cell_ns {
@@ -143,7 +143,7 @@ fn points(summary: &Summary, picture: &Picture) -> Points {
     }
 }
 
-/// Texts by number, in the order in which they come.
+/// Texts by number, in order of appearance.
 #[derive(Default)]
 struct Strings {
     list: Vec<String>,
@@ -185,7 +185,7 @@ fields! {
     }
 }
 
-/// When something began, to the microsecond.
+/// The start of an activity, to the microsecond.
 fn instant(ns: i64) -> String {
     format!("{:.6}s", ns as f64 / 1e9)
 }
@@ -213,7 +213,7 @@ fn list(summary: &Summary, picture: &Picture) -> Table {
 
 fn by_length(summary: &Summary, picture: &Picture) -> Section {
     let shown = &picture.shown;
-    // The longest one by one, each a point that opens; then the steps of the distribution, each a real detour.
+    // The longest detours one by one, each a point that can be opened; then the steps of the distribution, each an actual detour.
     let known = shown.top.min(shown.detours.len());
     let longest: Vec<i64> = shown.detours[..known].iter().map(|place| place.duration).collect();
     let mut points: Vec<[f64; 2]> = Vec::new();
@@ -224,7 +224,7 @@ fn by_length(summary: &Summary, picture: &Picture) -> Section {
     }
     let all = picture.lengths.count();
     for step in picture.lengths.steps(&longest).iter().rev() {
-        // As many as are longer, and one: the first of its length.
+        // One more than the number of longer ones: the first of its length.
         let rank = all - step.at_most + 1;
         if rank > known as u64 && step.length > 0 {
             points.push([rank as f64, step.length as f64]);
@@ -258,7 +258,7 @@ fn by_length(summary: &Summary, picture: &Picture) -> Section {
     Section::new("lengths", "By length", "Detours by length", blocks).explained(reading)
 }
 
-/// At most some 200 points for each tenfold of ranks, the first of all among them.
+/// At most about 200 points per decade of ranks, always including the first.
 fn thinned(points: Vec<[f64; 2]>, opens: Vec<Option<u32>>) -> (Vec<[f64; 2]>, Vec<Option<u32>>) {
     let mut last = f64::NEG_INFINITY;
     let kept = points.into_iter().zip(opens).filter(|(point, _)| {

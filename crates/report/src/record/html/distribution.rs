@@ -1,4 +1,4 @@
-//! How long detours are, and at which frequencies they come.
+//! The lengths of detours, and their frequencies.
 
 use becalm_analyze::picture::{LengthStep, Lengths, Picture};
 use becalm_analyze::summary::Summary;
@@ -14,7 +14,7 @@ use crate::form::value::three_digits;
 use crate::html::{Axis, AxisScale, AxisUnit, Chart, ChartSeries, Lines, Mark, Spec};
 use crate::record::figures::{CpuRow, cpu};
 
-/// Nodes beyond this have no curve of their own.
+/// Nodes beyond this number have no curve.
 const CURVES: usize = 8;
 
 pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
@@ -72,7 +72,7 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
     Some(Section::new("distribution", "Distribution", "How long detours are", blocks).explained(reading))
 }
 
-/// The share of detours that take at most a time, a curve for each set.
+/// The share of detours not longer than each length, one curve per set.
 fn distribution(sets: &[(String, &Lengths, &[i64])]) -> Vec<ChartSeries> {
     sets.iter()
         .filter(|(_, lengths, _)| lengths.count() > 0)
@@ -85,7 +85,7 @@ fn distribution(sets: &[(String, &Lengths, &[i64])]) -> Vec<ChartSeries> {
         .collect()
 }
 
-/// Marks for lengths on the axis, where they exist.
+/// Marks for lengths on the axis, if they exist.
 fn marks(row: &CpuRow, fields: [&Field<CpuRow>; 2]) -> Vec<Mark> {
     let mark = |field: &Field<CpuRow>| match (field.get)(row) {
         Value::Time(ns) if ns > 0 => Some(Mark { at: ns as f64, label: field.title.to_owned() }),
@@ -94,7 +94,7 @@ fn marks(row: &CpuRow, fields: [&Field<CpuRow>; 2]) -> Vec<Mark> {
     apart(fields.into_iter().filter_map(mark).collect())
 }
 
-/// The shares of detours at which both curves are told as figures.
+/// The shares of detours at which the table shows both curves.
 const SHARES: [f64; 13] = [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.999_9, 0.999_99, 1.0];
 
 /// A point of both curves.
@@ -115,7 +115,7 @@ fields! {
     }
 }
 
-/// Both curves for who does not see them: where they pass certain shares, at lengths that occurred.
+/// Both curves as a table, for those who cannot see them: where they pass certain shares, at lengths that occurred.
 fn curves_as_table(lengths: &Lengths, longest: &[i64]) -> Table {
     let fields: Vec<&Field<CurvePoint>> = POINT.iter().collect();
     let mut table = Table::new(&fields).captioned("Both functions as figures");
@@ -144,11 +144,10 @@ fn points(steps: &[LengthStep], count: u64) -> Vec<CurvePoint> {
     points
 }
 
-/// Marks that stand so close on a logarithmic axis that their labels would lie on each other, from one length to so many
-/// times it, become one.
+/// Marks on a logarithmic axis closer than this factor are merged, because their labels would overlap.
 const CLOSE: f64 = 1.5;
 
-/// The marks of lengths in rising order, with room for each one's label.
+/// The marks of lengths in rising order, with room for each label.
 fn apart(marks: Vec<Mark>) -> Vec<Mark> {
     let mut apart: Vec<Mark> = Vec::new();
     for mark in marks {
@@ -170,7 +169,7 @@ fn curve(lengths: &Lengths, longest: &[i64], share: fn(u64, u64) -> f64) -> Vec<
         .collect()
 }
 
-/// The survival function P(X >= x): at each length how many are not shorter.
+/// The survival function P(X >= x): at each length, how many are at least as long.
 fn survival(sets: &[(String, &Lengths, &[i64])]) -> Vec<ChartSeries> {
     let series = sets.iter().filter(|(_, lengths, _)| lengths.count() > 0).map(|(name, lengths, longest)| {
         let mut shorter = 0;
@@ -187,7 +186,7 @@ fn survival(sets: &[(String, &Lengths, &[i64])]) -> Vec<ChartSeries> {
     series.collect()
 }
 
-/// Quantiles, as the table of CPUs has them.
+/// Quantiles, as in the table of CPUs.
 fn quantiles(summary: &Summary) -> Table {
     let fields = [&cpu::DETOURS, &cpu::MEDIAN_NS, &cpu::MEAN_NS, &cpu::P99_NS, &cpu::P999_NS, &cpu::MAX_NS];
     let mut table = Table::new(&fields).captioned("Lengths of all detours");
@@ -205,7 +204,7 @@ fields! {
     }
 }
 
-/// The spectrum, where the run is long enough for one.
+/// The spectrum, if the recording is long enough for one.
 pub(in crate::record) fn spectrum(summary: &Summary) -> Option<Section> {
     let spectrum =
         summary.spectrum.as_ref().filter(|spectrum| spectrum.points.iter().any(|point| point.power > 0.0))?;
@@ -283,7 +282,7 @@ mod tests {
     }
 
     proptest! {
-        /// What the table says of a length is what counting says.
+        /// The table agrees with plain counting.
         #[test]
         fn the_table_counts_right(taken in proptest::collection::vec(0_i64..1 << 30, 1..400), top in 0_usize..20) {
             let mut lengths = Lengths::default();
@@ -296,7 +295,7 @@ mod tests {
             for point in &points {
                 let at_most = count(&|length| *length <= point.length_ns) as f64 / taken.len() as f64;
                 prop_assert_eq!(point.at_most, at_most);
-                // Lengths are told apart by 3 %: of those just below some are counted with it.
+                // Lengths have a resolution of 3 %: some of those just below are counted as well.
                 let (least, most) = (count(&|length| *length >= point.length_ns),
                     count(&|length| *length as f64 >= point.length_ns as f64 / 1.033 - 1.0));
                 prop_assert!(least <= point.count && point.count <= most, "{:?}: {} {}", point, least, most);

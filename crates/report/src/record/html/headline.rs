@@ -1,4 +1,4 @@
-//! The answer before all figures: is this machine quiet, what is the worst source, what was not seen.
+//! The answer before all figures: is this machine quiet, what is the top source, what was not seen.
 
 use becalm_analyze::summary::{SourceSummary, Summary};
 use becalm_model::node::{Rung, Warning};
@@ -14,18 +14,18 @@ use crate::record::figures::{CpuRow, cpu, interval_note, source};
 use crate::record::{header, tails};
 use becalm_units::plural;
 
-/// The share of time that a quiet machine loses at most.
+/// The largest share of time that a quiet machine loses.
 pub const NOISE_QUIET: f64 = 0.001;
 
 /// The longest detour of a quiet machine.
 pub const MAX_QUIET: Nanos = Nanos::from_micros(50);
 
-/// Whether a warning says that the run is not whole, or not to be trusted: whoever reads only the top of a page must see it.
+/// Whether a warning says that the recording is incomplete or unreliable; readers of only the top of a page must see it.
 pub(in crate::record) fn is_grave(warning: &Warning) -> bool {
     warning.bearing() == Bearing::NotEnough || matches!(warning.known(), Some(Code::TraceChanged | Code::BooksOpen))
 }
 
-/// How much is lost and by what, before everything else.
+/// The lost time and its causes, before everything else.
 pub(in crate::record) fn section(summary: &Summary) -> Section {
     let conclusion = Conclusion::from_run(summary);
     let mut blocks = vec![Block::OnPage(vec![verdict(summary)]), Block::Lead(conclusion.sentence.clone())];
@@ -48,13 +48,13 @@ pub(in crate::record) fn section(summary: &Summary) -> Section {
     Section::new("headline", "Summary", "Is this machine quiet?", blocks)
 }
 
-/// A cause with its figures, and what can be done about it.
+/// A cause with its figures and the fix.
 fn remark(first: String, cause: &Cause<'_>) -> Block {
     let advice = cause.advice.map_or_else(String::new, |advice| format!(". {}", capital(advice)));
     Block::Remark(first + &cause.name(), cause.figures() + &advice)
 }
 
-/// A figure of all CPUs together, as the table writes it.
+/// A figure of all CPUs together, as text.
 fn total(summary: &Summary, field: &Field<CpuRow>) -> String {
     field.cell(&CpuRow::total(summary))
 }
@@ -128,7 +128,7 @@ fn tile(name: &str, figure: String, detail: String, tone: Grade) -> Tile {
     Tile { name: name.to_owned(), figure, detail, tone }
 }
 
-/// The source that costs most with all that goes with it.
+/// The source with the largest total.
 fn worst_source(summary: &Summary) -> Option<&SourceSummary> {
     summary.sources.first()
 }
@@ -180,7 +180,7 @@ fn not_seen(summary: &Summary) -> Tile {
     }
 }
 
-/// The longest detour to expect of all CPUs together.
+/// The longest detour to expect on all CPUs together.
 fn expected(summary: &Summary) -> Option<Tile> {
     let row = CpuRow::total(summary);
     let refused = row.figures.tail.as_ref()?.as_ref().err();

@@ -15,15 +15,15 @@ use crate::form::section::Section;
 pub(crate) use headline::NOISE_QUIET;
 pub use scale::Scaling;
 
-/// What the page of a run shows beside its figures.
+/// The additional contents of a recording's page.
 pub struct Drawn<'a> {
-    /// The pictures of its detours.
+    /// The charts of its detours.
     pub picture: &'a Picture,
-    /// What it costs a job, or why that is not known.
+    /// Its cost for a job, or why that is unknown.
     pub scaling: Scaling<'a>,
 }
 
-/// What is drawn of a run.
+/// The charts of a recording.
 pub(super) fn pictures(summary: &Summary, drawn: &Drawn<'_>) -> Vec<Section> {
     let mut sections = detours::sections(summary, drawn.picture);
     sections.extend(distribution::section(summary, drawn.picture));
@@ -31,7 +31,7 @@ pub(super) fn pictures(summary: &Summary, drawn: &Drawn<'_>) -> Vec<Section> {
     sections
 }
 
-/// The place of a CPU in a text: with its node where there are several.
+/// The name of a CPU in a text: with its node if there are several.
 pub(super) fn place(summary: &Summary, node: &str, cpu: impl std::fmt::Display) -> String {
     if summary.nodes.len() > 1 { format!("{node} CPU {cpu}") } else { format!("CPU {cpu}") }
 }

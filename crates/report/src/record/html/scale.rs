@@ -1,4 +1,4 @@
-//! What the noise costs a job of many ranks, and whose fault that is.
+//! The cost of the noise for a job of many ranks, by source.
 
 use crate::PredictReport;
 use crate::form::field::Field;
@@ -7,9 +7,9 @@ use crate::form::table::Table;
 use crate::predict::view::{blame, job_sentence, slowdown_chart, warning};
 use crate::predict::{self, row};
 
-/// A prediction, or what there is instead.
+/// A prediction, or why there is none.
 pub enum Scaling<'a> {
-    /// The prediction; of one grain.
+    /// The prediction for one grain.
     Predicted(Box<PredictReport<'a>>),
     /// Why there is none.
     Unknown(String),
@@ -50,7 +50,7 @@ fn predicted(report: &PredictReport<'_>) -> Vec<Block> {
     blocks
 }
 
-/// The figures of each number of ranks.
+/// The figures for each number of ranks.
 fn slowdown_table(report: &PredictReport<'_>) -> Table {
     let fields: &[&Field<predict::PredictedRow>] = &[
         &row::RANKS,
@@ -71,7 +71,7 @@ fn slowdown_table(report: &PredictReport<'_>) -> Table {
     table
 }
 
-/// What the prediction says of the largest number of ranks, in a sentence.
+/// The prediction for the largest number of ranks, in a sentence.
 fn most_ranks(report: &PredictReport<'_>) -> String {
     let largest = report.rows.iter().filter_map(|row| Some((row, row.slowdown?.mean))).next_back();
     largest.map_or_else(String::new, |(row, slowdown)| job_sentence(row, slowdown, ""))

@@ -10,7 +10,7 @@ use crate::form::value::{grouped, time};
 use crate::html::{Axis, AxisScale, AxisUnit, Bar, Bars, Chart, Spec};
 use crate::record::figures::CATEGORY;
 
-/// How many sources have a bar.
+/// The number of sources with a bar.
 const BARS: usize = 12;
 
 /// The costliest source, the charts and the categories; without sources, why they have no names.
@@ -62,7 +62,7 @@ fn bars<'a>(
     }
 }
 
-/// De et al.'s categories, with what each took itself.
+/// The categories of De et al., with their own time.
 fn by_category(summary: &Summary) -> Table {
     let fields: Vec<&Field<CategoryTotal>> = CATEGORY.iter().collect();
     let mut table = Table::new(&fields).captioned("Sources by category");

@@ -15,42 +15,42 @@ use crate::html::{AxisUnit, Page};
 use crate::law::LawRow;
 use crate::report::Report;
 
-/// How often a rank is delayed, as it was asked.
+/// How often a rank is delayed, as given on the command line.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum LawOften {
-    /// The share of its phases.
+    /// The share of delayed phases.
     Probability(Share),
-    /// How often in a second, in Hz.
+    /// The rate of delays, in Hz.
     Rate(f64),
 }
 
-/// The law at one number of ranks, one of several grains, delays and rates.
+/// The law for one grain, delay, rate and number of ranks.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LawCell {
     /// The noise of a rank.
     pub law: Law,
-    /// Useful CPU time of a phase.
+    /// The grain (compute time of a phase).
     pub grain: Nanos,
     /// How often a rank is delayed.
     pub often: LawOften,
-    /// What the law says.
+    /// The result of the law.
     pub row: LawRow,
 }
 
 /// The law over several grains, delays and rates.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LawSweepReport {
-    /// The useful CPU times of a phase.
+    /// The grains (compute time of a phase).
     pub grains: Vec<Nanos>,
     /// The lengths of delays.
     pub delays: Vec<Nanos>,
-    /// How often they come.
+    /// How often delays occur.
     pub often: Vec<LawOften>,
     /// The numbers of ranks.
     pub ranks: Vec<u64>,
-    /// The share of its time that a job may lose, if that was asked.
+    /// The share of its time that a job may lose, if given.
     pub tolerated: Option<Share>,
-    /// A cell for each of them: by delay, then how often, then grain, and those of the ranks next to each other.
+    /// One cell per combination, in this order: delay, rate, grain, ranks. The ranks vary fastest.
     pub cells: Vec<LawCell>,
 }
 
@@ -114,7 +114,7 @@ impl LawSweepReport {
         ])
     }
 
-    /// What all cells have in common.
+    /// The settings common to all cells.
     fn heading(&self) -> String {
         let one = |what: &str, times: &[Nanos]| match times {
             [time] => format!("{what} {time}"),

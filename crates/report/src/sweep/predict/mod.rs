@@ -1,4 +1,4 @@
-//! Predictions over several noises, payloads and ways in which noise comes: tables, a surface, and `becalm.predict-sweep/1`.
+//! Predictions over several noises, payloads and alignments: tables, a surface, and `becalm.predict-sweep/1`.
 
 mod view;
 
@@ -23,9 +23,9 @@ use crate::report::Report;
 /// One of the noises of a sweep.
 #[derive(Clone, Debug)]
 pub struct SweptNoise {
-    /// As it was asked for.
+    /// The noise as given on the command line.
     pub asked: String,
-    /// The run or the formula that it comes from.
+    /// The recording or the formula behind it.
     name: String,
     nodes: usize,
     cpus: usize,
@@ -38,7 +38,7 @@ pub struct SweptNoise {
 }
 
 impl SweptNoise {
-    /// What a sweep shows of a noise of which a node has so many ranks.
+    /// The properties of a noise for a sweep, with `ranks_per_node` ranks on each node.
     pub fn new(asked: String, name: String, noise: &Noise, ranks_per_node: u64, warnings: Vec<Warning>) -> Self {
         Self {
             asked,
@@ -58,42 +58,41 @@ impl SweptNoise {
 /// The answer for one value of each parameter.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SweptCell {
-    /// The number of the noise.
+    /// The index of the noise.
     pub noise: usize,
-    /// The windows in which it is coalesced; zero where it is not.
+    /// The coalescing window; zero for none.
     pub coalesced: Nanos,
-    /// Whether the noise of all ranks comes together.
+    /// Whether the noise of all ranks coincides.
     pub synchronized: bool,
-    /// Payload of the collective.
+    /// The payload of the collective, in bytes.
     pub bytes: u64,
-    /// The prediction, with its ranks, its grain and its collective.
+    /// The prediction, with its ranks, grain and collective.
     pub row: RankPrediction,
 }
 
-/// What was asked of several noises, and what came out.
+/// Predictions for several noises: the question and the answers.
 pub struct PredictSweepReport<'a> {
     /// The noises.
     pub noises: &'a [SweptNoise],
-    /// The names of the sources that were taken out of all of them.
+    /// The names of the sources removed from all of them.
     pub without: &'a [String],
-    /// What all cells have in common.
+    /// The settings common to all cells.
     pub question: Question,
     /// The collectives.
     pub collectives: &'a [Collective],
-    /// The payloads.
+    /// The payloads, in bytes.
     pub bytes: &'a [u64],
-    /// Whether noise comes together on all ranks.
+    /// Whether noise coincides on all ranks.
     pub synchronized: &'a [bool],
-    /// The windows in which noise is coalesced; zero for none.
+    /// The coalescing windows; zero for none.
     pub coalesced: &'a [Nanos],
-    /// The useful CPU times of a phase.
+    /// The grains (compute time of a phase).
     pub grains: &'a [Nanos],
     /// The numbers of ranks.
     pub ranks: &'a [u64],
-    /// A cell for each value of each of these: by collective, bytes, whether noise is synchronized, windows, noise and grain, those of the
-    /// ranks next to each other.
+    /// One cell per combination, in this order: collective, bytes, synchronized, coalescing window, noise, grain, ranks. The ranks vary fastest.
     pub cells: &'a [SweptCell],
-    /// How many node-hours such jobs take in a year, if it is known.
+    /// The node-hours of such jobs per year, if known.
     pub node_hours: Option<f64>,
 }
 
@@ -206,7 +205,7 @@ impl PredictSweepReport<'_> {
             shown.push(&noise::NODES);
             shown.push(&noise::CPUS);
         }
-        // Where they differ, the line below tells those of the first.
+        // If they differ, the line below shows only those of the first.
         if self.noises.iter().any(|noise| noise.ranks_per_node != self.noises[0].ranks_per_node) {
             shown.push(&noise::RANKS_PER_NODE);
         }
@@ -215,13 +214,13 @@ impl PredictSweepReport<'_> {
         shown
     }
 
-    /// What all cells have in common, in words.
+    /// The settings common to all cells, in words.
     fn job(&self) -> String {
         let alignment = self.noises.first().map_or(Alignment::Independent, |noise| noise.alignment);
         job_of(&self.question, alignment, self.collectives)
     }
 
-    /// The warnings of all noises, each once, with the noise that it is of where there are several.
+    /// The warnings of all noises, each once, with the name of its noise if there are several.
     fn warnings(&self) -> Vec<Warning> {
         let mut said: Vec<&Warning> = Vec::new();
         let mut warnings = Vec::new();
@@ -238,7 +237,7 @@ impl PredictSweepReport<'_> {
     }
 }
 
-/// The slowdown; where ranks are too many to be replayed, what order statistics expect.
+/// The slowdown; if there are too many ranks for a replay, the expectation by order statistics.
 fn slowdown(cell: &SweptCell) -> Option<f64> {
     cell.row.slowdown.map(|slowdown| slowdown.mean).or(cell.row.expected_ratio)
 }

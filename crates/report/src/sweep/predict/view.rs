@@ -1,4 +1,4 @@
-//! Predictions over several noises, payloads and ways in which noise comes, for people.
+//! Predictions over several noises, payloads and alignments, for people.
 
 use std::iter;
 
@@ -14,7 +14,7 @@ use crate::predict::view::{grade, warning};
 use crate::predict::{PredictedRow, counted, intervals, row};
 use crate::sweep::{Axes, SweepFigure};
 
-/// The table of all cells has at most so many rows.
+/// The most rows in the table of all cells.
 const ROWS: usize = 2_000;
 
 /// A sweep for people.
@@ -37,7 +37,7 @@ pub(super) fn page(report: &PredictSweepReport<'_>) -> Page {
     Page { title: "What noise costs a job".to_owned(), subtitle, sections, foot: Vec::new() }
 }
 
-/// The noises, with how much each is.
+/// The noises with their noise ratios.
 fn noises(report: &PredictSweepReport<'_>) -> Block {
     if let [noise] = report.noises {
         return Block::facts([("noise", noise.asked.clone())]);
@@ -61,7 +61,7 @@ fn headline(report: &PredictSweepReport<'_>, axes: &Axes) -> Section {
     Section::new("headline", "Summary", "How much longer do such jobs take?", blocks)
 }
 
-/// The interval of a cell, where it has one.
+/// The interval of a cell, if it has one.
 fn interval(cell: &SweptCell) -> Option<[f64; 2]> {
     let slowdown = cell.row.slowdown?;
     Some(match &cell.row.recording {

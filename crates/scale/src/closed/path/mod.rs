@@ -1,12 +1,11 @@
 //! Closed books of jobs with messages: along the critical path.
 //!
-//! The rank that ends last was kept by its own work or by a message that it waited for, whose sender was kept by its own, and so on
-//! back to the start. What noise took of the work on this path is booked on the sources of its detours. Other noise came while ranks
-//! waited anyway, and cost nothing.
+//! The rank that ends last was delayed by its own work or by a message that it waited for, whose sender was delayed likewise, and so on back to the
+//! start. Noise during work on this path is attributed to the sources of its detours. Other noise came while ranks waited anyway, and cost nothing.
 //!
-//! Without noise the same path would not be longer than the job without noise, and may be shorter: so much of its noise is hidden,
-//! as the job would have waited all the same. Where ranks share a node's card, or receive messages as they come, noise also changes
-//! their order; where that costs time, the hidden part is negative. What is booked is the added time and the hidden part, to the nanosecond.
+//! Without noise, the same path is at most as long as the job without noise. If it is shorter, that much of its noise is hidden, because the job
+//! would have waited anyway. If ranks share a node's card, or receive messages in order of arrival, noise also changes their order; if that costs
+//! time, the hidden part is negative. Attributed is the added time plus the hidden part, to the nanosecond.
 
 use std::collections::HashMap;
 
@@ -18,7 +17,7 @@ use crate::machine::{HeldUp, RankStart};
 use crate::noise::{Noise, NoiseTrace};
 use crate::predict::{CriticalPaths, Prediction};
 
-/// The replicas of a prediction with messages at one number of ranks, with their books and so many of the dearest detours.
+/// The replicas of a prediction with messages at one number of ranks, with their books and the `dearest` most expensive detours.
 pub(crate) fn books_along_the_path(
     prediction: &Prediction<'_>,
     noise: &Noise,
@@ -38,7 +37,7 @@ pub(crate) fn books_along_the_path(
     Ok(sum_replicas(books, &traces, ranks, dearest, replicas))
 }
 
-/// What each detour of each trace took of the work on a path, of ranks with these traces and offsets.
+/// The time that each detour of each trace took from the work on a path, for ranks with these traces and offsets.
 fn path_costs(path: &[HeldUp], starts: &[RankStart<'_>], traces: &[&NoiseTrace]) -> Vec<Vec<i64>> {
     let cpus: HashMap<*const NoiseTrace, usize> =
         traces.iter().enumerate().map(|(cpu, trace)| (std::ptr::from_ref(*trace), cpu)).collect();

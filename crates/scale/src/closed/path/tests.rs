@@ -1,4 +1,4 @@
-//! The critical path against what the machine does without all that is not on it, and against what was planted.
+//! Compares the critical path with the machine without anything off the path, and with planted noise.
 
 use becalm_units::Nanos;
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ use crate::watch::ReplayWatch;
 
 use super::super::tests::{planted, question};
 
-/// Longer than any job of the tests, so that no detour comes twice.
+/// Longer than any job of the tests, so no detour comes twice.
 const LENGTH: i64 = 1 << 40;
 
 fn collectives() -> impl Strategy<Value = Collective> {
@@ -39,7 +39,7 @@ fn traces() -> impl Strategy<Value = Vec<Vec<(i64, i64)>>> {
     proptest::collection::vec(proptest::collection::vec(detour, 0..40), 1..14)
 }
 
-/// The detours that come after such gaps: when each begins, and its length.
+/// The detours after these gaps, by start and length.
 fn placed(gaps: &[(i64, i64)]) -> Vec<(i64, i64)> {
     let mut at = 0;
     let detour = |(gap, length): &(i64, i64)| {
@@ -54,7 +54,7 @@ fn trace(detours: &[(i64, i64)]) -> NoiseTrace {
         .unwrap()
 }
 
-/// What all ranks go through.
+/// The work of all ranks.
 struct Work {
     network: Network,
     collective: Collective,
@@ -65,7 +65,7 @@ struct Work {
 }
 
 impl Work {
-    /// Gives each rank its trace, and plays it; `after` is called behind each phase.
+    /// Gives each rank its trace, and plays it; calls `after` after each phase.
     fn played<'a, T: Time>(
         &self,
         traces: &'a [NoiseTrace],
@@ -85,8 +85,8 @@ impl Work {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_500))]
 
-    /// With nothing left but the detours on the critical path, the job ends at the same nanosecond; and without any it is
-    /// not shorter than the path without its noise.
+    /// With only the detours on the critical path, the job ends at the same nanosecond; without any, it is not shorter than the path without its
+    /// noise.
     #[test]
     fn nothing_but_the_path_decides_the_end(
         network in networks(),
@@ -97,7 +97,7 @@ proptest! {
         gaps in traces(),
         forgets: bool,
     ) {
-        // Windows of messages are received as they come, so that noise off the path puts those on it in another order.
+        // Windows of messages are received in order of arrival, so noise off the path reorders those on it.
         prop_assume!(!matches!(collective, Collective::Alltoall(Alltoall::Scattered(_))));
         let work = Work { network, collective, bytes, grain, phases, per_node: 1 };
         let placed: Vec<Vec<(i64, i64)>> = gaps.iter().map(|gaps| placed(gaps)).collect();
@@ -133,8 +133,8 @@ proptest! {
         }
     }
 
-    /// What is forgotten between phases is on no path that a later phase takes up: where cards are busy for long, one leads on from a
-    /// message of phases ago.
+    /// Paths of later phases need nothing that is dropped between phases: if cards are busy for long, a path may lead to a message several phases
+    /// back.
     #[test]
     fn forgetting_changes_no_path(
         collective in collectives(),
@@ -151,7 +151,7 @@ proptest! {
         prop_assert_eq!(costs(&work, &traces), costs_after(&work, &traces, |_| ()));
     }
 
-    /// Times with paths are the times without, also where ranks share cards.
+    /// Times with paths equal the times without, even if ranks share cards.
     #[test]
     fn paths_change_no_time(
         network in networks(),
@@ -171,7 +171,7 @@ proptest! {
     }
 }
 
-/// What each detour of each rank takes of the work on the critical path.
+/// The time that each detour of each rank takes from the work on the critical path.
 fn costs(work: &Work, traces: &[NoiseTrace]) -> Vec<Vec<i64>> {
     costs_after(work, traces, |machine| machine.forget_paths())
 }
@@ -182,9 +182,9 @@ fn costs_after(work: &Work, traces: &[NoiseTrace], after: impl FnMut(&mut JobMac
     path_costs(&traced.critical_path(), &starts, &traces.iter().collect::<Vec<_>>())
 }
 
-/// Whatever the collective, and where ranks share cards: a detour on the path that is a nanosecond longer ends the job a nanosecond
-/// later, and any other one does not. Nor does one after which the path waits into another detour, whose end then decides. Times
-/// are so long that the nanosecond decides nothing else, but by chance.
+/// For every collective, and with shared cards: making a detour on the path a nanosecond longer ends the job a nanosecond later; any other one does
+/// not. Neither does one after which the path waits into another detour, whose end then decides. Times are so long that the nanosecond almost never
+/// decides anything else.
 #[test]
 fn a_longer_detour_ends_the_job_later_if_it_is_on_the_path() {
     let mut stream = Stream::new(1, Purpose::Detours, 3);
@@ -253,14 +253,14 @@ fn planted_sources_are_found_in_their_order() {
             "seed {seed}: {:?}",
             books.dearest
         );
-        // A single path adds up to the job: what is booked is what was added, and the little that is hidden.
+        // A single path adds up to the job: the attributed time is the added time, plus the little that is hidden.
         let added: f64 = books.sources().iter().map(|share| share.added.mean).sum();
         assert!((added - books.hidden_ratio() - (blames[0].all.slowdown - 1.0)).abs() < 1e-9, "seed {seed}");
         assert!(books.hidden_ratio() >= 0.0 && books.hidden_ratio() < 0.1 * added, "seed {seed}: {books:?}");
     }
 }
 
-/// Where no two sources ever compete for the path, taking one out gains what its books say.
+/// If no two sources ever compete for the path, removing one gains what its books show.
 #[test]
 fn books_equal_removal_where_sources_do_not_compete() {
     let booked = planted(&[(300.0, 20_000), (20.0, 200_000)], 30, 5);

@@ -1,5 +1,5 @@
-//! Which algorithm MPI libraries take for how many ranks and bytes, as their sources say. Their thresholds are facts; what an
-//! algorithm that is not modeled stands for is said with each.
+//! The algorithms that MPI libraries choose by number of ranks and bytes, according to their sources. Their thresholds are facts; the substitutes for
+//! algorithms that are not modeled are documented with each.
 
 mod openmpi;
 
@@ -7,39 +7,37 @@ use std::fmt;
 
 use super::{Allgather, Allreduce, Alltoall, Barrier, Bcast, Collective, NodeAware, Operation, Reduce, ReduceScatter};
 
-/// A library whose choices are known.
+/// A library with known choices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Library {
-    /// Open MPI 5.0.10: the fixed rules of its component `tuned` (`ompi/mca/coll/tuned/coll_tuned_decision_fixed.c`), for operations
-    /// that commute. Where several nodes have several ranks each, its component `han` goes before (priority 35 against 30)
-    /// with barriers, broadcasts and reductions in two levels; between nodes it hands them to `libnbc`, which is not modeled and
-    /// stood in for by `tuned`.
+    /// Open MPI 5.0.10: the fixed rules of its component `tuned` (`ompi/mca/coll/tuned/coll_tuned_decision_fixed.c`), for commutative operations. If
+    /// several nodes have several ranks each, its component `han` takes precedence (priority 35 against 30) with barriers, broadcasts and reductions
+    /// in two levels; between nodes it uses `libnbc`, which is not modeled and is replaced by `tuned`.
     OpenMpi,
-    /// MPICH 5.0.1: `maint/tuning/coll/mpir/generic.json`, and for ranks that share nodes `maint/tuning/coll/ch4/generic.json`
-    /// with the compositions of `src/mpid/ch4/src/ch4_coll_impl.h`; for built-in operations on elements of 8 bytes.
+    /// MPICH 5.0.1: `maint/tuning/coll/mpir/generic.json`, and for ranks that share nodes `maint/tuning/coll/ch4/generic.json` with the compositions
+    /// of `src/mpid/ch4/src/ch4_coll_impl.h`; for built-in operations on elements of 8 bytes.
     Mpich,
-    /// Cray MPICH 8.1.17, whose source is not public: MPICH's rules, with the thresholds that it shows on Crusher
-    /// (`MPICH_ENV_DISPLAY`).
+    /// Cray MPICH 8.1.17, whose source is not public: MPICH's rules, with the thresholds that it shows on Crusher (`MPICH_ENV_DISPLAY`).
     Cray,
 }
 
-/// The bytes of an element.
+/// The size of an element, in bytes.
 const ELEMENT: u64 = 8;
 
 /// `MPICH_ALLREDUCE_MAX_SMP_SIZE`.
 const CRAY_NODE_AWARE: u64 = 262_144;
 
-/// `MPICH_ALLTOALL_SHORT_MSG` goes from 512 to 64 with the ranks; that it falls at 1,024 ranks is assumed.
+/// `MPICH_ALLTOALL_SHORT_MSG` falls from 512 to 64 with the number of ranks; that it does so at 1,024 is an assumption.
 const CRAY_SHORT: [(u64, u64); 2] = [(1_024, 512), (u64::MAX, 64)];
 
-/// The largest of `MPICH_ALLTOALL_SYNC_FREQ`, 1 to 24; that it is the window is assumed.
+/// The largest of `MPICH_ALLTOALL_SYNC_FREQ`, 1 to 24; that it is the window is an assumption.
 const CRAY_WINDOW: u32 = 24;
 
 impl Library {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::OpenMpi, Self::Mpich, Self::Cray];
 
-    /// The algorithm for so many ranks, bytes (as for [`Collective::run`]) and ranks a node.
+    /// The algorithm for this number of ranks, bytes (as in [`Collective::run`]) and ranks per node.
     pub(super) fn choose(self, operation: Operation, ranks: u64, bytes: u64, per_node: u64) -> Collective {
         match self {
             Self::OpenMpi => match full_nodes(ranks, per_node).filter(|_| operation.has_levels()) {
@@ -62,17 +60,17 @@ impl fmt::Display for Library {
     }
 }
 
-/// How many nodes the ranks have, where there are several of them with several ranks each. The last may have fewer.
+/// The number of nodes, if there are several with several ranks each. The last may have fewer.
 fn nodes(ranks: u64, per_node: u64) -> Option<u64> {
     (per_node > 1 && ranks > per_node).then(|| ranks.div_ceil(per_node))
 }
 
-/// The same for ranks that fill their nodes.
+/// The same if all nodes are full.
 fn full_nodes(ranks: u64, per_node: u64) -> Option<u64> {
     nodes(ranks, per_node).filter(|_| ranks.is_multiple_of(per_node))
 }
 
-/// The part of a choice that is between nodes.
+/// The part of a choice between nodes.
 fn by_nodes(collective: Collective) -> Collective {
     let aware = match collective {
         Collective::Barrier(barrier) => NodeAware::Barrier(barrier),
@@ -95,11 +93,11 @@ fn mpich(operation: Operation, ranks: u64, bytes: u64, per_node: u64) -> Collect
     if aware { by_nodes(mpich_flat(operation, nodes, bytes)) } else { mpich_flat(operation, ranks, bytes) }
 }
 
-/// What MPICH does where no ranks share a node.
+/// MPICH's choices if no ranks share a node.
 fn mpich_flat(operation: Operation, ranks: u64, bytes: u64) -> Collective {
     let power = ranks.is_power_of_two();
     let total = bytes.saturating_mul(ranks);
-    // Fewer elements than the largest power of two of the ranks cannot be halved so often.
+    // With fewer elements than the largest power of two of the ranks, the payload cannot be halved often enough.
     let few = bytes / ELEMENT < (ranks / 2 + 1).next_power_of_two();
     match operation {
         Operation::Barrier => Collective::Barrier(Barrier::Dissemination),
@@ -161,7 +159,7 @@ mod tests {
         text.parse::<Collective>().unwrap().chosen(ranks, bytes, per_node).to_string()
     }
 
-    /// Rows of the tables, as their sources have them.
+    /// Rows of the tables in the libraries' sources.
     #[test]
     fn libraries_choose_as_their_sources_say() {
         for (collective, ranks, bytes, per_node, algorithm) in [
@@ -214,7 +212,7 @@ mod tests {
         }
     }
 
-    /// Every choice is an algorithm of the operation, and not again a choice.
+    /// Every choice is an algorithm of the operation, and not another choice.
     #[test]
     fn every_choice_is_an_algorithm() {
         for library in Library::ALL {

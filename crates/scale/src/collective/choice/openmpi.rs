@@ -1,9 +1,9 @@
-//! The choices of Open MPI 5.0.10: rows of fewer ranks than a number, and in them fewer bytes than a number and the algorithm,
-//! by the number that the parameter `coll_tuned_*_algorithm` has for it. Bytes are those that one rank gives to one call.
+//! The choices of Open MPI 5.0.10: rows with an upper limit of ranks, each with upper limits of bytes and the algorithm, by its number in the
+//! parameter `coll_tuned_*_algorithm`. Bytes are those that one rank passes to one call.
 
 use super::super::{Allgather, Allreduce, Alltoall, Barrier, Bcast, Collective, Operation, Reduce, ReduceScatter};
 
-/// Fewer ranks than these, and what is taken for fewer bytes than these.
+/// An upper limit of ranks (exclusive), and the algorithms with upper limits of bytes (exclusive).
 type Row = (u64, &'static [(u64, u8)]);
 
 const ANY: u64 = u64::MAX;
@@ -109,49 +109,49 @@ const ALLGATHER: &[Row] = &[
     (ANY, &[(2, 3), (8, 2), (16, 3), (512, 2), (4_096, 3), (ANY, 5)]),
 ];
 
-/// The algorithm's number.
+/// The number of the algorithm.
 fn number(table: &[Row], ranks: u64, bytes: u64) -> u8 {
     let rows = table.iter().find(|(below, _)| ranks < *below || *below == ANY).map_or(&[][..], |(_, row)| row);
     rows.iter().find(|(below, _)| bytes < *below || *below == ANY).map_or(0, |(_, number)| *number)
 }
 
-/// The algorithm for so many ranks and bytes. Segments are not modeled: what is sent in segments is sent whole.
+/// The algorithm for this number of ranks and bytes. Segments are not modeled: segmented messages are sent whole.
 pub(super) fn choose(operation: Operation, ranks: u64, bytes: u64) -> Collective {
     let number = |table: &[Row]| number(table, ranks, bytes);
     match operation {
-        // A linear barrier (1, of 4 to 7 ranks) and one by a tree (6) are taken for one by a binomial tree.
+        // A linear barrier (1, for 4 to 7 ranks) and a tree barrier (6) are modeled by a binomial tree.
         Operation::Barrier => Collective::Barrier(match number(BARRIER) {
             3 => Barrier::RecursiveDoubling,
             4 => Barrier::Dissemination,
             _ => Barrier::Binomial,
         }),
-        // Linear, chain, pipeline and binary trees (1 to 5, most of them of fewer than 16 ranks) are taken for a binomial tree.
+        // Linear, chain, pipeline and binary trees (1 to 5, most of them for fewer than 16 ranks) are modeled by a binomial tree.
         Operation::Bcast => Collective::Bcast(match number(BCAST) {
             7 => Bcast::Knomial,
             8 => Bcast::ScatterDoubling,
             9 => Bcast::ScatterRing,
             _ => Bcast::Binomial,
         }),
-        // The same, and its binary tree that keeps the order (6).
+        // The same, plus its in-order binary tree (6).
         Operation::Reduce => Collective::Reduce(match number(REDUCE) {
             7 => Reduce::Rabenseifner,
             _ => Reduce::Binomial,
         }),
-        // A reduction and a broadcast one after the other (2) are taken for those by binomial trees.
+        // A reduction followed by a broadcast (2) is modeled by binomial trees.
         Operation::Allreduce => Collective::Allreduce(match number(ALLREDUCE) {
             3 => Allreduce::RecursiveDoubling,
             4 | 5 => Allreduce::Ring,
             6 => Allreduce::Rabenseifner,
             _ => Allreduce::Tree,
         }),
-        // Two ranks (6) exchange what they have, as recursive doubling does.
+        // Two ranks (6) exchange their data, like recursive doubling.
         Operation::Allgather => Collective::Allgather(match number(ALLGATHER) {
             2 => Allgather::Bruck,
             4 => Allgather::Ring,
             5 => Allgather::Neighbor,
             _ => Allgather::RecursiveDoubling,
         }),
-        // A butterfly (4) is recursive halving for any number of ranks, and recursive doubling (2) is for 7 ranks at most.
+        // A butterfly (4) is recursive halving for any number of ranks, and recursive doubling (2) is for at most 7 ranks.
         Operation::ReduceScatter => Collective::ReduceScatter(match number(REDUCE_SCATTER) {
             1 => ReduceScatter::ReduceFirst,
             _ => ReduceScatter::RecursiveHalving,

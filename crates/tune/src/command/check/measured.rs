@@ -1,5 +1,5 @@
-//! Counts ticks while a thread is busy on each CPU: the only proof that a tick is gone. If the kernel's trace does not name ticks, all timer
-//! interrupts are counted.
+//! Counts ticks while a thread is busy on each CPU: the only proof that the tick is gone. If the trace does not name ticks, counts all timer
+//! interrupts.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,10 +18,10 @@ use becalm_units::{CpuId, CpuList, Nanos};
 
 use crate::document::{TickCount, TicksFrom};
 
-/// More CPUs than these are not kept busy at once; those that were measured stand for the others.
+/// The most CPUs kept busy at once; they represent the others.
 const AT_ONCE: usize = 64;
 
-/// The kernel stops the tick only after it saw the thread run alone for a while.
+/// The kernel stops the tick only after a thread has run alone for a while.
 const SETTLING: Duration = Duration::from_millis(100);
 
 /// The event that shows the functions of timer interrupts.
@@ -30,13 +30,13 @@ const EVENT: &str = "timer/hrtimer_expire_entry";
 /// The trace buffer of each CPU, in bytes. It holds some ten thousand interrupts.
 const TRACE_BYTES: usize = 4 << 20;
 
-/// Counts for some time, on all CPUs at once. The process must have one thread, because a guard process is forked. Fails if no CPU lets a
-/// thread run on it, or the kernel's counts cannot be read.
+/// Counts for some time, on all CPUs at once. The process must have one thread, because it forks a guard process. Fails if no CPU lets a thread run
+/// on it, or the kernel's counters cannot be read.
 pub fn count(cpus: &CpuList, time: Nanos) -> fault::Result<Vec<TickCount>> {
     let time = Duration::from_nanos(time.get().unsigned_abs());
     let measured: Vec<CpuId> = cpus.iter().take(AT_ONCE).collect();
     let mut trace = trace_of(measured.iter().copied().collect());
-    // The threads and this one, which reads the counts at the beginning and at the end.
+    // The threads and this one, which reads the counters at the start and at the end.
     let barrier = Barrier::new(measured.len() + 1);
     thread::scope(|scope| {
         let busy: Vec<_> = measured.iter().map(|cpu| scope.spawn(|| keep_busy(*cpu, time, &barrier))).collect();
@@ -74,7 +74,7 @@ pub fn count(cpus: &CpuList, time: Nanos) -> fault::Result<Vec<TickCount>> {
     })
 }
 
-/// The kernel's trace of these CPUs, switched off. `None` if it cannot name ticks.
+/// The kernel's trace of these CPUs, switched off; `None` if it cannot name ticks.
 fn trace_of(cpus: CpuList) -> Option<StandingTrace> {
     let root = Path::new("/");
     let guard = Janitor::spawn(&root.join("proc")).map(Arc::new).map_err(|error| error.to_string());
@@ -83,7 +83,7 @@ fn trace_of(cpus: CpuList) -> Option<StandingTrace> {
     (trace.symbols().is_some() && trace.doc().events.iter().any(|event| event == EVENT)).then_some(trace)
 }
 
-/// Switches a trace off and counts its ticks. `None` if it is not complete.
+/// Switches a trace off and counts its ticks; `None` if it is incomplete.
 fn ticks_in(trace: &mut StandingTrace) -> Option<BTreeMap<CpuId, u64>> {
     trace.turn(false).ok()?;
     let cpus: Vec<CpuId> = trace.cpus().collect();
@@ -98,7 +98,7 @@ fn ticks_in(trace: &mut StandingTrace) -> Option<BTreeMap<CpuId, u64>> {
     (drained.lost == 0 && drained.broken == 0 && trace.disturbance().is_none()).then_some(ticks)
 }
 
-/// Runs without a pause on a CPU, a little longer than is counted; returns how often it was preempted.
+/// Spins on a CPU, a little longer than the counting; returns how often it was preempted.
 fn keep_busy(cpu: CpuId, time: Duration, barrier: &Barrier) -> fault::Result<u64> {
     let pinned = pin_current_thread(cpu);
     barrier.wait();
@@ -111,7 +111,7 @@ fn keep_busy(cpu: CpuId, time: Duration, barrier: &Barrier) -> fault::Result<u64
     Ok(ThreadUsage::for_current_thread().since(before).involuntary_switches)
 }
 
-/// The timer's interrupts on a CPU, by the line that the architecture has for them.
+/// The timer interrupts on a CPU, from the line of this architecture.
 fn timers(counts: &Interrupts, cpu: CpuId) -> Option<u64> {
     let own = counts.count("LOC", cpu);
     let device = || {

@@ -1,4 +1,4 @@
-//! Which CPU is the quietest one: by a short look at what the kernel counts, which disturbs none.
+//! Chooses the quietest CPU by a short look at the kernel's counters, which disturbs none.
 
 use std::path::Path;
 use std::thread;
@@ -10,11 +10,11 @@ use becalm_linux::sched::allowed_cpus;
 use becalm_units::fault::{Context, Result};
 use becalm_units::{CpuId, CpuList, Nanos};
 
-/// How long the look is.
+/// The duration of the look.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// The CPU, among those that this process may use, that was busy for the least time; of equals that with the fewest interrupts, and then the
-/// last one, as the first one has most of what is bound to none. Fails if the kernel does not tell what its CPUs do.
+/// The allowed CPU that was busy for the least time; among equal ones the one with the fewest interrupts, then the last one, because the first has
+/// most unbound work. Fails if the kernel does not report the CPUs' times.
 pub fn quietest(root: &Path) -> Result<CpuList> {
     let allowed = allowed_cpus().context("cannot tell which CPUs may be used")?;
     let look = || -> Result<(Stat, Interrupts)> { Ok((Stat::read(root)?, Interrupts::read(root)?)) };
@@ -32,7 +32,7 @@ pub fn quietest(root: &Path) -> Result<CpuList> {
     Ok([quietest.2.0].into_iter().collect())
 }
 
-/// What was not idle.
+/// All time that is not idle.
 fn busy(times: &CpuTimes) -> Nanos {
     times.user + times.nice + times.system + times.irq + times.softirq + times.steal
 }

@@ -1,4 +1,4 @@
-//! `becalm run-quiet`: a benchmark on quiet CPUs, and which of its repetitions noise touched.
+//! `becalm run-quiet`: a benchmark on quiet CPUs, and which of its repetitions were disturbed.
 
 mod choice;
 mod observer;
@@ -106,7 +106,7 @@ fn run(args: &RunQuietArgs, out: &mut dyn Write) -> Result<Exit> {
     let export = args.export_json.as_deref().map(|file| Draft::replace(file).map(|draft| (draft, file))).transpose()?;
     let output = args.form.output(false)?;
     let root = Path::new("/");
-    // While the process has one thread.
+    // While the process has only one thread.
     let janitor = Janitor::spawn(&root.join("proc")).map(Arc::new).map_err(|error| error.to_string());
     let cpus = match &args.cpus {
         Some(cpus) => cpus.clone(),
@@ -117,7 +117,7 @@ fn run(args: &RunQuietArgs, out: &mut dyn Write) -> Result<Exit> {
     let folder = args.journal.folder();
     let planned = bench.plan(&machine);
     let signals = Relay::block().context("cannot block signals")?;
-    // What becalm does itself happens elsewhere, where there is an elsewhere.
+    // becalm's own work runs on other CPUs, if there are any.
     let _elsewhere = AffinityGuard::keep_off(&bench.cpus)?;
     let (ended, is_tuned) = bench.on_quiet_cpus(&machine, &folder, planned.as_ref(), &signals)?;
     drop(signals);
@@ -145,25 +145,25 @@ fn run(args: &RunQuietArgs, out: &mut dyn Write) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// How the repetitions ended.
+/// The results of the repetitions.
 struct Ended {
     exit: Exit,
     runs: Vec<Repetition>,
     seen_by: SeenBy,
 }
 
-/// What is run, and where.
+/// The benchmark and its CPUs.
 struct Bench<'a> {
     args: &'a RunQuietArgs,
     cpus: CpuList,
     user: Option<User>,
     janitor: Result<Arc<Janitor>, String>,
-    /// What could not be done, in sentences.
+    /// Limitations, in sentences.
     not_done: Vec<String>,
 }
 
 impl Bench<'_> {
-    /// What is to be changed; `None` where nothing can or should be.
+    /// The plan of changes; `None` if nothing can or should be changed.
     fn plan(&mut self, machine: &LiveMachine) -> Option<Plan> {
         if self.args.no_tune {
             return None;
@@ -180,7 +180,7 @@ impl Bench<'_> {
         planned.map_err(|error| self.not_done.push(format!("the CPUs are not made quiet: {error}"))).ok()
     }
 
-    /// Makes the CPUs quiet if that is planned, runs the command, and restores. Tells whether they were made quiet.
+    /// Makes the CPUs quiet if planned, runs the command, and restores. Returns whether they were made quiet.
     fn on_quiet_cpus(
         &mut self,
         machine: &LiveMachine,
@@ -209,7 +209,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Runs the command as often as was asked for, until one run fails or a signal comes.
+    /// Runs the command as often as requested, until a run fails or a signal arrives.
     fn repeat(&mut self, stage: Option<&Stage<'_>>, signals: &Relay) -> Result<Ended> {
         adopt_orphans().context("cannot tell the command's own children from others")?;
         let mut observer = match Observer::trace(&self.cpus, &self.janitor) {
@@ -250,7 +250,7 @@ impl Bench<'_> {
         Ok(Ended { exit: Exit::Done, runs, seen_by: observer.seen_by() })
     }
 
-    /// The command, to begin on its CPUs.
+    /// The command, set up to start on its CPUs.
     fn command(&self, stage: Option<&Stage<'_>>, signals: &Relay) -> Result<Command> {
         let (program, arguments) = self.args.command.split_first().context("a command is missing")?;
         let mut command = match stage {

@@ -1,8 +1,8 @@
-//! The kernel's account of the command's CPUs while it runs: each interruption by its trace, or how long the command waited by its counters.
+//! Interruptions on the command's CPUs while it runs: each one from the kernel's trace, or the total waiting time from its counters.
 //!
-//! Whatever runs on these CPUs and is not the command interrupts it: interrupts, softirqs, threads of the kernel, and other programs. A program
-//! is another one if it was there before the command began, or does not descend from becalm. One that comes and goes within a repetition
-//! counts as the command's, as those that it starts do: nobody can be asked any more.
+//! Everything else on these CPUs interrupts the command: interrupts, softirqs, kernel threads and other programs. A program is another one if it was
+//! there before the command started, or does not descend from becalm. A process that comes and goes within a repetition counts as the command's, like
+//! its children: it can no longer be looked up.
 
 use std::collections::{BTreeMap, HashSet};
 use std::os::fd::BorrowedFd;
@@ -23,10 +23,10 @@ use becalm_units::{CpuId, CpuList, Nanos};
 use crate::run_quiet::repetitions::LostTo;
 use crate::run_quiet::report::SeenBy;
 
-/// What the buffers of all CPUs may take together, and those of one at most, in bytes.
+/// The largest size of the buffers of all CPUs together, and of one CPU, in bytes.
 const BUFFERS: (usize, usize) = (64 << 20, 8 << 20);
 
-/// How many sources of a repetition are told.
+/// The number of sources reported for a repetition.
 const MOST_SOURCES: usize = 32;
 
 /// No chain of parents is longer.
@@ -34,33 +34,33 @@ const GENERATIONS: usize = 64;
 
 const ROOT: &str = "/";
 
-/// What a repetition lost.
+/// The losses of a repetition.
 pub struct Lost {
-    /// How much time; `None` where that cannot be seen.
+    /// The lost time; `None` if it is not observable.
     pub lost: Option<Nanos>,
-    /// How often it was interrupted.
+    /// The number of interruptions.
     pub interruptions: Option<u64>,
-    /// Events of the kernel that were lost meanwhile.
+    /// Kernel events dropped meanwhile.
     pub lost_events: u64,
-    /// To whom, the largest first.
+    /// The sources, the largest first.
     pub sources: Vec<LostTo>,
 }
 
 impl Lost {
-    /// Nothing could be seen.
+    /// Nothing was observable.
     const UNKNOWN: Self = Self { lost: None, interruptions: None, lost_events: 0, sources: Vec::new() };
 }
 
-/// The kernel's account of the command's CPUs.
+/// An observer of the command's CPUs.
 pub enum Observer {
     /// The kernel's trace of the CPUs.
     Trace(Box<Traced>),
-    /// What the kernel counts.
+    /// The kernel's counters.
     Counters(Counted),
 }
 
 impl Observer {
-    /// By the kernel's trace, or why that cannot be.
+    /// By the kernel's trace, or why that is impossible.
     pub fn trace(cpus: &CpuList, janitor: &Result<Arc<Janitor>, String>) -> Result<Self, String> {
         let root = Path::new(ROOT);
         if has_own_numbers(root) {
@@ -86,12 +86,12 @@ impl Observer {
         Ok(Self::Trace(Box::new(Traced { trace, cpus, known, changed: None, begun: now, lost_events: 0 })))
     }
 
-    /// By what the kernel counts.
+    /// By the kernel's counters.
     pub fn counters(cpus: &CpuList) -> Self {
         Self::Counters(Counted { cpus: cpus.clone(), before: None })
     }
 
-    /// How what was lost is seen.
+    /// The method of observation.
     pub const fn seen_by(&self) -> SeenBy {
         match self {
             Self::Trace(_) => SeenBy::Trace,
@@ -99,7 +99,7 @@ impl Observer {
         }
     }
 
-    /// A repetition begins.
+    /// Starts a repetition.
     pub fn begin(&mut self) -> Result<()> {
         match self {
             Self::Trace(traced) => {
@@ -112,7 +112,7 @@ impl Observer {
         Ok(())
     }
 
-    /// How the trace was changed, which is not read any more then.
+    /// How the trace was changed; it is not read any more then.
     pub const fn changed(&self) -> Option<&Disturbance> {
         match self {
             Self::Trace(traced) => traced.changed.as_ref(),
@@ -128,12 +128,12 @@ impl Observer {
         }
     }
 
-    /// Reads what there is.
+    /// Reads the available data.
     pub fn read(&mut self) -> Result<()> {
         if let Self::Trace(traced) = self { traced.read() } else { Ok(()) }
     }
 
-    /// The repetition has ended; its process was not waited for yet.
+    /// Ends the repetition. Its process must not be reaped yet.
     pub fn end(&mut self, process: u32) -> Result<Lost> {
         match self {
             Self::Trace(traced) => {
@@ -149,13 +149,13 @@ impl Observer {
 /// The kernel's trace of the command's CPUs.
 pub struct Traced {
     trace: StandingTrace,
-    /// Who had each CPU, and what interrupted the command there in this repetition.
+    /// The presence of threads on each CPU, and the interruptions of the command there in this repetition.
     cpus: Vec<(Presence, Interruptions)>,
-    /// Threads of which it is known whether they are the command's: those that are have been named so.
+    /// Threads already classified; those of the command are marked in the names.
     known: HashSet<Pid>,
     /// How the trace was changed. Nothing is known from then on.
     changed: Option<Disturbance>,
-    /// When the repetition began, on the axis of the trace.
+    /// The start of the repetition, on the trace's clock.
     begun: Nanos,
     lost_events: u64,
 }
@@ -176,7 +176,7 @@ impl Traced {
                 presence.take(event, tasks, labels, found);
             }
         });
-        // What was read by now may be what the change left, and a failure its effect.
+        // The data read so far may be affected by the change, and a failure its result.
         self.changed = self.trace.disturbance();
         if self.changed.is_some() {
             return Ok(());
@@ -186,7 +186,7 @@ impl Traced {
         Ok(())
     }
 
-    /// What was lost from the repetition's begin to its end.
+    /// The losses between the repetition's start and `ended`.
     fn lost(&self, ended: Nanos) -> Lost {
         if self.changed.is_some() {
             return Lost::UNKNOWN;
@@ -214,7 +214,7 @@ impl Traced {
     }
 }
 
-/// Has the threads of an event that are the command's named so. They do not interrupt it.
+/// Marks the threads of an event that belong to the command. They do not interrupt it.
 fn tell_apart(event: &Event, known: &mut HashSet<Pid>, names: &mut Names) {
     let next = if let Happening::Switch { next, .. } = event.what { Some(next) } else { None };
     for pid in std::iter::once(event.thread).chain(next) {
@@ -224,7 +224,7 @@ fn tell_apart(event: &Event, known: &mut HashSet<Pid>, names: &mut Names) {
     }
 }
 
-/// Whether a thread that came after the command began descends from becalm, as all do that the command starts.
+/// Whether a thread that started after the command descends from becalm, like all processes of the command.
 fn is_of_command(pid: Pid) -> bool {
     let becalm = i32::try_from(std::process::id()).unwrap_or(i32::MAX);
     let mut pid = pid.0;
@@ -234,17 +234,17 @@ fn is_of_command(pid: Pid) -> bool {
             Ok(Some(stat)) if stat.ppid == becalm => return true,
             Ok(Some(stat)) if stat.ppid <= 1 => return false,
             Ok(Some(stat)) => pid = stat.ppid,
-            // It is gone.
+            // It has ended.
             _ => return true,
         }
     }
     false
 }
 
-/// What the kernel counts of the command and its CPUs.
+/// The kernel's counters of the command and its CPUs.
 pub struct Counted {
     cpus: CpuList,
-    /// Interrupts and times of before the repetition.
+    /// Interrupts and times before the repetition.
     before: Option<(Interrupts, Stat)>,
 }
 

@@ -14,17 +14,17 @@ use becalm_units::fault::{Context, Result};
 use super::observer::{Lost, Observer};
 use crate::run_quiet::repetitions::Repetition;
 
-/// Of how many buffers it is noticed at once that they fill up.
+/// The number of buffers that wake the loop when they fill up.
 const FILLING: usize = 6;
 
-/// How often the buffers are emptied, while whoever is in them can still be asked.
+/// How often to empty the buffers, while the processes in them still exist.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Without a descriptor for the end of a process, as on kernels before 5.3, it is looked at so often.
+/// How often to look for the end of the process without a pidfd, as on kernels before 5.3.
 const OFTEN: Duration = Duration::from_millis(1);
 
-/// Runs the command once. Gives the number of a signal that ended it from outside as well: whoever sends one wants no further run. Fails if
-/// it cannot be started or waited for, or the trace cannot be read.
+/// Runs the command once. Also returns the number of a signal that ended it from outside, which means that no further run is wanted. Fails if the
+/// command cannot be started or waited for, or the trace cannot be read.
 pub fn run(
     mut command: Command,
     program: &str,
@@ -36,7 +36,7 @@ pub fn run(
     let begun = Instant::now();
     let mut child = command.spawn().with_context(|| format!("cannot start '{program}'"))?;
     let (stopped, time) = attend(&mut child, begun, observer, signals)?;
-    // What is known of a process is known until it is waited for.
+    // A process keeps its data in /proc until it is waited for.
     let lost = observer.end(child.id())?;
     let status = child.wait().context("cannot wait for the command")?;
     let after = cpu_time_of_children();
@@ -55,8 +55,7 @@ pub fn run(
     Ok((run, stopped))
 }
 
-/// Waits for the end of the command, passes signals on, and empties buffers that fill up. The command is not waited for yet, where the kernel
-/// can tell its end.
+/// Waits for the end of the command, passes signals on, and empties buffers that fill up. Does not reap the command if the kernel has pidfds.
 fn attend(
     child: &mut Child,
     begun: Instant,
@@ -70,9 +69,9 @@ fn attend(
             if relay::ends(incoming.signal) {
                 stopped = Some(incoming.signal);
             }
-            // What a key at the terminal sends, it sends to the command as well.
+            // The terminal sends a key's signal to the command as well.
             if !incoming.by_kernel {
-                // One that has just ended needs no signal.
+                // A command that has just ended needs no signal.
                 let _ = relay::send(child.id(), incoming.signal);
             }
         }

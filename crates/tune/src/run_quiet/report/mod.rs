@@ -1,4 +1,4 @@
-//! Repetitions of a program on quiet CPUs, for a terminal, as `becalm.run-quiet/1`, and as the JSON of hyperfine.
+//! Repetitions of a program on quiet CPUs, for a terminal, as `becalm.run-quiet/1`, and as JSON for hyperfine.
 
 mod words;
 
@@ -24,28 +24,28 @@ pub enum SeenBy {
     Counters,
 }
 
-/// What was run, and what came of it.
+/// The program and the result of its repetitions.
 #[derive(Clone, Debug)]
 pub struct RunQuietReport<'a> {
     /// The program and its arguments.
     pub command: &'a [String],
-    /// Where it ran.
+    /// Its CPUs.
     pub cpus: &'a CpuList,
     /// Whether these CPUs were made quiet for it.
     pub is_tuned: bool,
     /// How what was lost was seen.
     pub seen_by: SeenBy,
-    /// What could not be done, each a sentence without its dot.
+    /// Limitations, each a sentence without its full stop.
     pub not_done: &'a [String],
-    /// Repetitions before those that count.
+    /// The number of warmup repetitions.
     pub warmup: u64,
-    /// Those that count.
+    /// The repetitions that count.
     pub runs: &'a [Repetition],
-    /// What they come to.
+    /// Their evaluation.
     pub judged: &'a Judged,
 }
 
-/// A repetition with its number, and whether noise touched it.
+/// A repetition with its number, and whether noise disturbed it.
 struct RunRow {
     number: u64,
     touched: bool,
@@ -92,11 +92,11 @@ fields! {
     }
 }
 
-/// Times of repetitions, with which ones they are.
+/// Statistics of repetition times, with the name of their subset.
 struct SpreadRow(&'static str, Spread);
 
 fields! {
-    /// The fields of times.
+    /// The fields of these statistics.
     SPREAD, spread: SpreadRow {
         WHICH = "of", "of", |row| row.0;
         RUNS = "runs", "runs", |row| row.1.runs;
@@ -123,7 +123,7 @@ impl RunQuietReport<'_> {
         spreads
     }
 
-    /// As the JSON that hyperfine exports: one result with all repetitions. Times are in seconds.
+    /// The JSON that hyperfine exports: one result with all repetitions. Times are in seconds.
     pub fn hyperfine(&self) -> String {
         let seconds = |ns: f64| ns / 1e9;
         let all = &self.judged.all;

@@ -1,4 +1,4 @@
-//! What is said of repetitions.
+//! Repetitions in words.
 
 use becalm_report::form::value::{three_digits, time};
 use becalm_units::{counted, cpus};
@@ -17,7 +17,7 @@ pub(super) const fn verdict_name(verdict: SpreadVerdict) -> &'static str {
     }
 }
 
-/// The first line: how long it takes, what noise touched, and whose the spread is.
+/// The first line: the time, the disturbed repetitions, and the cause of the spread.
 pub(super) fn verdict(report: &RunQuietReport<'_>) -> String {
     let Judged { all, touched, verdict, .. } = report.judged;
     let spread = all.stddev_ns.map_or_else(String::new, |stddev| format!(" +- {}", time(stddev.round() as i64)));
@@ -58,7 +58,7 @@ pub(super) fn verdict(report: &RunQuietReport<'_>) -> String {
     format!("{mean}; {noise}; {whose}.")
 }
 
-/// Where it ran, and how it was watched.
+/// The CPUs, and the method of observation.
 pub(super) fn place(report: &RunQuietReport<'_>) -> String {
     let place = cpus(report.cpus);
     let tuned = if report.is_tuned { "made quiet meanwhile" } else { "left as it is" };
