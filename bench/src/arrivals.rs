@@ -1,9 +1,9 @@
-//! Dissemination barriers under the rules of LogGOPSim, event by event, so that each of its differences from becalm can be
-//! put on and taken off. With all three of them it must give LogGOPSim's own figure, to the nanosecond.
+//! Dissemination barriers under the rules of LogGOPSim, event by event. Each of its differences from becalm can be switched on and off;
+//! with all three, the result must equal LogGOPSim's, to the nanosecond.
 //!
-//! It serves one comparison: one program, messages of one size, no care for speed. Above a size LogGOPSim's messages go by a
-//! rendezvous: their sender goes on when the receiver has taken up the message, and not L later. So that two ranks which exchange
-//! such messages do not wait for each other forever, each receives while it sends.
+//! It serves a single comparison: one program, messages of one size, no optimization. LogGOPSim sends messages above a size by rendezvous:
+//! the sender continues when the receiver has accepted the message, not L later. Each rank receives while it sends, so two ranks that
+//! exchange such messages do not deadlock.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,29 +11,29 @@ use std::collections::BinaryHeap;
 use becalm_scale::NoiseTrace;
 use becalm_units::Nanos;
 
-/// What messages and work cost, in nanoseconds.
+/// The costs of messages and work, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Costs {
-    /// L: on the wire.
+    /// L: time on the wire.
     pub latency: i64,
-    /// o: of a send and of a receive, on the CPU.
+    /// o: CPU time of a send and of a receive.
     pub overhead: i64,
-    /// g: least time between two sends, or two receives, of a rank.
+    /// g: minimum time between two sends, or two receives, of a rank.
     pub gap: i64,
     /// Work before each barrier.
     pub grain: i64,
     /// The bytes of each message, at least one.
     pub bytes: i64,
-    /// G: of each byte after the first, on the wire.
+    /// G: time on the wire per byte after the first.
     pub byte_gap: i64,
-    /// O: of each byte after the first, on the CPU.
+    /// O: CPU time per byte after the first.
     pub byte_overhead: i64,
     /// S: the largest message that does not wait for its receiver.
     pub eager_limit: i64,
 }
 
 impl Costs {
-    /// What the bytes after the first take on the wire, and on the CPU.
+    /// The time of the bytes after the first on the wire, and on the CPU.
     const fn more(&self) -> (i64, i64) {
         ((self.bytes - 1) * self.byte_gap, (self.bytes - 1) * self.byte_overhead)
     }
@@ -43,20 +43,20 @@ impl Costs {
     }
 }
 
-/// In what LogGOPSim differs from becalm beyond taking messages as they arrive: becalm's ranks take them in the order of
-/// their program.
+/// The differences between LogGOPSim and becalm, besides the order of messages: LogGOPSim accepts them as they arrive, becalm's ranks in
+/// the order of their program.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// Noise that hits a send does not hold up its message.
+    /// Noise during a send does not delay its message.
     pub leaves_on_time: bool,
-    /// Noise that comes while noise stretches an operation is lost.
+    /// Noise that starts while noise extends an operation is lost.
     pub noise_is_simple: bool,
-    /// The bytes after the first keep the receiver's CPU while they come, and do not hold up the message's beginning.
+    /// The bytes after the first occupy the receiver's CPU while they arrive, and do not delay the start of the message.
     pub bytes_keep_receiver: bool,
 }
 
 impl Rules {
-    /// LogGOPSim's.
+    /// The rules of LogGOPSim.
     pub const LOGGOPSIM: Self = Self { leaves_on_time: true, noise_is_simple: true, bytes_keep_receiver: true };
 }
 
@@ -68,7 +68,7 @@ enum Kind {
     Message(u64),
 }
 
-/// Time, number of the event (older ones first), rank.
+/// Time, number of the event (lower ones first), rank.
 type Event = Reverse<(i64, u64, usize, Kind)>;
 
 #[derive(Clone, Debug, Default)]
@@ -76,13 +76,13 @@ struct Rank {
     busy_until: i64,
     send_free: i64,
     receive_free: i64,
-    /// The round that it is in, counted over all barriers.
+    /// Its current round, counted over all barriers.
     round: u64,
     waits: bool,
-    /// Whether the round's message is sent, so that its rank need not wait for that, and whether one is received.
+    /// Whether the round's message has been sent, and one received.
     sent: bool,
     received: bool,
-    /// Messages that came before their receive.
+    /// Messages that arrived before their receive.
     early: Vec<u64>,
 }
 
@@ -99,7 +99,7 @@ struct Simulation<'a> {
     numbers: u64,
 }
 
-/// When the last rank is through the last barrier. Panics if a time does not fit into 64 bits.
+/// The end of the last barrier on the last rank. Panics if a time does not fit into 64 bits.
 pub fn simulate(costs: Costs, rules: Rules, trace: &NoiseTrace, offsets: &[i64], barriers: u64) -> i64 {
     let rounds = u64::from(offsets.len().next_power_of_two().ilog2());
     let mut simulation = Simulation {
@@ -134,15 +134,15 @@ impl Simulation<'_> {
         if self.costs.grain > 0 && round.is_multiple_of(self.rounds) { Kind::Work } else { Kind::Send }
     }
 
-    /// When an operation that begins at `start` is done.
+    /// The end of an operation that starts at `start`.
     fn done(&self, rank: usize, start: i64, work: i64) -> i64 {
         let offset = self.offsets[rank];
         if !self.rules.noise_is_simple {
             let end = self.trace.finish(Nanos::new(start + offset), Nanos::new(work));
             return end.expect("times are short").get() - offset;
         }
-        // Its circle is shorter by the operation. What is left of a detour under way counts, and all of each that
-        // begins before the operation would end without noise.
+        // LogGOPSim's trace is shorter by the operation. It counts the rest of a current detour, and all of each detour that starts before
+        // the operation would end without noise.
         let length = self.trace.length().get();
         let at = (start + offset) % (length - work);
         let next = self.detours.partition_point(|(start, _)| *start <= at);
@@ -152,8 +152,8 @@ impl Simulation<'_> {
         start + work + under_way + begun.map(|(_, duration)| duration).sum::<i64>()
     }
 
-    /// When a send or a receive that begins at `start` is done with its first byte, and with so much more CPU time. Noise that
-    /// hits that of the other bytes does not count where noise is simple.
+    /// The end of a send or a receive that starts at `start`, with its first byte and `more` CPU time. With simple noise, noise during the
+    /// other bytes does not count.
     fn done_with(&self, rank: usize, start: i64, more: i64) -> i64 {
         let overhead = self.costs.overhead;
         if self.rules.noise_is_simple {
@@ -226,7 +226,7 @@ impl Simulation<'_> {
         (rank + (1 << (round % self.rounds))) % self.ranks.len()
     }
 
-    /// A rank has taken up the message of its round; its sender may have waited for that.
+    /// A rank has accepted the message of its round; its sender may have waited for that.
     fn received(&mut self, time: i64, rank: usize) {
         self.ranks[rank].received = true;
         let mut both = vec![rank];
@@ -238,13 +238,13 @@ impl Simulation<'_> {
             sender.sent = true;
             both.push(source);
         }
-        // The order decides who comes first of events at one time.
+        // The order decides between events at the same time.
         both.sort_unstable();
         both.dedup();
         both.into_iter().for_each(|rank| self.go_on(rank));
     }
 
-    /// A rank that has sent and received begins its next round.
+    /// Starts the next round of a rank that has sent and received.
     fn go_on(&mut self, rank: usize) {
         let state = &mut self.ranks[rank];
         if !(state.sent && state.received) {

@@ -1,5 +1,4 @@
-//! The table that a benchmark prints: claim, our figure, the other side's or the limit, their ratio, and whether it
-//! holds.
+//! The table of a benchmark: claim, our figure, the other side's or the limit, their ratio, and whether it holds.
 
 use std::fmt;
 use std::io::Write;
@@ -7,12 +6,12 @@ use std::process::ExitCode;
 
 use crate::effort::Effort;
 
-/// What came of a claim. Its word begins the claim's line, by which the summary finds it.
+/// The result of a claim. Its line starts with this word, which the summary looks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Measured, and as promised.
+    /// Measured, as promised.
     Holds,
-    /// Measured, and not as promised.
+    /// Measured, not as promised.
     Fails,
     /// A figure without a promise.
     Stated,
@@ -24,7 +23,7 @@ impl Verdict {
     /// Every verdict, the best first.
     pub const ALL: [Self; 4] = [Self::Holds, Self::Fails, Self::Stated, Self::Skipped];
 
-    /// The word at the beginning of the line.
+    /// The word at the start of the line.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Holds => "holds",
@@ -34,7 +33,7 @@ impl Verdict {
         }
     }
 
-    /// Reads the verdict with which a printed line begins.
+    /// Parses the verdict at the start of a printed line.
     pub fn from_line(line: &str) -> Option<Self> {
         let word = line.split_whitespace().next()?;
         Self::ALL.into_iter().find(|verdict| verdict.word() == word)
@@ -51,7 +50,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// The claims of one benchmark. Lines appear as they are found, since some take a minute.
+/// The claims of one benchmark. Lines are printed immediately, because some take a minute.
 #[derive(Debug)]
 pub struct Claims {
     effort: Effort,
@@ -59,14 +58,14 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// Begins a table of claims by printing its title and the names of the columns.
+    /// Starts a table by printing its title and the names of the columns.
     pub fn begin(title: &str, effort: Effort) -> Self {
         let claims = Self { effort, failed: false };
         claims.print(&format!("\n{title}\n{}", line("", "claim", "ours", "other", "ratio", "promised")));
         claims
     }
 
-    /// Both sides were measured in turns; the ratio of ours to the other must be at most `limit`.
+    /// Both sides were measured alternately; the ratio of ours to the other must be at most `limit`.
     pub fn at_most_times(&mut self, what: &str, ours: Figure, other: Figure, limit: f64) {
         let ratio = ours.value / other.value;
         let promise = format!("ratio at most {limit}");
@@ -86,8 +85,7 @@ impl Claims {
         self.row(self.judge(ours.value >= limit), what, &ours.to_string(), "-", Some(ratio), &promise);
     }
 
-    /// There must be none of something that does not depend on how fast or how busy the machine is: judged in a quick
-    /// benchmark, too.
+    /// There must be none of something that does not depend on the speed or load of the machine: judged in a quick benchmark, too.
     pub fn none(&mut self, what: &str, count: u64) {
         let verdict = Verdict::from_outcome(count == 0);
         self.row(verdict, what, &Figure::count(count).to_string(), "-", None, "none");
@@ -98,28 +96,28 @@ impl Claims {
         self.row(Verdict::Stated, what, &ours.to_string(), "-", None, remark);
     }
 
-    /// Both sides of something without a promise.
+    /// Figures of both sides without a promise.
     pub fn state_beside(&mut self, what: &str, ours: Figure, other: Figure, remark: &str) {
         let ratio = Some(ours.value / other.value);
         self.row(Verdict::Stated, what, &ours.to_string(), &other.to_string(), ratio, remark);
     }
 
-    /// Something that cannot be measured here, and what to do about it.
+    /// A claim that cannot be measured here, with the reason.
     pub fn skip(&mut self, what: &str, why: &str) {
         self.row(Verdict::Skipped, what, "-", "-", None, why);
     }
 
-    /// Something that went wrong where nothing may: judged in a quick benchmark, too.
+    /// A failure where none is allowed: judged in a quick benchmark, too.
     pub fn fail(&mut self, what: &str, why: &str) {
         self.row(Verdict::Fails, what, "-", "-", None, why);
     }
 
-    /// Something that only root may measure and that went wrong: of root that is a failure.
+    /// A failure of a measurement that only root may make: counts only for root.
     pub fn fail_as_root(&mut self, what: &str, why: &str) {
         if rustix::process::geteuid().is_root() { self.fail(what, why) } else { self.skip(what, why) }
     }
 
-    /// A remark on the line before.
+    /// A comment on the previous line.
     pub fn remark(&self, text: &str) {
         self.print(&format!("        {text}"));
     }
@@ -130,7 +128,7 @@ impl Claims {
         if self.failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
     }
 
-    /// A quick benchmark measures too little to judge a figure.
+    /// A quick benchmark measures too little for a verdict.
     const fn judge(&self, holds: bool) -> Verdict {
         match self.effort {
             Effort::Full => Verdict::from_outcome(holds),
@@ -146,7 +144,7 @@ impl Claims {
 
     fn print(&self, text: &str) {
         let mut out = std::io::stdout().lock();
-        // Whoever closed the pipe does not want to know.
+        // Ignore a closed pipe.
         let _ = writeln!(out, "{text}").and_then(|()| out.flush());
     }
 }
@@ -160,7 +158,7 @@ fn line(verdict: &str, what: &str, ours: &str, other: &str, ratio: &str, promise
 pub struct Figure {
     /// The number, in the unit.
     pub value: f64,
-    /// Its unit, printed behind it.
+    /// Its unit, printed after it.
     pub unit: &'static str,
 }
 
@@ -185,7 +183,7 @@ impl Figure {
         Self { value: value as f64, unit: "" }
     }
 
-    /// A number of events a second.
+    /// A number of events per second.
     pub const fn a_second(value: f64) -> Self {
         Self { value, unit: "/s" }
     }
@@ -195,7 +193,7 @@ impl Figure {
         Self { value, unit: "%" }
     }
 
-    /// How many times as large something is as something else.
+    /// A ratio.
     pub const fn times(value: f64) -> Self {
         Self { value, unit: "x" }
     }
@@ -204,7 +202,7 @@ impl Figure {
 impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { value, unit } = self;
-        // Three digits that count; whole numbers as they are.
+        // Three significant digits; whole numbers unchanged.
         match value.abs() {
             _ if value.fract() == 0.0 => write!(f, "{value:.0}{unit}"),
             v if v >= 100.0 => write!(f, "{value:.0}{unit}"),

@@ -1,24 +1,24 @@
-//! How much a benchmark measures.
+//! The extent of a benchmark.
 
-/// Whether figures are to be trusted, or only that each benchmark still runs and that what is exact still holds.
+/// Whether figures are reliable, or only show that each benchmark still runs and that exact results still hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effort {
-    /// Everything, as often as the figures need.
+    /// Everything, with as many repetitions as the figures need.
     Full,
-    /// A twentieth of it, as `--quick` asks for. Figures are then stated and not held against a promise.
+    /// A twentieth, by `--quick`. Figures are printed but not judged.
     Quick,
 }
 
 impl Effort {
-    /// The argument that asks for the quick part.
+    /// The argument for the quick part.
     pub const QUICK: &str = "--quick";
 
-    /// What the arguments of this program ask for.
+    /// The extent requested by this program's arguments.
     pub fn from_arguments() -> Self {
         if std::env::args().any(|argument| argument == Self::QUICK) { Self::Quick } else { Self::Full }
     }
 
-    /// How many of `full` repetitions, rows or seconds are measured: at least one.
+    /// The number of repetitions, rows or seconds to measure out of `full`: at least one.
     pub const fn share(self, full: u64) -> u64 {
         match self {
             Self::Full => full,

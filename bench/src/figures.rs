@@ -1,11 +1,11 @@
-//! What repetitions of a measurement come to: extremes, median, and the interval of the median.
+//! Statistics of repetitions: extremes, median, and the interval of the median.
 
-/// What repetitions of one measurement say.
+/// The values of repeated measurements.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Repetitions(Vec<f64>);
 
 impl Repetitions {
-    /// Of at least one repetition. Panics without a repetition, or on one that is not a number.
+    /// Panics without a repetition, or if a value is NaN.
     pub fn new(mut values: Vec<f64>) -> Self {
         assert!(!values.is_empty() && !values.iter().any(|value| value.is_nan()), "a repetition gives a number");
         values.sort_unstable_by(f64::total_cmp);
@@ -22,24 +22,24 @@ impl Repetitions {
         self.0[self.0.len() - 1]
     }
 
-    /// The middle one, or the mean of the two in the middle.
+    /// The median, or the mean of the two in the middle.
     pub fn median(&self) -> f64 {
         let half = self.0.len() / 2;
         if self.0.len() % 2 == 1 { self.0[half] } else { f64::midpoint(self.0[half - 1], self.0[half]) }
     }
 
-    /// The mean of the middle half: what a mean says of all but the disturbed repetitions.
+    /// The mean of the middle half, which disturbed repetitions do not affect.
     pub fn middle_mean(&self) -> f64 {
         let quarter = self.0.len() / 4;
         let middle = &self.0[quarter..self.0.len() - quarter];
         middle.iter().sum::<f64>() / middle.len() as f64
     }
 
-    /// The narrowest pair of repetitions, counted inwards from both ends, between which the true median lies with a
-    /// probability of 95 % at least (the sign test's interval); the smallest and the largest where there are too few.
+    /// The narrowest pair of repetitions, counted inwards from both ends, that encloses the true median with a probability of at least 95 %
+    /// (the sign test's interval); the smallest and the largest if there are too few.
     pub fn median_interval(&self) -> (f64, f64) {
         let n = self.0.len();
-        // The probability that fewer than `k` of `n` lie below the median, term by term of the binomial distribution.
+        // The probability that fewer than `k` of `n` are below the median, term by term of the binomial distribution.
         let (mut term, mut below, mut k) = (0.5_f64.powi(n as i32), 0.0, 0);
         while below + term <= 0.025 {
             below += term;
@@ -50,7 +50,7 @@ impl Repetitions {
         (self.0[inwards], self.0[n - 1 - inwards])
     }
 
-    /// `min` to `max`, for a remark.
+    /// `min` to `max`, for a comment.
     pub fn range(&self, unit: &str) -> String {
         format!("{:.2} to {:.2}{unit} in {} repetitions", self.min(), self.max(), self.0.len())
     }

@@ -1,6 +1,5 @@
-//! A kernel's trace, made up: raw pages of interrupts, softirqs, switches and work items, and the steps of the loop that
-//! they lie in. Only the time stamps at the head of its pages differ between a stretch and its copies, so that making
-//! ten million events costs no more than copying them.
+//! A synthetic kernel trace: raw pages of interrupts, softirqs, switches and work items, and the steps of the loop around them. Copies of a
+//! stretch differ only in the time stamps of their pages, so making ten million events costs no more than copying them.
 
 use std::path::Path;
 
@@ -13,31 +12,31 @@ use becalm_model::{Activity, Detour, Event, Pid, Platform};
 use becalm_model::{LoopThread, Step};
 use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
-/// The size of the sub-buffers that the recorder asks the kernel for.
+/// The size of sub-buffers that the recorder requests from the kernel.
 const PAGE_BYTES: usize = 64 << 10;
-/// The loops' thread on CPU n has the number `LOOP + n`.
+/// The loop's thread on CPU n has the id `LOOP + n`.
 const LOOP: i32 = 20_000;
-/// The number of the kworker's thread.
+/// The id of the kworker.
 const KWORKER: i32 = 77;
-/// The number of a daemon's thread.
+/// The id of a daemon.
 const DAEMON: i32 = 912;
 
-/// Some time of one CPU: pages of its trace, and the steps of its loop.
+/// A period of one CPU: pages of its trace, and the steps of its loop.
 #[derive(Clone, Debug)]
 pub struct Stretch {
     pages: Vec<Vec<u8>>,
     /// The readings of the counter before and after each step, in ticks.
     steps: Vec<(u64, u64)>,
-    /// How many events the pages hold.
+    /// The number of events in the pages.
     pub events: u64,
 }
 
 impl Stretch {
-    /// The same, `ticks` later.
+    /// The same, shifted by `ticks`.
     pub fn later(&self, ticks: u64) -> Self {
         let mut copy = self.clone();
         for page in &mut copy.pages {
-            // A page begins with its time stamp; all other times in it are differences.
+            // A page starts with its time stamp; all other times in it are differences.
             let (stamp, _) = page.split_first_chunk_mut().expect("a page holds its time stamp");
             *stamp = (u64::from_ne_bytes(*stamp) + ticks).to_ne_bytes();
         }
@@ -48,18 +47,18 @@ impl Stretch {
         copy
     }
 
-    /// The steps on the run's axis.
+    /// The steps in the run's time.
     pub fn steps(&self, axis: TicksToNanos) -> Vec<Step> {
         let instant = |ticks| axis.instant(Ticks::new(ticks));
         self.steps.iter().map(|(start, end)| Step { start: instant(*start), end: instant(*end) }).collect()
     }
 }
 
-/// A machine whose kernel is made up.
+/// A machine with a synthetic kernel.
 #[derive(Debug)]
 pub struct MadeUpMachine {
     kernel: SynthKernel,
-    /// From its counter to the run's axis.
+    /// Converts its counter to the run's time.
     pub axis: TicksToNanos,
     rate: TickRate,
 }
@@ -72,12 +71,12 @@ impl Default for MadeUpMachine {
 }
 
 impl MadeUpMachine {
-    /// Ticks of its counter in a time.
+    /// The ticks of its counter in a time.
     pub fn ticks(&self, time: Nanos) -> u64 {
         self.rate.ticks_in(time).get()
     }
 
-    /// A stretch of `length` in which a CPU's trace gets `events` events, or a few more.
+    /// A stretch of `length` with at least `events` events in a CPU's trace.
     ///
     /// Every detour has a tick of the local timer; every second one a softirq, every fourth a kworker with a work item,
     /// every eighth a device interrupt and its softirq, every sixteenth a daemon that takes a page fault.
@@ -109,16 +108,16 @@ impl MadeUpMachine {
         vectors.find(|(_, text)| *text == name).expect("the made-up kernel knows its vectors").0
     }
 
-    /// The names, and what names its events, as a recorder has them at its start.
+    /// The names of its events, as a recorder has them at its start.
     pub fn translator(&self) -> (Translator, Names) {
-        // Its threads are in nobody's /proc.
+        // Its threads are not in /proc.
         let mut names = Names::new(Path::new("/nonexistent"));
         let translator =
             Translator::new(self.kernel.decoder(), None, &Default::default(), "untraced_timer", &mut names.labels);
         (translator, names)
     }
 
-    /// The attribution of a CPU.
+    /// Creates the attribution of a CPU.
     #[must_use]
     pub fn attributor(&self, cpu: CpuId, names: &mut Names) -> Attributor {
         let pid = Pid(LOOP + cpu.get() as i32);
@@ -126,7 +125,7 @@ impl MadeUpMachine {
         Attributor::new(thread, Platform::Guest, &mut names.labels)
     }
 
-    /// Decodes and names a stretch's events, as the collector does. Panics if a page cannot be decoded.
+    /// Decodes and names a stretch's events, like the collector. Panics if a page cannot be decoded.
     pub fn decode(&self, stretch: &Stretch, translator: &mut Translator, names: &mut Names, events: &mut Vec<Event>) {
         let anchor = Anchor { ticks: Ticks::new(0), raw_ns: 0, wall_ns: 0, bracket: Ticks::new(0) };
         let clock = EventClock::new(TraceClock::X86Tsc, true, self.axis, anchor);
@@ -140,17 +139,17 @@ impl MadeUpMachine {
     }
 }
 
-/// What attribution gives for a CPU.
+/// The result of attribution for a CPU.
 #[derive(Debug, Default)]
 pub struct Attributed {
     /// The detours of the CPU, in order of time.
     pub detours: Vec<Detour>,
-    /// What they are split over.
+    /// Their activities.
     pub activities: Vec<Activity>,
 }
 
 impl Attributed {
-    /// Attributes, as the recorder's sink does.
+    /// Attributes like the recorder's sink.
     pub fn attribute(&mut self, attributor: &mut Attributor, steps: &[Step], events: &[Event], names: &mut Names) {
         let Names { tasks, labels, .. } = names;
         attributor.attribute(steps, events, tasks, labels, &mut self.detours, &mut self.activities);
@@ -159,18 +158,18 @@ impl Attributed {
         }
     }
 
-    /// Whether in sum the activities make up the detours.
+    /// Whether the times of all activities add up to those of the detours.
     pub fn closes(&self) -> bool {
         let detours: i64 = self.detours.iter().map(|detour| detour.duration.get()).sum();
         detours == self.activities.iter().map(|activity| activity.self_time.get()).sum::<i64>()
     }
 }
 
-/// Events of one CPU while they are made.
+/// Events of one CPU under construction.
 struct Making {
     timer: VectorName,
     cpu: CpuId,
-    /// Ticks in a nanosecond.
+    /// Ticks per nanosecond.
     tick: f64,
     events: Vec<RawEvent<'static>>,
     /// The thread on the CPU.

@@ -1,4 +1,4 @@
-//! A stored run that is large: many detours of two CPUs, each with the activities that it consists of.
+//! A large stored run: many detours of two CPUs, each with its activities.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 const SEGMENT_DETOURS: u64 = 250_000;
 
-/// Sources of different kinds; how often each comes is up to chance.
+/// Sources of different kinds, with random frequencies.
 const SOURCES: [(Kind, &str, &str); 10] = [
     (Kind::Irq, "tick", "local_timer"),
     (Kind::Edge, "edge", ""),
@@ -25,7 +25,7 @@ const SOURCES: [(Kind, &str, &str); 10] = [
     (Kind::Nmi, "perf_event_nmi_handler", ""),
 ];
 
-/// Writes this many detours of two CPUs, in whole segments, and returns how many activities they have.
+/// Writes this many detours of two CPUs, in whole segments, and returns the number of activities.
 pub fn write(path: &Path, detours: u64) -> Result<u64, BundleError> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
     let mut labels = Labels::new();
@@ -41,7 +41,7 @@ pub fn write(path: &Path, detours: u64) -> Result<u64, BundleError> {
         for (cpu, (number, time)) in doc.cpus.iter_mut().zip(&mut next) {
             for _ in 0..SEGMENT_DETOURS / cpus {
                 let bits = random.next_u64();
-                // Lengths from 1 to 64 us, the longer the rarer.
+                // Lengths from 1 to 64 us, with rarer long ones.
                 let parts = 1 + (bits & 1) + u64::from(bits & 14 == 0);
                 let start = Nanos::new(*time);
                 let mut duration = Nanos::ZERO;

@@ -1,5 +1,5 @@
-//! The benchmarks, a file a question, and what they share: the table of claims that each prints, figures over repetitions, the
-//! load that they run under, and programs that they run beside themselves.
+//! The benchmarks, one file per question, and their shared parts: the table of claims, figures over repetitions, synthetic load, and child
+//! processes.
 
 pub mod arrivals;
 pub mod benchmarks;

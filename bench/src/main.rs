@@ -1,5 +1,5 @@
-//! Runs every benchmark, one after another, and sums up; with `--quick` a small part of each. A first argument that names one
-//! runs that one alone; `recording` and `computing` are those that record on this machine, and those that do not.
+//! Runs every benchmark in sequence, and summarizes; with `--quick` a small part of each. A first argument selects one by name; `recording`
+//! and `computing` select those that record on this machine, and the others.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -37,7 +37,7 @@ fn names() -> String {
     all().map(|(name, _)| name).collect::<Vec<_>>().join(", ")
 }
 
-/// Each as a process of its own, as the kernel counts the most memory of one.
+/// Each in its own process, because the kernel counts peak memory per process.
 fn each_of(benchmarks: impl IntoIterator<Item = (&'static str, Run)>) -> ExitCode {
     let program = match std::env::current_exe() {
         Ok(program) => program,
@@ -67,7 +67,7 @@ fn each_of(benchmarks: impl IntoIterator<Item = (&'static str, Run)>) -> ExitCod
     ExitCode::FAILURE
 }
 
-/// Runs a benchmark, shows what it prints, and keeps the lines with verdicts. Tells whether it succeeded.
+/// Runs a benchmark, prints its output, and keeps the lines with verdicts. Returns whether it succeeded.
 fn run(program: &Path, name: &str, effort: Effort, lines: &mut Vec<String>) -> std::io::Result<bool> {
     let quick = (effort == Effort::Quick).then_some(Effort::QUICK);
     let mut child = Command::new(program).arg(name).args(quick).stdout(Stdio::piped()).spawn()?;
@@ -83,6 +83,6 @@ fn run(program: &Path, name: &str, effort: Effort, lines: &mut Vec<String>) -> s
 
 fn say(text: &str) {
     let mut out = std::io::stdout().lock();
-    // Whoever closed the pipe does not want to know.
+    // Ignore a closed pipe.
     let _ = writeln!(out, "{text}").and_then(|()| out.flush());
 }

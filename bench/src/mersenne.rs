@@ -1,10 +1,10 @@
-//! The Mersenne twister of 32 bits (Matsumoto and Nishimura 1998), which the C++ library calls `mt19937`: with it the
-//! random choices of another program are made again. Nothing of ours draws from it.
+//! The 32-bit Mersenne twister (Matsumoto and Nishimura 1998), `mt19937` in the C++ library: reproduces the random choices of another
+//! program. Our own code does not use it.
 
 const WORDS: usize = 624;
 const MIDDLE: usize = 397;
 
-/// The generator, as the stream of its numbers.
+/// The generator, as a stream of numbers.
 #[derive(Clone, Debug)]
 pub struct Mersenne {
     state: [u32; WORDS],
@@ -12,7 +12,7 @@ pub struct Mersenne {
 }
 
 impl Mersenne {
-    /// From a seed, as the authors' `init_genrand`.
+    /// Creates a generator from a seed, like the authors' `init_genrand`.
     pub fn new(seed: u32) -> Self {
         let mut state = [seed; WORDS];
         for at in 1..WORDS {

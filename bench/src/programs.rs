@@ -1,4 +1,4 @@
-//! Programs that a benchmark runs, and what the kernel says that they took.
+//! Child processes of a benchmark, with their resource usage.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,28 +8,26 @@ use std::time::{Duration, Instant};
 use becalm_linux::sched;
 use becalm_units::CpuId;
 
-/// What a program took.
+/// The resources used by a program.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Cost {
-    /// From its start to its end.
+    /// Wall-clock time.
     pub wall: Duration,
-    /// Processor time, its own and the kernel's for it.
+    /// Processor time, in user and kernel mode.
     pub cpu: Duration,
-    /// The most memory it had at one time. The kernel counts what the starting process had at most, too, so that this is
-    /// too large rather than too small.
+    /// Peak memory. The kernel includes the peak of the parent process, so this is rather too large than too small.
     pub peak_bytes: u64,
-    /// Whether it ended with exit code 0.
+    /// Whether its exit code was 0.
     pub success: bool,
 }
 
-/// The `becalm` that was built with this benchmark, or the one that the variable `BECALM` names.
+/// The `becalm` built with this benchmark, or the one in the variable `BECALM`.
 pub fn becalm() -> PathBuf {
     std::env::var_os("BECALM")
         .map_or_else(|| std::env::current_exe().unwrap_or_default().with_file_name("becalm"), PathBuf::from)
 }
 
-/// Runs a program, on one CPU if one is given, without its output, and tells what it took. Fails if it cannot be
-/// started there.
+/// Runs a program, on one CPU if given, without its output, and returns its resource usage. Fails if it cannot be started there.
 pub fn cost(command: &mut Command, cpu: Option<CpuId>) -> io::Result<Cost> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let began = Instant::now();
@@ -37,7 +35,7 @@ pub fn cost(command: &mut Command, cpu: Option<CpuId>) -> io::Result<Cost> {
     let mut status = 0;
     // SAFETY: all-zero bytes are a valid rusage.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: both are valid places to write to, and the child, which nobody else waits for, is ours.
+    // SAFETY: both pointers are valid for writes, and the child is ours and not waited for elsewhere.
     let waited = unsafe { libc::wait4(child.id() as libc::pid_t, &raw mut status, 0, &raw mut usage) };
     if waited < 0 {
         return Err(io::Error::last_os_error());
@@ -51,12 +49,12 @@ pub fn cost(command: &mut Command, cpu: Option<CpuId>) -> io::Result<Cost> {
     })
 }
 
-/// Runs a program on one CPU and gives its output. Fails if it cannot be started there.
+/// Runs a program on one CPU and returns its output. Fails if it cannot be started there.
 pub fn output(command: &mut Command, cpu: CpuId) -> io::Result<Output> {
     run_pinned(Some(cpu), || command.stdin(Stdio::null()).output())
 }
 
-/// Runs something in a thread pinned to a CPU, which the programs that it starts inherit.
+/// Runs `start` in a thread pinned to a CPU; child processes inherit that.
 fn run_pinned<T: Send>(cpu: Option<CpuId>, start: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     let Some(cpu) = cpu else { return start() };
     std::thread::scope(|scope| {

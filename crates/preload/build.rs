@@ -1,9 +1,8 @@
-//! Builds the crate `library/` once more, as a shared library, to be carried inside of whoever depends on this crate.
+//! Builds the crate `library/` again as a shared library, which is embedded into the crates that depend on this one.
 //!
-//! By the compiler itself: Cargo has no way to put one crate's shared library into another, a Cargo that a build script
-//! starts would wait for the folder that the outer one has locked or compile into one of its own, and the library has no
-//! dependencies that would need Cargo. It is linked dynamically also where everything else is linked statically: flags that
-//! Cargo gives the compiler for other crates do not reach it.
+//! It calls the compiler directly: Cargo cannot put one crate's shared library into another; a Cargo started by a build script would wait for the
+//! directory that the outer one has locked, or compile into a separate one; and the library has no dependencies that need Cargo. It is linked
+//! dynamically even if everything else is linked statically: flags that Cargo gives the compiler for other crates do not apply.
 
 use std::env;
 use std::path::PathBuf;
@@ -13,7 +12,7 @@ fn main() {
     println!("cargo::rerun-if-changed=library/src");
     println!("cargo::rustc-check-cfg=cfg(has_image)");
     let variable = |name: &str| env::var(name).unwrap_or_default();
-    // As in `library/src/lib.rs`: numbers of system calls and layouts are written down for these.
+    // As in `library/src/lib.rs`: numbers of system calls and layouts are defined for these.
     let known = matches!(variable("CARGO_CFG_TARGET_ARCH").as_str(), "x86_64" | "aarch64")
         && variable("CARGO_CFG_TARGET_OS") == "linux"
         && variable("CARGO_CFG_TARGET_ENV") == "gnu"
@@ -28,7 +27,7 @@ fn main() {
         .arg("library/src/lib.rs")
         .args(["-Copt-level=3", "-Cpanic=abort", "-Ccodegen-units=1", "-Cstrip=symbols", "-Cdebuginfo=0"])
         .args(["-Clink-arg=-Wl,-soname,libbecalm-preload.so", "-Clink-arg=-Wl,-z,now"])
-        // What unwinds would be called by nobody; the compiled core refers to it.
+        // Nothing would call an unwinding function; the compiled core refers to it.
         .arg("-Clink-arg=-Wl,--defsym=rust_eh_personality=0")
         .arg(format!("--target={}", variable("TARGET")))
         .arg("-o")

@@ -1,8 +1,7 @@
-//! Edited bundles of every kind, from the files to what is shown: read, summed up, and written as text, as JSON and as a page, and
-//! compared with the bundle as it was. What is wrong with one is an error in words, and never a panic, a hang or memory out of
-//! proportion.
+//! Edited bundles of every kind, from the files to the output: read, summarized, written as text, JSON and page, and compared with the
+//! original. A damaged bundle gives an error message, never a panic, a hang or excessive memory use.
 //!
-//! The first line names the bundle, and what is done beside the report: `page`, `compare`, `longest`.
+//! The first line names the bundle, and additional steps: `page`, `compare`, `longest`.
 #![no_main]
 
 use std::fs;
@@ -39,10 +38,10 @@ const WORDS: [&str; 3] = ["page", "compare", "longest"];
 
 const EVERYTHING: Selection = Selection { node: None, cpus: None, with_self: false, detail: Detail::Everything };
 
-/// For how many ranks slowdowns are predicted.
+/// The numbers of ranks for predicted slowdowns.
 const RANKS: [u64; 2] = [64, 1 << 10];
 
-/// Small: every input is asked it.
+/// A small question, because every input asks it.
 fn question() -> Question {
     Question {
         grain: Nanos::from_millis(1),
@@ -57,7 +56,7 @@ fn question() -> Question {
     }
 }
 
-/// Shows what the folder holds.
+/// Shows the contents of the directory.
 fn show(path: &Path, valid: &Valid, edits: &Edits) -> anyhow::Result<()> {
     if edits.subject() == "study" {
         return show_study(path, edits);
@@ -97,7 +96,7 @@ fn show(path: &Path, valid: &Valid, edits: &Edits) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The nodes as a fleet, and what they cost jobs.
+/// Shows the nodes as a fleet, and their cost for jobs.
 fn show_fleet(path: &Path, edits: &Edits) -> anyhow::Result<()> {
     let nodes = [StoredNodes::open(path)?];
     let fleet = survey(&nodes)?;
@@ -146,7 +145,7 @@ fn show_detours(bundle: &Bundle, valid: &Valid, edits: &Edits) -> anyhow::Result
     Ok(())
 }
 
-/// The page of a run, with what it costs a job.
+/// Writes the page of a run, with its cost for a job.
 fn show_page(bundle: &Bundle, summary: &Summary) -> anyhow::Result<()> {
     let picture = picture(bundle, summary, &mut |_| {})?;
     let noise = NoiseInput::from_run(bundle, &EVERYTHING, summary.books == Books::Closed)
@@ -194,7 +193,7 @@ fn show_study(folder: &Path, edits: &Edits) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The bundle before the edits, for comparisons.
+/// The original bundle, for comparisons.
 fn original(valid: &Valid) -> anyhow::Result<Bundle> {
     let folder = scratch().join("before.becalm");
     let _ = fs::remove_dir_all(&folder);

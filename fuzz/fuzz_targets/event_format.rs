@@ -1,5 +1,4 @@
-//! Any text as an event's format or as the description of pages; what is accepted is used to decode a page of zeros and
-//! one of ones.
+//! Any text as the format of an event or of pages; accepted ones are used to decode a page of zeros and one of ones.
 #![no_main]
 
 use becalm_linux::ftrace::{Decoder, EventFormat, HeaderPage};
@@ -23,7 +22,7 @@ fuzz_target!(|text: &str| {
     for system in SYSTEMS {
         let mut decoder = Decoder::new(&header);
         if decoder.learn(system, &format).is_ok_and(|decoded| decoded) {
-            // One record that fills the page and whose event is the learned one.
+            // One record that fills the page, with the parsed event.
             let mut page = [0_u8; 256];
             page[8..16].copy_from_slice(&240_u64.to_ne_bytes());
             page[20..24].copy_from_slice(&236_u32.to_ne_bytes());

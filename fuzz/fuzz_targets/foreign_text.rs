@@ -1,5 +1,5 @@
-//! Any text as a file of another program, in the format that its first byte names: it is refused with a place, or what is read holds
-//! what its form promises.
+//! Any text as a file of another program, in the format selected by its first byte: it is refused with a location, or the result has the
+//! properties of its form.
 #![no_main]
 
 use becalm_foreign::read::{self, FileFacts, Form, Format, SampleList, Source, TimeUnit, ftq_ticks, recognize};
@@ -33,13 +33,13 @@ fuzz_target!(|bytes: &[u8]| {
         }
         Form::Samples => {
             let Ok(lists) = read::samples(format, source, known, told) else {
-                // What is no file of both may be one of times and one of counts, with a byte between them that is no text.
+                // A text that is not a valid pair of files may be one of times and one of counts, separated by a byte that is not text.
                 let halves = (format == Format::FtqTicks).then(|| two_files(bytes, known)).flatten();
                 return halves.iter().for_each(in_order);
             };
             lists.iter().for_each(in_order);
         }
-        // Those are of the target foreign_trace.
+        // The target foreign_trace covers these.
         Form::Trace => {}
         Form::Distribution => {
             let Ok(found) = read::distribution(format, source, known, told) else { return };
@@ -54,7 +54,7 @@ fn in_order(list: &SampleList) {
     }
 }
 
-/// The longest list of those that times and counts make together.
+/// The longest list that times and counts form together.
 fn two_files(bytes: &[u8], known: FileFacts) -> Option<SampleList> {
     let mut halves = bytes.splitn(2, |byte| *byte == 0xff);
     let mut column = || ftq_ticks::column(Source { name: "half", bytes: halves.next()? }, &mut |_| {}).ok();

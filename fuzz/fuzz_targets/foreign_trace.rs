@@ -1,5 +1,5 @@
-//! Any bytes as a kernel trace of another program, in the format that the first byte names: it is refused with a place, or its events
-//! become detours that do not overlap and whose books close.
+//! Any bytes as a kernel trace of another program, in the format selected by the first byte: it is refused with a location, or its events
+//! become detours that do not overlap and whose times add up.
 #![no_main]
 
 use becalm_foreign::read::{Source, osnoise, perf_data, perf_script, trace_dat};
@@ -51,7 +51,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// The trace of the kernel's noise tracers: the gaps of its loop, or the interruptions where it has none.
+/// A trace of the kernel's noise tracers: the gaps of its loop, or the interruptions if it has none.
 fn follow_tracer(source: Source<'_>, names: &mut Names) {
     let mut told = |_| {};
     let Ok(lines) = osnoise::read(source, &mut told) else { return };
@@ -69,7 +69,7 @@ fn follow_tracer(source: Source<'_>, names: &mut Names) {
     run(&mut trace, names, &DetourSearch::Gaps { cpus, loops });
 }
 
-/// Without a thread, and for the first one that a switch tells of.
+/// Without a thread, and for the first one in a switch.
 fn attribute(trace: &mut dyn KernelTrace, names: &mut Names) {
     let cpus: Vec<usize> = (0..trace.cpus().len()).collect();
     let mut thread = None;

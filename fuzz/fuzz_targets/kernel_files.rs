@@ -1,5 +1,5 @@
-//! Any text as each of the kernel's files: what is read from it can be asked, counts of the same moment have not grown, and lists of
-//! CPUs print and read back. Trees of such files are the matter of `machine_tree`.
+//! Any text as each of the kernel's files: the result can be queried, counts of the same moment do not grow, and lists of CPUs survive
+//! printing and parsing. The target `machine_tree` covers trees of such files.
 #![no_main]
 
 use std::collections::BTreeSet;
@@ -29,14 +29,15 @@ use becalm_linux::sysfs::cgroup::CgroupLimits;
 use becalm_linux::sysfs::machine::Lockdown;
 use libfuzzer_sys::fuzz_target;
 
-/// The most CPUs that a kernel is built for.
+/// The largest number of CPUs in kernel builds.
 const CPUS: u32 = 8_192;
 
 /// Counters of interrupts, softirqs and time.
 fn counters(text: &str) {
     if let Ok(interrupts) = Interrupts::parse(text) {
         let none = interrupts.since(&interrupts);
-        // The kernel names no interrupt and no CPU twice; a damaged file may, and each is held against one of them then.
+        // The kernel names each interrupt and CPU once. A damaged file may repeat them, and each is then compared with one of the
+        // duplicates.
         let ids: BTreeSet<_> = interrupts.lines.iter().map(|line| &line.id).collect();
         let cpus: BTreeSet<_> = interrupts.cpus.iter().collect();
         let distinct = ids.len() == interrupts.lines.len() && cpus.len() == interrupts.cpus.len();
@@ -71,7 +72,7 @@ fn tasks(text: &str) {
     }
 }
 
-/// The kernel's build, its symbols, and what it was booted with.
+/// The kernel's build, its symbols, and its boot parameters.
 fn kernel_itself(text: &str) {
     if let Ok(Some(symbols)) = Kallsyms::parse(text) {
         for line in text.lines() {
@@ -98,7 +99,7 @@ fn kernel_itself(text: &str) {
     let _ = kernel::parameter(text, "nohz_full");
 }
 
-/// Readers whose parsers are their own.
+/// Readers with their own parsers.
 fn readers(root: &Path, bytes: &[u8]) {
     for name in
         ["proc/self/mountinfo", "proc/swaps", "proc/config.gz", "proc/locks", "proc/self/cgroup", "proc/self/limits"]

@@ -1,6 +1,5 @@
-//! Edited machines, as files of the kernel in a folder: what `becalm`, `becalm tune check` and `becalm tune plan` make of them,
-//! as text, as JSON, and as files of tuned, systemd and Slurm. Whatever stands in the files, there is an answer, and no plan takes
-//! the last CPU from everything else.
+//! Edited machines, as kernel files in a directory: the results of `becalm`, `becalm tune check` and `becalm tune plan`, as text, as JSON,
+//! and as files of tuned, systemd and Slurm. There is an answer for any contents, and no plan leaves other tasks without a CPU.
 //!
 //! The first line may name a profile, and `idle` for one CPU that is left idle.
 #![no_main]
@@ -25,7 +24,7 @@ use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
 const WORDS: [&str; 5] = ["hpc", "rt", "benchmark", "cloud-guest", "idle"];
 
-/// Readers of which no command asks in a tree of files.
+/// Readers that no command uses on a tree of files.
 fn read_more(root: &std::path::Path) {
     let _ = (machine::clocksource(root), machine::hypervisor(root), machine::Lockdown::read(root));
     let _ = (partition::partitions(root), cpu::frequency_policy(root, CpuId::new(0)), meminfo::total_bytes(root));
@@ -65,7 +64,7 @@ fuzz_target!(|input: &str| {
         for file in files(format, &plan, &topology) {
             assert!(file.path.components().all(|part| matches!(part, Component::Normal(_))), "{file:?}");
             check_text(&file.text);
-            // A setting of a line of its own that no file of the machine could have begun.
+            // Such a line would be a setting of its own, forged by a file of the machine.
             assert!(!file.text.lines().any(|line| line.starts_with("FORGED")), "a name began a line: {file:?}");
         }
     }

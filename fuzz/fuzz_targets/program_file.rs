@@ -1,5 +1,4 @@
-//! Any bytes as a program into which a library is to be preloaded: an ELF file, a script, or neither. What is taken for a program is
-//! a file that is there.
+//! Any bytes as a program to preload a library into: an ELF file, a script, or neither. An accepted program is an existing file.
 #![no_main]
 
 use std::fs;

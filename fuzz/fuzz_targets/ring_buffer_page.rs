@@ -1,4 +1,4 @@
-//! Any bytes as a ring-buffer page: decoding must end, with events or with an error, and count what it gave.
+//! Any bytes as a ring-buffer page: decoding must end, with events or an error, and count its output correctly.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -17,7 +17,7 @@ fuzz_target!(|page: &[u8]| {
             RawHappening::Lost { .. } => lost = true,
             RawHappening::IrqHandlerEntry { name, .. } => {
                 events += 1;
-                // A name lies in the page and ends before its zero.
+                // A name is within the page and ends before its zero.
                 assert!(
                     page.as_ptr_range().start <= name.as_ptr() && name.as_ptr_range().end <= page.as_ptr_range().end
                 );
@@ -27,7 +27,7 @@ fuzz_target!(|page: &[u8]| {
         };
         if let Ok(summary) = kernel.decoder().page(page, &mut sink) {
             assert_eq!((summary.events, summary.lost), (events, lost));
-            // No record is shorter than two words.
+            // Every record has at least two words.
             assert!(summary.events + summary.ignored <= page.len() as u64 / 8);
         }
     }

@@ -1,7 +1,7 @@
-//! Edited journals of `becalm tune`, restored on a machine of memory: whatever a journal says, nothing but settings of the kernel and
-//! units of systemd are touched, what is complete is put away, and a second time there is nothing left to do.
+//! Edited journals of `becalm tune`, restored on a machine in memory: whatever a journal contains, only kernel settings and systemd units
+//! are changed, a complete journal is archived, and a second restore has nothing to do.
 //!
-//! The first line may say `keep` or `force`, for what others changed.
+//! The first line may contain `keep` or `force`, for settings that others changed.
 #![no_main]
 
 use std::cell::RefCell;
@@ -28,17 +28,17 @@ use serde_json::{Value, json};
 
 const WORDS: [&str; 2] = ["keep", "force"];
 
-/// Where becalm may write: the settings of the kernel, and the control groups of the machine, which are among them.
+/// The places that becalm may write to: kernel settings, including control groups.
 const PLACES: [&str; 3] = ["/proc/sys", "/proc/irq", "/sys"];
 
-/// The files that the machine has on the disk: what is looked up below its root.
+/// The machine's files on disk, for lookups below its root.
 static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
     let root = scratch().join("machine");
     put(&root, &MACHINE, &mut Default::default());
     root
 });
 
-/// A journal of a plan of which every step was made, and the files as they are since then.
+/// The journal of a completely applied plan, and the files in that state.
 static VALID: LazyLock<Value> = LazyLock::new(|| {
     let cpus: CpuList = "1,3".parse().expect("a list");
     let request = Request { cpus, ..Request::default() };
@@ -69,7 +69,7 @@ struct Memory {
     files: RefCell<BTreeMap<PathBuf, String>>,
 }
 
-/// Refuses to be written where no setting is.
+/// Fails for writes outside settings.
 fn check_place(path: &Path) {
     let plain = path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
     let known = PLACES.iter().any(|place| path.starts_with(place));
@@ -152,10 +152,10 @@ impl Machine for Memory {
 
 fn journal(edited: &Value) -> Vec<u8> {
     let records = edited["records"].as_array().map_or(&[][..], Vec::as_slice);
-    // Each is sealed, so that what it says is read; else nothing but checksums would be tried.
+    // Each is sealed, so its contents are read; otherwise only checksums would be tested.
     let line = |(index, record)| format!("{}\n", sealed(index + 1, &String::from_utf8_lossy(&contents(record))));
     let mut text: Vec<u8> = records.iter().enumerate().flat_map(|record| line(record).into_bytes()).collect();
-    // One bit may be another.
+    // One bit may be flipped.
     let damaged = edited["damaged"].as_u64().unwrap_or(0) as usize;
     if damaged > 0 && !text.is_empty() {
         let at = damaged / 8 % text.len();

@@ -1,7 +1,7 @@
-//! Any text as each thing that a user types, and as a table that a user hands over: what is taken is printed as something that is
-//! taken, formulas of noise are noise or are refused, the costs of a tick of two tables have a report, and jobs of Slurm have sizes.
+//! Any text as each kind of user input, and as a table: accepted input is printed in an accepted form, formulas of noise are noise or are
+//! refused, the costs of a tick from two tables have a report, and Slurm jobs have sizes.
 //!
-//! The tables of times and of direct costs are parted by a line `==`.
+//! A line `==` separates the tables of times and of direct costs.
 #![no_main]
 
 use std::fmt::{Debug, Display};
@@ -25,7 +25,7 @@ use becalm_units::{Count, CpuList, Nanos, SettingLine, Share};
 use becalm_watch::{Hosts, Reading, WatchConfig, read_request};
 use libfuzzer_sys::fuzz_target;
 
-/// Reads a word of the command line.
+/// Parses a word of the command line.
 fn word<T>(text: &str) -> Option<T>
 where
     T: FromStr + Display + Debug,
@@ -33,7 +33,7 @@ where
 {
     match text.parse::<T>() {
         Ok(value) => {
-            // Times are rounded to be read; what is printed is taken again, and then is printed in the same way.
+            // Parsing rounds times; the printed form is accepted again and then printed identically.
             let printed = value.to_string();
             let again = printed.parse::<T>().unwrap_or_else(|error| panic!("'{printed}' was printed: {error}"));
             assert_eq!(again.to_string(), printed, "printed from {value:?}");
@@ -48,14 +48,14 @@ where
 
 fn words(text: &str) {
     if let Some(cpus) = word::<CpuList>(text) {
-        // A mask of a very high CPU is long, and printed for those only that a machine has.
+        // The mask of a very high CPU is long, so print only those of plausible machines.
         if cpus.iter().last().is_none_or(|cpu| cpu.get() < 1 << 13) {
             assert_eq!(CpuList::from_mask(&cpus.to_mask()), Ok(cpus));
         }
     }
     let _ = CpuList::from_mask(text);
     if let Ok(share) = text.parse::<Share>() {
-        // A percentage is rounded once more when it is printed.
+        // Printing rounds a percentage once more.
         let again = share.to_string().parse::<Share>().expect("what is printed is a share").ratio();
         let close = (again - share.ratio()).abs() <= share.ratio() * 4.0 * f64::EPSILON;
         assert!((0.0..=1.0).contains(&share.ratio()) && close, "{share:?}");
@@ -65,7 +65,7 @@ fn words(text: &str) {
     let _ = (word::<Family>(text), word::<Profile>(text), word::<Format>(text), word::<Configuration>(text));
 }
 
-/// A file of settings: its sections and keys are parts of the line, and stay so.
+/// A settings file: its sections and keys are parts of the line, and stay the same.
 fn settings(text: &str) {
     for line in text.lines() {
         match SettingLine::parse(line) {
@@ -106,7 +106,7 @@ fn tables(text: &str) {
     }
 }
 
-/// The accounting of Slurm: node-hours are numbers, and sizes rise.
+/// Slurm's accounting: node-hours are numbers, and sizes are ascending.
 fn accounting(text: &str) {
     match sacct::parse(text, 64) {
         Ok(jobs) => {

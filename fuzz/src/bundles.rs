@@ -1,9 +1,9 @@
-//! Small valid bundles of every kind as JSON values, so that inputs can edit them, and their way to a folder:
+//! Small valid bundles of every kind as JSON values, for inputs to edit, and their conversion to a directory:
 //!
-//! - `files`: the documents by their names in the bundle. A text is written as it is, anything else as JSON.
-//! - `rows`: the rows of its tables, one list a row, which becalm's own writers pack. So edited rows are whole tables.
-//! - `bytes`: changes of packed tables: `{"file": NAME, "at": N, "add": N}`, `{"file": NAME, "keep": N}` bytes, or
-//!   `{"file": NAME, "deflated": BYTES}` for another file altogether, compressed as zlib does without a head, in base 64.
+//! - `files`: the documents by their names in the bundle. A text is written unchanged, anything else as JSON.
+//! - `rows`: the rows of its tables, one list per row, for becalm's own writers. So edited rows give valid tables.
+//! - `bytes`: changes to packed tables: `{"file": NAME, "at": N, "add": N}`, `{"file": NAME, "keep": N}` bytes, or
+//!   `{"file": NAME, "deflated": BYTES}` for a new file, compressed as raw zlib data in base 64.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,24 +25,24 @@ use serde_json::{Value, json};
 
 use crate::tree;
 
-/// So many detours of each CPU are kept of bundles that others share with these tests: each input writes and reads them.
+/// The number of detours per CPU kept from bundles shared with other tests: each input writes and reads them.
 const KEPT: u64 = 45;
-/// So many phases of each rank.
+/// The number of phases per rank.
 const PHASES: u64 = 12;
 
-/// No file that an input brings is larger, in bytes.
+/// The maximum size of a file in an input, in bytes.
 const LARGEST: usize = 1 << 20;
 
 /// A valid bundle.
 pub struct Valid {
-    /// What inputs edit.
+    /// The value that inputs edit.
     pub value: Value,
-    /// The tables that are not made of rows, by their names in the bundle.
+    /// The tables not made of rows, by their names in the bundle.
     tables: BTreeMap<String, Vec<u8>>,
     maker: Maker,
 }
 
-/// Who packs the rows, with the document that says what they are of.
+/// The writer of the rows, with the document that describes them.
 enum Maker {
     Nobody,
     Recording(Box<NodeDoc>),
@@ -102,7 +102,7 @@ fn all() -> BTreeMap<&'static str, Valid> {
     let mut doc = study::load(&study).expect("our own document");
     for configuration in &mut doc.configurations {
         let ConfigurationOutcome::Recorded { runs, .. } = &mut configuration.outcome else { continue };
-        // Two turns are enough to be compared.
+        // Two turns suffice for a comparison.
         for run in runs.iter().skip(2) {
             fs::remove_dir_all(study.join(run)).expect("our own folder");
         }
@@ -118,7 +118,7 @@ fn all() -> BTreeMap<&'static str, Valid> {
     all
 }
 
-/// A bundle whose tables are taken as they are.
+/// A bundle with unchanged tables.
 fn as_it_is(folder: &Path) -> Valid {
     let (documents, tables): (Vec<_>, Vec<_>) =
         tree::files(folder).into_iter().partition(|(name, _)| name.ends_with(".json"));
@@ -135,7 +135,7 @@ fn as_it_is(folder: &Path) -> Valid {
     Valid { value, tables: tables.into_iter().collect(), maker: Maker::Nobody }
 }
 
-/// A bundle of one node whose tables are made of rows.
+/// A bundle of one node with tables made of rows.
 fn with_rows(folder: &Path, rows: Value, maker: Maker) -> Valid {
     let mut valid = Valid { maker, ..as_it_is(folder) };
     valid.value["rows"] = rows;
@@ -143,7 +143,7 @@ fn with_rows(folder: &Path, rows: Value, maker: Maker) -> Valid {
     valid
 }
 
-/// A recording with the first rows of its tables.
+/// A recording reduced to the first rows of its tables.
 fn recording(path: &Path) -> Valid {
     let bundle = Bundle::open(path).expect("our own bundle");
     let mut doc = bundle.nodes()[0].clone();
@@ -174,7 +174,7 @@ fn recording(path: &Path) -> Valid {
                 ]));
             }
         }
-        // As if it had been recorded for as long as these took: the less time, the less there is to compute.
+        // Shorten the recording to these rows, to reduce the computation.
         let last = detours.iter().filter_map(|row| row[1].as_i64()).max().unwrap_or(0);
         for cpu in doc.cpus.iter_mut().filter(|cpu| cpu.detours > KEPT) {
             (cpu.detours, cpu.duration_ns) = (KEPT, Nanos::new(last) + Nanos::from_millis(1));
@@ -206,7 +206,7 @@ fn costs(path: &Path) -> Valid {
     with_rows(path, rows, Maker::Costs(Box::new(run)))
 }
 
-/// The first node of a parallel benchmark with its first phases.
+/// The first node of a parallel benchmark, reduced to its first phases.
 fn phases(path: &Path) -> Valid {
     let run = PhaseRun::open(path).expect("our own bundle");
     let mut doc = run.nodes[0].clone();
@@ -227,12 +227,12 @@ fn phases(path: &Path) -> Valid {
 }
 
 impl Valid {
-    /// Writes it as it is.
+    /// Writes it unchanged.
     pub fn write(&self, folder: &Path) -> anyhow::Result<()> {
         self.write_edited(&self.value, folder)
     }
 
-    /// Writes the bundle that edits made of this one. Fails if becalm's own writers refuse the rows.
+    /// Writes the edited bundle. Fails if becalm's own writers refuse the rows.
     pub fn write_edited(&self, edited: &Value, folder: &Path) -> anyhow::Result<()> {
         let rows = &edited["rows"];
         match &self.maker {
@@ -264,7 +264,7 @@ impl Valid {
     }
 }
 
-/// Does one of the changes of packed tables.
+/// Applies one of the changes to packed tables.
 fn change_bytes(folder: &Path, change: &Value) {
     let Some(path) = change["file"].as_str().and_then(|name| tree::place(folder, name)) else { return };
     let Ok(mut bytes) = fs::read(&path) else { return };
@@ -283,7 +283,7 @@ fn change_bytes(folder: &Path, change: &Value) {
     let _ = fs::write(path, bytes);
 }
 
-/// Stores the rows of a recording, all as one segment.
+/// Stores the rows of a recording as a single segment.
 fn store_recording(folder: &Path, doc: &NodeDoc, rows: &Value) -> anyhow::Result<()> {
     let list = |name: &str| rows[name].as_array().map_or(&[][..], Vec::as_slice);
     let number = |row: &Value, at: usize| row[at].as_i64();

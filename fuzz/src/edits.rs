@@ -1,5 +1,5 @@
-//! Inputs that are edits of something valid. Raw bytes would seldom get past the first check of a reader; these get to what lies
-//! behind it, and they can be read:
+//! Inputs that are edits of a valid value. Raw bytes would rarely pass the first check of a reader; these reach the code after it, and are
+//! readable:
 //!
 //! ```text
 //! recording page
@@ -8,15 +8,15 @@
 //! /files/runs~1node=node1.json/warnings/0
 //! ```
 //!
-//! The first line has words for the target: which valid thing, and what to do with it. Each other line is a place in it, as a JSON
-//! pointer (RFC 6901), and the JSON value that it gets. Without a value, what stands there is removed; a pointer that ends in
-//! `/-` adds to a list. Lines that make no sense are passed over.
+//! The first line has words for the target: the valid value, and what to do with it. Each other line is a place in it, as a JSON pointer
+//! (RFC 6901), and its new JSON value. Without a value, the place is removed; a pointer that ends in `/-` appends to a list. Invalid lines
+//! are ignored.
 
 use becalm_stats::splitmix::SplitMix64;
 use libfuzzer_sys::fuzzer_mutate;
 use serde_json::{Map, Number, Value};
 
-/// An input, taken apart.
+/// A parsed input.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Edits {
     words: Vec<String>,
@@ -24,7 +24,7 @@ pub struct Edits {
 }
 
 impl Edits {
-    /// From the text of an input.
+    /// Parses the text of an input.
     pub fn parse(text: &str) -> Self {
         let mut lines = text.lines();
         let words = lines.next().unwrap_or_default().split_whitespace().map(str::to_owned).collect();
@@ -35,7 +35,7 @@ impl Edits {
         Self { words, edits: edits.collect() }
     }
 
-    /// The text of an input.
+    /// Formats the text of an input.
     fn print(&self) -> String {
         let mut text = self.words.join(" ");
         for (pointer, value) in &self.edits {
@@ -54,12 +54,12 @@ impl Edits {
         self.words.first().map_or("", String::as_str)
     }
 
-    /// Whether a word stands in the first line.
+    /// Whether the first line contains a word.
     pub fn has(&self, word: &str) -> bool {
         self.words.iter().any(|other| other == word)
     }
 
-    /// The valid thing with these edits.
+    /// The valid value with these edits.
     pub fn applied_to(&self, valid: &Value) -> Value {
         let mut edited = valid.clone();
         for (pointer, value) in &self.edits {
@@ -69,7 +69,7 @@ impl Edits {
     }
 }
 
-/// Does one edit, if there is such a place.
+/// Applies one edit, if the place exists.
 fn apply(document: &mut Value, pointer: &str, value: Option<&Value>) {
     if let (Some(place), Some(value)) = (document.pointer_mut(pointer), value) {
         *place = value.clone();
@@ -90,7 +90,7 @@ fn apply(document: &mut Value, pointer: &str, value: Option<&Value>) {
     }
 }
 
-/// Texts that have gone wrong somewhere. The marks are looked for in outputs, by [`truths`](crate::truths).
+/// Texts that have caused errors before. [`truths`](crate::truths) looks for the marks in outputs.
 const TEXTS: [&str; 14] = [
     "",
     "x",
@@ -108,8 +108,8 @@ const TEXTS: [&str; 14] = [
     "Z\u{342}\u{1f980}\u{fffd}\u{0}",
 ];
 
-/// Makes another input of one: what libFuzzer calls a custom mutator. `valid` gives the thing that the first word names, and `words`
-/// are those that a first line may have behind it.
+/// Mutates an input: a custom mutator of libFuzzer. `valid` gives the value named by the first word, and `words` are possible further words
+/// of the first line.
 pub fn mutate(
     data: &mut [u8],
     size: usize,
@@ -119,7 +119,7 @@ pub fn mutate(
     words: &[&str],
 ) -> usize {
     let mut random = SplitMix64::new(seed.into());
-    // Bytes are tried now and then: what reads the edits is itself a reader.
+    // Mutate bytes sometimes: the reader of edits is itself under test.
     let as_bytes = random.below(16) == 0;
     let text = std::str::from_utf8(&data[..size]).ok().filter(|_| !as_bytes);
     let Some(text) = text else { return fuzzer_mutate(data, size, max_size) };
@@ -163,10 +163,10 @@ fn mutate_once(edits: &mut Edits, random: &mut SplitMix64, valid: &Value, words:
             let (mut pointer, found) = any_place(&edited, random);
             let value = match random.below(10) {
                 0 => None,
-                // Another value of the same thing.
+                // Another value from the same document.
                 1 => Some(any_place(&edited, random).1.clone()),
                 2 => {
-                    // Once more, at the end of its list.
+                    // Append it again to its list.
                     if let Some((list, _)) = pointer.rsplit_once('/') {
                         pointer = format!("{list}/-");
                     }
@@ -174,7 +174,7 @@ fn mutate_once(edits: &mut Edits, random: &mut SplitMix64, valid: &Value, words:
                 }
                 _ => Some(another(found, random)),
             };
-            // A whole document as a value would be most of an input.
+            // A whole document as value would dominate the input.
             if !pointer.is_empty() && value.as_ref().is_none_or(|value| value.to_string().len() < 2_000) {
                 edits.edits.push((pointer, value));
             }
@@ -182,7 +182,7 @@ fn mutate_once(edits: &mut Edits, random: &mut SplitMix64, valid: &Value, words:
     }
 }
 
-/// A place in a document and what stands there: at each step down, one of the entries.
+/// A random place in a document with its value: at each level, one of the entries.
 fn any_place<'a>(document: &'a Value, random: &mut SplitMix64) -> (String, &'a Value) {
     let (mut pointer, mut place) = (String::new(), document);
     loop {
@@ -197,7 +197,7 @@ fn any_place<'a>(document: &'a Value, random: &mut SplitMix64) -> (String, &'a V
             }
             _ => return (pointer, place),
         };
-        // Lists and objects as a whole are taken now and then.
+        // Sometimes take whole lists and objects.
         if !pointer.is_empty() && random.below(12) == 0 {
             return (pointer, place);
         }
@@ -206,7 +206,7 @@ fn any_place<'a>(document: &'a Value, random: &mut SplitMix64) -> (String, &'a V
     }
 }
 
-/// A value in the place of this one: near it, of the same kind at the end of its range, or of another kind.
+/// A replacement for this value: close to it, of the same kind at the end of its range, or of another kind.
 fn another(value: &Value, random: &mut SplitMix64) -> Value {
     match value {
         _ if random.below(12) == 0 => {

@@ -1,5 +1,4 @@
-//! What fuzz targets share: inputs that are edits of something valid, the valid things themselves, and what must hold of every
-//! output.
+//! Shared parts of the fuzz targets: inputs that are edits of valid values, these values, and properties of every output.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! A machine as a tree of the kernel's files: four CPUs, of which firmware and users could have put anything into any file.
+//! A machine as a tree of kernel files: four CPUs, with arbitrary contents from firmware and users.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 
 use crate::tree;
 
-/// The files by their paths.
+/// The files by path.
 pub static MACHINE: LazyLock<Value> = LazyLock::new(|| {
-    // Those that are there once.
+    // Files that exist once.
     let mut files: Map<String, Value> = serde_json::from_str(include_str!("machine.json")).expect("texts by path");
     let mut add = |path: String, text: &str| drop(files.insert(path, text.into()));
     for cpu in 0..4 {
@@ -32,8 +32,8 @@ pub static MACHINE: LazyLock<Value> = LazyLock::new(|| {
     files.into()
 });
 
-/// Makes the folder the machine that edits made of [`MACHINE`]. What differs from it is put back by the next call, so that an input
-/// costs no more than its edits. Panics if the folder cannot be written.
+/// Writes the machine that edits made of [`MACHINE`] to the directory. The next call undoes the differences, so an input costs only its
+/// edits. Panics if the directory cannot be written.
 pub fn put(root: &Path, edited: &Value, before: &mut BTreeSet<String>) {
     let valid = MACHINE.as_object().expect("files by path");
     let none = Map::new();
@@ -54,14 +54,14 @@ pub fn put(root: &Path, edited: &Value, before: &mut BTreeSet<String>) {
         }
         before.insert(path.clone());
     }
-    // From now on the valid files are there.
+    // The valid files exist from now on.
     before.insert(String::new());
 }
 
 fn remove(root: &Path, path: &str) {
     let Some(place) = tree::place(root, path) else { return };
     let _ = fs::remove_file(&place);
-    // A file that an input put in the place of a folder, or folders for a file of its own.
+    // An input may have replaced a directory by a file, or created directories.
     let mut parent = place.parent();
     while let Some(folder) = parent.filter(|folder| *folder != root && fs::remove_dir(folder).is_ok()) {
         parent = folder.parent();

@@ -1,4 +1,4 @@
-//! Folders of files, as an input describes them.
+//! Directories of files from inputs.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -7,14 +7,14 @@ use std::sync::OnceLock;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A folder of this process, which TMPDIR puts into memory where the targets are run; see .ci/fuzz. It is removed by nobody, as
-/// libFuzzer ends a process without a word, so that .ci/fuzz does it. Panics if it cannot be made.
+/// A directory of this process, in memory by TMPDIR; see .ci/fuzz, which also removes it, because libFuzzer ends a process abruptly. Panics
+/// if it cannot be created.
 pub fn scratch() -> &'static Path {
     static SCRATCH: OnceLock<TempDir> = OnceLock::new();
     SCRATCH.get_or_init(|| tempfile::tempdir().expect("a folder for this process")).path()
 }
 
-/// The place of a file in a folder; nothing for names that would lead out of it or that no file can have.
+/// The path of a file in a directory; `None` for names that lead outside or are invalid.
 pub fn place(folder: &Path, name: &str) -> Option<PathBuf> {
     let relative = Path::new(name.trim_start_matches('/'));
     let plain = relative.components().all(|part| matches!(part, Component::Normal(part) if part.len() < 256));
@@ -22,7 +22,7 @@ pub fn place(folder: &Path, name: &str) -> Option<PathBuf> {
     usable.then(|| folder.join(relative))
 }
 
-/// Writes a file of a folder, and the folders above it. What cannot be written, as a folder of its name is there, is left out.
+/// Writes a file in a directory, creating parent directories. Skips files that cannot be written because a directory has their name.
 pub fn write(folder: &Path, name: &str, bytes: &[u8]) {
     let Some(path) = place(folder, name) else { return };
     if let Some(parent) = path.parent() {
@@ -31,7 +31,7 @@ pub fn write(folder: &Path, name: &str, bytes: &[u8]) {
     let _ = fs::write(path, bytes);
 }
 
-/// What the file of a JSON value holds: a text as it is, anything else as JSON.
+/// The contents of a file for a JSON value: a text unchanged, anything else as JSON.
 pub fn contents(value: &Value) -> Vec<u8> {
     match value {
         Value::String(text) => text.clone().into_bytes(),
@@ -39,7 +39,7 @@ pub fn contents(value: &Value) -> Vec<u8> {
     }
 }
 
-/// Every file below a folder with its name from there, sorted. Panics if it cannot be read.
+/// Every file below a directory with its relative name, sorted. Panics if it cannot be read.
 pub fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];

@@ -1,25 +1,25 @@
-//! What must hold of every output, whatever was read.
+//! Properties of every output, whatever was read.
 
 use becalm_report::{Form, Report};
 use becalm_units::printable_lines;
 
-/// No page is larger, in bytes: what is small in comes out small.
+/// The maximum size of a page, in bytes: small inputs give small pages.
 const LARGEST_PAGE: usize = 16 << 20;
 
-/// The text and the document of a report. Panics if the text could steer a terminal or has a line that a foreign name
-/// began, or if the document is no JSON.
+/// Checks the text and the document of a report. Panics if the text contains control characters or a line forged by a foreign name, or the
+/// document is not JSON.
 pub fn check_report(report: &impl Report) {
     let text = becalm_report::text(report, Form::within(None).with_all(true));
     check_text(&text);
     check_text(&becalm_report::text(report, Form::within(Some(80))));
-    // Narrow texts are wrapped, which may put any word at the beginning of a line.
+    // Narrow texts are wrapped, which may put any word at the start of a line.
     assert!(!text.lines().any(|line| line.starts_with("FORGED")), "a name began a line:\n{text}");
     let document: serde_json::Value = serde_json::from_str(&becalm_report::json(report)).expect("a document is JSON");
     assert!(document.get("schema").is_some_and(serde_json::Value::is_string), "a document has no schema");
 }
 
-/// The page of a report, if it has one. Panics if the page is damaged, very large, or holds a foreign name as something
-/// else than text.
+/// Checks the page of a report, if it has one. Panics if the page is damaged, very large, or contains a foreign name as something other
+/// than text.
 pub fn check_page(report: &impl Report) {
     let Some(page) = report.page("becalm") else { return };
     let mut bytes = Vec::new();
@@ -30,12 +30,12 @@ pub fn check_page(report: &impl Report) {
     assert!(page.trim_end().ends_with("</html>"), "the page does not end");
 }
 
-/// A text of lines for a terminal or a file. Panics if it holds what could steer a terminal.
+/// Checks lines of text for a terminal or a file. Panics if they contain control characters.
 pub fn check_text(text: &str) {
     assert_eq!(printable_lines(text), text, "a text could steer a terminal");
 }
 
-/// Something that is printed and read again. Panics if it is not the same then.
+/// Prints and parses a value. Panics if the result differs.
 pub fn check_reads_back<T>(value: &T)
 where
     T: std::fmt::Display + std::str::FromStr + PartialEq + std::fmt::Debug,

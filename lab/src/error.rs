@@ -1,26 +1,26 @@
-//! What can go wrong around a guest.
+//! Errors around a guest.
 
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// A guest that could not be prepared or did not come back.
+/// A guest that could not be prepared or did not return.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// It ran for longer than it may: its limit, and the last lines of its console.
+    /// It exceeded its time limit: the limit, and the last lines of its console.
     #[error("the guest was still running after {0:?} and was ended; the end of its console:\n{1}")]
     Hang(Duration, String),
-    /// It did not begin with its scenario in time: its limit, and the last lines of its console.
+    /// It did not start its scenario in time: the limit, and the last lines of its console.
     #[error("the guest had not booted after {0:?} and was ended; the end of its console:\n{1}")]
     NoBoot(Duration, String),
-    /// Anything else, in a whole sentence.
+    /// Anything else, as a whole sentence.
     #[error("{0}")]
     Other(String),
 }
 
 impl LabError {
-    /// Turns an input or output error into one that says what was attempted on which path.
+    /// Converts an input or output error to one with the action and the path.
     pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Other(format!("cannot {action} {}: {source}", path.display()))
     }
@@ -32,12 +32,12 @@ impl LabError {
         }
     }
 
-    /// A package or program does not hold what the lab needs of it.
+    /// A package or program lacks something that the lab needs.
     pub(crate) fn lacks(holder: impl Display, what: &str) -> Self {
         Self::Other(format!("{holder} holds no {what}"))
     }
 
-    /// A document of becalm is none, or lacks what must be in it.
+    /// A document of becalm is invalid or incomplete.
     pub(crate) fn document(path: &Path) -> Self {
         Self::Other(format!("{} is no document as becalm writes it", path.display()))
     }

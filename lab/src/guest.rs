@@ -1,4 +1,4 @@
-//! One guest: what it is made of, its life, and what it leaves.
+//! One guest: its parts, its life, and its results.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -12,51 +12,50 @@ use tempfile::TempDir;
 use crate::program::libraries;
 use crate::{Initramfs, Kernel, LabError, Scenario};
 
-/// The guest's first process; see there for the agreement between it and this module.
+/// The guest's first process; it describes the protocol with this module.
 const INIT: &[u8] = include_bytes!("../guest/init");
 
-/// Where Debian's package busybox-static puts its program, and others theirs.
+/// The path of Debian's package busybox-static and others.
 const BUSYBOX: &str = "/bin/busybox";
 const PROGRAMS: &str = "/usr/bin";
 
-/// What the first process says before it begins with the scenario.
+/// The message of the first process before it starts the scenario.
 const UP: &str = "the guest is up";
 
 const DISK: &str = "disk";
 const OUT: &str = "out";
-/// Room for what a guest leaves; the file behind it is sparse.
+/// The space for a guest's results; the file is sparse.
 const DISK_BYTES: u64 = 256 << 20;
 const MEMORY: &str = "1024M";
 
-/// For whom a guest writes its console.
+/// The destination of a guest's console.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Console {
-    /// For nobody but [`Outcome::console`]: the kernel is quiet and the scenario's output goes to a file, as printing on an
-    /// emulated serial port makes noise of its own.
+    /// Only [`Outcome::console`]: the kernel is quiet and the scenario's output goes to a file, because printing on an emulated serial port
+    /// causes noise.
     Kept,
-    /// For someone who waits before standard output: everything appears there as it happens.
+    /// Standard output, continuously.
     Shown,
 }
 
-/// A guest that is to be booted.
+/// A guest to boot.
 #[derive(Clone, Debug)]
 pub struct Guest<'a> {
-    /// What it runs, and on which machine. The script runs as root in the empty folder `/out`; what it leaves there
-    /// comes back.
+    /// The scenario and its machine. The script runs as root in the empty directory `/out`; files that it leaves there are returned.
     pub scenario: &'a Scenario,
     /// Its kernel, of the scenario's flavor.
     pub kernel: &'a Kernel,
-    /// The program that the scenario finds in its `PATH` under its file name.
+    /// The program in the scenario's `PATH`, under its file name.
     pub becalm: &'a Path,
-    /// For whom it writes its console.
+    /// The destination of its console.
     pub console: Console,
-    /// How long it may take, from power-on to power-off.
+    /// The time limit from power-on to power-off.
     pub limit: Duration,
-    /// How long it may take from power-on until its scenario begins.
+    /// The time limit from power-on to the start of its scenario.
     pub boot_limit: Duration,
 }
 
-/// What a guest left.
+/// The results of a guest.
 #[derive(Debug)]
 pub struct Outcome {
     folder: TempDir,
@@ -66,13 +65,12 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The path of a file that the scenario left in `/out`. What it printed is in `log`.
+    /// The path of a file that the scenario left in `/out`. Its output is in `log`.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(OUT).join(name)
     }
 
-    /// The contents of a text file that the scenario left, without white space at its ends. Fails if there is no such
-    /// file.
+    /// The contents of a text file that the scenario left, trimmed. Fails if there is no such file.
     pub fn text(&self, name: &str) -> Result<String, LabError> {
         let path = self.path(name);
         let bytes = fs::read(&path).map_err(LabError::file("read", &path))?;
@@ -84,8 +82,7 @@ impl Outcome {
         self.status
     }
 
-    /// Puts everything that the scenario left into a folder that stays, in place of what was there. Fails if the folder
-    /// cannot be replaced.
+    /// Moves all of the scenario's files to a permanent directory, replacing its contents. Fails if the directory cannot be replaced.
     pub fn keep(&self, folder: &Path) -> Result<(), LabError> {
         if folder.exists() {
             fs::remove_dir_all(folder).map_err(LabError::file("remove", folder))?;
@@ -94,21 +91,20 @@ impl Outcome {
         unpack(&self.folder.path().join(DISK), folder).map_err(|why| LabError::no_result(why, ""))
     }
 
-    /// What appeared on the guest's console.
+    /// The text on the guest's console.
     pub fn console(&self) -> &str {
         &self.console
     }
 
-    /// How long the guest took, from power-on to power-off.
+    /// The time from power-on to power-off.
     pub const fn wall(&self) -> Duration {
         self.wall
     }
 }
 
 impl Guest<'_> {
-    /// Boots the guest, waits for its end and unpacks what it left. Fails if the guest cannot be started, takes longer
-    /// than its limits, or ends without leaving a result. A scenario that fails is no error here: see
-    /// [`Outcome::status`].
+    /// Boots the guest, waits for its end and unpacks its results. Fails if the guest cannot be started, exceeds its limits, or ends
+    /// without a result. A failed scenario is no error here: see [`Outcome::status`].
     pub fn run(&self) -> Result<Outcome, LabError> {
         let folder = tempfile::tempdir().map_err(LabError::file("create a folder in", Path::new("/tmp")))?;
         let initramfs = folder.path().join("initramfs.cpio");
@@ -161,20 +157,20 @@ impl Guest<'_> {
     fn boot(&self, initramfs: &Path, disk: &Path, console: &Path) -> Result<ExitStatus, LabError> {
         let drive = format!("file={},format=raw,if=virtio,cache=unsafe", disk.display());
         let serial = format!("file:{}", console.display());
-        // Words that the kernel does not know become variables of the first process.
+        // Parameters unknown to the kernel become variables of the first process.
         let verbosity = match self.console {
             Console::Kept => "quiet",
             Console::Shown => "LIVE=1",
         };
-        // A kernel that boots tries its ciphers out, which takes a tenth of the boot on an emulated CPU.
+        // Booting kernels test their ciphers, which takes a tenth of the boot on an emulated CPU.
         let append = format!("console=ttyS0 panic=-1 cryptomgr.notests {verbosity} {}", self.scenario.parameters);
-        // Software emulation is asked for by name: there is /dev/kvm on machines where it does not work, and a lab
-        // that behaves differently where it does would be two labs.
+        // Request software emulation explicitly: /dev/kvm exists on machines where it does not work, and using it only where it works would
+        // make the lab behave differently between machines.
         let mut child = Command::new("qemu-system-x86_64")
             .args(["-accel", "tcg,thread=multi", "-cpu", "max", "-m", MEMORY, "-smp"])
             .arg(self.scenario.cpus.to_string())
             .args(["-display", "none", "-nodefaults", "-no-user-config", "-no-reboot", "-serial", &serial])
-            // A device whose interrupts a scenario can make and move: whatever is written to /dev/ttyS1 is gone.
+            // A device with interrupts that a scenario can cause and move: writes to /dev/ttyS1 are discarded.
             .args(["-serial", "null"])
             .args(["-drive", &drive, "-append", &append, "-kernel"])
             .arg(self.kernel.image()?)
@@ -186,8 +182,7 @@ impl Guest<'_> {
         self.wait(&mut child, console)
     }
 
-    /// Waits for the emulator, and ends it when it takes too long. Copies a console that is to be shown to standard
-    /// output as it grows.
+    /// Waits for the emulator, and kills it after the time limit. Copies a shown console to standard output as it grows.
     fn wait(&self, child: &mut Child, console: &Path) -> Result<ExitStatus, LabError> {
         let failed = || LabError::file("wait for", Path::new("qemu-system-x86_64"));
         let written =
@@ -204,7 +199,7 @@ impl Guest<'_> {
                 return Ok(status);
             }
             let taken = start.elapsed();
-            // The console is read once, and not every time, until what is asked of it must be there.
+            // Read the console only once, when the message must be there.
             up = up || (taken >= self.boot_limit && written().contains(UP));
             if taken >= self.limit || (taken >= self.boot_limit && !up) {
                 child.kill().map_err(failed())?;
@@ -221,7 +216,7 @@ impl Guest<'_> {
     }
 }
 
-/// Copies what is new in a console to standard output. The emulator creates it a moment after its start.
+/// Copies new text of a console to standard output. The emulator creates the console a moment after its start.
 fn show(console: &Path, shown: &mut Option<File>) -> io::Result<()> {
     if shown.is_none() && console.exists() {
         *shown = Some(File::open(console)?);
@@ -236,11 +231,11 @@ fn show(console: &Path, shown: &mut Option<File>) -> io::Result<()> {
     Ok(())
 }
 
-/// Unpacks the archive that the guest wrote to the start of its disk.
+/// Unpacks the archive at the start of the guest's disk.
 fn unpack(disk: &Path, folder: &Path) -> Result<(), String> {
     let file = File::open(disk).map_err(|error| error.to_string())?;
-    // tar stops at the end of its archive, so the rest of the disk is not read. The guest's files keep no owner:
-    // whoever runs the tests must be able to remove them.
+    // tar stops at the end of its archive, so the rest of the disk is not read. Files lose their owner, so the user who runs the tests can
+    // remove them.
     let output = Command::new("tar")
         .args(["--extract", "--strip-components=1", "--no-same-owner", "--no-same-permissions", "--directory"])
         .arg(folder)

@@ -1,6 +1,6 @@
 //! The guest's first and only file system: an archive in the kernel's `newc` format, written in memory.
 //!
-//! It is not compressed: the emulated processor would spend more time on unpacking it than the disk on reading it.
+//! Not compressed: the emulated processor would take longer to decompress it than the disk to read it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -26,19 +26,19 @@ pub struct Initramfs {
 }
 
 impl Initramfs {
-    /// An archive that holds nothing yet.
+    /// An empty archive.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds an empty folder unless it is there. Folders come before what they hold.
+    /// Adds an empty directory unless it exists. Directories must precede their contents.
     pub fn folder(&mut self, name: &str) {
         if self.folders.insert(name.to_owned()) {
             self.member(name, FOLDER, &[]);
         }
     }
 
-    /// Adds a file that all may read and run.
+    /// Adds a file that everyone may read and execute.
     pub fn file(&mut self, name: &str, contents: &[u8]) {
         self.member(name, PROGRAM, contents);
     }
@@ -50,7 +50,7 @@ impl Initramfs {
         Ok(())
     }
 
-    /// Adds a copy of a file of this machine at the same place, with the folders above it.
+    /// Adds a copy of a file of this machine at the same path, with its parent directories.
     pub fn copy_in_place(&mut self, from: &Path) -> Result<(), LabError> {
         let name = from.to_string_lossy();
         let name = name.trim_start_matches('/');
@@ -60,7 +60,7 @@ impl Initramfs {
         self.copy(name, from)
     }
 
-    /// Ends the archive and gives its bytes, as the kernel takes them.
+    /// Finishes the archive and returns its bytes.
     #[must_use]
     pub fn finish(mut self) -> Vec<u8> {
         self.member(TRAILER, 0, &[]);

@@ -1,4 +1,4 @@
-//! Debian's kernels: fetched as packages, unpacked, kept in a cache folder.
+//! Debian's kernels: downloaded as packages, unpacked, and kept in a cache directory.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -8,20 +8,20 @@ use becalm_units::UnknownName;
 
 use crate::LabError;
 
-/// The modules that make the guest's disk appear, in the order in which they must be loaded.
+/// The modules for the guest's disk, in loading order.
 const DISK_MODULES: [&str; 6] =
     ["virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk"];
 
-/// What a kernel is called that was decompressed.
+/// The name of a decompressed kernel.
 const PLAIN: &str = "vmlinux";
 
-/// Which of Debian's kernels.
+/// Debian's kernels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "snake_case", parse_err_ty = UnknownName, parse_err_fn = unknown_flavor)]
 pub enum Flavor {
-    /// The kernel that Debian installs by default.
+    /// Debian's default kernel.
     Stock,
-    /// The same source with PREEMPT_RT; it alone has the osnoise and timerlat tracers.
+    /// The same source with PREEMPT_RT; only this one has the osnoise and timerlat tracers.
     #[strum(serialize = "rt")]
     Realtime,
     /// The same source for virtual machines of cloud providers, with fewer drivers.
@@ -43,22 +43,22 @@ impl Flavor {
     }
 }
 
-/// A kernel that was unpacked from Debian's package, in a folder of its own.
+/// A kernel unpacked from Debian's package, in its own directory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Kernel {
     folder: PathBuf,
 }
 
 impl Kernel {
-    /// The kernel of a flavor, from `cache` if it is there, else from Debian's archive.
+    /// The kernel of a flavor, from `cache` if available, else from Debian's archive.
     ///
-    /// A kernel stays in the cache until someone removes it, so that tests go on meeting the same one. Fails if the
-    /// package cannot be found, fetched (`apt-get update` may never have been run), unpacked or stored.
+    /// A cached kernel stays until someone removes it, so tests keep using the same one. Fails if the package cannot be found, downloaded
+    /// (`apt-get update` may never have been run), unpacked or stored.
     pub fn debian(flavor: Flavor, cache: &Path) -> Result<Self, LabError> {
         let folder = cache.join(flavor.package());
         if !folder.exists() {
             fs::create_dir_all(cache).map_err(LabError::file("create", cache))?;
-            // Unpacked beside its final place and then renamed: an interrupted attempt is never taken for a kernel.
+            // Unpacked elsewhere and then renamed: an interrupted attempt is never mistaken for a kernel.
             let partial = tempfile::tempdir_in(cache).map_err(LabError::file("create a folder in", cache))?;
             let package = real_package(flavor.package())?;
             download(&package, partial.path())?;
@@ -71,21 +71,20 @@ impl Kernel {
         Ok(Self { folder })
     }
 
-    /// The kernel itself: without its compression where it could be taken away, as an emulated CPU takes five seconds for that, and
-    /// else as Debian packs it. Fails if the cache does not hold it.
+    /// The kernel image: decompressed if possible, because that takes an emulated CPU five seconds, otherwise as packed by Debian. Fails if
+    /// it is not in the cache.
     pub fn image(&self) -> Result<PathBuf, LabError> {
         let plain = self.find(PLAIN, |name| name == PLAIN);
         plain.or_else(|_| self.find("vmlinuz", |name| name.starts_with("vmlinuz-")))
     }
 
-    /// The configuration that it was built with. Fails if the cache does not hold it.
+    /// The kernel's build configuration. Fails if it is not in the cache.
     pub fn config(&self) -> Result<String, LabError> {
         let path = self.find("config", |name| name.starts_with("config-"))?;
         fs::read_to_string(&path).map_err(LabError::file("read", &path))
     }
 
-    /// The modules that make the guest's disk appear, in the order in which they must be loaded. Fails if the cache
-    /// does not hold one of them.
+    /// The modules for the guest's disk, in loading order. Fails if one of them is not in the cache.
     pub fn disk_modules(&self) -> Result<Vec<PathBuf>, LabError> {
         DISK_MODULES.iter().map(|module| self.find(module, |name| name.strip_suffix(".ko") == Some(module))).collect()
     }
@@ -106,7 +105,7 @@ impl Kernel {
     }
 }
 
-/// The package with the newest kernel that a package without contents depends on.
+/// The package with the newest kernel, a dependency of an empty package.
 fn real_package(package: &str) -> Result<String, LabError> {
     let mut command = Command::new("apt-cache");
     command.args(["depends", "--important", package]);
@@ -120,13 +119,13 @@ fn real_package(package: &str) -> Result<String, LabError> {
 }
 
 fn download(package: &str, folder: &Path) -> Result<(), LabError> {
-    // Without this, apt would try as its own user, who may not write here, and complain.
+    // Otherwise apt switches to its own user, who may not write here, and complains.
     let mut command = Command::new("apt-get");
     command.args(["-q", "-o", "APT::Sandbox::User=root", "download", package]).current_dir(folder);
     run(&mut command, "apt").map(drop)
 }
 
-/// Unpacks the kernel, its configuration and the modules of the guest's disk: a thousandth of the package's files.
+/// Unpacks the kernel, its configuration and the modules for the guest's disk: a thousandth of the package's files.
 fn unpack(package: &str, folder: &Path) -> Result<(), LabError> {
     let archive = fs::read_dir(folder)
         .map_err(LabError::file("list", folder))?
@@ -152,13 +151,13 @@ fn unpack(package: &str, folder: &Path) -> Result<(), LabError> {
     fs::remove_file(&archive).map_err(LabError::file("remove", &archive))
 }
 
-/// Puts the kernel, decompressed, beside its image. Does nothing where QEMU could not start it so, which takes an entry point of
-/// its own (CONFIG_PVH), or where nothing here knows how it is compressed.
+/// Writes the decompressed kernel next to its image. Does nothing if QEMU cannot start such a kernel, which requires an entry point of its
+/// own (CONFIG_PVH), or if the compression is unknown.
 fn decompress(image: &Path, config: &str) -> Result<(), LabError> {
     let bytes = fs::read(image).map_err(LabError::file("read", image))?;
     let has_entry = config.lines().any(|line| line == "CONFIG_PVH=y");
     let Some((program, payload)) = payload(&bytes).filter(|_| has_entry) else { return Ok(()) };
-    // A program reads from a file and writes to one, so that neither waits for the other.
+    // The program reads from a file and writes to one, which avoids a deadlock.
     let (packed, plain) = (image.with_file_name("payload"), image.with_file_name(PLAIN));
     fs::write(&packed, payload).map_err(LabError::file("write", &packed))?;
     let open = File::open(&packed).map_err(LabError::file("read", &packed))?;
@@ -167,12 +166,12 @@ fn decompress(image: &Path, config: &str) -> Result<(), LabError> {
     fs::remove_file(&packed).map_err(LabError::file("remove", &packed))
 }
 
-/// The compressed kernel within an x86 image, and the program that decompresses it; `None` where neither is known. Its place and
-/// length stand in the header (Documentation/arch/x86/boot.rst: `setup_sects`, `payload_offset`, `payload_length`); all but
-/// gzip are followed by the length of what they hold, in four bytes.
+/// The compressed kernel in an x86 image, and the program to decompress it; `None` if either is unknown. Place and length are in the header
+/// (Documentation/arch/x86/boot.rst: `setup_sects`, `payload_offset`, `payload_length`); except for gzip, the length of the contents
+/// follows, in four bytes.
 fn payload(image: &[u8]) -> Option<(&'static str, &[u8])> {
     let word = |at: usize| Some(u32::from_le_bytes(image.get(at..at + 4)?.try_into().ok()?) as usize);
-    // By old custom 0 stands for 4 sectors of setup; one more holds the boot sector.
+    // For historical reasons 0 means 4 setup sectors; the boot sector is one more.
     let sectors = match image.get(0x1f1)? {
         0 => 4,
         sectors => usize::from(*sectors),
@@ -187,7 +186,7 @@ fn payload(image: &[u8]) -> Option<(&'static str, &[u8])> {
     }
 }
 
-/// Runs a program of this machine to its end and returns what it printed.
+/// Runs a program of this machine to completion and returns its output.
 pub fn run(command: &mut Command, package: &'static str) -> Result<Vec<u8>, LabError> {
     let described = format!("{command:?}");
     let output = command.output().map_err(LabError::start(package, package))?;

@@ -1,13 +1,11 @@
-//! Boots real Linux kernels in an emulator, runs a script in each, and brings back the files that it left.
+//! Boots real Linux kernels in an emulator, runs a script in each, and returns the script's files.
 //!
-//! Kernels with other parameters, other configurations and other locks than the one at hand are what becalm meets
-//! at its users. Here they are Debian's own kernels under QEMU's software emulation, which needs neither KVM nor
-//! root. The emulator makes noise of its own and runs slowly, so the lab shows what becalm sees and says, and
-//! whether its counts agree with the kernel's; it is no place to measure durations.
+//! becalm's users have kernels with other parameters, configurations and restrictions than the developers' machines. Here they are Debian's
+//! own kernels under QEMU's software emulation, which needs neither KVM nor root. The emulator causes noise and is slow, so the lab tests
+//! becalm's findings and messages, and whether its counts agree with the kernel's; it cannot measure durations.
 //!
-//! [`Scenario`] says what is to be booted, [`Kernel`] fetches, [`Initramfs`] packs, [`Guest`] boots. What is asserted of
-//! the outcomes stands in `tests/lab.rs`, what the guests do in `scenarios/`. The program boots one of them before
-//! someone's eyes.
+//! [`Scenario`] defines what to boot, [`Kernel`] downloads, [`Initramfs`] packs, [`Guest`] boots. `tests/lab.rs` checks the outcomes;
+//! `scenarios/` has the guests' scripts. The program boots one of them with a visible console.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,6 @@
-//! Boots one scenario of the lab and shows its console: what `make lab` runs.
+//! Boots one scenario of the lab and shows its console, for `make lab`.
 //!
-//! Judges nothing: that is what the tests do.
+//! It checks nothing; the tests do.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the console of a guest is its output")]
@@ -18,7 +18,7 @@ use becalm_lab::{
 use becalm_units::Named;
 use clap::Parser;
 
-/// A guest that someone watches may be one that someone experiments with.
+/// Long enough for a user who experiments with the guest.
 const LIMIT: Duration = Duration::from_secs(600);
 
 /// Boot a scenario of the lab and show its console.
@@ -109,7 +109,7 @@ fn boot(scenario: &Scenario) -> Result<ExitCode> {
     Ok(if outcome.status() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The settings of these names, all of them of none.
+/// The settings with these names; all of them without names.
 fn chosen(names: &str) -> Result<Vec<Setting>> {
     if names.is_empty() {
         return Ok(SETTINGS.to_vec());
@@ -122,7 +122,7 @@ fn chosen(names: &str) -> Result<Vec<Setting>> {
     names.split(',').map(setting).collect()
 }
 
-/// Boots every setting, and shows and stores what they come to, after each of them.
+/// Boots every setting, and prints and stores the results after each.
 fn matrix(settings: &[Setting], dry_run: bool) -> Result<ExitCode> {
     let scenario = Scenario::named(MATRIX)?;
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/lab").join(MATRIX);

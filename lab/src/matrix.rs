@@ -1,9 +1,9 @@
-//! The kernel matrix: the same recording on the same emulated machine under kernels and boot parameters that differ in one
-//! thing each, and what that one thing costs.
+//! The kernel matrix: the same recording on the same emulated machine under kernels and boot parameters that differ in one thing each, and
+//! the cost of that difference.
 //!
-//! Counts and orders are what an emulator can tell: how often the tick comes, how many softirqs, threads and detours there
-//! are to a thousand of them, and which setting has more of what. How long anything takes it cannot tell, so the share of time
-//! that is lost and the slowdown of a job at 16,384 ranks are the emulated machine's, of use beside each other only.
+//! An emulator shows counts and their order: the frequency of the tick, the softirqs, threads and detours per thousand ticks, and which
+//! setting has more of them. It does not show durations, so the share of time lost and the slowdown of a job with 16,384 ranks belong to
+//! the emulated machine and are comparable only with each other.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -15,17 +15,17 @@ use serde_json::Value;
 use crate::kernel::run;
 use crate::{Flavor, LabError, Outcome, Scenario};
 
-/// The scenario that each setting boots.
+/// The scenario for each setting.
 pub const SCENARIO: &str = "matrix";
 
-/// A kernel with boot parameters, of which one thing differs from what Debian boots by default.
+/// A kernel with boot parameters that differs in one thing from Debian's default.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Setting {
-    /// By which it is chosen and shown.
+    /// Its name for selection and display.
     pub name: &'static str,
     /// The kernel.
     pub flavor: Flavor,
-    /// What is added to its command line.
+    /// Additional parameters of its command line.
     pub parameters: &'static str,
 }
 
@@ -33,8 +33,8 @@ const fn setting(name: &'static str, flavor: Flavor, parameters: &'static str) -
     Setting { name, flavor, parameters }
 }
 
-/// All settings, the one first that the others are held against. Debian builds its kernels with one tick rate (CONFIG_HZ); the
-/// matrix shows which, and other rates need kernels of one's own.
+/// All settings, first the one that the others are compared with. Debian builds its kernels with one tick rate (CONFIG_HZ); the matrix
+/// shows which. Other rates need custom kernels.
 pub const SETTINGS: [Setting; 11] = [
     setting("stock", Flavor::Stock, ""),
     setting("preempt=none", Flavor::Stock, "preempt=none"),
@@ -50,59 +50,58 @@ pub const SETTINGS: [Setting; 11] = [
 ];
 
 impl Setting {
-    /// Puts this kernel and these parameters in the place of the scenario's own.
+    /// Replaces the scenario's kernel and parameters by these.
     pub fn apply(&self, scenario: &Scenario) -> Scenario {
         Scenario { flavor: self.flavor, parameters: self.parameters.to_owned(), ..scenario.clone() }
     }
 }
 
-/// What was found under one setting, on the CPU that was recorded.
+/// The findings under one setting, on the recorded CPU.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
     /// The setting's name.
     pub setting: String,
     /// The kernel's release.
     pub release: String,
-    /// The tick rate that the kernel was built with.
+    /// The tick rate in the kernel's configuration.
     pub config_hz: Option<u64>,
-    /// What the kernel says of its preemption: `none voluntary (full)`; empty where it says nothing.
+    /// The kernel's preemption model: `none voluntary (full)`; empty if unknown.
     pub preempt: String,
-    /// How long the recording was, in seconds.
+    /// The length of the recording, in seconds.
     pub seconds: f64,
-    /// The timer's interrupts that becalm found in detours.
+    /// The timer interrupts that becalm found in detours.
     pub timer_interrupts: u64,
-    /// The timer's interrupts that the kernel counted from before the recording to after it, some of them outside of it.
+    /// The timer interrupts counted by the kernel from before the recording to after it; some are outside it.
     pub kernel_timer_interrupts: u64,
     /// Interrupts of all kinds.
     pub interrupts: u64,
-    /// Softirqs, also those in threads of a real-time kernel.
+    /// Softirqs, including those in threads of a real-time kernel.
     pub softirqs: u64,
-    /// Runs of the kernel's threads and work items.
+    /// Runs of kernel threads and work items.
     pub kernel_threads: u64,
     /// Runs of other processes.
     pub tasks: u64,
     /// Detours of any length.
     pub detours: u64,
-    /// The share of time that was lost, of the emulated machine.
+    /// The share of time lost, on the emulated machine.
     pub noise_ratio: f64,
-    /// What a bulk-synchronous job of 16,384 ranks and 1 ms phases with this noise takes, in times of one without, of the
-    /// emulated machine.
+    /// The slowdown by this noise of a bulk-synchronous job with 16,384 ranks and phases of 1 ms, on the emulated machine.
     pub slowdown_16k_ratio: Option<f64>,
 }
 
 impl Row {
-    /// So often in a second.
+    /// A count per second.
     pub fn a_second(&self, count: u64) -> f64 {
         if self.seconds > 0.0 { count as f64 / self.seconds } else { 0.0 }
     }
 
-    /// So many for each thousand of the timer's interrupts; `None` where there was none.
+    /// A count per thousand timer interrupts; `None` without any.
     pub fn per_1000_ticks(&self, count: u64) -> Option<f64> {
         (self.timer_interrupts > 0).then(|| 1e3 * count as f64 / self.timer_interrupts as f64)
     }
 
-    /// What a guest of the matrix left, by what this becalm makes of its recording here: an emulated CPU would take
-    /// long. Fails if a file is missing, or becalm fails, or its document does not have what must be in it.
+    /// Reads a guest's results, with reports of its recording by this becalm: an emulated CPU would take long. Fails if a file is missing,
+    /// or becalm fails, or its document is incomplete.
     pub fn from_outcome(setting: &str, config: &str, outcome: &Outcome, becalm: &Path) -> Result<Self, LabError> {
         let bundle = outcome.path("run.becalm");
         let report = ask(becalm, &["report".as_ref(), bundle.as_os_str()])?;
@@ -126,7 +125,7 @@ impl Row {
         )
     }
 
-    /// The figures of a report of one CPU; `None` if it lacks one.
+    /// The figures in a report of one CPU; `None` if one is missing.
     fn from_documents(report: &Value, predicted: Option<&Value>) -> Option<Self> {
         let cpu = report["cpus"].get(0)?;
         let sources = report["sources"].as_array()?;
@@ -154,18 +153,18 @@ impl Row {
     }
 }
 
-/// Whether an interrupt is that of a CPU's timer: the tick, another timer, or an unnamed one.
+/// Whether an interrupt is a timer interrupt: the tick, another timer, or an unnamed one.
 pub fn is_timer(source: &str) -> bool {
     matches!(source, "tick" | "local_timer") || source.starts_with("timer:")
 }
 
-/// The count of a line `NAME COUNT` of the guest's counters; 0 without one.
+/// The number in a line `NAME COUNT` of the guest's counters; 0 without one.
 fn counted(text: &str, name: &str) -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
 }
 
-/// The tick rate of a kernel's configuration.
+/// The tick rate in a kernel's configuration.
 fn config_hz(config: &str) -> Option<u64> {
     config.lines().find_map(|line| line.strip_prefix("CONFIG_HZ=")?.parse().ok())
 }
@@ -177,18 +176,18 @@ fn ask(becalm: &Path, arguments: &[&OsStr]) -> Result<Value, LabError> {
     serde_json::from_slice(&output).map_err(|_| LabError::document(becalm))
 }
 
-/// All rows, and what they are good for.
+/// All rows, with a note on their limits.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Matrix {
     /// `becalm.kernel-matrix/1`.
     pub schema: &'static str,
-    /// What the figures may be used for.
+    /// The limits of the figures.
     pub limits: &'static str,
     /// In the order of the settings.
     pub rows: Vec<Row>,
 }
 
-/// What an emulator can tell, and what it cannot.
+/// What an emulator can show, and what it cannot.
 pub const LIMITS: &str = "Measured in an emulator: counts and their order are the kernel's; times, shares of time and slowdowns are \
                           the emulator's, and reproduce no figure of a real machine. Every kernel here has the tick rate that \
                           Debian builds; others need a kernel of one's own";
@@ -199,7 +198,7 @@ impl Matrix {
         Self { schema: "becalm.kernel-matrix/1", limits: LIMITS, rows }
     }
 
-    /// As a table: counts a second, to a thousand ticks, and at 16,384 ranks.
+    /// The matrix as a table: counts per second, per thousand ticks, and at 16,384 ranks.
     pub fn table(&self) -> String {
         let mut text = format!(
             "{:<23} {:>5} {:>8} {:>8} {:>9} {:>9} {:>9} | {:>8} {:>8} {:>9} | {:>7} {:>8}\n",

@@ -1,20 +1,20 @@
-//! Programs of this machine, with the shared libraries that they need in a guest, which has none.
+//! Programs of this machine with their shared libraries, which a guest lacks.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::LabError;
 
-/// The shared libraries of a program and their loader, by the absolute paths at which the program looks for them; none
-/// for a static one. Fails if they cannot be listed, or one of them is missing on this machine.
+/// The shared libraries of a program and their loader, by the absolute paths that the program uses; empty for a static program. Fails if
+/// they cannot be listed, or one of them is missing on this machine.
 pub(crate) fn libraries(program: &Path) -> Result<Vec<PathBuf>, LabError> {
     let output = Command::new("ldd").arg(program).output().map_err(LabError::start("ldd", "libc-bin"))?;
-    // ldd fails for a static program, which is an answer too.
+    // ldd fails for a static program, which is a valid result.
     parse(&String::from_utf8_lossy(&output.stdout)).map_err(|library| LabError::lacks(program.display(), library))
 }
 
-/// Reads what `ldd` prints: `NAME => PATH (ADDRESS)` for libraries, `PATH (ADDRESS)` for the loader, and no path for what
-/// the kernel brings. Fails with the name of a library that was not found.
+/// Parses the output of `ldd`: `NAME => PATH (ADDRESS)` for libraries, `PATH (ADDRESS)` for the loader, and no path for the kernel's own.
+/// Fails with the name of a missing library.
 fn parse(text: &str) -> Result<Vec<PathBuf>, &str> {
     let mut libraries = Vec::new();
     for line in text.lines() {

@@ -1,4 +1,4 @@
-//! The scenarios: shell scripts that say in their first lines what they show and which machine they want.
+//! The scenarios: shell scripts whose first lines contain their summary and their machine.
 //!
 //! ```text
 //! # A CPU that the boot parameters freed from the scheduler, the tick and RCU.
@@ -6,7 +6,7 @@
 //! #: parameters isolcpus=1 nohz_full=1 rcu_nocbs=1
 //! ```
 //!
-//! What they leave is judged in `tests/lab.rs`, not here.
+//! `tests/lab.rs` checks their results.
 
 use std::fs;
 use std::ops::RangeInclusive;
@@ -14,36 +14,34 @@ use std::path::{Path, PathBuf};
 
 use crate::{Flavor, LabError};
 
-/// How many CPUs a guest may have. One leaves no CPU that is not measured; more than four emulated ones starve each
-/// other on the machines that run tests.
+/// The number of CPUs of a guest. With one, no CPU is left unmeasured; more than four emulated ones starve each other on test machines.
 pub const CPUS: RangeInclusive<u32> = 2..=4;
 
-/// What a scenario may use of this machine's `/usr/bin`: the front end of the kernel's osnoise and timerlat tracers and
-/// cyclictest, of packages of their own, and what sets the scheduling class of a process, which every Debian has and its
-/// busybox lacks.
+/// Programs of this machine's `/usr/bin` that scenarios may use: the front end of the kernel's osnoise and timerlat tracers and cyclictest,
+/// from separate packages, and the tool for scheduling classes, which every Debian has and its busybox lacks.
 pub const PROGRAMS: [&str; 3] = ["rtla", "chrt", "cyclictest"];
 
-/// A scenario and the machine that it wants; everything but its name may be changed before it is booted.
+/// A scenario and its machine; everything but its name may be changed before booting.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Scenario {
-    /// By which it is chosen: the name of its file without `.sh`.
+    /// Its name for selection: the name of its file without `.sh`.
     pub name: String,
-    /// What it shows, in a sentence.
+    /// A summary, in one sentence.
     pub summary: String,
-    /// The script that the guest runs.
+    /// The script to run in the guest.
     pub path: PathBuf,
-    /// The kernel that it runs on.
+    /// Its kernel.
     pub flavor: Flavor,
-    /// What is added to the kernel's command line.
+    /// Additional parameters of the kernel's command line.
     pub parameters: String,
-    /// How many CPUs its guest has, within [`CPUS`].
+    /// The number of CPUs, within [`CPUS`].
     pub cpus: u32,
-    /// What it uses beside becalm and busybox, of `PROGRAMS` in `program.rs`.
+    /// The programs it uses besides becalm and busybox, from `PROGRAMS` in `program.rs`.
     pub programs: Vec<&'static str>,
 }
 
 impl Scenario {
-    /// All scenarios of this lab, by name. Fails if one cannot be read, or its first lines are not as they must be.
+    /// All scenarios of this lab, by name. Fails if one cannot be read, or its first lines are invalid.
     pub fn all() -> Result<Vec<Self>, LabError> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
         let mut scenarios = Vec::new();
@@ -58,8 +56,7 @@ impl Scenario {
         Ok(scenarios)
     }
 
-    /// The scenario of that name; the ending `.sh` may be there. Fails if there is none, with the names of those that
-    /// there are, and when one cannot be read.
+    /// The scenario with this name; the suffix `.sh` is optional. Fails if there is none, with the valid names, or if one cannot be read.
     pub fn named(name: &str) -> Result<Self, LabError> {
         let wanted = name.strip_suffix(".sh").unwrap_or(name);
         let mut scenarios = Self::all()?;
@@ -112,7 +109,7 @@ impl Scenario {
     }
 }
 
-/// Reads how many CPUs a guest is to have. Fails if that is no number within [`CPUS`].
+/// Parses the number of CPUs of a guest. Fails if it is not within [`CPUS`].
 pub fn parse_cpus(text: &str) -> Result<u32, String> {
     let cpus = text.parse().ok().filter(|cpus| CPUS.contains(cpus));
     cpus.ok_or_else(|| format!("'{text}' CPUs: a guest has {} to {}", CPUS.start(), CPUS.end()))

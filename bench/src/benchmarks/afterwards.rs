@@ -1,5 +1,5 @@
-//! Is becalm fast afterwards, and small? Attribution of ten million events, a report on ten million detours, the trace
-//! of 256 CPUs on one core, and the recorder's memory.
+//! Is becalm fast afterwards, and small? Attribution of ten million events, a report on ten million detours, the trace of 256 CPUs on one
+//! core, and the recorder's memory.
 
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
@@ -15,15 +15,15 @@ use becalm_units::{CpuId, Nanos};
 
 /// Kernel events to attribute, and detours to report on.
 const TEN_MILLION: u64 = 10_000_000;
-/// Events in one piece, as a segment of a busy CPU hands them over.
+/// Events per piece, like a segment of a busy CPU.
 const PIECE: u64 = 100_000;
-/// The large machine: its CPUs, their events a second, and for how long.
+/// The large machine: its CPUs, events per second, and duration.
 const CPUS: u32 = 256;
 const EVENTS_PER_SECOND: u64 = 10_000;
 const SECONDS: u64 = 4;
-/// How often the report runs.
+/// Number of reports.
 const REPORTS: u64 = 5;
-/// Interrupts a second on each CPU while the recorder's memory is measured.
+/// Interrupts per second on each CPU during the measurement of the recorder's memory.
 const INTERRUPTS_HZ: u32 = 10_000;
 
 pub fn run() -> ExitCode {
@@ -33,7 +33,7 @@ pub fn run() -> ExitCode {
         Ok(allowed) => allowed.iter().last(),
         Err(_) => None,
     };
-    // Programs come first, since the kernel counts this one's memory, which grows, into theirs.
+    // Run programs first, because the kernel includes this process's memory, which grows, in theirs.
     if let Err(why) = recording_memory(&mut claims, effort) {
         claims.fail_as_root("peak memory while recording", &why);
     }
@@ -41,7 +41,7 @@ pub fn run() -> ExitCode {
         claims.fail("report on 10 million detours", &why);
     }
     if let Some(cpu) = cpu {
-        // All on one core from here on.
+        // Everything from here on uses one core.
         let _ = sched::pin_current_thread(cpu);
     }
     attribution(&mut claims, effort);
@@ -63,7 +63,7 @@ fn recording_memory(claims: &mut Claims, effort: Effort) -> Result<(), String> {
         if cost.success { Ok(cost.peak_bytes) } else { Err("becalm record failed".to_owned()) }
     };
     let segments = ["--segment", "5s"];
-    // A moment in which the machine is busy makes one segment larger; both sides have the same time to meet one.
+    // A busy moment enlarges a segment; both sides have the same time to encounter one.
     let short = [peak(10, &segments)?, peak(10, &segments)?, peak(10, &segments)?].into_iter().fold(0, u64::max);
     let (short, long) = (Figure::megabytes(short), Figure::megabytes(peak(30, &segments)?));
     claims.at_most_times("peak memory of recording 30s in segments of 5s, against 10s three times", long, short, 1.25);
@@ -76,7 +76,7 @@ fn report(claims: &mut Claims, effort: Effort, cpu: Option<CpuId>) -> Result<(),
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let path = folder.path().join("large.becalm");
     let activities = large_bundle::write(&path, effort.share(TEN_MILLION)).map_err(|error| error.to_string())?;
-    // A report that read only a part of it would be fast, too.
+    // A report that reads only a part would be fast, too.
     let shown = Command::new(programs::becalm()).args(["report", "--full"]).arg(&path).output();
     let shown = shown.map_err(|error| format!("cannot run becalm: {error}"))?;
     let all = match effort {
@@ -149,7 +149,7 @@ fn large_machine(claims: &mut Claims, effort: Effort) {
     let (mut busy, mut count, mut closed) = (Duration::ZERO, 0, true);
     for number in 0..seconds {
         let ticks = machine.ticks(second) * number;
-        // What arrived in a second lies in memory, as in the collector's, before any of it is decoded.
+        // As in the collector, the data of a second is in memory before decoding starts.
         let arrived: Vec<Stretch> = cpus.iter().map(|(stretch, _)| stretch.later(ticks)).collect();
         let mut attributed: Vec<Attributed> = cpus.iter().map(|_| Attributed::default()).collect();
         let began = Instant::now();

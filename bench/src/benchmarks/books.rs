@@ -1,7 +1,7 @@
-//! Closed books at scale beside blame by removal, and the inputs that predictions used to take long for: processor time of
-//! the whole program, so that figures are those of one core.
+//! Exact accounts at scale compared with blame by removal, and inputs that used to make predictions slow: processor time of the whole
+//! program, i.e. figures of one core.
 //!
-//! The recording is made up, as large as a real one of 20 s of two busy CPUs: 600,000 detours of 60 sources.
+//! The recording is synthetic, and as large as a real one of 20 s on two busy CPUs: 600,000 detours of 60 sources.
 
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -29,7 +29,7 @@ const SOURCES: u64 = 60;
 const RANKS: [u64; 4] = [64, 1 << 10, 1 << 14, 1 << 20];
 const WANTED: BlameWanted = BlameWanted { without: 3, detours: 10 };
 
-/// One CPU: most detours take 1 to 4 us, a few thousand up to 1 ms. Each has one to three sources.
+/// One CPU: most detours last 1 to 4 us, a few thousand up to 1 ms. Each has one to three sources.
 fn cpu(number: u64) -> BookedTrace {
     let mut stream = Stream::new(2, Purpose::Detours, number);
     let length = Nanos::from_secs(SECONDS);
@@ -80,7 +80,7 @@ fn question(phases: u64, replicas: u64) -> Question {
     }
 }
 
-/// With the processor time of all threads.
+/// Measures the processor time of all threads.
 fn timed<T>(what: impl FnOnce() -> T) -> (T, Duration) {
     let now = || {
         let time = clock_gettime(ClockId::ProcessCPUTime);
@@ -123,7 +123,7 @@ fn one_recording(claims: &mut Claims, effort: Effort) {
         books.added().get() != books.replicas.iter().map(lost).sum::<i64>()
     });
     claims.none("  books that do not add up to the added time", open.count() as u64);
-    // Each source costs the same: a quick benchmark has a few of them.
+    // All sources cost the same: a quick benchmark removes a few of them.
     let out: Vec<bool> = (0..SOURCES).map(|source| source >= effort.share(SOURCES)).collect();
     let (_, one) = timed(|| blame(&booked, question, &[1 << 10], WANTED, &out, ReplayWatch::NOBODY).expect("blame"));
     let (_, removal) =
@@ -139,7 +139,7 @@ fn formula(text: &str) -> Noise {
     Noise::apart(text, trace)
 }
 
-/// Inputs of which the cost was once not known beforehand.
+/// Inputs with formerly unpredictable cost.
 fn cliffs(claims: &mut Claims, effort: Effort) {
     let sparse = formula("poisson:rate=10Hz,detour=50us");
     let table = DelayTable::new(&sparse, 1, Nanos::from_millis(1)).expect("a table");

@@ -1,4 +1,4 @@
-//! What does it cost that becalm's own arithmetic is checked for overflow? The program against the same one without checks.
+//! What do overflow checks in becalm's own arithmetic cost? Compares the program with a build without checks.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -12,15 +12,15 @@ use crate::figures::Repetitions;
 use crate::{large_bundle, programs};
 use becalm_linux::sched;
 
-/// Lines of the text that is imported, and so detours of the runs that are compared.
+/// Lines of the imported text, i.e. detours of the compared runs.
 const LINES: u64 = 1_500_000;
-/// Detours of the run that is reported on.
+/// Detours of the reported run.
 const DETOURS: u64 = 5_000_000;
-/// How often each side runs.
+/// Number of runs per side.
 const TURNS: u64 = 15;
-/// Checks may take so much at most: the median ratio must not be shown to lie above it.
+/// The limit on the cost of checks: the interval of the median ratio must not be above it.
 const LIMIT: f64 = 1.02;
-/// Names the program without checks.
+/// The variable with the path of the program without checks.
 const UNCHECKED: &str = "UNCHECKED";
 
 pub fn run() -> ExitCode {
@@ -45,7 +45,7 @@ fn compare(claims: &mut Claims, effort: Effort, unchecked: &OsString) -> Result<
     let folder = tempfile::tempdir_in(place).map_err(|error| error.to_string())?;
     let [text, text_of_other, run, other, large] =
         ["text", "text-2", "run", "other", "large"].map(|name| folder.path().join(name));
-    // A recording is not compared with a copy of itself.
+    // becalm does not compare a recording with a copy of itself.
     for (text, longest) in [(&text, 400), (&text_of_other, 390)] {
         fs::write(text, lines(effort.share(LINES), longest)).map_err(|error| error.to_string())?;
     }
@@ -60,7 +60,7 @@ fn compare(claims: &mut Claims, effort: Effort, unchecked: &OsString) -> Result<
         arguments.extend(words(options));
         arguments
     };
-    // Under names of the same length: by the length of its path, the same program takes 7 % more or less.
+    // Use names of equal length: the length of its path changes a program's time by up to 7 %.
     let both = [("0", programs::becalm()), ("1", PathBuf::from(unchecked))];
     let both =
         both.map(|(name, program)| fs::copy(program, folder.path().join(name)).map(|_| folder.path().join(name)));
@@ -87,7 +87,7 @@ fn compare(claims: &mut Claims, effort: Effort, unchecked: &OsString) -> Result<
                 let _ = fs::remove_dir_all(folder.path().join("imported"));
             }
         }
-        // By pairs, as a shared machine is slower now and then.
+        // Compare pairs, because a shared machine is sometimes slower.
         let ratios = sides[0].iter().zip(&sides[1]).map(|(checked, other)| checked / other);
         let ratios = Repetitions::new(ratios.collect());
         let (low, high) = ratios.median_interval();
@@ -103,7 +103,7 @@ fn compare(claims: &mut Claims, effort: Effort, unchecked: &OsString) -> Result<
     Ok(())
 }
 
-/// A detour of 100 ns to below the longest every microsecond.
+/// One detour per microsecond, of 100 ns to just below `longest`.
 fn lines(count: u64, longest: u64) -> String {
     let mut text = String::new();
     for line in 0..count {
@@ -116,7 +116,7 @@ fn words(text: &str) -> Vec<OsString> {
     text.split_whitespace().map(OsString::from).collect()
 }
 
-/// What a program takes on the last CPU, in seconds.
+/// The processor time of a program on the last CPU, in seconds.
 fn processor_time(program: &Path, arguments: &[OsString]) -> Result<f64, String> {
     let cpu = sched::allowed_cpus().map_err(|error| error.to_string())?.iter().last();
     let cost = programs::cost(Command::new(program).args(arguments), cpu);

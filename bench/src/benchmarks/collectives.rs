@@ -1,7 +1,6 @@
-//! Collectives with per-rank clocks: rank-rounds a second, with noise and without.
+//! Collectives with per-rank clocks: rank-rounds per second, with noise and without.
 //!
-//! A rank-round is one rank's send and receive of one round of a dissemination barrier. One thread below 65,536 ranks, all
-//! cores above.
+//! A rank-round is one rank's send and receive in one round of a dissemination barrier. One thread below 65,536 ranks, all cores above.
 
 use std::process::{Command, ExitCode};
 use std::time::Instant;
@@ -18,7 +17,7 @@ use becalm_scale::spec::NoiseSpec;
 use becalm_units::Nanos;
 
 const BARRIER: Collective = Collective::Barrier(Barrier::Dissemination);
-/// The noise of a desktop, and more than anyone has: 20 % of the time.
+/// The noise of a desktop, and an extreme: 20 % of the time.
 const NOISES: [&str; 3] =
     ["periodic:interval=1ms,detour=0ns", "poisson:rate=200Hz,detour=50us", "poisson:rate=1kHz,detour=200us"];
 
@@ -43,7 +42,7 @@ pub fn run() -> ExitCode {
     claims.end()
 }
 
-/// So many a second.
+/// Rank-rounds per second.
 fn rank_rounds(trace: &NoiseTrace, ranks: u64, phases: u64, grain: Nanos) -> f64 {
     let network: Network = "L=2500ns,o=1500ns,g=1000ns,G=6ns".parse().expect("a network");
     let mut stream = Stream::new(1, Purpose::Offsets, 0);
@@ -58,7 +57,7 @@ fn rank_rounds(trace: &NoiseTrace, ranks: u64, phases: u64, grain: Nanos) -> f64
     (ranks * BARRIER.rounds(ranks, 1, 1) * phases) as f64 / begin.elapsed().as_secs_f64()
 }
 
-/// Of the program that users run.
+/// The memory of the released program.
 fn memory(claims: &mut Claims) {
     let what = "peak memory of becalm predict, 1,048,576 ranks, with noise";
     let mut command = Command::new(programs::becalm());

@@ -1,5 +1,5 @@
-//! Do the intervals of `becalm cost` hold what another run of it finds? The same command, again and again, each interval held
-//! against that of the same row in every other run.
+//! Are the intervals of `becalm cost` reproducible? Runs the same command repeatedly, and compares each interval with that of the same row
+//! in every other run.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -10,9 +10,9 @@ use crate::programs;
 use becalm_cost::analysis::MeasuredCost;
 use becalm_cost::documents::CostRun;
 
-/// The commands that print such intervals.
+/// The commands with such intervals.
 const COMMANDS: [&str; 3] = ["trap", "clock", "detours"];
-/// How often each runs in a row, and the share of pairs of intervals that must meet.
+/// Number of successive runs, and the share of pairs of intervals that must overlap.
 const RUNS: usize = 6;
 const MEET_PERCENT: f64 = 90.0;
 
@@ -68,13 +68,13 @@ fn cost(folder: &Path, subcommand: &str, at: usize, over: Option<&str>) -> Resul
     CostRun::load(&path, None).map_err(|error| error.to_string())
 }
 
-/// The interval that is printed.
+/// The printed interval.
 fn over_processes(run: &CostRun, name: &str) -> Option<(i64, i64)> {
     let (_, series) = run.doc.series().into_iter().find(|(known, _)| known == name)?;
     MeasuredCost::new(&series, run.samples.get(name)?)?.cost.interval_ps
 }
 
-/// From the least to the largest of the rounds' medians of the first process, as if there were no other.
+/// The range of the rounds' medians in the first process, ignoring the others.
 fn over_rounds_of_one(run: &CostRun, name: &str) -> Option<(i64, i64)> {
     let (_, series) = run.doc.series().into_iter().find(|(known, _)| known == name)?;
     let taken = *series.rounds_by_process.iter().find(|taken| **taken > 0)?;
@@ -88,7 +88,7 @@ fn over_rounds_of_one(run: &CostRun, name: &str) -> Option<(i64, i64)> {
     Some((*medians.iter().min()?, *medians.iter().max()?))
 }
 
-/// How many pairs of intervals of the same row in two runs have a point in common, of how many.
+/// The number of pairs of intervals of the same row in two runs that overlap, and of all pairs.
 fn meeting(runs: &[Intervals]) -> (usize, usize) {
     let (mut meet, mut pairs) = (0, 0);
     for (at, later) in runs.iter().enumerate() {

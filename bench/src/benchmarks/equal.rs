@@ -1,5 +1,5 @@
-//! Does `compare` call equal recordings equal? This machine, recorded again and again, each compared with each; and sides of
-//! three recordings each. Then half as much noise is added, and each recording is compared with each of those.
+//! Does `compare` call equal recordings equal? Records this machine repeatedly, and compares all pairs, and sides of three recordings each.
+//! Then adds half as much noise, and compares each recording with each of those.
 
 use std::borrow::Borrow;
 use std::path::Path;
@@ -14,19 +14,19 @@ use becalm_bundle::Bundle;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// How many recordings are made in a row.
+/// The number of successive recordings.
 const RECORDINGS: usize = 12;
-/// How long each of them is, in milliseconds.
+/// The length of each recording, in milliseconds.
 const LENGTH_MS: u64 = 10_000;
-/// How many recordings a side has, where it has several.
+/// The number of recordings per side, with several.
 const SIDE: usize = 3;
-/// How many pairs of such sides are drawn from the recordings.
+/// The number of pairs of such sides drawn from the recordings.
 const SIDES: u64 = 60;
-/// How many recordings are made while noise is added.
+/// The number of recordings with added noise.
 const PLANTED: usize = 6;
-/// How much that is, in parts of the noise of the recordings before.
+/// The added noise, relative to the noise of the recordings before.
 const ADDED: f64 = 0.5;
-/// The seed by which they are drawn.
+/// The seed for drawing the sides.
 const SEED: u64 = 14;
 
 pub fn run() -> ExitCode {
@@ -69,7 +69,7 @@ fn measure(claims: &mut Claims, effort: Effort) -> Result<(), String> {
     Ok(())
 }
 
-/// Adds half as much noise as there usually is, and compares each recording with each of those made meanwhile.
+/// Adds half as much noise as usual, and compares each recording with each of those made meanwhile.
 fn planted(folder: &Path, length: &str, runs: &[Bundle]) -> Result<Tally, String> {
     let mut noises = Vec::new();
     for at in 1..runs.len() {
@@ -88,7 +88,7 @@ fn planted(folder: &Path, length: &str, runs: &[Bundle]) -> Result<Tally, String
     Ok(found)
 }
 
-/// Makes recordings, one after the other, each while this share of the time is taken from all CPUs.
+/// Makes successive recordings while this share of the time is taken from all CPUs.
 fn record_all(
     folder: &Path,
     name: &str,
@@ -121,7 +121,7 @@ fn compared<B: Borrow<Bundle>>(runs: &[B], a: &[usize], b: &[usize]) -> Result<C
     compare_sides(&side(a), &side(b)).map_err(|error| error.to_string())
 }
 
-/// How many comparisons show a difference, of how many.
+/// The number of comparisons with a difference, and of all.
 #[derive(Default)]
 struct Tally {
     all: u32,

@@ -1,7 +1,7 @@
-//! A site in summary form: 1,000 nodes of 64 CPUs for an hour, and ten times as many, read and ranked by `becalm fleet` on one core.
+//! A site in summary form: 1,000 nodes with 64 CPUs for an hour, and ten times as many, read and ranked by `becalm fleet` on one core.
 //!
-//! The nodes are made up: 16 CPUs are counted detour by detour, as a recording would count them (a tick every 4 ms, and fifteen daemons and
-//! interrupts at random), and each node has them in another order, at other times.
+//! The nodes are synthetic: 16 CPUs are counted detour by detour, like a recording (a tick every 4 ms, and fifteen random daemons and
+//! interrupts), and each node has them in another order, at other times.
 
 use std::fs;
 use std::io;
@@ -23,16 +23,16 @@ use crate::effort::Effort;
 use crate::programs::{self, Cost};
 
 const NODES: u64 = 1_000;
-/// The CPUs of each.
+/// CPUs per node.
 const CPUS: u32 = 64;
-/// How many of them are counted detour by detour.
+/// The CPUs counted detour by detour.
 const COUNTED: u32 = 16;
-/// How long they were recorded.
+/// The duration of the recordings.
 const HOUR: Nanos = Nanos::from_secs(3_600);
-/// The node that is to be named: of one source it has more than all noise of the others.
+/// The node to be named: it has more noise from one source than the total noise of any other.
 const NOISY: u64 = 17;
 
-/// What is promised for the first site: time, and memory.
+/// The promised time and memory for the first site.
 const SECONDS: f64 = 30.0;
 const MEGABYTES: f64 = 1_000.0;
 
@@ -49,7 +49,7 @@ pub fn run() -> ExitCode {
 fn sites(claims: &mut Claims, effort: Effort) -> io::Result<()> {
     let folder = tempfile::tempdir()?;
     let site = folder.path().join("site.becalm");
-    // The fewest with the noisy one among them; and then twice as many for ten times.
+    // The smallest site with the noisy node; and twice as many for ten times.
     let (nodes, times) = match effort {
         Effort::Full => (NODES, 10),
         Effort::Quick => (NOISY + 1, 2),
@@ -107,20 +107,20 @@ fn read(site: &Path) -> io::Result<Cost> {
     programs::cost(&mut command(site), cpu)
 }
 
-/// Whether the noisy node is the first that differs.
+/// Whether the noisy node is the first outlier.
 fn names_noisy(site: &Path) -> io::Result<bool> {
     let output = command(site).output()?;
     let text = String::from_utf8_lossy(&output.stdout);
     Ok(text.contains(&format!("\"summary\": \"{}: ", name(NOISY))))
 }
 
-/// The processor time that this process has taken, in seconds.
+/// The processor time of this process, in seconds.
 fn own_seconds() -> f64 {
     let taken = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     taken.tv_sec as f64 + taken.tv_nsec as f64 / 1e9
 }
 
-/// The most memory that this process has held at once.
+/// The peak memory of this process.
 fn own_peak_bytes() -> io::Result<u64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let kilobytes =
@@ -139,7 +139,7 @@ fn name(number: u64) -> String {
     format!("n{number:05}")
 }
 
-/// A node whose first CPUs were counted, and whose others are like them.
+/// A node with some counted CPUs, and others like them.
 fn template() -> DigestDoc {
     let cpu = |number| CpuDoc {
         duration_ns: HOUR,
@@ -175,7 +175,7 @@ fn template() -> DigestDoc {
             let bits = random.next_u64();
             let ticks = number % 97 != 0;
             let owner = if ticks { tick } else { others[(bits >> 40) as usize % others.len()] };
-            // Of ticks 3 to 5 us; others up to a hundred times as long, the longer the rarer.
+            // Ticks of 3 to 5 us; others up to a hundred times as long, with rarer long ones.
             let self_ns =
                 (3_000 + (bits & 2_047) as i64) * if ticks { 1 } else { 1 + 100 / (1 + (bits >> 12 & 127) as i64) };
             let start_ns = number as i64 * 4_000_000 + (bits >> 30 & 1_023) as i64;
@@ -195,7 +195,7 @@ fn template() -> DigestDoc {
     digest
 }
 
-/// Writes nodes as their recorders would have, and gives how many bytes they take.
+/// Writes nodes like their recorders, and returns the number of bytes.
 fn write(site: &Path, template: &DigestDoc, numbers: std::ops::Range<u64>) -> io::Result<u64> {
     let runs = site.join("runs");
     fs::create_dir_all(&runs)?;
@@ -206,7 +206,7 @@ fn write(site: &Path, template: &DigestDoc, numbers: std::ops::Range<u64>) -> io
         for (cpu, counted) in digest.cpus.iter_mut().zip(&template.cpus) {
             let slots = counted.noise_ns.len();
             let (earlier, later) = counted.noise_ns.split_at(random.next_u64() as usize % slots);
-            // Equals differ by a few hundredths.
+            // Peers differ by a few percent.
             let more = 100 + (random.next_u64() % 8) as i64;
             let added = if number == NOISY { counted.durations.total_ns } else { 0 };
             cpu.sources[1].whole_ns = counted.sources[1].whole_ns + added;

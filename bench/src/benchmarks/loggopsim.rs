@@ -1,9 +1,10 @@
-//! Barriers beside LogGOPSim, also of long messages: the same messages, the same noise at the same instants on every rank, in one go.
+//! Barriers compared with LogGOPSim, including long messages: the same messages, and the same noise at the same instants on every rank, in
+//! one run.
 //!
-//! The variable `LOGGOPSIM` names the folder in which its programs `LogGOPSim` and `txt2bin` were built. Both sides get
-//! dissemination barriers back to back, L = 2.5 us, o = 1.5 us, g = 1 us, G = 6 ns, and one noise trace, which LogGOPSim
-//! reads from the file that `becalm export` writes. It draws each rank's offset on the trace from the wall clock; its
-//! generator is known, so that the offsets are drawn again here and no difference is left to chance.
+//! The variable `LOGGOPSIM` names the directory of its programs `LogGOPSim` and `txt2bin`. Both sides get successive dissemination
+//! barriers, L = 2.5 us, o = 1.5 us, g = 1 us, G = 6 ns, and one noise trace, which LogGOPSim reads from a file by `becalm export`.
+//! LogGOPSim draws each rank's offset on the trace from the wall clock; its generator is known, so this code draws the same offsets and no
+//! difference is left to chance.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -35,23 +36,23 @@ const COSTS: Costs = Costs {
     eager_limit: 65_535,
 };
 
-/// Sizes of messages, up to the largest that does not wait for its receiver, and beyond.
+/// Sizes of messages, up to the largest that does not wait for its receiver, and above.
 const BYTES: [i64; 7] = [1, 2, 100, 4_096, 65_535, 65_536, 1 << 20];
-/// Ranks and barriers of these.
+/// Numbers of ranks and barriers for these sizes.
 const SIZED: [(usize, u64); 3] = [(2, 20), (13, 20), (64, 10)];
 
-/// Ranks, and barriers in a run: more take LogGOPSim gigabytes.
+/// Numbers of ranks and barriers per run: LogGOPSim needs gigabytes for more.
 const SIZES: [(usize, u64); 3] = [(64, 400), (256, 200), (1_024, 100)];
 /// Work before each barrier: none, and D09's.
 const GRAINS: [i64; 2] = [0, 1_000_000];
-/// Noise, and whether it is light: then both sides are to agree on phases of 1 ms.
+/// Noise, and whether it is light: if so, both sides must agree on phases of 1 ms.
 const NOISES: [(&str, bool); 4] = [
     ("poisson:rate=100Hz,detour=5us", true),
     ("poisson:rate=1kHz,detour=1us", true),
     ("poisson:rate=10Hz,detour=100us", true),
     ("poisson:rate=1kHz,detour=200us", false),
 ];
-/// Percent of the phase.
+/// The maximum difference, in percent of the phase.
 const AGREEMENT: f64 = 1.5;
 
 pub fn run() -> ExitCode {
@@ -73,7 +74,7 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// Messages of any size, under LogGOPSim's rules: the end is LogGOPSim's to the nanosecond, with noise and without.
+/// Messages of any size, under LogGOPSim's rules: the end must equal LogGOPSim's to the nanosecond, with noise and without.
 fn compare_sizes(peer: &Peer, claims: &mut Claims) -> io::Result<()> {
     let silence = NoiseTrace::silent(Nanos::from_secs(10)).map_err(io::Error::other)?;
     let noisy = NOISES[2].0.parse::<NoiseSpec>().map_err(io::Error::other)?.trace(1).map_err(io::Error::other)?;
@@ -122,7 +123,7 @@ fn compare(peer: &Peer, claims: &mut Claims) -> io::Result<()> {
                 if light && grain > 0 {
                     claims.at_most("  difference", Figure::percent(percent(ours.end).abs()), AGREEMENT);
                 }
-                // Rule by rule from ours to theirs.
+                // Switch from becalm's rules to LogGOPSim's, one by one.
                 let end = |leaves_on_time, noise_is_simple| {
                     let rules = Rules { leaves_on_time, noise_is_simple, bytes_keep_receiver: true };
                     simulate(job.costs, rules, &trace, &offsets, barriers)
@@ -142,7 +143,7 @@ fn compare(peer: &Peer, claims: &mut Claims) -> io::Result<()> {
     Ok(())
 }
 
-/// What both sides simulate.
+/// The simulated job.
 struct Job {
     costs: Costs,
     ranks: usize,
@@ -173,22 +174,22 @@ impl Job {
     }
 }
 
-/// What came out of a simulation by one of the two programs.
+/// The result of a simulation by either program.
 struct Ended {
-    /// When the last rank was through the last barrier, in nanoseconds.
+    /// The end of the last barrier on the last rank, in nanoseconds.
     end: i64,
-    /// The wall clock's second in which it began.
+    /// The wall clock at its start, in seconds.
     seed: u32,
     time: Duration,
 }
 
-/// Where on the trace LogGOPSim's ranks start: one number is drawn before theirs.
+/// The places on the trace where LogGOPSim's ranks start: one number is drawn before theirs.
 fn offsets(seed: u32, ranks: usize, length: i64) -> Vec<i64> {
     let draws = Mersenne::new(seed).skip(1).take(ranks);
     draws.map(|draw| (f64::from(draw) / f64::from(u32::MAX) * length as f64) as i64).collect()
 }
 
-/// LogGOPSim's programs, and a folder for what they read.
+/// LogGOPSim's programs, and a directory for their input.
 struct Peer {
     programs: PathBuf,
     files: tempfile::TempDir,
@@ -203,8 +204,8 @@ impl Peer {
         self.files.path().join(name)
     }
 
-    /// Writes the program of each rank: each operation begins when those in front of it are over, but for a receive, which
-    /// begins when the send in front of it has begun.
+    /// Writes the program of each rank: each operation starts when the previous ones have ended, but a receive when the previous send has
+    /// started.
     fn schedule(&self, job: &Job) -> io::Result<()> {
         let (text, ranks) = (self.file("goal"), job.ranks);
         let mut out = BufWriter::new(File::create(&text)?);
@@ -212,7 +213,7 @@ impl Peer {
         writeln!(out, "num_ranks {ranks}")?;
         for rank in 0..ranks {
             writeln!(out, "rank {rank} {{")?;
-            // What the next operation waits for.
+            // The operations that the next one waits for.
             let (mut label, mut before) = (0, Vec::new());
             for round in 0..job.barriers * rounds {
                 let distance = 1 << (round % rounds);
@@ -240,12 +241,12 @@ impl Peer {
         fs::remove_file(text)
     }
 
-    /// Simulates the schedule with such costs, and with the noise of a trace.
+    /// Simulates the schedule with these costs and the noise of a trace.
     fn run(&self, costs: &Costs, trace: Option<&NoiseTrace>) -> io::Result<Ended> {
         let noise = self.file("noise");
         if let Some(trace) = trace {
             let mut file = NoiseFile::begin(BufWriter::new(File::create(&noise)?))?;
-            // What the last detour has beyond the end comes at the beginning, where the trace goes on in its circle.
+            // The part of the last detour beyond the end wraps around to the start of the trace.
             let over = |(start, time): (Nanos, Nanos)| start + time - trace.length();
             if let Some(over) = trace.detours().last().map(over).filter(|over| *over > Nanos::ZERO) {
                 file.detour(Nanos::ZERO, over)?;
@@ -265,7 +266,7 @@ impl Peer {
         if trace.is_some() {
             command.arg(format!("--noise-trace={}", noise.display()));
         }
-        // Its seed is the second in which it reads the clock, soon after its start.
+        // Its seed is the time in seconds soon after its start.
         if trace.is_some() {
             std::thread::sleep(until_next_second());
         }
@@ -288,12 +289,12 @@ impl Peer {
     }
 }
 
-/// Says that an operation begins when others are over.
+/// Writes that an operation starts after others have ended.
 fn require(out: &mut impl Write, label: u64, before: &[u64]) -> io::Result<()> {
     before.iter().try_for_each(|before| writeln!(out, "l{label} requires l{before}"))
 }
 
-/// In `Maximum finishing time at host 3: 33000 (3.3e-05 s)`, or of few ranks the largest in lines like `Host 3: 33000`.
+/// Parses `Maximum finishing time at host 3: 33000 (3.3e-05 s)`, or with few ranks the largest in lines like `Host 3: 33000`.
 fn finishing_time(text: &str) -> Option<i64> {
     let line = text.lines().find_map(|line| line.strip_prefix("Maximum finishing time at host "));
     if let Some(line) = line {

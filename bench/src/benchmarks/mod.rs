@@ -1,4 +1,4 @@
-//! The benchmarks, one question each. They are one program, since each would be compiled and linked with all that the others use.
+//! The benchmarks, one question each. A single program, because each one would be compiled and linked with the parts of all others.
 
 use std::process::ExitCode;
 
@@ -20,10 +20,10 @@ mod size;
 mod storms;
 mod threads;
 
-/// Runs a benchmark and tells whether its claims hold.
+/// Runs a benchmark; returns whether its claims hold.
 pub type Run = fn() -> ExitCode;
 
-/// Benchmarks that record on this machine or tune it, by name. They run in this order.
+/// Benchmarks that record on this machine or tune it, by name, in running order.
 pub const RECORDING: [(&str, Run); 7] = [
     ("sharp", sharp::run),
     ("quiet", quiet::run),
@@ -34,7 +34,7 @@ pub const RECORDING: [(&str, Run); 7] = [
     ("threads", threads::run),
 ];
 
-/// Those that only compute.
+/// Benchmarks that only compute.
 pub const COMPUTING: [(&str, Run); 10] = [
     ("replay", replay::run),
     ("published", published::run),
@@ -48,7 +48,7 @@ pub const COMPUTING: [(&str, Run); 10] = [
     ("size", size::run),
 ];
 
-/// All benchmarks, in the order in which they run.
+/// All benchmarks in running order.
 pub fn all() -> impl Iterator<Item = (&'static str, Run)> {
     RECORDING.into_iter().chain(COMPUTING)
 }

@@ -1,4 +1,4 @@
-//! The published figures that take too long for a test: each must be what the book's page of them says, to its last digit.
+//! Published figures that take too long for a test: each must equal the figure in the book, to its last digit.
 
 #[path = "../../../crates/scale/tests/published/figures/mod.rs"]
 mod figures;
@@ -10,7 +10,7 @@ use crate::effort::Effort;
 use figures::page::{Page, Row};
 use figures::{Answers, Unit};
 
-/// A number of the page with its unit.
+/// A number in the book with its unit.
 const fn in_unit(unit: Unit, value: f64) -> Figure {
     match unit {
         Unit::Times => Figure::times(value),

@@ -1,4 +1,4 @@
-//! Is a large run open at once in Python, and are its columns where they were? Beside PyArrow, which reads the same columns.
+//! Does a large run open instantly in Python, without copying its columns? Compared with PyArrow, which reads the same columns.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -12,14 +12,14 @@ use crate::effort::Effort;
 use crate::figures::Repetitions;
 use crate::large_bundle;
 
-/// Detours of the run, and how often it is opened.
+/// Detours of the run, and number of times it is opened.
 const TEN_MILLION: u64 = 10_000_000;
 const REPETITIONS: u64 = 9;
-/// The root of the sources, below which `.ci/need python-packages` installs a Python with all that reads tables.
+/// The root of the sources; `.ci/need python-packages` installs a Python with all readers of tables below it.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const SCRIPT: &str = include_str!("python.py");
 
-/// Output of the script. Times are in seconds: by the wall, and of the processors.
+/// Output of the script. Times are in seconds: wall-clock time, and processor time.
 #[derive(Deserialize)]
 struct ScriptResult {
     rows: u64,
@@ -71,7 +71,7 @@ fn open(claims: &mut Claims, effort: Effort, python: &Path) -> Result<(), String
     Ok(())
 }
 
-/// The package as a wheel lays it out, with the extension that was built with this program; where it lies.
+/// Lays the package out like a wheel, with the extension built with this program; returns its path.
 fn lay_out(folder: &Path) -> Result<PathBuf, String> {
     let built = std::env::current_exe().map_err(|error| error.to_string())?;
     let extension = built.with_file_name("libbecalm_python.so");

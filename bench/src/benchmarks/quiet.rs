@@ -1,5 +1,5 @@
-//! Is the recorder a quiet one? What tracing adds to each kernel event, whether events get lost at a high rate, and
-//! whether the loops fault or give their CPU away.
+//! Is the recorder quiet? What does tracing add to each kernel event, are events lost at a high rate, and do the loops fault or yield their
+//! CPU?
 
 use std::convert::Infallible;
 use std::fs;
@@ -23,33 +23,33 @@ use becalm_model::{Kind, LoopThread, Step};
 use becalm_record::Session;
 use becalm_units::{CpuList, Nanos};
 
-/// Pairs of recordings, one with tracing and one without.
+/// Pairs of recordings, with and without tracing.
 const PAIRS: u64 = 12;
-/// How long each of them is.
+/// The length of each recording.
 const RECORDING: Nanos = Nanos::from_secs(1);
-/// Interrupts a second under which the cost of tracing is measured.
+/// Interrupts per second during the measurement of the tracing cost.
 const INTERRUPTS_HZ: u32 = 10_000;
-/// Kernel events a second on every CPU of which none may be lost.
+/// Kernel events per second on every CPU; none may be lost.
 const EVENTS_PER_SECOND: f64 = 50_000.0;
-/// What is shorter is the processor's or the host's own, and no interrupt.
+/// Shorter steps come from the processor or the host, not from an interrupt.
 const SHORTEST_INTERRUPT: Nanos = Nanos::from_micros(1);
-/// How long they come, in seconds.
+/// The length of the storm, in seconds.
 const STORM: u64 = 10;
-/// The rates of interrupts that are tried until the events come that fast. Each makes two events at least.
+/// The rates of interrupts to try until events are that frequent. Each interrupt makes at least two events.
 const STORM_HZ: [u32; 5] = [27_000, 32_000, 38_000, 45_000, 55_000];
 
-/// Each block has four recordings: without the events of interrupts' purpose, with them, with them, and without.
+/// Each block has four recordings: without the events for the purpose of interrupts, with, with, and without.
 const BLOCKS: u64 = 10;
 
-/// How long all CPUs are recorded for becalm's own time on them, in seconds.
+/// The length of the recording of becalm's own time on all CPUs, in seconds.
 const OWN: u64 = 20;
-/// How much of the time may be becalm's own, in percent.
+/// The maximum share of becalm's own time, in percent.
 const MOST_OWN_PERCENT: f64 = 0.1;
-/// How long becalm may stay on a measured CPU at most.
+/// The maximum time that becalm stays on a measured CPU.
 const LONGEST_OWN: Nanos = Nanos::from_millis(1);
 
 pub fn run() -> ExitCode {
-    // While the process has one thread.
+    // Must run while the process has one thread.
     let session = Session::begin("/".as_ref(), true);
     let effort = Effort::from_arguments();
     let mut claims = Claims::begin("Quiet: what recording adds", effort);
@@ -75,7 +75,7 @@ pub fn run() -> ExitCode {
     claims.end()
 }
 
-/// Keeps what was recorded, of the steps those that may be interrupts.
+/// Keeps the recording, but only steps that may be interrupts.
 #[derive(Default)]
 struct KeptEvents {
     steps: Vec<Step>,
@@ -103,14 +103,14 @@ impl Sink for KeptEvents {
 struct Figures {
     /// The median detour, in nanoseconds.
     median_ns: f64,
-    /// The mean detour but for the longest tenth, in which other threads ran, in nanoseconds.
+    /// The mean detour without the longest tenth, which contains other threads, in nanoseconds.
     mean_ns: f64,
     /// Kernel events in the median detour.
     events: f64,
 }
 
 impl KeptEvents {
-    /// How many events lie in each step.
+    /// The number of events in each step.
     fn events_of_steps(&self) -> Vec<f64> {
         let mut next = 0;
         let count = |Step { start, end }: &Step| {
@@ -122,7 +122,7 @@ impl KeptEvents {
         self.steps.iter().map(count).collect()
     }
 
-    /// Keeps as many steps as interrupts came, the longest: a host may take the CPU as often, for shorter times.
+    /// Keeps as many steps as there were interrupts, the longest: a host may take the CPU as often, for shorter times.
     fn keep_interrupts(&mut self) {
         let length = |step: &Step| step.end - step.start;
         let interrupts = (f64::from(INTERRUPTS_HZ) * RECORDING.as_secs_f64()) as usize;
@@ -135,7 +135,7 @@ impl KeptEvents {
 
     fn figures(&mut self) -> Result<Figures, String> {
         self.keep_interrupts();
-        // Fewer come where other threads hold the CPU; then the median must still be an interrupt.
+        // Other threads on the CPU reduce the number; the median must still be an interrupt.
         if self.steps.len() < INTERRUPTS_HZ as usize / 10 {
             return Err(format!("only {} detours under {INTERRUPTS_HZ} interrupts a second", self.steps.len()));
         }
@@ -166,7 +166,7 @@ fn tracing_cost(claims: &mut Claims, effort: Effort, session: &Session) -> Resul
     let (mut traced, mut untraced) = (Vec::new(), Vec::new());
     let pairs = effort.share(PAIRS).max(2);
     for pair in 0..pairs {
-        // In turns, and each first in half of the pairs.
+        // Alternately, with each one first in half of the pairs.
         for sources in [pair % 2 == 0, pair % 2 == 1] {
             let figures = once(sources)?;
             if sources { traced.push(figures) } else { untraced.push(figures) }
@@ -196,11 +196,11 @@ fn tracing_cost(claims: &mut Claims, effort: Effort, session: &Session) -> Resul
     Ok(())
 }
 
-/// The events that show the purpose of interrupts, in an instance of their own.
+/// The events that show the purpose of interrupts, in their own instance.
 struct PurposeEvents {
     folder: PathBuf,
     events: Vec<PathBuf>,
-    /// Mounted for as long as the instance exists, where it was not.
+    /// Mounted for the lifetime of the instance, if necessary.
     _tracefs: Tracefs,
 }
 
@@ -230,7 +230,7 @@ impl PurposeEvents {
     }
 }
 
-/// Writes a file of the trace, unless there is nothing to write.
+/// Writes a file of the trace; skips empty values.
 fn set(file: &Path, value: &str) -> Result<(), String> {
     if value.is_empty() {
         return Ok(());
@@ -240,12 +240,12 @@ fn set(file: &Path, value: &str) -> Result<(), String> {
 
 impl Drop for PurposeEvents {
     fn drop(&mut self) {
-        // Nothing more can be done; the kernel removes it with the next boot.
+        // On failure, the kernel removes it at the next boot.
         let _ = fs::remove_dir(&self.folder);
     }
 }
 
-/// Compares the noise of a CPU with and without the events that show the purpose of interrupts, in ABBA blocks.
+/// Compares the noise of a CPU with and without the events for the purpose of interrupts, in ABBA blocks.
 fn purpose_cost(
     claims: &mut Claims,
     effort: Effort,
@@ -298,7 +298,7 @@ fn purpose_cost(
     Ok(())
 }
 
-/// Records all CPUs with the program itself, which has none for its collector then, and asks how much of their time that took.
+/// Records all CPUs with the program itself, which then has no CPU for its collector, and measures the share of their time that it takes.
 fn own_time(claims: &mut Claims, effort: Effort) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let path = folder.path().join("own.becalm");
@@ -335,7 +335,7 @@ fn own_time(claims: &mut Claims, effort: Effort) -> Result<(), String> {
     Ok(())
 }
 
-/// Records all CPUs with the program itself, under interrupts that make the kernel's events come fast.
+/// Records all CPUs with the program itself, under interrupts that cause frequent kernel events.
 fn storm(claims: &mut Claims, effort: Effort) -> Result<(), String> {
     let allowed = sched::allowed_cpus().map_err(|error| error.to_string())?;
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;

@@ -1,8 +1,8 @@
-//! Whether the intervals of predicted slowdowns hold the truth: known processes are recorded for 10 s, 30 times each, and
-//! every interval is held against what the process costs, computed without any recording.
+//! Do the intervals of predicted slowdowns contain the truth? Known processes are recorded for 10 s, 30 times each, and every interval is
+//! compared with the cost of the process, computed without a recording.
 //!
-//! The node has ticks (250 Hz, 3 to 6 us) and two rare detours a second; the grain is 1 ms. Jobs with messages have several: their
-//! truth is a replay of so long a recording that ranks seldom meet the same noise.
+//! The node has ticks (250 Hz, 3 to 6 us) and two rare detours per second; the grain is 1 ms. Jobs with messages have several: their truth
+//! is a replay of a recording so long that ranks rarely meet the same noise.
 
 use std::process::ExitCode;
 
@@ -19,15 +19,15 @@ use becalm_testing::rare::RareLaw;
 use becalm_units::{Count, Nanos};
 
 const RECORDINGS: u64 = 30;
-/// Intervals can have upper ends at the first one only, because a phase of all ranks takes less than a 60th of a recording there.
+/// Only the first one can have upper ends, because a phase of all its ranks takes less than a 60th of a recording.
 const RANKS: [u64; 4] = [1 << 7, 1 << 10, 1 << 14, 1 << 17];
 const GRAIN: Nanos = Nanos::from_millis(1);
 const LENGTH: Nanos = Nanos::from_secs(10);
 
-/// So many ranks times phases are drawn for the truth.
+/// The number of ranks times phases drawn for the truth.
 const DRAWN: u64 = 1 << 31;
 
-/// How long the process of jobs with messages is recorded for the truth, in seconds, and how often a job of it is replayed.
+/// The length of the recording that gives the truth for jobs with messages, in seconds, and the number of its replays.
 const LONG_SECONDS: u64 = 8_000;
 const TRUE_REPLICAS: u64 = 12;
 
@@ -38,7 +38,7 @@ fn recorded(law: RareLaw, seed: u64, length: Nanos) -> Noise {
     Noise::recorded(vec![NodeNoise::new("node", vec![trace]).expect("one CPU")]).expect("one node")
 }
 
-/// The intervals that reports and predictions print.
+/// The intervals of reports and predictions.
 fn intervals(law: RareLaw, seed: u64) -> Vec<RecordingEnds> {
     let noise = recorded(law, seed, LENGTH);
     let losses = PhaseLosses::from_noise(&noise, 1, GRAIN).expect("grains that fit");
@@ -46,8 +46,7 @@ fn intervals(law: RareLaw, seed: u64) -> Vec<RecordingEnds> {
     RANKS.iter().map(|ranks| losses.bounds(&known, *ranks).ends()).collect()
 }
 
-/// A job that sends messages, or the ideal one with phases as short as detours: its collective, grain, bytes, ranks, and the phases of a
-/// replay.
+/// A job with messages, or the ideal one with phases as short as detours: collective, grain, bytes, ranks, and phases per replay.
 type Job = (&'static str, Nanos, u64, u64, u64);
 
 const JOBS: [Job; 5] = [
@@ -108,7 +107,7 @@ fn name(what: &str, ranks: u64, truth: f64) -> String {
     format!("{what}, {} ranks, truth {truth:.4}", Count::new(ranks))
 }
 
-/// What became of the intervals of one law and number of ranks.
+/// Judges the intervals of one distribution and number of ranks.
 fn claim(claims: &mut Claims, law: RareLaw, ranks: u64, truth: f64, intervals: &[RecordingEnds]) {
     let held = intervals.iter().filter(|bounds| holds(bounds, truth)).count();
     let share = 100.0 * held as f64 / intervals.len() as f64;
@@ -125,7 +124,7 @@ fn claim(claims: &mut Claims, law: RareLaw, ranks: u64, truth: f64, intervals: &
     remark(claims, &name, truth, intervals);
 }
 
-/// How many hold, and how wide they are.
+/// Notes how many intervals contain the truth, and their width.
 fn remark(claims: &mut Claims, name: &str, truth: f64, intervals: &[RecordingEnds]) {
     let held = intervals.iter().filter(|bounds| holds(bounds, truth)).count();
     let ends: Vec<(f64, f64)> = intervals.iter().filter_map(|bounds| Some((bounds.low, bounds.high?))).collect();

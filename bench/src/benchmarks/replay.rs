@@ -1,8 +1,8 @@
-//! The fast exact replay beside the plain one: both sides in one go, one core, and the ratio.
+//! The fast exact replay compared with the plain one: both in one run, on one core, with their ratio.
 //!
-//! The trace has 1 million detours over 5,000 s; G = 1 ms; 300,000 phases. The plain replay is timed on fewer phases and
-//! scaled; both sides must give the same delays on those. Then D09's study, and a trace of 10 million detours with the
-//! memory that it takes, which a program of its own asks for (`replay big`).
+//! The trace has 1 million detours over 5,000 s; G = 1 ms; 300,000 phases. The plain replay is timed on fewer phases and scaled; both must
+//! give the same delays on those. Then D09's study, and a trace of 10 million detours with its memory, measured in a separate process
+//! (`replay big`).
 
 use std::hint::black_box;
 use std::process::{Command, ExitCode};
@@ -21,10 +21,10 @@ use becalm_units::Nanos;
 use rustix::time::{ClockId, clock_gettime};
 
 const PHASES: u64 = 300_000;
-/// The argument that asks for the program whose memory is measured.
+/// The argument that selects the process for measuring memory.
 const BIG: &str = "big";
 
-/// Detours at random instants with lengths from 1 us on, ten times longer ones ten times rarer, up to 10 ms.
+/// Detours at random instants with lengths from 1 us to 10 ms; ten times longer ones are ten times rarer.
 fn trace(detours: usize, seconds: i64) -> NoiseTrace {
     let mut stream = Stream::new(1, Purpose::Detours, 0);
     let length = Nanos::from_secs(seconds);
@@ -44,7 +44,7 @@ fn trace(detours: usize, seconds: i64) -> NoiseTrace {
     NoiseTrace::new(length, rows.collect::<Vec<_>>()).expect("sorted and apart")
 }
 
-/// With the processor time of this thread, on which all of it runs: other programs do not count.
+/// Measures the processor time of this thread, which does all the work: other programs do not count.
 fn timed<T>(what: impl FnOnce() -> T) -> (T, Duration) {
     let now = || {
         let time = clock_gettime(ClockId::ThreadCPUTime);
@@ -114,7 +114,7 @@ fn d09(claims: &mut Claims, effort: Effort) {
     claims.at_most("D09's study: 64 to 16,384 tasks, 2 configurations", Figure::seconds(time.as_secs_f64()), 10.0);
 }
 
-/// What is measured from outside.
+/// Measured from outside.
 fn big(effort: Effort) {
     let noise = Noise::apart("big", trace(effort.share(10_000_000) as usize, 50_000));
     let table = DelayTable::new(&noise, 1, Nanos::from_millis(1)).expect("a table");
@@ -143,7 +143,7 @@ pub fn run() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let mut claims = Claims::begin("Replay: 1 million detours over 5,000 s, G = 1 ms, one core", effort);
-    // First, since a program that is started counts what this one had at most.
+    // First, because the peak memory of a child process includes that of this one.
     memory_of_big(&mut claims, effort);
     compare(&mut claims, effort);
     d09(&mut claims, effort);

@@ -1,5 +1,5 @@
-//! Is the acquisition loop as sharp as can be? Against a loop that only reads the counter, and against other loop
-//! meters where their programs are given by the variables `HICCUPS` and `OSJITTER`.
+//! Is the acquisition loop as sharp as possible? Compared with a loop that only reads the counter, and with other loop meters if the
+//! variables `HICCUPS` and `OSJITTER` name their programs.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -16,13 +16,13 @@ use becalm_measure::loops::acquire::{Lengths, acquire};
 use becalm_measure::loops::ring::Ring;
 use becalm_units::{CpuId, Nanos, TickRate, Ticks};
 
-/// How long each side runs before it is the other's turn: most turns hold no tick.
+/// The length of each side's turn: most turns contain no tick.
 const TURN: Nanos = Nanos::from_micros(500);
-/// How many turns each side gets.
+/// The number of turns per side.
 const TURNS: u64 = 4_000;
-/// How often the threshold is calibrated.
+/// The number of calibrations of the threshold.
 const PROFILES: u64 = 50;
-/// How often each other program and the loop beside it run.
+/// The number of runs of each other program and the loop next to it.
 const ROUNDS: usize = 5;
 
 pub fn run() -> ExitCode {
@@ -38,7 +38,7 @@ pub fn run() -> ExitCode {
 }
 
 fn measure(claims: &mut Claims, effort: Effort) -> Result<(), String> {
-    // The highest one, as the first ones get most device interrupts.
+    // The highest one, because the first ones get most device interrupts.
     let allowed = sched::allowed_cpus().map_err(|error| error.to_string())?;
     let cpu = allowed.iter().last().ok_or("there is no CPU to run on")?;
     sched::pin_current_thread(cpu).map_err(|error| error.to_string())?;
@@ -65,8 +65,7 @@ impl Bench {
         ticks * self.rate.tick_ns()
     }
 
-    /// The automatic threshold: the smallest of several calibrations, since each is raised by what runs beside
-    /// it and none can be too small.
+    /// The automatic threshold: the smallest of several calibrations, because other activity only raises it.
     fn threshold(&self, claims: &mut Claims) -> Ticks {
         let profiles: Vec<StepProfile> =
             (0..self.effort.share(PROFILES)).map(|_| StepProfile::measure::<Native>(self.rate)).collect();
@@ -81,7 +80,7 @@ impl Bench {
         profiles.iter().map(|profile| profile.auto_threshold()).min().unwrap_or(Ticks::new(u64::MAX))
     }
 
-    /// The mean step of the acquisition loop over one turn, in ticks, without the steps that it kept as detours.
+    /// The mean step of the acquisition loop over one turn, in ticks, without the steps kept as detours.
     fn acquire(&self, threshold: Ticks, ticks: u64) -> f64 {
         self.ring.clear();
         let start = Native::read();
@@ -92,7 +91,7 @@ impl Bench {
 
     fn against_reading(&self, claims: &mut Claims, threshold: Ticks) {
         let ticks = self.rate.ticks_in(TURN).get();
-        // As many steps as fill a turn, found by a first one.
+        // As many steps as fill a turn, determined by a first run.
         let trial = 1 << 14;
         let steps = (ticks as f64 / only_read(trial)).max(1.0) as u64;
         let (mut ours, mut reading) = (Vec::new(), Vec::new());
@@ -111,7 +110,7 @@ impl Bench {
         claims.remark(&format!("ours {}, other {}", ours.range("ns"), reading.range("ns")));
     }
 
-    /// The loop's mean step in the quieter turns beside a round of another program.
+    /// The loop's mean step in the quieter turns during a round of another program.
     fn step_with_neighbor(&self, threshold: Ticks) -> f64 {
         let ticks = self.rate.ticks_in(TURN).get();
         std::thread::scope(|scope| {
@@ -124,8 +123,7 @@ impl Bench {
         })
     }
 
-    /// Compares our mean step with the shortest step that the other program says it had: the comparison that is the
-    /// best for the other one.
+    /// Compares our mean step with the shortest step reported by the other program: the comparison that favors the other one most.
     fn compare(&self, claims: &mut Claims, name: &str, threshold: Ticks, shortest: impl Fn() -> Result<f64, String>) {
         let what = format!("loop's mean step, against the shortest step of {name}");
         let (mut ours, mut other) = (Vec::new(), Vec::new());
@@ -146,7 +144,7 @@ impl Bench {
             return claims.skip("loop's mean step, against hiccups", "set HICCUPS to its program: rigtorp/hiccups");
         };
         self.compare(claims, "hiccups", threshold, || {
-            // Its threshold is eight times the shortest difference of two readings that it found at its start.
+            // Its threshold is eight times the shortest difference of two readings at its start.
             let threshold = self.field(&program, &["-r", "1"], "threshold_ns")?;
             Ok(threshold / 8.0)
         });
@@ -162,7 +160,7 @@ impl Bench {
         self.compare(claims, "osjitter", threshold, || self.field(&program, &arguments, "loop_ns"));
     }
 
-    /// Runs a program that prints a table of one row, and gives one column of it.
+    /// Runs a program that prints a table of one row, and returns one of its columns.
     fn field(&self, program: &std::ffi::OsStr, arguments: &[&str], column: &str) -> Result<f64, String> {
         let shown = Path::new(program).display();
         let output = programs::output(Command::new(program).args(arguments), self.cpu)
@@ -172,7 +170,7 @@ impl Bench {
     }
 }
 
-/// The mean step of a loop that does nothing but read the counter, in ticks.
+/// The mean step of a loop that only reads the counter, in ticks.
 #[inline(never)]
 fn only_read(steps: u64) -> f64 {
     let first = Native::read();
@@ -183,7 +181,7 @@ fn only_read(steps: u64) -> f64 {
     (last - first) as f64 / steps as f64
 }
 
-/// The value in the last line below a title in the line of titles.
+/// The value in the last line below a column title.
 fn field(table: &str, title: &str) -> Option<f64> {
     let mut lines = table.lines().skip_while(|line| !line.split_whitespace().any(|word| word == title));
     let column = lines.next()?.split_whitespace().position(|word| word == title)?;

@@ -1,4 +1,4 @@
-//! Does every recording end as it should, one after another, some of them beside neighbors and in storms of short detours?
+//! Does every recording in a series end correctly, some of them next to busy neighbors and in storms of short detours?
 
 use std::hint::black_box;
 use std::path::Path;
@@ -14,11 +14,11 @@ use becalm_bundle::Bundle;
 use becalm_linux::sched;
 use becalm_model::node::{CpuDoc, Ended, NodeDoc};
 
-/// How many recordings are made in a row.
+/// The number of successive recordings.
 const RECORDINGS: u64 = 30;
-/// Detours a second that a storm must have on every CPU.
+/// The number of detours per second on every CPU that makes a storm.
 const DETOURS_PER_SECOND: f64 = 1e6;
-/// What a neighbor writes to, in bytes: more than most caches hold.
+/// The memory that a neighbor writes to, in bytes: more than most caches hold.
 const NEIGHBORS_MEMORY: usize = 64 << 20;
 
 /// Programs that run next to a recording.
@@ -38,12 +38,12 @@ pub fn run() -> ExitCode {
     claims.end()
 }
 
-/// The duration that the arguments name; `None` leaves that of `becalm record` without arguments.
+/// The duration from the arguments; `None` keeps the default of `becalm record`.
 fn duration() -> Option<String> {
     std::env::args().skip_while(|word| word != "--duration").nth(1)
 }
 
-/// A busy thread on every CPU, until it is dropped.
+/// A busy thread on every CPU, until dropped.
 struct Neighbors {
     over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -56,7 +56,7 @@ impl Neighbors {
         let threads = cpus.iter().map(|cpu| {
             let over = Arc::clone(&over);
             std::thread::spawn(move || {
-                // One that cannot be placed disturbs from another CPU.
+                // A thread that cannot be placed disturbs from another CPU.
                 let _ = sched::pin_current_thread(cpu);
                 write_all_over(&over);
             })
@@ -74,7 +74,7 @@ impl Drop for Neighbors {
     }
 }
 
-/// Writes to memory, a cache line here and one there, until it is over.
+/// Writes to scattered cache lines until it is over.
 fn write_all_over(over: &AtomicBool) {
     let mut memory = vec![0_u8; NEIGHBORS_MEMORY];
     let mut place = 1_usize;
@@ -126,7 +126,7 @@ fn recordings(claims: &mut Claims, effort: Effort) -> Result<(), String> {
     let each = duration.map_or_else(|| "the default duration".to_owned(), |duration| duration.clone());
     claims.remark(&format!("{each} each; of three one alone, one beside neighbors, one beside these in a storm"));
     incomplete.iter().for_each(|what| claims.remark(what));
-    // How many the processor makes is nobody's choice, and differs from one minute to the next on a virtual machine.
+    // The processor determines their number, which changes from minute to minute on a virtual machine.
     let (weakest, strongest) =
         (storms.iter().copied().fold(f64::INFINITY, f64::min), storms.iter().copied().fold(0.0, f64::max));
     claims.at_least(
@@ -143,14 +143,14 @@ fn detours_per_second(cpu: &CpuDoc) -> f64 {
     (cpu.detours + cpu.unstored) as f64 / cpu.duration_ns.as_secs_f64()
 }
 
-/// Records all CPUs with the program itself, and gives the document; an error if it did not end with exit code 0.
+/// Records all CPUs with the program itself, and returns the document. Fails unless it ended with exit code 0.
 fn record(path: &Path, duration: Option<&str>, threshold: Option<&str>, short: bool) -> Result<NodeDoc, String> {
     let mut command = Command::new(programs::becalm());
     command.args(["record", "--quiet", "--output"]).arg(path);
     command.args(duration.iter().flat_map(|duration| ["--duration", duration]));
     command.args(threshold.iter().flat_map(|threshold| ["--threshold", threshold]));
     if short {
-        // Only the shortest step is asked for.
+        // Only the shortest step matters.
         command.arg("--no-sources");
     }
     let cost = programs::cost(&mut command, None).map_err(|error| format!("cannot run becalm: {error}"))?;

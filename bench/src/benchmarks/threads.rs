@@ -1,4 +1,4 @@
-//! What the threads of a machine cost `becalm tune run`, which moves each of them away from the CPUs, and back.
+//! The cost of a machine's threads for `becalm tune run`, which moves each of them away from the CPUs, and back.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,9 +15,9 @@ use crate::effort::Effort;
 use crate::figures::Repetitions;
 use crate::programs;
 
-/// Threads that sleep while it runs.
+/// Threads that sleep meanwhile.
 const THREADS: u64 = 10_000;
-/// How often each side runs.
+/// The number of runs per side.
 const TURNS: u64 = 7;
 const WHAT: &str = "tune run with sleeping threads";
 
@@ -68,7 +68,7 @@ fn compare(claims: &mut Claims, effort: Effort, cpu: CpuId) -> Result<(), String
     Ok(())
 }
 
-/// Measures something while so many threads of this process sleep.
+/// Measures something while this many threads of this process sleep.
 fn with_sleepers<T>(count: u64, measure: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     let gate = Mutex::new(());
     thread::scope(|scope| {
@@ -78,7 +78,7 @@ fn with_sleepers<T>(count: u64, measure: impl FnOnce() -> Result<T, String>) -> 
             let started = sleeper.spawn_scoped(scope, || drop(gate.lock()));
             started.map_err(|error| format!("cannot start {count} threads: {error}"))?;
         }
-        // Threads of the turn before may still be exiting.
+        // Threads of the previous turn may still be exiting.
         let all = || fs::read_dir("/proc/self/task").map_or(0, Iterator::count) as u64;
         wait_until("exactly these threads run", || all() == count + 1);
         let measured = measure();
@@ -87,7 +87,7 @@ fn with_sleepers<T>(count: u64, measure: impl FnOnce() -> Result<T, String>) -> 
     })
 }
 
-/// The CPUs of each thread of this process, in order of their numbers.
+/// The CPUs of each thread of this process, in order of their ids.
 fn cpus_of_threads() -> Result<Vec<(PathBuf, String)>, String> {
     let failed = |error| format!("cannot read the threads of this process: {error}");
     let mut all = Vec::new();
@@ -108,7 +108,7 @@ fn tune_run(cpu: CpuId) -> Command {
     command
 }
 
-/// That a thread is on other CPUs while the command runs: else nothing would be measured.
+/// Checks that a thread is on other CPUs while the command runs: otherwise the measurement would be meaningless.
 fn is_moved(cpu: CpuId, threads: &[(PathBuf, String)]) -> Result<(), String> {
     let Some((status, cpus)) = threads.last() else { return Err("this process has no threads".to_owned()) };
     let said = tune_run(cpu).arg("grep").arg("Cpus_allowed_list").arg(status).output();
@@ -121,7 +121,7 @@ fn is_moved(cpu: CpuId, threads: &[(PathBuf, String)]) -> Result<(), String> {
     }
 }
 
-/// How long it takes to make the CPU quiet, and to restore, in seconds.
+/// The time to isolate the CPU, and to restore, in seconds.
 fn tuned(cpu: CpuId) -> Result<f64, String> {
     let cost =
         programs::cost(tune_run(cpu).arg("true"), None).map_err(|error| format!("cannot run becalm: {error}"))?;

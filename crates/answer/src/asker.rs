@@ -1,4 +1,4 @@
-//! Whoever asks, as far as an answer has to know of them.
+//! The part of the caller that an answer depends on.
 
 use std::fmt;
 
@@ -7,37 +7,37 @@ use becalm_bundle::Bundle;
 use becalm_report::Report;
 use becalm_units::fault;
 
-/// Somebody who has asked something, and is shown the answer.
+/// Asks a question and shows the answer.
 pub trait Asker {
-    /// How much of a recording the answer shows.
+    /// The detail of a recording in the answer.
     fn detail(&self) -> Detail {
         Detail::Everything
     }
 
-    /// Takes the answer.
+    /// Shows the answer.
     fn show(&mut self, report: &impl Report) -> fault::Result<()>;
 
-    /// Is told something that is no part of the answer: how long it will take, what is left out of it.
+    /// Shows a message that is not part of the answer: the expected time, or what is left out.
     fn tell(&self, message: fmt::Arguments<'_>);
 
-    /// Watches a run being read so many times, until the value that comes back is dropped.
+    /// Shows the progress of reading a run `times` times, until the returned value is dropped.
     fn reading(&self, bundle: &Bundle, times: u64) -> impl Sized;
 
-    /// Watches runs being read to be compared, until the value that comes back is dropped.
+    /// Shows the progress of reading runs to compare, until the returned value is dropped.
     fn comparing<'a>(&self, bundles: impl Iterator<Item = &'a Bundle> + Clone) -> impl Sized;
 
-    /// Watches a prediction of about so many steps, until the value that comes back is dropped.
+    /// Shows the progress of a prediction of about `steps` steps, until the returned value is dropped.
     fn predicting(&self, steps: u64) -> impl Steps;
 }
 
-/// How far a prediction is. Its steps are told by several threads.
+/// The progress of a prediction, reported by several threads.
 pub trait Steps: Sync {
     /// Names the work that starts now, such as `1,024 ranks` or `blame`.
     fn say(&self, what: String);
 
-    /// So many more steps are done.
+    /// Adds finished steps.
     fn advance(&self, steps: u64);
 
-    /// As many steps as this are done by now, however many were told.
+    /// Sets the number of finished steps.
     fn reach(&self, steps: u64);
 }

@@ -1,4 +1,4 @@
-//! The noise law: of several grains, delays and rates each against each other one.
+//! The noise law, for all combinations of grains, delays and rates.
 
 use becalm_report::{LawCell, LawOften, LawReport, LawRow, LawSweepReport};
 use becalm_scale::ScaleError;
@@ -7,23 +7,23 @@ use becalm_units::{Nanos, Share, fault};
 
 use crate::Asker;
 
-/// What is asked of the law. A single grain, delay and rate make `becalm.law/1`, several `becalm.law-sweep/1`.
+/// A question about the law. A single grain, delay and rate make `becalm.law/1`, several `becalm.law-sweep/1`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LawQuestion {
     /// G: useful CPU time of a phase.
     pub grains: Vec<Nanos>,
-    /// D: how long a rank is delayed.
+    /// D: the delay of a rank.
     pub delays: Vec<Nanos>,
-    /// p, or how often in a second.
+    /// p, or the rate per second.
     pub often: Vec<LawOften>,
     /// Numbers of ranks.
     pub ranks: Vec<u64>,
-    /// The share of its time that a job may lose, if that is asked.
+    /// The share of its time that a job may lose, if given.
     pub tolerated: Option<Share>,
 }
 
 impl LawQuestion {
-    /// Answers it.
+    /// Computes and shows the answer.
     pub fn answer(&self, asker: &mut impl Asker) -> fault::Result<()> {
         match (self.grains.as_slice(), self.delays.as_slice(), self.often.as_slice()) {
             ([grain], [delay], [often]) => asker.show(&self.single(*grain, *delay, *often)?)?,
@@ -32,7 +32,7 @@ impl LawQuestion {
         Ok(())
     }
 
-    /// What a law says for each number of ranks.
+    /// The values of a law for each number of ranks.
     fn rows(&self, law: Law) -> Result<Vec<LawRow>, ScaleError> {
         let row = |ranks: &u64| {
             let tolerable = self.tolerated.map(|lost| law.tolerable(*ranks, lost.ratio())).transpose()?;

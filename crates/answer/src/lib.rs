@@ -1,8 +1,7 @@
-//! What the commands that only read are asked, and the reports that answer it: `law`, `predict`, `compare`, `sources` and `report`.
+//! Questions of the commands that only read, and the reports that answer them: `law`, `predict`, `compare`, `sources` and `report`.
 //!
-//! Whoever asks brings values, sees the report, and meanwhile how far it is: an [`Asker`]. The command line is one, the Python
-//! package another, so that both answer with the same documents and the same words. No text is parsed here but what means a noise
-//! or a network wherever it stands.
+//! An [`Asker`] provides values and shows the report and the progress. The command line is one, the Python package another, so both answer
+//! with the same documents and words. The only texts parsed here are noises and networks, whose syntax is common to all.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The network that a command is given: a preset, parameters, or the file that `becalm-mpi network` wrote.
+//! The network option of a command: a preset, parameters, or the file from `becalm-mpi network`.
 
 use std::path::Path;
 
@@ -8,11 +8,11 @@ use becalm_scale::network::Network;
 use becalm_units::printable;
 use serde_json::Value;
 
-/// Such a file has a few hundred bytes.
+/// The maximum size of such a file in bytes; it has a few hundred.
 const LONGEST: u64 = 1 << 16;
 
-/// Reads what was typed. A text that is neither a preset nor has parameters is a path if there is a file. Fails if it
-/// is none of these, or the file is not such a document.
+/// Parses the option. A text that is neither a preset nor contains parameters is a path if there is a file. Fails if it is none of these,
+/// or the file is not such a document.
 pub fn network(text: &str) -> Result<Network, String> {
     match text.parse::<Network>() {
         Err(_) if Path::new(text).exists() => {
@@ -26,7 +26,7 @@ fn from_file(path: &Path) -> Result<Network, String> {
     let text = read_regular_text(path, LONGEST).map_err(|error| error.to_string())?;
     let document: Value = serde_json::from_str(&text)
         .map_err(|error| format!("not a document of becalm-mpi network: {}", printable(&error.to_string())))?;
-    // The rest of it says how it was measured.
+    // The other fields describe the measurement.
     let field = |name: &str| document.get(name).and_then(Value::as_str).unwrap_or_default();
     if field("schema") != SCHEMA {
         return Err(format!("its schema is '{}', not {SCHEMA}", printable(field("schema"))));

@@ -1,4 +1,4 @@
-//! The noise that a prediction is asked about: a formula, the path of a run, or both.
+//! The noise of a prediction: a formula, the path of a run, or both.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -7,17 +7,17 @@ use becalm_linux::file::read_regular_text;
 use becalm_scale::ScaleError;
 use becalm_scale::spec::NoiseSpec;
 
-/// The largest file of lengths or of sources that is read.
+/// The maximum size of a file of lengths or of sources.
 const FILE_LIMIT: u64 = 64 << 20;
 
-/// What was typed: a formula or the path of a run, or a run and a formula with a `+` between them.
+/// The argument: a formula or the path of a run, or a run and a formula joined by `+`.
 #[derive(Clone, PartialEq, Debug)]
 pub enum NoiseArg {
     /// A formula, such as `periodic:` or `poisson:`.
     Spec(NoiseSpec),
     /// The path of a bundle.
     Run(PathBuf),
-    /// A bundle, and what comes to its noise.
+    /// The path of a bundle, and a formula to add to its noise.
     RunWith(PathBuf, NoiseSpec),
 }
 
@@ -25,7 +25,7 @@ impl FromStr for NoiseArg {
     type Err = ScaleError;
 
     fn from_str(text: &str) -> Result<Self, ScaleError> {
-        // A misspelled formula gets the error of formulas rather than that of a file that is not there.
+        // A misspelled formula gets the error of formulas rather than that of a missing file.
         if NoiseSpec::is_meant(text) || (text.contains(',') && text.contains("detour=") && !text.contains('+')) {
             return text.parse().map(Self::Spec);
         }
@@ -36,12 +36,11 @@ impl FromStr for NoiseArg {
     }
 }
 
-/// One or several noises, as typed: what stands in braces with commas between is a list, and each of its parts makes a noise, as a shell
-/// would have it. The first list varies slowest.
+/// One or several noises: a comma-separated list in braces expands to one noise per element, as in a shell. The first list varies slowest.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NoiseList(pub Vec<(String, NoiseArg)>);
 
-/// More noises than these were hardly meant.
+/// The maximum number of noises; more are probably a mistake.
 const NOISES_LIMIT: usize = 1_024;
 
 impl FromStr for NoiseList {
@@ -56,7 +55,7 @@ impl FromStr for NoiseList {
     }
 }
 
-/// A text for each choice of one part from each list in braces. Braces without a comma stand for themselves.
+/// One text for each combination of elements of the lists in braces. Braces without a comma are literal.
 fn expanded(text: &str) -> Result<Vec<String>, String> {
     let mut texts = vec![String::new()];
     let mut rest = text;
@@ -81,7 +80,7 @@ fn expanded(text: &str) -> Result<Vec<String>, String> {
     Ok(texts)
 }
 
-/// Reads a file that a formula names.
+/// Reads a file named in a formula.
 pub fn read_named(path: &Path) -> Result<String, String> {
     read_regular_text(path, FILE_LIMIT).map_err(|error| format!("cannot read {}: {error}", path.display()))
 }

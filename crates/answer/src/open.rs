@@ -1,11 +1,11 @@
-//! The stored run that a question is about. Nodes that cannot be read are told, and the others are read.
+//! Opens the stored run for a question. Reports unreadable nodes and reads the others.
 
 use std::fmt;
 use std::path::Path;
 
 use becalm_bundle::{Bundle, BundleError, LeftOut, SummaryBundle};
 
-/// Opens a recording, be it of detours or of work. Fails if no node of it can be read.
+/// Opens a recording, of detours or of work. Fails if no node of it can be read.
 pub fn recording(path: &Path, tell: impl Fn(fmt::Arguments<'_>)) -> Result<Bundle, BundleError> {
     let (bundle, left_out) = Bundle::open_readable(path)?;
     tell_of(&left_out, tell);

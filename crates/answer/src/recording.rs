@@ -1,4 +1,4 @@
-//! The report of a recording, be it a full one or in summary form.
+//! The report of a recording, full or in summary form.
 
 use becalm_analyze::summary::{Detail, RANKS, Selection, summarize, summarize_digests};
 use becalm_bundle::{Bundle, SummaryBundle};
@@ -7,7 +7,8 @@ use becalm_units::fault;
 
 use crate::Asker;
 
-/// Reports a recording. A number of ranks asks what the noise costs a program of so many; a full report says so of [`RANKS`]. Fails if it cannot be read, does not hold what was selected, or the report cannot be shown.
+/// Reports a recording. `ranks` selects the cost for a program of that many ranks; a full report uses [`RANKS`] by default. Fails if the
+/// recording cannot be read, lacks the selected part, or the report cannot be shown.
 pub fn report(bundle: &Bundle, selection: &Selection, ranks: Option<u64>, asker: &mut impl Asker) -> fault::Result<()> {
     let reading = asker.reading(bundle, 1);
     let mut summary = summarize(bundle, &selection.with_detail(detail(ranks, asker)))?;
@@ -16,7 +17,7 @@ pub fn report(bundle: &Bundle, selection: &Selection, ranks: Option<u64>, asker:
     asker.show(&RunReport { summary: &summary, drawn: None, at_scale: ranks.is_some() })
 }
 
-/// Reports a recording in summary form, likewise. Fails if it does not hold what was selected, or the report cannot be shown.
+/// Reports a recording in summary form, likewise. Fails if it lacks the selected part, or the report cannot be shown.
 pub fn report_summary(
     bundle: &SummaryBundle,
     selection: &Selection,

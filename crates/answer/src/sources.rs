@@ -1,4 +1,4 @@
-//! Who took the time: over all CPUs, on each, in single detours, at once on several CPUs, or within the phases of a job.
+//! The sources of noise: over all CPUs, per CPU, in single detours, on several CPUs at once, or within the phases of a job.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -13,37 +13,37 @@ use becalm_units::{CpuId, Nanos};
 
 use crate::{Asker, open};
 
-/// What is asked of the sources of a run.
+/// A question about the sources of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SourcesQuestion {
     /// The recording.
     pub run: PathBuf,
-    /// Which part of it.
+    /// The selected part of it.
     pub selection: Selection,
-    /// What of it.
+    /// The requested view.
     pub wanted: SourcesWanted,
 }
 
-/// What is shown of the sources.
+/// The view of the sources.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SourcesWanted {
-    /// All of them, ranked (`becalm.sources/1`).
+    /// All sources, ranked (`becalm.sources/1`).
     Ranked {
-        /// Also those of each CPU.
+        /// Also per CPU.
         per_cpu: bool,
     },
     /// One detour as a timeline (`becalm.detours/1`).
     Detour(DetourName),
-    /// The longest detours as timelines, so many of them (`becalm.detours/1`).
+    /// The longest detours as timelines, this many (`becalm.detours/1`).
     Longest(u32),
-    /// What comes at once on several CPUs (`becalm.together/1`).
+    /// Noise on several CPUs at once (`becalm.together/1`).
     Together {
-        /// Detours meet, too, if less than this lies between them.
+        /// Detours closer than this also meet.
         within: Nanos,
     },
-    /// What lies within the worst phases of a job that ran meanwhile (`becalm.phase-sources/1`).
+    /// Noise within the worst phases of a job that ran meanwhile (`becalm.phase-sources/1`).
     Phases {
-        /// Where the job was stored.
+        /// The path of the job.
         job: PathBuf,
     },
 }
@@ -51,7 +51,7 @@ pub enum SourcesWanted {
 /// A detour by its number, `CPU:N`, or `N` if only one CPU was measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DetourName {
-    /// The CPU; that of the run, where there is only one.
+    /// The CPU; may be missing for a run with only one.
     pub cpu: Option<CpuId>,
     /// The number, counted on the CPU from 0.
     pub number: u64,
@@ -74,15 +74,15 @@ impl FromStr for DetourName {
 }
 
 impl SourcesQuestion {
-    /// Reads the run, and shows what is asked for. Fails if the run cannot be read, does not hold what is asked for, or
-    /// the answer cannot be shown.
+    /// Reads the run and shows the requested view. Fails if the run cannot be read or lacks the selected part, or the answer cannot be
+    /// shown.
     pub fn answer(&self, asker: &mut impl Asker) -> fault::Result<()> {
         if Contents::read(&self.run)? == Contents::Summary {
             return self.answer_from_summary(asker);
         }
         let bundle = open::recording(&self.run, |text| asker.tell(text))?;
         let selection = &self.selection;
-        // Which are the longest is known when all have been read once.
+        // The longest are known only after reading all once.
         let reading = asker.reading(&bundle, if matches!(self.wanted, SourcesWanted::Longest(_)) { 2 } else { 1 });
         let detours = match &self.wanted {
             SourcesWanted::Phases { job } => {
@@ -125,7 +125,7 @@ impl SourcesQuestion {
     }
 }
 
-/// The detour that was meant.
+/// The detour with that name.
 fn find(bundle: &Bundle, selection: &Selection, detour: DetourName) -> fault::Result<DetourId> {
     let cpus = selection.cpus.clone().or_else(|| detour.cpu.map(|cpu| [cpu].into_iter().collect()));
     let docs = Selection { cpus, ..selection.clone() }.documents(bundle)?;

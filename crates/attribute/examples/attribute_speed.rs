@@ -1,4 +1,4 @@
-//! How long attribution takes for an event: ten million of them, as a busy CPU makes them, in calls of 4,096.
+//! The time per event for attribution: ten million events of a busy CPU, in calls of 4,096.
 //!
 //! `cargo run --release -p becalm-analyze --example attribute_speed`
 
@@ -18,7 +18,7 @@ const KWORKER: Pid = Pid(40);
 fn main() -> std::io::Result<()> {
     let mut labels = Labels::new();
     let mut tasks = Tasks::new();
-    // As many threads as a machine has, so that looking one up costs what it costs there.
+    // As many threads as on a real machine, for realistic lookup costs.
     for pid in 1..2_000 {
         let (source, detail) = (labels.intern("kworker"), labels.intern(&format!("kworker/0:{pid}")));
         tasks.set(Pid(pid), Task { kind: Kind::Kthread, source, detail });
@@ -60,7 +60,7 @@ fn main() -> std::io::Result<()> {
     )
 }
 
-/// The detours that repeat: their lengths, and their events from 0 on.
+/// The repeated detours: their lengths, and their events from 0 on.
 fn detours(labels: &mut Labels) -> Vec<(i64, Vec<Event>)> {
     let (irq, vector) = (labels.intern("local_timer"), labels.intern("vector 236"));
     let (timer, sched, net) = (labels.intern("timer"), labels.intern("sched"), labels.intern("net_rx"));

@@ -1,4 +1,4 @@
-//! Why an interrupt or a softirq came, read from the events after its entry: the functions that it runs, the threads that these functions
+//! The cause of an interrupt or softirq, from the events after its entry: the functions that it runs, the threads that these functions
 //! wake, and the thread that the CPU switches to.
 
 use becalm_model::carried::{BRINGING, Carrier, RESCHEDULING, SENT, runs};

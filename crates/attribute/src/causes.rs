@@ -3,7 +3,7 @@
 use becalm_model::{Kind, Label, Labels, root};
 use becalm_units::NumberMap;
 
-/// The labels of the roots named so far, so that naming one again formats nothing.
+/// Cached labels of roots, so a repeated root is not formatted again.
 #[derive(Default, Debug)]
 pub(super) struct Causes {
     labels: NumberMap<(Kind, Label), Label>,

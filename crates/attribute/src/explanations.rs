@@ -1,4 +1,4 @@
-//! Observations of a CPU while the kernel's trace shows nothing: counters read from outside of it, and the steps of its sibling thread.
+//! Observations of a CPU during gaps in the kernel's trace: counters read from outside, and the steps of its sibling thread.
 
 use std::collections::VecDeque;
 
@@ -6,27 +6,27 @@ use becalm_model::unseen::{self, Watch};
 use becalm_model::{Platform, Step};
 use becalm_units::Nanos;
 
-/// The kernel shows steal in steps of a hundredth of a second (`USER_HZ`): so much may be admitted earlier or later.
+/// The kernel reports steal time in steps of 10 ms (`USER_HZ`), so it may be early or late by one step.
 const STEAL_STEP: Nanos = Nanos::from_millis(10);
 
 /// Observations that may explain steps without events. Each one explains at most one step.
 #[derive(Debug, Default)]
 pub(super) struct Explanations {
-    /// The last looks that may still overlap a step, in order of time.
+    /// The last observations that may still overlap a step, in order of time.
     watches: VecDeque<Watch>,
     /// The steps of the sibling that took 1 us or more, in order of time.
     sibling: VecDeque<Step>,
 }
 
 impl Explanations {
-    /// Takes what was seen since the last call.
+    /// Adds the observations since the last call.
     pub fn extend(&mut self, watches: &[Watch], sibling: &[Step]) {
         self.watches.extend(watches);
         let away = |step: &&Step| step.end - step.start >= unseen::SHORTEST_OF_SYSTEM;
         self.sibling.extend(sibling.iter().filter(away));
     }
 
-    /// Forgets what ended before an instant: no step before it will come any more.
+    /// Drops observations that ended before `before`, because no earlier step will follow.
     pub fn forget(&mut self, before: Nanos) {
         while self.watches.front().is_some_and(|watch| watch.until <= before) {
             self.watches.pop_front();
@@ -58,8 +58,8 @@ impl Explanations {
         away + away >= step.end - step.start
     }
 
-    /// Whether steal grew by about the length of the step while it lasted, or until the next look, as the kernel accounts it at the
-    /// next tick.
+    /// Whether steal time grew by about the length of the step, while it lasted or until the next observation: the kernel accounts it at
+    /// the next tick.
     fn take_steal(&mut self, step: Step, duration: Nanos) -> bool {
         let overlapping = self.watches.iter().take_while(|watch| watch.from < step.end).count();
         let reached = || 0..(overlapping + 1).min(self.watches.len());
@@ -77,7 +77,7 @@ impl Explanations {
         true
     }
 
-    /// Whether a system management interrupt was counted while the step lasted that no other step has taken.
+    /// Whether a system management interrupt was counted during the step that is not assigned to another one.
     fn take_smi(&mut self, step: Step) -> bool {
         let mut overlapping = self.watches.iter_mut().take_while(|watch| watch.from < step.end);
         let Some(watch) = overlapping.find(|watch| watch.smis > 0) else { return false };

@@ -1,9 +1,9 @@
-//! Events in order of time, from two places: those kept from the call before, and those of this call.
+//! Events in order of time from two sources: those kept from the previous call, and those of this one.
 
 use becalm_model::{Event, Happening, Pid};
 use becalm_units::Nanos;
 
-/// The events not yet replayed. Nothing is copied until the end of a call.
+/// The events not yet replayed; copied only at the end of a call.
 pub(super) struct EventFeed<'a> {
     /// The events to take first.
     now: &'a [Event],
@@ -21,7 +21,7 @@ impl<'a> EventFeed<'a> {
         self.now.first()
     }
 
-    /// Takes the next event, if it lies before `until`.
+    /// Takes the next event if it is before `until`.
     pub fn next_before(&mut self, until: Nanos) -> Option<&'a Event> {
         let event = self.peek().filter(|event| event.time < until)?;
         self.skip();

@@ -5,18 +5,18 @@ use becalm_units::Nanos;
 
 use super::ledger::LedgerRow;
 
-/// What a frame is, as far as it decides which exit ends it and what a switch does to it.
+/// The type of a frame: decides which exit ends it and how a switch affects it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum What {
-    /// An interrupt; never outlives the thread's time on the CPU.
+    /// An interrupt; ends at the latest when its thread leaves the CPU.
     Irq,
     /// A further function of an interrupt. The first function has no frame: it gives the interrupt its name.
     IrqFunction,
-    /// A softirq. With `PREEMPT_RT` it runs in a thread and can be switched away, else no switch meets it.
+    /// A softirq. With `PREEMPT_RT` it runs in a thread and can be switched away; otherwise it cannot.
     Softirq,
-    /// A further timer of a softirq, likewise. Only those of the softirq `hrtimer` have an event at their end.
+    /// A further timer of a softirq, likewise. Only the softirq `hrtimer` has an event for its end.
     SoftirqFunction,
-    /// A work item, by the address of its work structure; switched away when its kworker sleeps or is pre-empted.
+    /// A work item, by the address of its work structure; switched away when its kworker sleeps or is preempted.
     Work(u64),
     /// A page fault of the measuring thread.
     Fault,
@@ -36,10 +36,10 @@ impl SourceName {
     }
 }
 
-/// The end of an activity on top of the current thread, on whose way out softirqs may follow.
+/// The end of an activity on top of the current thread; softirqs may follow before the thread resumes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Ending {
-    /// The root of what ended.
+    /// The root of the ended activity.
     pub cause: Label,
     pub at: Nanos,
 }
@@ -55,7 +55,7 @@ pub(super) struct FrameName {
     pub raises: Label,
 }
 
-/// One instance of an activity, from its begin to its end.
+/// An instance of an activity, from start to end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     pub what: What,
@@ -65,19 +65,19 @@ pub(super) struct Frame {
     pub named: FrameName,
     /// Whether it has run a function.
     pub ran: bool,
-    /// Its row in the detour that is open, once it has one.
+    /// Its row in the current detour, once it has one.
     pub row: Option<LedgerRow>,
     /// Whether it ever had a row, in this detour or an earlier one.
     pub in_detour: bool,
-    /// Since when it has been on the CPU: its entry, or the last time that its thread was switched in.
+    /// The start of its current time on the CPU: its entry, or the last switch to its thread.
     pub since: Nanos,
-    /// The time that it had been on the CPU before `since`.
+    /// Its time on the CPU before `since`.
     pub before: Nanos,
 }
 
 impl Frame {
-    /// Whether an exit with these names ends this frame. Work items are told apart by address, since the kernel's
-    /// event of their end need not name the function.
+    /// Whether an exit with these names ends this frame. Work items are identified by address, because the kernel's end event need not
+    /// contain the function.
     pub fn ends_with(&self, what: What, source: Label, detail: Label) -> bool {
         self.what == what
             && match what {
@@ -104,7 +104,7 @@ impl What {
     }
 }
 
-/// The difference, bounded by the range: outside of steps the instants of events are nobody's promise.
+/// The saturating difference: outside steps, event times are arbitrary.
 pub(super) const fn saturating_sub(a: Nanos, b: Nanos) -> Nanos {
     Nanos::new(a.get().saturating_sub(b.get()))
 }

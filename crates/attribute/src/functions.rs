@@ -12,7 +12,7 @@ use super::{Attributor, Context, WAY_OUT};
 
 /// How many tasklets of one softirq are named.
 const NAMED: usize = 3;
-/// What stands for more of them.
+/// Stands for further tasklets.
 const MORE: &str = "...";
 
 /// Cache of the details with tasklets. A detail that occurs again is not formatted again.

@@ -1,20 +1,20 @@
-//! What a guest's host takes in the middle of the kernel's activities, where no event tells of it.
+//! Time that the host takes from a guest within a kernel activity, without an event.
 //!
-//! An interrupt's handler, a softirq or a way in or out takes about as long as the last time. One that takes ten times what nine
-//! in ten of its like take, at least 100 us, and in which nothing was nested, was not that much slower: the host ran
-//! something else meanwhile. It keeps the median of its like; the rest is the host's.
+//! An interrupt handler, a softirq, or kernel entry or exit takes about as long as last time. The host is held responsible if one takes at
+//! least 100 us and ten times the 90th percentile of its kind, with nothing nested in it. The activity then keeps the median of its kind,
+//! and the host gets the rest.
 
 use becalm_model::{Activity, Kind, Label, Labels, unseen};
 use becalm_units::{Nanos, NumberMap};
 
-/// Nothing shorter is taken for the host's: the kernel's own work varies by as much.
+/// The kernel's own work varies by up to this much, so shorter excesses are never charged to the host.
 const LEAST: Nanos = Nanos::new(100_000);
-/// How much longer than nine in ten of its like it has to be.
+/// The minimum ratio to the 90th percentile of its kind.
 const FACTOR: i64 = 10;
-/// How many of its like must have been seen before one is judged by them.
+/// The minimum number of previous activities of the kind.
 const ENOUGH: u32 = 50;
 
-/// The lengths of the activities of a CPU so far, by kind and source, and of rests by their cause.
+/// The lengths of a CPU's activities so far, by kind and source, and of edges by their cause.
 #[derive(Debug)]
 pub(super) struct Host {
     source: Label,
@@ -22,13 +22,13 @@ pub(super) struct Host {
 }
 
 impl Host {
-    /// Nothing is known of the activities; names what the host takes.
+    /// Starts without any lengths; interns the source of host time.
     pub fn new(labels: &mut Labels) -> Self {
         Self { source: labels.intern(unseen::PREEMPTED_BY_HOST), usual: NumberMap::default() }
     }
 
-    /// Takes what must be the host's out of the rows of a detour, in order of their start, into rows of its own. `cause` makes
-    /// the label of a row's root. Returns how many there were.
+    /// Moves the host's time from the rows of a detour, in order of their start, into rows of its own. `cause` makes the label of a row's
+    /// root. Returns the number of new rows.
     pub fn take_out(&mut self, rows: &mut Vec<Activity>, mut cause: impl FnMut(&Activity) -> Label) -> u64 {
         let mut taken = 0;
         let mut place = 0;
@@ -49,12 +49,12 @@ impl Host {
         taken
     }
 
-    /// By how much a row is longer than it can be by itself; otherwise it is one more of its like.
+    /// The time by which a row exceeds its kind; `None` after adding it to the lengths of its kind.
     fn excess(&mut self, row: &Activity, next: Option<&Activity>) -> Option<Nanos> {
         let detail = match row.kind {
             Kind::Edge => row.detail,
             Kind::Irq | Kind::Nmi | Kind::Softirq => Label::EMPTY,
-            // Threads and what they do take as long as they have work.
+            // The length of threads and of their activities depends on their work.
             _ => return None,
         };
         let usual = self.usual.entry((row.kind, row.source, detail)).or_default();
@@ -71,7 +71,7 @@ impl Host {
     }
 }
 
-/// How many lengths fell into each cell: eight cells an octave, so that a quantile is right to 12 %.
+/// A histogram of lengths: eight cells per octave give a quantile to 12 %.
 #[derive(Debug)]
 struct Lengths {
     cells: [u32; CELLS],
@@ -95,7 +95,7 @@ impl Lengths {
         }
     }
 
-    /// The lower end of the cell in which the quantile lies.
+    /// The lower end of the cell that contains the quantile.
     fn quantile(&self, share: f64) -> Nanos {
         let rank = (f64::from(self.count) * share).ceil().max(1.0) as u64;
         let mut sum = 0;

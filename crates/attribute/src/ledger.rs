@@ -1,4 +1,4 @@
-//! The books of one detour: rows to which time is credited as it passes, and the closing that makes them add up.
+//! The accounts of one detour: rows that time is credited to in order, and a final step that makes them add up.
 
 use becalm_model::{Activity, Detour, Kind, Label, Labels, Platform, Step, root, unseen};
 use becalm_units::{CpuId, Nanos};
@@ -7,17 +7,17 @@ use super::causes::Causes;
 use super::explanations::Explanations;
 use super::host::Host;
 
-/// A row of the detour that is open.
+/// A row of the current detour.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct LedgerRow(u32);
 
-/// The longest step without events, from its start to its end, that is taken for the aftermath of the detour right before it:
-/// of those seen behind interrupts, nine in ten took less than 1.4 us.
+/// The longest step without events that counts as aftermath of the detour right before it: 90 % of those after interrupts take less than
+/// 1.4 us.
 pub const AFTERMATH_LONGEST: Nanos = Nanos::new(2_000);
-/// How many steps after a detour at most are its aftermath. What goes on for longer has another cause.
+/// The maximum number of aftermath steps per detour; later ones have another cause.
 pub const AFTERMATH_STEPS: u8 = 4;
 
-/// A row that begins.
+/// A new row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub start: Nanos,
@@ -37,45 +37,45 @@ struct RestNames {
     after: Label,
 }
 
-/// Of what the next step without events can be the aftermath.
+/// The detour that the next step without events may be the aftermath of.
 #[derive(Clone, Copy, Debug)]
 struct Aftermath {
     /// The end of the last step.
     since: Nanos,
-    /// The root of what it ended with.
+    /// The root of its last activity.
     cause: Label,
-    /// How many more steps it can have.
+    /// The number of aftermath steps left.
     left: u8,
 }
 
-/// A detour whose books are closed.
+/// A detour with final accounts.
 #[derive(Debug)]
 pub(super) struct Closed<'a> {
     pub detour: Detour,
     /// In order of their start. Their self times add up to the detour's duration.
     pub rows: &'a [Activity],
-    /// How many of them are what the host took in the middle of an activity.
+    /// The number of rows with time that the host took within an activity.
     pub preempted: u64,
 }
 
-/// The books. Time is credited from left to right, so that every instant of the step goes to exactly one row, and
-/// rows come into being in the order of their start.
+/// The accounts. Time is credited from left to right, so every instant of the step goes to exactly one row, and rows are created in the
+/// order of their start.
 #[derive(Debug)]
 pub(super) struct Ledger {
     cpu: CpuId,
     platform: Platform,
     names: RestNames,
-    /// On a guest, what is known of its host.
+    /// On a guest: usual lengths, to detect time of the host.
     host: Option<Host>,
     rows: Vec<Activity>,
-    /// The row of the loop's own time that has no cause yet: what follows it, or at the end what came before it.
+    /// The row of the loop's own time that has no cause yet: the next activity, or the last one at the end.
     rest: Option<LedgerRow>,
     /// The root of the activity that ended last.
     ended: Label,
     aftermath: Aftermath,
     number: u64,
     start: Nanos,
-    /// Up to where time has been credited.
+    /// The time up to which all is credited.
     credited: Nanos,
     open: bool,
     incomplete: bool,
@@ -106,7 +106,7 @@ impl Ledger {
         }
     }
 
-    /// Opens the books of the next detour. Between detours nothing is credited.
+    /// Opens the accounts of the next detour. Nothing is credited between detours.
     pub fn open(&mut self, start: Nanos, incomplete: bool) {
         self.rows.clear();
         self.rest = None;
@@ -120,12 +120,12 @@ impl Ledger {
         self.open
     }
 
-    /// The number of the detour that is open, or of the next.
+    /// The number of the current detour, or of the next.
     pub const fn number(&self) -> u64 {
         self.number
     }
 
-    /// Up to where time has been credited.
+    /// The time up to which all is credited.
     pub const fn credited(&self) -> Nanos {
         self.credited
     }
@@ -134,7 +134,7 @@ impl Ledger {
         self.incomplete = true;
     }
 
-    /// A new row that starts here. It is what the rest before it led to.
+    /// Adds a row that starts here. It becomes the cause of the loop's time before it.
     pub fn row(&mut self, entry: Entry) -> LedgerRow {
         if let Some(LedgerRow(rest)) = self.rest.take() {
             self.rows[rest as usize].detail = entry.cause;
@@ -145,14 +145,14 @@ impl Ledger {
     }
 
     fn new_row(&mut self, start: Nanos, kind: Kind, source: Label, detail: Label) -> LedgerRow {
-        // A detour of 2^32 rows would fill the memory long before.
+        // A detour of 2^32 rows would run out of memory first.
         let row = LedgerRow(self.rows.len() as u32);
         let (cpu, detour) = (self.cpu, self.number);
         self.rows.push(Activity { cpu, detour, start, self_time: Nanos::ZERO, kind, source, detail });
         row
     }
 
-    /// Says otherwise which instance a row is.
+    /// Changes which instance a row shows.
     pub fn rename(&mut self, row: LedgerRow, detail: Label) {
         self.rows[row.0 as usize].detail = detail;
     }
@@ -181,11 +181,10 @@ impl Ledger {
         }
     }
 
-    /// Closes the books at the time up to which everything is credited.
+    /// Closes the accounts at the time up to which everything is credited.
     ///
-    /// A step without any event is one row. Else `t_min`, which the loop needs even undisturbed, comes off the exit, then
-    /// off the other rests from the first on; where these are shorter, the longest rows make up for it, as they bear the
-    /// smallest relative error.
+    /// A step without any event becomes one row. Otherwise `t_min`, the loop's time without disturbance, is subtracted from the exit, then
+    /// from the other edges in order. If these are too short, the longest rows pay the rest, which causes the smallest relative error.
     pub fn close(
         &mut self,
         t_min: Nanos,
@@ -220,7 +219,7 @@ impl Ledger {
         Closed { detour, rows: &self.rows, preempted }
     }
 
-    /// The one row of a step in which nothing was seen.
+    /// Makes the single row of a step without events.
     fn close_without_events(
         &mut self,
         duration: Nanos,
@@ -237,7 +236,7 @@ impl Ledger {
             self.new_row(self.start, Kind::Edge, self.names.after, cause)
         } else {
             let source = labels.intern(explanations.source(step, duration, self.platform));
-            // What is short itself leaves nothing to recover from.
+            // A short interruption leaves no cold caches.
             let left = if duration < unseen::SHORTEST_OF_SYSTEM { 0 } else { AFTERMATH_STEPS };
             let cause = causes.label(Kind::Unseen, source, labels);
             self.aftermath = Aftermath { since: self.credited, cause, left };
@@ -246,7 +245,7 @@ impl Ledger {
         self.rows[row.0 as usize].self_time = duration;
     }
 
-    /// Takes `t_min` off the rows, and removes rests of which nothing is left.
+    /// Subtracts `t_min` from the rows and removes empty edges.
     fn take_off(&mut self, t_min: Nanos) {
         let mut owed = t_min;
         if let Some(LedgerRow(exit)) = self.rest {
@@ -264,7 +263,7 @@ impl Ledger {
     }
 }
 
-/// Takes from a row what it has, up to what is owed; returns what is still owed.
+/// Subtracts from a row as much of `owed` as it has; returns the rest.
 fn take(row: &mut Activity, owed: Nanos) -> Nanos {
     let taken = owed.min(row.self_time);
     row.self_time -= taken;

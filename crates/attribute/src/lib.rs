@@ -1,75 +1,70 @@
-//! Attribution: splits each detour over the kernel activities that ran in it, so that the books close.
+//! Attribution: divides each detour among the kernel activities that ran in it. Their times add up exactly.
 //!
 //! # Model
 //!
-//! One CPU at a time, the kernel's events are replayed into a stack. At its bottom is the thread that the last switch
-//! brought in, above it what runs in that thread (work item, softirq in a thread, page fault), above that interrupts
-//! and the softirqs that follow them. At each instant the top of the stack owns the time. A row of a detour is one
-//! instance of a frame, or one stay of a thread on the CPU, with its own time only: what was nested in it has its own
-//! rows. It starts at the instance's first instant in the detour. Something that happened but took less than the
-//! clock resolves has a row of 0 ns.
+//! The kernel's events of one CPU at a time are replayed into a stack. Its bottom is the thread of the last switch. Above it is the work in
+//! that thread (work item, softirq in a thread, page fault), then interrupts and the softirqs that follow them. The top of the stack owns
+//! the time. A row of a detour is one instance of a frame, or one stay of a thread on the CPU. It has its own time only: anything nested in
+//! it has its own rows. It starts at the instance's first instant in the detour. Activities below the clock's resolution have a row of 0
+//! ns.
 //!
-//! What the replay knows beside the events: at both ends of every step the measuring thread makes progress, so that
-//! there it is the thread on the CPU and nothing is above it. An error in the trace ends with the detour it fell in.
-//! A step spans `[start, end)`: an event at the instant of its end belongs to what follows. And each event says which
-//! thread was on the CPU when it was written.
+//! The replay also knows that the measuring thread makes progress at both ends of every step: it is on the CPU, and nothing is above it. So
+//! an error in the trace ends with its detour. A step spans `[start, end)`: an event at the instant of its end belongs to the time after
+//! it. Each event names the thread on the CPU when it was written.
 //!
 //! # Who owns what
 //!
-//! - **The loop itself** on top of the stack, in a step with at least one other row: kind `edge`, by its place. `entry` is
-//!   what lies before the first kernel event (on a guest mostly the way through the hypervisor), `between` what lies
-//!   between two activities, `exit` what comes after the last (cache refill). `t_min` is taken off these first.
-//! - **A step without kernel events** that begins where the last kept step ended, is at most [`AFTERMATH_LONGEST`] long
-//!   and among the first [`AFTERMATH_STEPS`] after it: kind `edge`, source `after`: caches and pipelines recover.
-//! - **Any other step without kernel events**: kind `unseen`, by its length, and by what was seen beside the trace: see
+//! - **The loop itself** on top of the stack, in a step with at least one other row: kind `edge`, by its place. `entry` is the time before
+//!   the first kernel event (on a guest mostly the exit to the hypervisor and back), `between` the time between two activities, `exit` the
+//!   time after the last (cache refill). `t_min` is subtracted from these first.
+//! - **A step without kernel events** that starts at the end of the last kept step, is at most [`AFTERMATH_LONGEST`] long and among the
+//!   first [`AFTERMATH_STEPS`] after it: kind `edge`, source `after`: caches and pipelines recover.
+//! - **Any other step without kernel events**: kind `unseen`, by its length and by observations outside the trace: see
 //!   [`becalm_model::unseen`] and [`Attributor::look_beside`].
-//! - **Another thread**: what [`Tasks`] says of it. This includes threads that kept the CPU busy while a limit kept the
-//!   loop away: without idle time, the trace does not show the limit.
-//! - **Throttling**: if the CPU idles although the loop is runnable, a limit keeps the loop away. Other threads take
-//!   nothing from it then. All time until the loop runs again is one row: kind `throttling`, source `rt_throttling` or
-//!   `cfs_bandwidth` by the loop's class. The loop uses up its quota itself, so the row starts with the switch that took
-//!   the CPU from it, if the trace has that switch. A real-time thread that preempted the loop may reach the limit on
-//!   real-time threads, so that row starts when the CPU idles.
+//! - **Another thread**: its entry in [`Tasks`]. This includes threads that kept the CPU busy while a limit stopped the loop: without idle
+//!   time, the trace does not show the limit.
+//! - **Throttling**: if the CPU idles although the loop is runnable, a limit stops the loop. Other threads take nothing from it then. All
+//!   time until the loop runs again is one row: kind `throttling`, source `rt_throttling` or `cfs_bandwidth` by the loop's class. The loop
+//!   uses up its quota itself, so the row starts with the switch away from it, if that is in the trace. If a real-time thread preempted the
+//!   loop, that thread may have reached the limit on real-time threads, so the row starts when the CPU idles.
 //! - **The idle thread**, while the loop sleeps: the page fault that the loop sleeps in, or else kind `task`, source `blocked`.
-//! - **A page fault** has no event at its end: it lasts until the next fault of the loop or the end of the step. While
-//!   the loop is switched away it is suspended, but for idle time as above. Faults of other threads are part of these
-//!   threads' time, faults within interrupts and softirqs part of theirs.
+//! - **A page fault** has no end event: it lasts until the next fault of the loop or the end of the step. It is suspended while the loop is
+//!   switched away, except for idle time as above. Faults of other threads count as these threads' time, faults within interrupts and
+//!   softirqs as theirs.
 //! - **A work item** has the detail of the kworker that ran it.
-//! - **A non-maskable interrupt** is known from its handlers' ends: each takes its time from what it interrupted, back
-//!   to the event before at most.
-//! - **An exit without entry** (tracing began, or events were lost, or a work item came from another CPU): its frame
-//!   gets the time since the event before. An exit that matches a frame below the top closes those above.
+//! - **A non-maskable interrupt** is known from the ends of its handlers: each takes its time from the activity that it interrupted, back
+//!   to the previous event at most.
+//! - **An exit without entry** (tracing started, events were lost, or a work item moved here from another CPU): its frame gets the time
+//!   since the previous event. An exit that matches a frame below the top closes those above.
 //! - **An interrupt** gets the name of its first function, that of a high-resolution timer or of a call from another CPU: `tick`,
 //!   `timer:hrtimer_wakeup`, `ipi:flush_tlb_func` ([`becalm_model::carried`]). Each further function has its own row of kind `irq`. The
 //!   `detail` of both is another root, or else the name of the interrupt: `local_timer`. If neither an interrupt nor the softirq `hrtimer`
 //!   runs a timer's function, an interrupt without events does.
 //! - **The softirqs `timer` and `hrtimer`** are named in the same way, by the timers that they run: `timer:process_timeout`.
 //! - **A tasklet** has no row: its softirq lists it in its `detail`, after [`becalm_model::root::RAN`].
-//! - **A missing switch**: where an event was written by another thread than the one that should run, a switch between
-//!   the two is not in the trace. The time since the event before belongs to the one or to the other: kind `not_traced`,
-//!   source `missing_switch`, and `detail` names both.
-//! - **The host of a guest** takes the CPU in the middle of activities as well. An activity with nothing nested in it that
-//!   takes far longer than its like keeps the usual; the rest is `unseen`, `preempted_by_host`: see `host`.
-//! - **Lost events**: from the event before until the mark, nobody can know: kind `not_traced`, source `lost_events`, and
-//!   the detours that overlap are incomplete. Then the stack starts afresh, on the thread that the next switch leaves,
-//!   or the loop if no switch follows in the step; a loop that is away is taken to be runnable.
+//! - **A missing switch**: if an event was written by another thread than the current one, the switch between them is not in the trace. The
+//!   time since the previous event belongs to one of the two: kind `not_traced`, source `missing_switch`, and `detail` names both.
+//! - **The host of a guest** also takes the CPU within activities. An activity with nothing nested that takes far longer than usual keeps
+//!   the usual time; the rest is `unseen`, `preempted_by_host`: see `host`.
+//! - **Lost events**: the time from the previous event to the mark is kind `not_traced`, source `lost_events`, and detours that overlap it
+//!   are incomplete. Then the stack restarts with the thread that the next switch leaves, or the loop if no switch follows in the step; a
+//!   loop that is off the CPU is assumed to be runnable.
 //! - **The end of the trace**: a step that ends after another program changed the trace is one row: kind `not_traced`, source
 //!   `trace_changed`. See [`Attributor::end_trace`].
 //!
 //! # Causes
 //!
-//! The `detail` of each row of kind `edge` is the *root* of the activity that it belongs to, as `kind:source`: `entry` and
-//! `between` belong to what follows them, `exit` and `after` to what they follow. The root of a softirq is the interrupt
-//! on whose way out it runs, or else the thread in which it runs; where that is not the softirq itself, its `detail` says
-//! so. A timer that a softirq runs has the thread that it wakes as its root, or the work item that a woken kworker runs, or else itself:
-//! the tick only raises that softirq. An interrupt is charged to the thread that it wakes or lets run, or to the packets that it passes on,
-//! because it disappears with them. Its softirqs have the same root, unless it ran the tick or passed packets on: then these are their root. Every other activity is
-//! its own root. [`becalm_model::root`] reads it back.
+//! The `detail` of each row of kind `edge` is the *root* of the activity that it belongs to, as `kind:source`: `entry` and `between` belong
+//! to the next activity, `exit` and `after` to the previous one. The root of a softirq is the interrupt that it follows, or else the thread
+//! that it runs in; if that is not the softirq itself, its `detail` contains it. A timer that a softirq runs has the thread that it wakes
+//! as its root, or the work item that a woken kworker runs, or else itself: the tick only raises that softirq. An interrupt is charged to
+//! the thread that it wakes or lets run, or to the packets that it passes on, because it disappears with them. Its softirqs have the same
+//! root, unless it ran the tick or passed packets on: then these are their root. Every other activity is its own root.
+//! [`becalm_model::root`] parses it.
 //!
 //! # Left out
 //!
-//! Reading /proc, decoding events, choosing names: the labels of events and the entries of [`Tasks`] are taken as
-//! they come.
+//! Reading /proc, decoding events, choosing names: the labels of events and the entries of [`Tasks`] are used unchanged.
 
 mod carried;
 mod causes;
@@ -104,29 +99,29 @@ use self::suspended::Suspended;
 pub use self::tally::Tally;
 use self::threads::Departure;
 
-/// Attributes the detours of one CPU, as steps and events come in.
+/// Attributes the detours of one CPU to the activities in them, as steps and events arrive.
 ///
-/// Memory is bounded by the events that a call gives after the end of its last step, plus 64 suspended threads; where
-/// steps may be far apart, [`Attributor::advance`] lets go of the events between them.
+/// Memory is bounded by the events after the end of a call's last step, plus 64 suspended threads. If steps may be far apart,
+/// [`Attributor::advance`] drops the events between them.
 #[derive(Debug)]
 pub struct Attributor {
     thread: LoopThread,
     names: OwnLabels,
     /// What runs above the current thread.
     stack: Vec<Frame>,
-    /// Who is on the CPU, where that is known. Within a step it always is.
+    /// The thread on the CPU, if known. Within a step it always is.
     current: Option<Pid>,
-    /// Whose time it is while the stack is empty. Only of meaning within a step.
+    /// The owner of the time while the stack is empty. Meaningful only within a step.
     base: Base,
     /// The detail of the current thread, for the work items that it runs.
     base_detail: Label,
-    /// The root of the current thread's own time; `None` for the loop, whose time is no noise.
+    /// The root of the current thread's own time; `None` for the loop, which is not noise.
     base_cause: Option<Label>,
-    /// What just ended on top of the current thread, if softirqs may follow on its way out.
+    /// The activity that just ended on top of the current thread, if softirqs may follow it.
     raised: Option<Ending>,
-    /// Whether the loop could go on when it last left the CPU.
+    /// Whether the loop was runnable when it last left the CPU.
     loop_runnable: bool,
-    /// While a limit keeps the loop away in a step: the row that has all the time until it runs again.
+    /// While a limit stops the loop in a step: the row for all time until it runs again.
     throttling: Option<LedgerRow>,
     suspended: Suspended,
     ledger: Ledger,
@@ -136,31 +131,31 @@ pub struct Attributor {
     newest: Nanos,
     /// The end of the last step.
     completed: Nanos,
-    /// Before this instant events have been replayed without knowing the steps.
+    /// Events before this instant have been replayed without knowing the steps.
     advanced: Nanos,
     causes: Causes,
     explanations: Explanations,
     carriers: Carriers,
     functions: Functions,
-    /// Up to when the kernel was traced.
+    /// The end of the trace.
     traced_until: Nanos,
-    /// Between whom switches were missing: the first few `detail`s of such rows.
+    /// The threads around missing switches: the `detail`s of the first such rows.
     missing: Vec<Label>,
     /// Whether an event at the instant of a step's end belongs to the step.
     ends_with_events: bool,
     tally: Tally,
 }
 
-/// The owner of the time in which only a thread runs.
+/// The owner of time with only a thread on the CPU.
 #[derive(Clone, Copy, Debug)]
 enum Base {
-    /// The measuring thread itself, whose time is no noise.
+    /// The measuring thread, which is not noise.
     Loop,
-    /// Another thread, or what the CPU idles for.
+    /// Another thread, or the reason why the CPU idles.
     Row(LedgerRow),
 }
 
-/// What the attribution itself names.
+/// Labels of the attribution itself.
 #[derive(Clone, Copy, Debug)]
 struct OwnLabels {
     throttling: Label,
@@ -172,29 +167,27 @@ struct OwnLabels {
     unknown_work: Label,
 }
 
-/// What a call works with beside the state: who is who, and the names.
+/// Arguments of a call next to the state: threads and names.
 struct Context<'a> {
     tasks: &'a Tasks,
     labels: &'a mut Labels,
 }
 
-/// More frames than the kernel ever nests: an interrupt on each of the ten softirqs, faults, work. Entries whose exits
-/// got lost may not pile up forever.
+/// More frames than the kernel ever nests: an interrupt on each of the ten softirqs, faults, work. Bounds the stack when exits are lost.
 const DEPTH: usize = 64;
 
-/// How long after the end of an interrupt or a softirq in a thread's time the next softirq still is on its way out: the
-/// kernel has a few instructions to do between. Later ones are of the thread, whose system calls run softirqs as well.
+/// A softirq within this time after the end of an interrupt or softirq, in a thread's time, counts as following it: the kernel runs a few
+/// instructions in between. Later softirqs belong to the thread, because its system calls run some as well.
 const WAY_OUT: Nanos = Nanos::new(5_000);
 
-/// How many pairs of threads are remembered between which a switch was missing.
+/// The number of thread pairs kept for missing switches.
 const MISSING_PAIRS: usize = 8;
 
-/// An instant before every other, for what has not happened yet.
+/// An instant before every other, for events that have not happened yet.
 const LONG_AGO: Nanos = Nanos::new(i64::MIN);
 
 impl Attributor {
-    /// For one CPU of such a machine from the start of its run; names its rests in `labels`, which all later calls must be
-    /// given as well.
+    /// For a CPU of this platform, from the start of its run. Interns its own names in `labels`; pass the same `labels` to all later calls.
     pub fn new(thread: LoopThread, platform: Platform, labels: &mut Labels) -> Self {
         let names = OwnLabels {
             throttling: labels.intern(if thread.realtime { "rt_throttling" } else { "cfs_bandwidth" }),
@@ -233,35 +226,33 @@ impl Attributor {
         }
     }
 
-    /// From now on steps are those of a thread that measures nothing, which are known from the events alone: each begins with the event that
-    /// took the CPU from it and ends with the one that gave it back, which belongs to it.
+    /// Switches to steps of a thread that does not measure, known from the events alone: each starts with the event that took the CPU from
+    /// it and ends with the one that gave it back, inclusive.
     #[must_use]
     pub const fn with_events_alone(mut self) -> Self {
         self.ends_with_events = true;
         self
     }
 
-    /// Learns what was seen beside the trace since the last call, before the steps are attributed that it may explain: what was counted of
-    /// this CPU between looks at it, and the steps of the sibling thread of its core.
+    /// Adds observations from outside the trace since the last call: counters of this CPU between reads, and the steps of its core's
+    /// sibling thread. Call it before attributing the steps that they may explain.
     pub fn look_beside(&mut self, watches: &[Watch], sibling: &[Step]) {
         self.explanations.extend(watches, sibling);
     }
 
-    /// Learns that the trace ends there. Nothing but its length is known of a step that ends later, and events that came later do
-    /// not count.
+    /// Ends the trace at `at`. For steps that end later only the length is known, and later events are ignored.
     pub fn end_trace(&mut self, at: Nanos) {
         self.traced_until = self.traced_until.min(at);
         self.kept.retain(|event| event.time < at);
     }
 
-    /// Takes the steps completed since the last call, in order and not overlapping, and the events drained since, in
-    /// order of time, and appends the steps' detours and their activities, these in order of detour, then of start.
+    /// Takes the steps completed and the events drained since the last call, both in order of time and the steps not overlapping. Appends
+    /// the steps' detours and their activities, the latter in order of detour, then of start.
     ///
-    /// The events, with those of earlier calls, must be all that happened before the end of the last step: so first
-    /// collect the steps, then drain the events. How both are cut into calls then makes no difference. Events beyond
-    /// the last step's end are kept for the next call. An event that is older than its predecessor or than what has
-    /// been attributed is counted as late and otherwise ignored; an empty step, or one that overlaps an earlier one, is
-    /// counted as refused and becomes no detour. `tasks` must know the threads of the switches by now.
+    /// The events, with those of earlier calls, must be all that happened before the end of the last step: collect the steps first, then
+    /// drain the events. The division into calls then makes no difference. Events beyond the last step's end are kept for the next call. An
+    /// event older than its predecessor or than the time already attributed is counted as late and otherwise ignored. An empty step, or one
+    /// that overlaps an earlier one, is counted as refused and makes no detour. `tasks` must already contain the threads of the switches.
     pub fn attribute(
         &mut self,
         steps: &[Step],
@@ -299,7 +290,7 @@ impl Attributor {
             self.completed = step.end;
             self.newest = self.newest.max(step.end);
         }
-        // In place: what is left of `kept` moves to its front, the rest of `events` follows.
+        // In place: the rest of `kept` moves to its front, the rest of `events` follows.
         let left = feed.rest().count();
         let of_kept = left.saturating_sub(events.len());
         kept.drain(..kept.len() - of_kept);
@@ -313,7 +304,7 @@ impl Attributor {
         self.kept = kept;
     }
 
-    /// Gives the time of the step that is open to its owners, by the events until its end.
+    /// Credits the time of the current step to its owners, by the events until its end.
     fn own_up_to(&mut self, end: Nanos, feed: &mut EventFeed<'_>, context: &mut Context<'_>) {
         let beyond = Nanos::new(i64::from(self.ends_with_events));
         self.replay(feed, end.checked_add(beyond).unwrap_or(end), context);
@@ -325,8 +316,8 @@ impl Attributor {
         }
     }
 
-    /// Promises that no step that starts before `until` will come any more, so that the events before it need not be
-    /// kept. A step that breaks the promise is attributed to what is left of its events, and marked incomplete.
+    /// Promises that no more steps start before `until`, so earlier events can be dropped. A step that breaks the promise gets what is left
+    /// of its events and is marked incomplete.
     pub fn advance(&mut self, until: Nanos, tasks: &Tasks, labels: &mut Labels) {
         let mut kept = std::mem::take(&mut self.kept);
         let mut feed = EventFeed::new(&kept, &[]);
@@ -338,18 +329,18 @@ impl Attributor {
         self.explanations.forget(until);
     }
 
-    /// Replays what is left after the last step, and returns the totals of the run.
+    /// Replays the events after the last step and returns the totals of the run.
     pub fn finish(&mut self, labels: &mut Labels) -> Tally {
         self.advance(Nanos::MAX, &Tasks::new(), labels);
         self.tally
     }
 
-    /// Between whom switches were missing in detours, the first eight pairs: `task:sshd or kthread:rcu_preempt`.
+    /// The threads around missing switches in detours, the first eight pairs: `task:sshd or kthread:rcu_preempt`.
     pub fn missing_switches(&self) -> &[Label] {
         &self.missing
     }
 
-    /// The totals so far. Events that are kept for the next call are not yet in them.
+    /// The totals so far, without events kept for the next call.
     pub const fn tally(&self) -> &Tally {
         &self.tally
     }
@@ -410,8 +401,8 @@ impl Attributor {
         });
     }
 
-    /// Credits the time before the event, and changes the stack by it. `throttled` says whether a limit keeps the loop away
-    /// from now on, and `coming` gives the next events of the step.
+    /// Credits the time before the event and applies it to the stack. `throttled` says whether a limit stops the loop from now on; `coming`
+    /// gives the next events of the step.
     fn happen<'e, I: Iterator<Item = &'e Event>>(
         &mut self,
         event: &Event,
@@ -460,13 +451,13 @@ impl Attributor {
             Happening::Switch { prev, prev_runnable, next } => {
                 self.switch(Departure { thread: prev, is_runnable: prev_runnable }, throttled, next, at, context);
             }
-            // The entry of the interrupt has already looked ahead to it.
+            // Already handled at the entry of the interrupt, by lookahead.
             Happening::Waking { .. } => self.credit(at),
             Happening::Lost { .. } => {}
         }
     }
 
-    /// Books the time up to `at` as not traced, from an instant up to which all is credited.
+    /// Records the time from `start`, up to which all is credited, until `at` as not traced.
     fn unknown(&mut self, start: Nanos, source: Label, detail: Label, at: Nanos, labels: &mut Labels) {
         let cause = self.causes.label(Kind::NotTraced, source, labels);
         let row = self.ledger.row(Entry { start, kind: Kind::NotTraced, source, detail, cause });
@@ -490,7 +481,7 @@ impl Attributor {
             (Some(frame), _) => {
                 let row = match frame.row {
                     Some(row) => row,
-                    // It came back from an earlier detour with its thread.
+                    // It was restored from an earlier detour with its thread.
                     None => self.ledger.row(Entry {
                         start: self.ledger.credited(),
                         kind: frame.what.kind(),
@@ -508,7 +499,7 @@ impl Attributor {
         }
     }
 
-    /// When a handler of a non-maskable interrupt began that ended now and took `delta`: not before the event before.
+    /// The start of a non-maskable interrupt handler that took `delta` and ended now; the previous event at the earliest.
     fn nmi_start(&self, delta: Nanos, at: Nanos) -> Nanos {
         saturating_sub(at, delta.max(Nanos::ZERO)).max(self.since())
     }
@@ -535,18 +526,18 @@ impl Attributor {
         self.raised = None;
         let on_thread_alone = matches!(self.stack.last(), None | Some(Frame { what: What::Fault, .. }));
         if self.current == Some(self.thread.pid) && on_thread_alone {
-            // The one before is over, or the thread could not have met this one.
+            // The previous one has ended, or the thread could not have caused this one.
             self.stack.pop();
             self.begin(What::Fault, source, detail, at, context.labels);
         }
     }
 
-    /// The event before, or the step's start if that is later.
+    /// The time of the previous event, or the step's start if that is later.
     const fn since(&self) -> Nanos {
         if self.ledger.is_open() { self.ledger.credited() } else { self.newest }
     }
 
-    /// Events were lost until `at`: nothing that was known holds any more.
+    /// Events were lost until `at`: discards the state.
     fn lose(&mut self, at: Nanos, context: &mut Context<'_>) {
         if self.ledger.is_open() {
             self.ledger.mark_incomplete();

@@ -1,11 +1,11 @@
-//! Who had a CPU by the kernel's events alone, where no loop runs: a stack as that of the [`Attributor`](crate::Attributor), but of whatever
-//! thread is there.
+//! The owner of a CPU according to the kernel's events alone, without a loop: a stack like that of the [`Attributor`](crate::Attributor), for
+//! any thread.
 //!
-//! An *interruption* is a stretch of time in which interrupts, softirqs and kernel threads had the CPU without a break: what a program
-//! would have waited for, had it wanted the CPU. It is told as a detour, over whose activities it is split. Programs' own time and idle
-//! time are none; so what the kernel does on the way into and out of an interrupt is not in it, which only a loop sees.
+//! An *interruption* is an unbroken stretch in which interrupts, softirqs and kernel threads had the CPU: a program would have had to wait
+//! for its end. It is reported as a detour, divided among its activities. Programs' own time and idle time are no interruptions. Kernel
+//! entry and exit are not included, because only a loop sees them.
 //!
-//! A gap in which events were lost ends everything: the stack begins afresh with the thread that the next event names.
+//! After a gap with lost events, the stack restarts with the thread of the next event.
 
 use becalm_model::carried::{BRINGING, Carrier, RESCHEDULING, SENT, runs};
 use becalm_model::{Activity, Detour, Event, Happening, Kind, Label, Labels, Pid, Task, Tasks, root};
@@ -17,10 +17,10 @@ use super::frame::SourceName;
 /// More frames than the kernel ever nests.
 const DEPTH: usize = 64;
 
-/// An interruption with so many rows is told as two, so that a kernel thread that never gives way takes no memory.
+/// An interruption with more rows is split, which bounds memory if a kernel thread never yields.
 const MOST_ROWS: usize = 256;
 
-/// How many threads are remembered that left the CPU within a work item.
+/// The number of threads kept that left the CPU within a work item.
 const MOST_AWAY: usize = 64;
 
 /// Kinds of activity that run above a thread.
@@ -54,7 +54,7 @@ struct Layer {
     shown: SourceName,
     /// How far the purpose of an interrupt, a softirq or a function is known.
     purpose: Purpose,
-    /// Its row in the present interruption, once it has one.
+    /// Its row in the current interruption, once it has one.
     row: Option<usize>,
 }
 
@@ -88,12 +88,12 @@ struct WokenKworker {
     start: Nanos,
 }
 
-/// The interruptions that have ended, in order of time, with their activities, in order of detour. Each has an activity at least.
+/// Interruptions that have ended, in order of time, with their activities in order of detour. Each has at least one activity.
 #[derive(Clone, Debug, Default)]
 pub struct Interruptions {
-    /// Each interruption.
+    /// The interruptions.
     pub detours: Vec<Detour>,
-    /// What they are split over. Their detours are numbered since the CPU is followed.
+    /// Their activities. Detour numbers count from the start of following the CPU.
     pub activities: Vec<Activity>,
 }
 
@@ -102,17 +102,17 @@ pub struct Interruptions {
 pub struct Presence {
     cpu: CpuId,
     stack: Vec<Layer>,
-    /// Who is on the CPU; `None` where that is not known.
+    /// The thread on the CPU; `None` if unknown.
     thread: Option<Pid>,
-    /// That thread, if it is one that interrupts.
+    /// That thread, if it counts as an interruption.
     interrupts: Option<Task>,
-    /// Whether programs interrupt as well.
+    /// Whether programs count as interruptions as well.
     with_programs: bool,
-    /// The row of that thread in the present interruption.
+    /// That thread's row in the current interruption.
     thread_row: Option<usize>,
-    /// Up to when all time is credited; `None` while nothing is followed.
+    /// The time up to which all is credited; `None` while not following.
     since: Option<Nanos>,
-    /// When the present interruption began.
+    /// The start of the current interruption.
     open: Option<Nanos>,
     incomplete: bool,
     rows: Vec<Activity>,
@@ -120,15 +120,15 @@ pub struct Presence {
     away: Vec<(Pid, Layer)>,
     /// The last interrupt, if it belongs to the thread that the CPU switches to next.
     brought: Option<BringingInterrupt>,
-    /// The last kworker that was woken, until it begins a work item.
+    /// The last kworker that was woken, until it starts a work item.
     called: Option<WokenKworker>,
-    /// The number of the present interruption.
+    /// The number of the current interruption.
     number: u64,
     gap: Nanos,
 }
 
 impl Presence {
-    /// Of a CPU of which nothing is known yet.
+    /// For a CPU in unknown state.
     pub const fn new(cpu: CpuId) -> Self {
         Self {
             cpu,
@@ -149,20 +149,20 @@ impl Presence {
         }
     }
 
-    /// Creates the presence of a CPU that belongs to one program, where other programs interrupt as well. The threads of that program must be
-    /// named as becalm's own ([`Kind::Becalm`]).
+    /// For a CPU that belongs to one program: other programs interrupt it as well. That program's threads must be named as becalm's own
+    /// ([`Kind::Becalm`]).
     pub const fn for_one_program(cpu: CpuId) -> Self {
         let mut presence = Self::new(cpu);
         presence.with_programs = true;
         presence
     }
 
-    /// From now on events are told.
+    /// Starts following at `at`.
     pub fn begin(&mut self, at: Nanos) {
         self.since = Some(at);
     }
 
-    /// Events are told until here and no further: the present interruption ends with the last event.
+    /// Stops following: the current interruption ends with the last event.
     pub fn end(&mut self, found: &mut Interruptions) {
         if let Some(since) = self.since {
             self.close(since, found);
@@ -171,12 +171,12 @@ impl Presence {
         self.since = None;
     }
 
-    /// The time in which events were lost, since the last call.
+    /// The time with lost events since the last call.
     pub const fn take_gap(&mut self) -> Nanos {
         std::mem::replace(&mut self.gap, Nanos::ZERO)
     }
 
-    /// Takes an event. One that is older than the one before counts as coming with it.
+    /// Takes an event. One older than its predecessor gets the predecessor's time.
     pub fn take(&mut self, event: &Event, tasks: &Tasks, labels: &mut Labels, found: &mut Interruptions) {
         let since = self.since.unwrap_or(event.time);
         let at = event.time.max(since);
@@ -230,7 +230,7 @@ impl Presence {
                 }
                 self.stay(next, tasks);
             }
-            // What was handled above, and what no frame tells of.
+            // Handled above, or without a frame.
             Happening::Nmi { .. } | Happening::Lost { .. } | Happening::Fault { .. } => {}
         }
         let is_interrupted = !self.stack.is_empty() || self.interrupts.is_some();
@@ -245,7 +245,7 @@ impl Presence {
         }
     }
 
-    /// Gives the time until now to whoever is on top.
+    /// Credits the time until now to the top of the stack.
     fn credit(&mut self, at: Nanos) {
         let (Some(since), true) = (self.since.replace(at), self.open.is_some()) else { return };
         let next = self.rows.len();
@@ -267,13 +267,14 @@ impl Presence {
         Activity { cpu: self.cpu, detour: self.number, start, self_time: Nanos::ZERO, kind, source, detail }
     }
 
-    /// A handler that has just ended took its time from whoever was on top, but from nothing before the last event.
+    /// A non-maskable handler ended: takes its time from the top of the stack, but at most back to the last event.
     fn nmi(&mut self, source: Label, delta: Nanos, at: Nanos, found: &mut Interruptions) {
         let since = self.since.unwrap_or(at);
         let start = (at - delta.max(Nanos::ZERO)).max(since);
         let is_alone = self.open.is_none();
         let began = *self.open.get_or_insert(start);
-        // The rest of the time since the event before belongs to what is on top, whose next event credits it; so all is moved.
+        // The rest of the time since the previous event belongs to the top of the stack and is credited at its next event, so it is
+        // shifted.
         let mut row = self.row(start, Kind::Nmi, source, Label::EMPTY);
         row.self_time = at - start;
         self.rows.push(row);
@@ -281,7 +282,7 @@ impl Presence {
             self.close(at, found);
             self.since = Some(at);
         } else {
-            // The stretch between is that of the top of the stack: it is credited as if it had come later.
+            // The time in between belongs to the top of the stack: credit it as if it came later.
             self.open = Some(began);
             self.since = Some(since + (at - start));
         }
@@ -301,7 +302,7 @@ impl Presence {
         });
     }
 
-    /// Ends the innermost such frame and whatever is above it; an end without a beginning changes nothing.
+    /// Ends the innermost matching frame and all above it; without a match nothing changes.
     fn pop(&mut self, is_it: impl Fn(&Layer) -> bool) -> Option<Layer> {
         let depth = self.stack.iter().rposition(is_it)?;
         let ended = self.stack[depth];
@@ -343,7 +344,7 @@ impl Presence {
         }
     }
 
-    /// A thread is woken. It becomes the root of the interrupt or function that wakes it, unless that has a root.
+    /// A thread is woken. It becomes the root of the interrupt or function that wakes it, unless that already has one.
     fn wake(&mut self, thread: Pid, tasks: &Tasks, labels: &mut Labels) {
         let Some(top) = self.stack.last().copied() else { return };
         let is_sent = || top.what == LayerKind::Irq && SENT.contains(&labels.text(top.source));
@@ -357,7 +358,7 @@ impl Presence {
         }
     }
 
-    /// A kworker that was woken begins its work, which is the root of what woke it.
+    /// A woken kworker starts a work item, which becomes the root of the activity that woke it.
     fn name_called(&mut self, thread: Pid, work: Label, labels: &mut Labels, found: &mut Interruptions) {
         let Some(WokenKworker { kind, start, .. }) = self.called.take_if(|called| called.thread == thread) else {
             return;
@@ -367,7 +368,7 @@ impl Presence {
         self.set_root((kind, start), root, found);
     }
 
-    /// Names the root of a row of the present interruption, or of one that has just ended.
+    /// Sets the root of a row of the current interruption, or of the last one.
     fn set_root(&mut self, (kind, start): (Kind, Nanos), root: Label, found: &mut Interruptions) {
         let ended = found.activities.iter_mut().rev().take(MOST_ROWS);
         let row = self.rows.iter_mut().rev().chain(ended).find(|row| row.kind == kind && row.start == start);
@@ -396,7 +397,7 @@ impl Presence {
         }
     }
 
-    /// Another thread is on the CPU; work items go and come back with theirs.
+    /// Another thread is on the CPU; work items move with their threads.
     fn stay(&mut self, thread: Pid, tasks: &Tasks) {
         if let Some(left) = self.thread {
             let works = self.stack.iter().filter(|layer| matches!(layer.what, LayerKind::Work(_)));

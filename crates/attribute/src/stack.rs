@@ -1,4 +1,4 @@
-//! The stack of frames above the current thread: entries, exits, and exits that the trace lacks.
+//! The stack of frames above the current thread: entries, exits, and exits missing from the trace.
 
 use becalm_model::{Kind, Label, Labels};
 use becalm_units::Nanos;
@@ -8,8 +8,8 @@ use super::ledger::Entry;
 use super::{Attributor, Context, DEPTH, WAY_OUT};
 
 impl Attributor {
-    /// The work item on the stack that must have ended unseen, on another CPU perhaps, when another one begins: a thread runs
-    /// one at a time. One below a softirq was only interrupted: since Linux 6.9 softirqs run work items as well.
+    /// The work item on the stack that must have ended unseen, perhaps on another CPU, if another one starts: a thread runs one at a time.
+    /// One below a softirq was only interrupted: since Linux 6.9 softirqs run work items as well.
     pub(super) fn stale_work(&self) -> Option<usize> {
         let interrupted = |frame: &Frame| matches!(frame.what, What::Irq | What::Softirq);
         let floor = self.stack.iter().rposition(interrupted).map_or(0, |place| place + 1);
@@ -17,7 +17,7 @@ impl Attributor {
         work.map(|place| floor + place)
     }
 
-    /// The root of a frame that begins now.
+    /// The root of a frame that starts now.
     fn root(&mut self, what: What, source: Label, at: Nanos, labels: &mut Labels) -> Label {
         let own = (what.kind(), source);
         match what {
@@ -103,7 +103,7 @@ impl Attributor {
         }
     }
 
-    /// Closes the frames from `depth` on, whose ends were not seen.
+    /// Closes the frames from `depth` on, without having seen their ends.
     pub(super) fn abandon_from(&mut self, depth: usize) {
         if let Some(outermost) = self.stack.get(depth) {
             self.ledger.end(outermost.named.cause);

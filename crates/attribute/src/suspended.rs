@@ -1,16 +1,16 @@
-//! Frames of threads that were switched away in the middle of a work item, a threaded softirq or a fault.
+//! Frames of threads that were switched away within a work item, a threaded softirq or a fault.
 
 use becalm_model::Pid;
 
 use super::frame::Frame;
 
-/// How many threads are remembered. A thread that never comes back to this CPU (its work moved on, or it ended) would
-/// stay forever, so the one that left longest ago makes room.
+/// The number of threads kept. Threads that never return to this CPU (their work moved on, or they ended) would stay forever, so the one
+/// that left longest ago is dropped.
 const THREADS: usize = 64;
 
-/// The suspended threads of a CPU that have frames, in the order in which they left.
+/// The suspended threads of a CPU with frames, in the order in which they left.
 ///
-/// They are few, so that a linear search is the fast one; vectors are handed round rather than allocated.
+/// They are few, so linear search is fastest; vectors are passed around rather than allocated.
 #[derive(Default, Debug)]
 pub(super) struct Suspended {
     threads: Vec<SuspendedThread>,
@@ -21,13 +21,13 @@ pub(super) struct Suspended {
 struct SuspendedThread {
     pid: Pid,
     frames: Vec<Frame>,
-    /// The number of the detour in which it left: the frames' rows are those of this one.
+    /// The number of the detour in which the thread left: its frames' rows belong to that one.
     detour: u64,
 }
 
 impl Suspended {
-    /// Takes the frames of a thread that leaves, and leaves an empty vector. Returns how many frames were given up for
-    /// them: older ones of the same number, or of the thread that left longest ago.
+    /// Takes the frames of a thread that leaves, and leaves an empty vector. Returns the number of frames dropped: older ones of the same
+    /// thread, or those of the thread that left longest ago.
     pub fn suspend(&mut self, pid: Pid, frames: &mut Vec<Frame>, detour: u64) -> usize {
         if frames.is_empty() {
             return 0;
@@ -40,7 +40,7 @@ impl Suspended {
         given_up
     }
 
-    /// Gives a thread's frames back into an empty vector. The rows of frames that left in an earlier detour are void.
+    /// Moves a thread's frames back into an empty vector. Rows from an earlier detour are cleared.
     pub fn resume(&mut self, pid: Pid, frames: &mut Vec<Frame>, detour: u64) {
         let Some(at) = self.position(pid) else { return };
         let mut thread = self.threads.remove(at);
@@ -51,12 +51,12 @@ impl Suspended {
         }
     }
 
-    /// The frames of a thread that is away.
+    /// The frames of a suspended thread.
     pub fn frames(&self, pid: Pid) -> &[Frame] {
         self.position(pid).map_or(&[], |at| &self.threads[at].frames)
     }
 
-    /// Forgets the frames of all threads, and keeps their memory for others.
+    /// Drops the frames of all threads but keeps their memory.
     pub fn clear(&mut self) {
         while let Some(thread) = self.threads.pop() {
             self.recycle(thread.frames);

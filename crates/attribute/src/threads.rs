@@ -1,4 +1,4 @@
-//! Which thread is on the CPU: switches, switches that the trace lacks, and limits that keep the loop away.
+//! The thread on the CPU: switches, switches missing from the trace, and limits that stop the loop.
 
 use becalm_model::{Event, Happening, Kind, Label, Pid};
 use becalm_units::Nanos;
@@ -12,14 +12,13 @@ use super::{Attributor, Base, Context, MISSING_PAIRS};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Departure {
     pub thread: Pid,
-    /// Whether it could go on.
+    /// Whether it was runnable.
     pub is_runnable: bool,
 }
 
 impl Attributor {
-    /// Learns which thread was on the CPU just before an instant: that of the event there, or the loop at the end of its
-    /// step. If it is another than the switches said, one of them is not in the trace: from the event before until then it
-    /// was one thread or the other.
+    /// Notes which thread was on the CPU just before an instant: that of the event there, or the loop at the end of its step. If the
+    /// switches indicated another one, a switch is missing from the trace, and the time since the previous event belongs to one of the two.
     pub(super) fn meet(&mut self, thread: Pid, at: Nanos, context: &mut Context<'_>) {
         let Some(current) = self.current else {
             self.enter(thread, at, context);
@@ -75,7 +74,7 @@ impl Attributor {
         self.enter(next, at, context);
     }
 
-    /// Whether an event takes the CPU from the loop for a quota: the loop could go on, and yet the CPU idles before it does.
+    /// Whether this event takes the CPU from the loop for a quota: the loop is runnable, but the CPU idles before it runs again.
     pub(super) fn throttles(&self, event: &Event, feed: &EventFeed<'_>, until: Nanos) -> bool {
         match event.what {
             Happening::Switch { prev, prev_runnable: true, next } if prev == self.thread.pid && next != prev => {
@@ -85,14 +84,14 @@ impl Attributor {
         }
     }
 
-    /// From now on a limit keeps the loop away.
+    /// From now on a limit stops the loop.
     fn throttle(&mut self, at: Nanos, context: &mut Context<'_>) {
         let (kind, source) = (Kind::Throttling, self.names.throttling);
         let cause = self.causes.label(kind, source, context.labels);
         self.throttling = Some(self.ledger.row(Entry { start: at, kind, source, detail: Label::EMPTY, cause }));
     }
 
-    /// Puts the current thread's frames aside.
+    /// Suspends the current thread's frames.
     pub(super) fn leave(&mut self, pid: Pid, at: Nanos) {
         let frames = self.stack.len();
         self.stack.retain(|frame| !matches!(frame.what, What::Irq | What::IrqFunction));
@@ -142,14 +141,14 @@ impl Attributor {
         };
         let cause = self.causes.label(kind, source, context.labels);
         self.base_cause = Some(cause);
-        // Between steps nothing is credited, and the start of a step finds the loop on the CPU.
+        // Between steps nothing is credited, and at the start of a step the loop is on the CPU.
         if self.ledger.is_open() && self.throttling.is_none() {
             self.base = Base::Row(self.ledger.row(Entry { start: at, kind, source, detail, cause }));
             self.base_detail = detail;
         }
     }
 
-    /// What the CPU idles for while the loop is away: a limit, the loop's sleep, or a fault of the loop that has a row.
+    /// The reason why the CPU idles while the loop is away: a limit, the loop's sleep, or a fault of the loop that has a row.
     fn idle(&self) -> Result<(Kind, Label), (Option<LedgerRow>, Label)> {
         if self.loop_runnable {
             return Ok((Kind::Throttling, self.names.throttling));

@@ -1,7 +1,6 @@
-//! Writes the bundles whose pages the browser tests look at, and figures as the terminal writes them: see
-//! `crates/report/tests/browser`.
+//! Writes the bundles for the browser tests, and figures as the terminal formats them: see `crates/report/tests/browser`.
 //!
-//! `page_bundles FOLDER [--huge]`, where `--huge` adds a run of 4.4 million detours.
+//! `page_bundles FOLDER [--huge]`; `--huge` adds a run of 4.4 million detours.
 
 #![forbid(unsafe_code)]
 
@@ -22,7 +21,7 @@ fn main() -> std::io::Result<()> {
     work::write_all(&folder);
     becalm_fixtures::write_study(&folder.join("node1.study"));
     write_fleet(&folder.join("nodes.becalm"), Planted::SlowNodeAndBroken, 1);
-    // Their names are taken by recordings.
+    // Recordings use their default names.
     for (name, write) in [("costs", costs::write_costs as fn(&Path)), ("jobs", write_jobs)] {
         std::fs::create_dir_all(folder.join(name))?;
         write(&folder.join(name));
@@ -39,7 +38,7 @@ fn write_jobs(folder: &Path) {
     phases::write_long(folder);
 }
 
-/// What the page's script must write as this program does: unit, value, text.
+/// The unit, value and text of figures; the page's script must format them like this program.
 fn figures() -> String {
     let mut rows: Vec<(&str, f64, String)> = Vec::new();
     let mut seed = 1_u64;

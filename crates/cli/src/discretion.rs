@@ -1,7 +1,7 @@
-//! What a text may say to strangers: names of hosts, users and files, addresses and whatever looks like a secret are taken out of it.
+//! Removes private data from texts: names of hosts, users and files, addresses, and anything that looks like a secret.
 //!
-//! What this process knows of itself, it knows exactly: its host, its users, their homes, the values of its environment, the words of its
-//! command line. Everything else is told by its shape, and rather too much is hidden than too little.
+//! Data known to this process is matched exactly: its host, its users, their homes, the values of its environment, the words of its command
+//! line. Everything else is recognized by its form, and in doubt is hidden.
 
 use std::env;
 use std::net::{IpAddr, SocketAddr};
@@ -9,34 +9,34 @@ use std::path::Path;
 
 use becalm_linux::procfs::kernel::hostname;
 
-/// Names that give nobody away, and would make other words unreadable if they were hidden.
+/// Names that are not private, and would make other words unreadable if hidden.
 const COMMON: &[&str] = &["root", "localhost", "becalm", "(none)", "linux", "user", "nobody"];
 
-/// Below these, names are those of the system.
+/// Paths below these are the same on every system.
 const OF_THE_SYSTEM: &[&str] =
     &["/proc", "/sys", "/usr", "/lib", "/lib64", "/bin", "/sbin", "/dev/cpu", "/dev/shm", "/dev/kmsg"];
 
-/// Files and folders of becalm's own, what is in which is not.
+/// becalm's own files and directories; names inside are private.
 const OF_BECALM: &[&str] = &["/etc/becalm", "/run/becalm", "/var/lib/becalm"];
 
-/// Endings that make a word a file's name.
+/// Suffixes that identify a word as a file name.
 const ENDINGS: &[&str] = &[
     "becalm", "study", "csv", "json", "jsonl", "html", "txt", "parquet", "xml", "sarif", "tick", "conf", "toml", "dat",
     "log", "sh", "py", "so",
 ];
 
-/// Values of variables that are shorter than this are words like any other.
+/// Shorter values of variables are treated as normal words.
 const VALUE: usize = 8;
 
-/// A text in which nothing of these is left.
+/// Removes all private data from texts.
 #[derive(Clone, Default, Debug)]
 pub struct Discretion {
-    /// What is known exactly, the longest first, and what stands in its place.
+    /// Known private texts, the longest first, with their replacements.
     known: Vec<(String, &'static str)>,
 }
 
 impl Discretion {
-    /// What this process knows of itself.
+    /// Hides what this process knows of itself.
     pub fn for_process() -> Self {
         let mut discretion = Self::default();
         let host = hostname(Path::new("/")).unwrap_or_default();
@@ -50,7 +50,7 @@ impl Discretion {
         }
         for name in ["HOME", "SUDO_HOME"] {
             let home = env::var(name).unwrap_or_default();
-            // The home of everything is none.
+            // A home of `/` is not private.
             if home.len() > 1 {
                 discretion.add(&home, "HOME");
                 discretion.add(home.rsplit('/').next().unwrap_or_default(), "USER");
@@ -68,7 +68,7 @@ impl Discretion {
         discretion
     }
 
-    /// Hides these words of a command line as well.
+    /// Also hides these words of a command line.
     #[must_use]
     pub fn and_words<'a>(mut self, words: impl IntoIterator<Item = &'a str>) -> Self {
         words.into_iter().for_each(|word| self.add(word, "ARGUMENT"));
@@ -89,7 +89,7 @@ impl Discretion {
         self.known.dedup_by(|(one, _), (other, _)| one == other);
     }
 
-    /// The text without what is nobody's business.
+    /// The text without private data.
     pub fn hide(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for (known, instead) in &self.known {
@@ -99,7 +99,7 @@ impl Discretion {
     }
 }
 
-/// Replaces a text wherever it stands as a word of its own.
+/// Replaces a text wherever it occurs as a separate word.
 fn replaced(text: &str, known: &str, instead: &str) -> String {
     let part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     let (mut result, mut rest) = (String::new(), text);
@@ -118,7 +118,7 @@ fn replaced(text: &str, known: &str, instead: &str) -> String {
     result + rest
 }
 
-/// Hides what looks like a file, an address or a secret.
+/// Hides anything that looks like a file, an address or a secret.
 fn by_shape(text: &str) -> String {
     let mut result = String::new();
     let mut word = String::new();
@@ -126,7 +126,7 @@ fn by_shape(text: &str) -> String {
     let mut end = |word: &mut String, result: &mut String| {
         if !word.is_empty() {
             *result += &shown(word, is_secret);
-            // What stands behind such a word is the secret itself.
+            // The word after such a word is the secret itself.
             is_secret = names_a_secret(word);
             word.clear();
         }
@@ -150,9 +150,9 @@ fn names_a_secret(word: &str) -> bool {
         .any(|name| word.ends_with(name))
 }
 
-/// A word, or what stands in its place.
+/// A word, or its replacement.
 fn shown(word: &str, is_secret: bool) -> String {
-    // A sentence goes on behind a name.
+    // Keep punctuation after a name.
     let core = word.trim_end_matches(['.', ':', '!', '?']);
     let rest = &word[core.len()..];
     let hidden = if is_secret && !core.is_empty() && core != "is" {
@@ -169,7 +169,7 @@ fn shown(word: &str, is_secret: bool) -> String {
     hidden.map_or_else(|| word.to_owned(), |hidden| hidden + rest)
 }
 
-/// Whether it is an address of a network, of a device or of a person.
+/// Whether it is a network, hardware or mail address.
 fn is_address(word: &str) -> bool {
     let host = word.split('/').next().unwrap_or_default().trim_matches(['[', ']']);
     let is_mac = |separator: char| {
@@ -180,7 +180,7 @@ fn is_address(word: &str) -> bool {
     host.parse::<IpAddr>().is_ok() || word.parse::<SocketAddr>().is_ok() || is_mac(':') || is_mac('-') || of_a_person
 }
 
-/// Whether it is made like a key, a serial number or the name of a machine that a program chose.
+/// Whether it looks like a key, a serial number or a generated machine name.
 fn is_token(word: &str) -> bool {
     let is_of = |c: char| c.is_ascii_alphanumeric() || "_-+/=.".contains(c);
     if word.starts_with('/') || !word.chars().all(is_of) {
@@ -195,14 +195,14 @@ fn is_token(word: &str) -> bool {
         || (word.len() >= 20 && digits >= 5)
 }
 
-/// Whether a path says nothing but what every system has.
+/// Whether a path is the same on every system.
 fn stays(path: &str) -> bool {
     OF_THE_SYSTEM
         .iter()
         .any(|system| path.strip_prefix(system).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
 }
 
-/// What stands in the place of a path: its ending, and of becalm's own folders the folder.
+/// The replacement of a path: its suffix, and the directory if that is becalm's own.
 fn path(word: &str) -> Option<String> {
     let ending = word.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map(|(_, ending)| ending);
     let ending = ending.filter(|ending| ENDINGS.contains(ending));

@@ -1,5 +1,5 @@
-//! The error that becalm ended with last, kept for `becalm doctor`: in the state folder of its user, for nobody else, and without what is
-//! nobody's business. It is written when all else is over, and that it cannot be is no error.
+//! The last error of becalm, kept for `becalm doctor`: in the user's state directory, readable only by that user, without private data.
+//! Written last; failing to write it is not an error.
 
 use std::env;
 use std::fs;
@@ -16,27 +16,26 @@ use crate::command_line;
 use crate::discretion::Discretion;
 use crate::settings::{are_off, command_shape, user_folder};
 
-/// The file in the folder.
+/// The name of the file.
 const NAME: &str = "last-error";
 
-/// Texts are cut behind so many characters.
+/// The maximum length of texts, in characters.
 const LONGEST: usize = 2_000;
 
-/// The largest file that is read, in bytes.
+/// The maximum size of the file, in bytes.
 const LARGEST: u64 = 64 << 10;
 
-/// The folder of what becalm keeps for its user; `None` without a home.
+/// becalm's state directory of the user; `None` without a home.
 fn folder() -> Option<PathBuf> {
     let variable = |name| env::var_os(name);
     let folder = user_folder(variable("XDG_STATE_HOME").as_deref(), variable("HOME").as_deref(), ".local/state")?;
-    // No home is made, and none is in the first folder of all.
+    // Do not create a home, and none in the root directory.
     let base =
         variable("XDG_STATE_HOME").filter(|base| !base.is_empty()).or_else(|| variable("HOME")).map(PathBuf::from)?;
     (base.is_dir() && base.parent().is_some()).then_some(folder)
 }
 
-/// Keeps an error in place of the one before, unless that is not wanted: by an option, or as another program started this one and tells
-/// of it.
+/// Replaces the kept error, unless an option forbids it, or another program started this one and reports its errors.
 pub fn keep(error: &str) {
     if are_off() || !looks::keeps_errors() {
         return;
@@ -51,12 +50,12 @@ pub fn keep(error: &str) {
         command: cut(shape),
         error: cut(discretion.hide(error)),
     };
-    // Nobody is helped by an error about an error.
+    // An error about an error helps no one.
     let _ = write(&kept);
 }
 
 fn write(kept: &LastError) -> Option<()> {
-    // Refused where somebody else could have put a link, or put another folder in its place.
+    // Refused if another user could have placed a link or another directory here.
     let folder = private::make_folder(&folder()?).ok()?;
     let draft = folder.join(format!("{NAME}.{}", process::id()));
     let mut file = private::create(&draft).ok()?;
@@ -67,7 +66,7 @@ fn write(kept: &LastError) -> Option<()> {
     Some(())
 }
 
-/// The error that was kept last. Fails if it is there and cannot be read.
+/// The error kept last. Fails if it exists but cannot be read.
 pub fn read() -> Result<Option<LastError>, String> {
     let Some(path) = folder().map(|folder| folder.join(NAME)) else { return Ok(None) };
     let Some(text) = trusted::read(&path, LARGEST).map_err(|error| error.to_string())? else { return Ok(None) };

@@ -1,7 +1,7 @@
-//! The `becalm` binary: arguments in, calls out.
+//! The `becalm` binary: parses arguments and calls commands.
 
 #![forbid(unsafe_code)]
-// Without a command, some of what commands share is not used.
+// Without a command, some shared parts are unused.
 #![cfg_attr(not(feature = "full"), allow(dead_code, unused_imports))]
 
 mod commands;
@@ -45,7 +45,7 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    // What needs much of the stack is in functions of its own, so that a small one is said before it is used.
+    // Code that needs a large stack is in separate functions, so a small stack is reported before it is used.
     match limits::check_stack() {
         Ok(()) => run(),
         Err(error) => {
@@ -71,14 +71,14 @@ fn run() -> ExitCode {
     let task: Box<dyn Task> =
         arguments.command.map_or_else(|| Box::new(audit::Audit { form: arguments.form }) as _, Command::task);
     let mut out = Shown::new(task.paging());
-    // A service whose messages nothing reads must end all the same. At a terminal, errors wait until it goes on.
+    // A service must end even if no one reads its messages. At a terminal, errors wait until it resumes.
     let say_error = if task.is_service() {
         voice::say_last_error
     } else {
         |text: &str| messages::say_error(format_args!("{text}"))
     };
     let result = task.rights().keep().map_err(fault::Error::from).and_then(|()| task.run(&mut out));
-    // What is left in the buffer belongs to the output: a full disk must not pass for success.
+    // Buffered output must be written: a full disk is not success.
     let result = result.and_then(|exit| Ok(out.finish().map(|()| exit)?));
     let stuck = janitor::unfinished();
     for janitor in &stuck {
@@ -98,11 +98,11 @@ fn run() -> ExitCode {
     }
 }
 
-/// Has a panic reported, and kept as an error that becalm ended with.
+/// Reports panics, and keeps them as the last error.
 fn report_panics() {
     let report = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
-        // That is said as an error of the file.
+        // Reported as an error of the file instead.
         if !becalm_bundle::is_decoding() {
             report(panic);
             last_error::keep(&panic.to_string());
@@ -110,7 +110,7 @@ fn report_panics() {
     }));
 }
 
-/// What a command line asks for, with the defaults below it. What cannot be understood is said here.
+/// Parses the command line, with the defaults below it. Prints errors.
 fn understand(words: &[OsString]) -> Result<Arguments, ExitCode> {
     let root = command_line();
     let is_off = || words.iter().take_while(|word| *word != "--").any(|word| word == "--no-config");
@@ -126,7 +126,7 @@ fn understand(words: &[OsString]) -> Result<Arguments, ExitCode> {
     });
     let matches = matches.or_else(|error| match error {
         Asked::Line(error) => Err(usage::explain(error)),
-        // Help, and what says what is wrong with the defaults, come without them.
+        // Help, and commands that show errors in the defaults, ignore the defaults.
         Asked::Settings(error) => match root.try_get_matches_from(words) {
             Ok(matches) if matches!(matches.subcommand_name(), Some("config" | "doctor")) => Ok(matches),
             Err(line) if !line.use_stderr() => Err(usage::explain(line)),

@@ -1,5 +1,4 @@
-//! What is said of a command line that cannot be understood, beyond what the parser says: what users of other programs wrote there, and how
-//! numbers are written here.
+//! Help for invalid command lines beyond the parser's errors: options of other programs, and the syntax of numbers.
 
 use std::io;
 use std::process::ExitCode;
@@ -12,12 +11,12 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::commands;
 
-/// Commands and options of other programs, and what answers the same here: names, a colon, and the hint.
+/// Commands and options of other programs with the equivalents here: names, a colon, and the hint.
 const HINTS: &str = include_str!("usage/hints.txt");
 
-/// Says what is wrong with the command line; exit code 2. Help and version, which were asked for, are printed, with exit code 0.
+/// Prints the error of the command line; exit code 2. Prints help or version if requested, with exit code 0.
 pub fn explain(mut error: clap::Error) -> ExitCode {
-    // Where nobody can be told, the exit code tells.
+    // Ignore write errors: the exit code is still right.
     if !error.use_stderr() {
         let _ = pager::show(&color::styled(&error.render(), &io::stdout()));
         return Exit::Done.into();
@@ -37,14 +36,14 @@ pub fn explain(mut error: clap::Error) -> ExitCode {
     Exit::Usage.into()
 }
 
-/// Takes out what the parser guesses by letters alone, like `import` for `timerlat`: it is known what was meant.
+/// Removes the parser's guesses by similarity, such as `import` for `timerlat`, because the meaning is known.
 fn guess_nothing(error: &mut clap::Error) {
     for guess in [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::Suggested] {
         error.remove(guess);
     }
 }
 
-/// The word that was taken for a command, and is none.
+/// The word that was taken for a command, but is none.
 fn subcommand(error: &clap::Error) -> Option<&str> {
     match error.get(ContextKind::InvalidSubcommand) {
         Some(ContextValue::String(name)) => Some(name),
@@ -52,7 +51,7 @@ fn subcommand(error: &clap::Error) -> Option<&str> {
     }
 }
 
-/// What else helps.
+/// An additional hint.
 fn tip(error: &clap::Error) -> Option<String> {
     let said = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),

@@ -1,4 +1,4 @@
-//! A becalm that another one runs, as a user would type it: steps of a campaign, cells of a sweep.
+//! Child processes of becalm that run becalm like a user: steps of a campaign, cells of a sweep.
 
 use std::env;
 use std::io;
@@ -10,24 +10,24 @@ use becalm_linux::relay::{self, Relay};
 use becalm_linux::signals::{process_end, wait_readable};
 use becalm_units::fault::{self, Context};
 
-/// The variable that names the one file of defaults to read instead of the usual ones; if it is empty, no default is read, neither
-/// from a file nor from the environment. becalm starts itself this way, and so do the scripts that come with it.
+/// The variable that names a single file of defaults to read instead of the usual ones; if empty, no default is read, neither from files
+/// nor from the environment. becalm sets it for child processes of its own, and so do its scripts.
 pub const SWITCH: &str = "BECALM_CONFIG";
 
-/// The process of a becalm like this one, not started yet: the same program, and without defaults, because its caller passes
-/// all options. Its caller reports its errors, too. Fails if the program's own file is not found.
+/// A becalm process like this one, not started yet: the same program, without defaults because its caller passes all options. Its caller
+/// reports its errors, too. Fails if the program's own file is not found.
 pub fn becalm() -> fault::Result<Command> {
     let mut command = Command::new(env::current_exe().context("cannot find becalm's own program")?);
     without_defaults(&mut command);
     Ok(command)
 }
 
-/// Has a becalm, and whatever it starts, read no defaults.
+/// Makes a becalm, and its children, ignore defaults.
 pub fn without_defaults(command: &mut Command) {
     command.env(SWITCH, "");
 }
 
-/// Waits for a becalm, and passes signals on that are to end it; says how it ended, and the number of the signal that came meanwhile.
+/// Waits for a becalm and passes terminating signals on; returns its status, and the number of the signal, if any.
 pub fn attend(mut child: Child, signals: &Relay) -> io::Result<(ExitStatus, Option<i32>)> {
     let end = process_end(child.id()).ok();
     let mut stopped = None;
@@ -37,7 +37,7 @@ pub fn attend(mut child: Child, signals: &Relay) -> io::Result<(ExitStatus, Opti
                 continue;
             }
             stopped = Some(incoming.signal);
-            // What a key at the terminal sends, it sends to the child as well. One that has just ended needs no signal.
+            // Keys at the terminal signal the child as well. A child that has just ended needs no signal.
             if !incoming.by_kernel {
                 let _ = relay::send(child.id(), incoming.signal);
             }
@@ -45,7 +45,7 @@ pub fn attend(mut child: Child, signals: &Relay) -> io::Result<(ExitStatus, Opti
         if let Some(status) = child.try_wait()? {
             return Ok((status, stopped));
         }
-        // Without a descriptor for its end, as on kernels before 5.3, it is looked at now and then.
+        // Without a descriptor for its end, as on kernels before 5.3, poll.
         let patience = Duration::from_millis(if end.is_some() { 60_000 } else { 50 });
         wait_readable([Some(signals.as_fd()), end.as_ref().map(AsFd::as_fd)], patience)?;
     }

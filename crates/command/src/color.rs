@@ -1,4 +1,4 @@
-//! Whether texts have colors: as asked for, and as the terminal and the variables of all programs say.
+//! Whether texts have colors: by option, terminal and standard variables.
 
 #[cfg(feature = "color")]
 mod choice {
@@ -8,7 +8,7 @@ mod choice {
 
     use crate::looks::When;
 
-    /// Sets when all texts have colors, those of the parser included.
+    /// Sets when all texts have colors, including the parser's.
     pub fn choose(when: When) {
         let choice = match when {
             When::Auto => ColorChoice::Auto,
@@ -23,7 +23,7 @@ mod choice {
         AutoStream::choice(stream) != ColorChoice::Never
     }
 
-    /// A text of the parser as this stream shows it.
+    /// A text of the parser for this stream.
     pub fn styled(text: &StyledStr, stream: &impl RawStream) -> String {
         if has_color(stream) { text.ansi().to_string() } else { text.to_string() }
     }
@@ -35,7 +35,7 @@ mod choice {
 
     use crate::looks::When;
 
-    /// Changes nothing: this becalm has no colors.
+    /// Does nothing: this becalm has no colors.
     pub const fn choose(_: When) {}
 
     /// Whether text on this stream has colors.

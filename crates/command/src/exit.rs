@@ -6,23 +6,23 @@ use std::process::{ExitCode, ExitStatus};
 
 use becalm_units::fault;
 
-/// The way a command ended, which gives the exit status.
+/// How a command ended, which determines the exit status.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Exit {
-    /// It did what was asked.
+    /// The command succeeded.
     Done,
-    /// It could not do what was asked.
+    /// The command failed.
     Failed,
-    /// It was asked for something that cannot be meant.
+    /// The arguments are invalid.
     Usage,
-    /// It did what was asked, and a limit given by the user was exceeded.
+    /// The command succeeded, and a limit given by the user was exceeded.
     LimitExceeded,
-    /// As the command that it ran did: its exit code, or 128 and the number of the signal that ended it.
+    /// The result of a child command: its exit code, or 128 plus the number of the signal that ended it.
     As(u8),
 }
 
 impl Exit {
-    /// As a command that ended so.
+    /// The exit of a command with this status.
     pub fn from_status(status: ExitStatus) -> Self {
         match (status.code(), status.signal()) {
             (Some(code), _) => Self::As(u8::try_from(code).unwrap_or(1)),
@@ -30,7 +30,7 @@ impl Exit {
         }
     }
 
-    /// The exit code of what a signal ended.
+    /// The exit code after a signal.
     pub fn from_signal(signal: i32) -> Self {
         Self::As(128 + u8::try_from(signal).unwrap_or(0))
     }
@@ -53,7 +53,7 @@ pub fn for_error(error: &fault::Error) -> Exit {
     if error.is_usage() { Exit::Usage } else { Exit::Failed }
 }
 
-/// Whether the reader of our output went away (`becalm report RUN | head`), which is nothing to complain about.
+/// Whether the reader closed the output (`becalm report RUN | head`), which is not an error.
 pub fn is_broken_pipe(error: &fault::Error) -> bool {
     let mut io_errors = error.causes().filter_map(|cause| cause.downcast_ref::<io::Error>());
     io_errors.any(|error| error.kind() == io::ErrorKind::BrokenPipe)

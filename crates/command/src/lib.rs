@@ -1,6 +1,6 @@
-//! The parts that commands share: [`Task`], which every command is, and arguments, output, messages, progress, rights and exit codes.
+//! The parts that commands share: [`Task`], the trait of every command, and arguments, output, messages, progress, rights and exit codes.
 //!
-//! A command lives in the crate of its subject, with its arguments; `cli` has the table of all.
+//! A command with its arguments is in the crate of its subject; `cli` lists all.
 
 #![forbid(unsafe_code)]
 

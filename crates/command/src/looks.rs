@@ -1,5 +1,5 @@
-//! How texts look: colors, width, and the program that shows long ones. As with git, what is becalm's own is over what all programs
-//! share: options, variables like `BECALM_COLOR` and files of settings are over `NO_COLOR`, `CLICOLOR_FORCE`, `COLUMNS` and `PAGER`.
+//! The appearance of texts: colors, width, and pager. As in git, becalm's own settings (options, variables like `BECALM_COLOR`, files) take
+//! precedence over those of all programs: `NO_COLOR`, `CLICOLOR_FORCE`, `COLUMNS` and `PAGER`.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 
 use crate::color;
 
-/// Under which heading these stand.
+/// The heading of these options.
 const HEADING: &str = "Options of every command";
 
 /// How texts look, and which defaults are read: what can be said to every command.
@@ -63,20 +63,20 @@ pub enum When {
     Never,
 }
 
-/// What was said.
+/// The options of the command line.
 static LOOKS: OnceLock<LooksArgs> = OnceLock::new();
 
-/// What was seen of it before the command line was understood, for help and errors.
+/// The options found before the command line was parsed, for help and errors.
 static SEEN: OnceLock<LooksArgs> = OnceLock::new();
 
-/// Has all texts look so from now on.
+/// Sets the appearance of all texts from now on.
 pub fn choose(looks: &LooksArgs) {
     color::choose(looks.color);
-    // There is one command line.
+    // Set once: there is one command line.
     let _ = LOOKS.set(looks.clone());
 }
 
-/// Has what the parser says of a command line look as that asks for, whatever else is wrong with it; `default` gives the default of an option.
+/// Applies the options to the parser's own messages, even if the command line is invalid; `default` gives the default of an option.
 pub fn choose_early(words: &[OsString], default: impl Fn(&str) -> Option<String>) {
     let mut seen = LooksArgs { pager: default("pager"), ..LooksArgs::default() };
     let mut color = default("color");
@@ -101,22 +101,22 @@ fn said() -> Option<&'static LooksArgs> {
     LOOKS.get().or_else(|| SEEN.get())
 }
 
-/// The width that was asked for, in characters.
+/// The requested width, in characters.
 pub fn width() -> Option<usize> {
     said().and_then(|looks| looks.width).map(usize::from)
 }
 
-/// Whether nothing is to have colors.
+/// Whether colors are disabled.
 pub fn forbids_color() -> bool {
     said().is_some_and(|looks| looks.color == When::Never)
 }
 
-/// Whether no defaults are read, as was asked.
+/// Whether the user disabled defaults.
 pub fn reads_no_defaults() -> bool {
     said().is_some_and(|looks| looks.no_config)
 }
 
-/// Whether the error that the command ends with is kept.
+/// Whether the command's final error is kept.
 pub fn keeps_errors() -> bool {
     !said().is_some_and(|looks| looks.no_last_error)
 }

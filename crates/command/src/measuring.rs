@@ -1,4 +1,4 @@
-//! How CPUs are measured: the arguments that `record` and `top` have in common, and names of recordings.
+//! How to measure CPUs: common arguments of `record` and `top`, and names of recordings.
 
 use std::path::Path;
 
@@ -37,7 +37,7 @@ pub struct MeasuringArgs {
 }
 
 impl MeasuringArgs {
-    /// The plan of a recording like this, below a root.
+    /// The plan of such a recording, below a root.
     pub fn plan(&self, root: &Path) -> RecordPlan {
         let mut plan = RecordPlan::new();
         plan.cpus = self.cpus.clone();

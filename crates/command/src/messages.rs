@@ -1,4 +1,4 @@
-//! Messages to the user, on standard error; and how wide they and the results may be.
+//! Messages to the user on standard error, and the width of them and of results.
 
 use std::env;
 use std::ffi::OsStr;
@@ -11,18 +11,17 @@ use becalm_units::printable;
 
 use crate::{color, looks};
 
-/// Says something. Where nobody can be told (standard error is closed, or on a full disk) the work goes on, and the exit
-/// code says how it went.
+/// Prints a message. Ignores write errors (standard error closed, disk full): the exit code is still right.
 pub fn say(message: fmt::Arguments<'_>) {
     write(message, BOLD);
 }
 
-/// Says what went wrong, in the same way.
+/// Prints an error in the same way.
 pub fn say_error(message: fmt::Arguments<'_>) {
     write(message, RED);
 }
 
-/// How the name in front of a message looks where there are colors.
+/// The style of the name before a message, with colors.
 const BOLD: &str = "1";
 const RED: &str = "1;31";
 
@@ -32,14 +31,13 @@ fn write(message: fmt::Arguments<'_>, style: &str) {
     let _ = writeln!(stream, "{}", line_of(message, style));
 }
 
-/// A message as one line in which nothing steers the terminal but the style of the name in front: it may hold names that others chose.
+/// A message as one line with control characters removed, except for the style of the name: it may contain foreign names.
 fn line_of(message: fmt::Arguments<'_>, style: Option<&str>) -> String {
     let name = style.map_or_else(|| "becalm:".to_owned(), |style| format!("\u{1b}[{style}mbecalm:\u{1b}[0m"));
     format!("{name} {}", printable(&message.to_string()))
 }
 
-/// How wide results may be: what was asked for, else what `COLUMNS` says, else the terminal that they go to; `None` if they go
-/// elsewhere, where nobody knows.
+/// The width of results: the requested one, else `COLUMNS`, else that of the terminal; `None` without a terminal.
 pub fn page_width() -> Option<usize> {
     if let Some(width) = looks::width() {
         return Some(width);
@@ -48,7 +46,7 @@ pub fn page_width() -> Option<usize> {
     said.or_else(|| terminal::size(io::stdout()).columns.map(usize::from))
 }
 
-/// Whether the terminal cannot place its cursor, so that nothing can be drawn on it.
+/// Whether the terminal cannot place its cursor, so nothing can be drawn.
 pub fn terminal_is_dumb() -> bool {
     is_dumb(env::var_os("TERM").as_deref())
 }
@@ -57,13 +55,12 @@ fn is_dumb(term: Option<&OsStr>) -> bool {
     term.is_none_or(|term| term.is_empty() || term == "dumb")
 }
 
-/// An error, with the context in which it happened before it and what to do about it behind it, as one line. The text of an error is whole: it names its cause
-/// where there is one, which therefore is no `source` of it.
+/// An error as one line: context first, hint last. The text of an error includes its cause, which therefore is not its `source`.
 pub fn error_line(error: &fault::Error) -> String {
     error.message(option)
 }
 
-/// A parameter as an option. Those that libraries name otherwise than this command line are listed.
+/// A parameter as an option. Parameters with another name in libraries are listed.
 pub fn option(param: Param<'_>) -> String {
     let name = match param.name {
         "cpus_before" => "cpus_a",

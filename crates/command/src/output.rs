@@ -1,4 +1,4 @@
-//! How results reach their reader: on standard output as text or as JSON, or in a file as a page for a browser.
+//! Destinations of results: standard output as text or JSON, or a file as a page.
 
 use std::io::{self, BufWriter, IntoInnerError, Write};
 use std::path::{Path, PathBuf};
@@ -11,11 +11,11 @@ use becalm_units::fault::{self, Context};
 use crate::color;
 use crate::messages::{page_width, say};
 
-/// The program and version that pages and other files name as their maker.
+/// The program and version in pages and other files.
 pub const PROGRAM: &str = concat!("becalm ", env!("CARGO_PKG_VERSION"));
 
-/// An output whose reader may go away (`becalm report RUN | head`): what is written from then on is dropped, and the command goes on
-/// to its end, so that its exit code tells what happened all the same.
+/// An output that may lose its reader (`becalm report RUN | head`): later output is dropped, and the command continues, so its exit code is
+/// right.
 #[derive(Debug)]
 pub struct UntilClosed<W> {
     to: W,
@@ -23,12 +23,12 @@ pub struct UntilClosed<W> {
 }
 
 impl<W: Write> UntilClosed<W> {
-    /// An output that is written to for as long as somebody reads it.
+    /// Writes to `to` until it is closed.
     pub const fn new(to: W) -> Self {
         Self { to, is_closed: false }
     }
 
-    /// Does something with the output, if it has a reader; `dropped` stands for what was done otherwise.
+    /// Uses the output if it still has a reader; returns `dropped` otherwise.
     fn attempt<T>(&mut self, dropped: T, act: impl FnOnce(&mut W) -> io::Result<T>) -> io::Result<T> {
         if self.is_closed {
             return Ok(dropped);
@@ -53,9 +53,9 @@ impl<W: Write> Write for UntilClosed<W> {
     }
 }
 
-/// Where a result goes, and as what.
+/// The destination and format of a result.
 pub enum Output {
-    /// One JSON document on standard output, which always holds everything.
+    /// One JSON document on standard output, with everything.
     Json,
     /// A text on standard output.
     Text {
@@ -67,23 +67,22 @@ pub enum Output {
         /// Whether it shows all rows instead of the most important ones.
         all: bool,
     },
-    /// A page for a browser in a file.
+    /// A page in a file.
     Page {
-        /// The file while it is written.
+        /// The file being written.
         draft: Draft,
-        /// The name that the user gave it.
+        /// The name given by the user.
         file: PathBuf,
     },
 }
 
 impl Output {
-    /// A page in `file`. Whether it can be written is found out here, before anything is read or measured. Fails if no
-    /// file can be made there.
+    /// A page in `file`. Creates the file early, before anything is read or measured. Fails if it cannot be created.
     pub fn page(file: &Path) -> fault::Result<Self> {
         Ok(Self::Page { draft: Draft::replace(file)?, file: file.to_owned() })
     }
 
-    /// How much of a recording it shows.
+    /// The detail of a recording to show.
     #[must_use]
     pub const fn detail(&self) -> Detail {
         match self {
@@ -93,7 +92,7 @@ impl Output {
     }
 }
 
-/// Shows a result; texts are as wide as the terminal. Fails if `out` or the file cannot be written.
+/// Writes a result; texts are as wide as the terminal. Fails if `out` or the file cannot be written.
 pub fn emit(report: &impl Report, output: Output, out: &mut dyn Write) -> fault::Result<()> {
     let form = |all| Form::within(page_width()).with_all(all).with_color(color::has_color(&io::stdout()));
     match output {

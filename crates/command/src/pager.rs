@@ -1,6 +1,6 @@
-//! The program that shows a text which is longer than the terminal is high: becalm's own setting, else `PAGER`, else `less`.
+//! The pager, for texts longer than the terminal: becalm's own setting, else `PAGER`, else `less`.
 //!
-//! A text is held back until its command has ended, so that nothing runs beside a measurement. Where no terminal is, none is held.
+//! A text is buffered until its command has ended, so the pager does not disturb a measurement. Without a terminal nothing is buffered.
 
 use std::env;
 use std::io::{self, IsTerminal, StdoutLock, Write};
@@ -16,7 +16,7 @@ use crate::looks::{self, PagerChoice};
 use crate::messages::{page_width, say, terminal_is_dumb};
 use crate::output::UntilClosed;
 
-/// What makes a line of words one for a shell, as git has it.
+/// Characters that require a shell, as in git.
 const FOR_A_SHELL: &str = "|&;<>()$`\\\"'*?[#~=%";
 
 /// Exit codes of a shell that could not start a program.
@@ -25,15 +25,15 @@ const NOT_STARTED: [i32; 2] = [126, 127];
 /// When a command's text may go through a pager.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Paging {
-    /// Whenever it is long: the command only reads.
+    /// If it is long: the command only reads.
     Long,
-    /// If it is asked for: the command measures or changes something, and has one text in the end.
+    /// On request: the command measures or changes something, and prints one text at the end.
     Asked,
-    /// Never: it shows what happens as it does, or hands its output to another program.
+    /// Never: it prints continuously, or passes its output to another program.
     Never,
 }
 
-/// Standard output, and what is held back for a pager.
+/// Standard output, with a buffer for the pager.
 pub struct Shown<'a> {
     to: UntilClosed<StdoutLock<'a>>,
     held: Option<Vec<u8>>,
@@ -53,7 +53,7 @@ impl Shown<'_> {
         Self { to: UntilClosed::new(io::stdout().lock()), held: holds.then(Vec::new), choice }
     }
 
-    /// Shows what was held back, and waits until its reader has seen enough.
+    /// Shows the buffered text, and waits for the pager to end.
     pub fn finish(&mut self) -> io::Result<()> {
         let text = self.held.take().unwrap_or_default();
         if text.is_empty() || !self.page(&text) {
@@ -62,7 +62,7 @@ impl Shown<'_> {
         self.to.flush()
     }
 
-    /// Shows a text by the pager; tells whether it did.
+    /// Shows a text by the pager; returns whether that worked.
     fn page(&self, text: &[u8]) -> bool {
         if self.choice.wanted != Some(true) && fits(text, page_width(), terminal::size(io::stdout())) {
             return false;
@@ -76,7 +76,7 @@ impl Shown<'_> {
         match run(program, text, &caller) {
             Ok(status) => !status.code().is_some_and(|code| NOT_STARTED.contains(&code)),
             Err(error) => {
-                // Not everybody has less; but whoever named a program expects it.
+                // `less` may be missing, but a named pager must work.
                 if program != DEFAULT {
                     say(format_args!("cannot start the pager {}: {error}; the text follows", printable(program)));
                 }
@@ -99,28 +99,28 @@ impl Write for Shown<'_> {
     }
 }
 
-/// Shows one text, like a page of help.
+/// Shows one text, such as a page of help.
 pub fn show(text: &str) -> io::Result<()> {
     let mut shown = Shown::new(Paging::Long);
     shown.write_all(text.as_bytes())?;
     shown.finish()
 }
 
-/// The pager where none is named.
+/// The default pager.
 const DEFAULT: &str = "less";
 
-/// The program that was named, by becalm's own setting or the variable of all programs; `None` if it is to be none.
+/// The named program, by becalm's own setting or the variable of all programs; `None` for no pager.
 fn program<'a>(own: Option<&'a str>, shared: Option<&'a str>) -> Option<&'a str> {
     let named = own.or(shared).map_or(DEFAULT, str::trim);
     (!named.is_empty() && named != "cat").then_some(named)
 }
 
 fn fits(text: &[u8], width: Option<usize>, size: TerminalSize) -> bool {
-    // A pager does not know the height either.
+    // Without a known height, page.
     let Some(rows) = size.rows else { return true };
     let columns = usize::from(size.columns.unwrap_or(80));
     let text = String::from_utf8_lossy(text);
-    // No line is wider than the text may be, and colors take no room; what is not laid out wraps.
+    // Lines of the layout fit the width, and colors take no space; other lines wrap.
     let rows_of = |line: &str| {
         let seen = if line.contains('\u{1b}') {
             line.chars().count().min(width.unwrap_or(usize::MAX))
@@ -132,7 +132,7 @@ fn fits(text: &[u8], width: Option<usize>, size: TerminalSize) -> bool {
     text.lines().map(rows_of).sum::<usize>() < usize::from(rows)
 }
 
-/// Runs the pager as its caller, with this text as its input, until it ends. Meanwhile it receives the keys that end programs.
+/// Runs the pager as its caller, with this text as its input, until it ends. Meanwhile the pager handles the keys that end programs.
 fn run(program: &str, text: &[u8], caller: &Caller) -> io::Result<ExitStatus> {
     let mut command = if program.contains(|c| FOR_A_SHELL.contains(c)) {
         let mut command = Command::new("sh");
@@ -144,7 +144,7 @@ fn run(program: &str, text: &[u8], caller: &Caller) -> io::Result<ExitStatus> {
         command.args(words);
         command
     };
-    // As git has them: quit where all fits, show colors, leave the screen as it is.
+    // As in git: quit if all fits, show colors, leave the screen unchanged.
     for (variable, value) in [("LESS", "FRX"), ("LV", "-c")] {
         if env::var_os(variable).is_none() {
             command.env(variable, value);
@@ -157,7 +157,7 @@ fn run(program: &str, text: &[u8], caller: &Caller) -> io::Result<ExitStatus> {
     let (child, _keys) = KeysIgnored::begin(|| command.spawn());
     let mut child = child?;
     if let Some(mut pipe) = child.stdin.take() {
-        // Whoever has seen enough leaves.
+        // The user may quit early.
         let _ = pipe.write_all(text);
     }
     child.wait()

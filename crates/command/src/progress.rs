@@ -1,7 +1,7 @@
-//! Progress on standard error, with the time left, where somebody looks and it takes long enough.
+//! Progress on standard error, with the time left, if it is a terminal and the work takes long enough.
 //!
-//! [`Bar`] is told by its owner how far it is; [`ReadingProgress`] watches the reading of runs from a thread of its own. While
-//! becalm measures, nothing here may have such a thread: that would be noise.
+//! The owner of a [`Bar`] updates it; [`ReadingProgress`] watches the reading of runs from its own thread. During measurements no such
+//! thread may run: it would be noise.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -15,30 +15,30 @@ use becalm_units::printable;
 
 use crate::messages;
 
-/// What is over before that shows nothing.
+/// Shorter work shows no progress.
 const SOON: Duration = Duration::from_secs(1);
 
 /// How often a bar is drawn.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// The figures behind a bar.
+/// The figures after a bar.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tail {
-    /// The share that is done, and the time that the rest takes at the same rate.
+    /// The share done, and the time left at the same rate.
     TimeLeft,
-    /// The share that is done.
+    /// The share done.
     Percent,
-    /// The steps that are done, and all.
+    /// The steps done, and all steps.
     Steps,
 }
 
-/// A line on the terminal that shows how far something is, from its second second on and until it is dropped. It is drawn when it is told
-/// of a step; hidden where standard error is no terminal that can place its cursor.
+/// A progress line on the terminal, from its second second on until dropped. Drawn at updates; hidden if standard error is no terminal that
+/// can place its cursor.
 #[derive(Debug)]
 pub struct Bar(Option<Mutex<Line>>);
 
 impl Bar {
-    /// A bar of this many steps: `what` names the work.
+    /// A bar with this many steps; `what` names the work.
     pub fn new(what: impl Into<String>, steps: u64, tail: Tail) -> Self {
         if messages::terminal_is_dumb() || !io::stderr().is_terminal() {
             return Self::hidden();
@@ -57,17 +57,17 @@ impl Bar {
         self.0.is_none()
     }
 
-    /// Names the work from now on.
+    /// Changes the name of the work.
     pub fn say(&self, what: impl Into<String>) {
         self.change(|line| line.what = what.into());
     }
 
-    /// Notes that this many more steps are done.
+    /// Adds steps.
     pub fn advance(&self, steps: u64) {
         self.change(|line| line.done = line.done.saturating_add(steps));
     }
 
-    /// Notes that this many steps are done by now.
+    /// Sets the number of steps done.
     pub fn reach(&self, done: u64) {
         self.change(|line| line.done = done);
     }
@@ -129,7 +129,7 @@ impl Line {
         line.chars().take(columns).collect()
     }
 
-    /// The time that the rest takes if it goes on like this.
+    /// The time left at the same rate.
     fn time_left(&self, elapsed: Duration) -> String {
         let left = elapsed.as_secs_f64() * self.steps.saturating_sub(self.done) as f64 / self.done.max(1) as f64;
         match left {
@@ -140,22 +140,22 @@ impl Line {
     }
 }
 
-/// Shows, until it is dropped, how much of runs was read.
+/// Shows the progress of reading runs, until dropped.
 pub struct ReadingProgress(Option<(Sender<()>, JoinHandle<()>)>);
 
 impl ReadingProgress {
-    /// Of a run that is going to be read so many times.
+    /// For a run that will be read `times` times.
     pub fn begin(bundle: &Bundle, times: u64) -> Self {
         Self::watch("reading", bundle.bytes().saturating_mul(times), vec![bundle.progress()])
     }
 
-    /// Of runs that are going to be compared: each one's detours are read twice, its activities once.
+    /// For runs to compare: the detours of each are read twice, its activities once.
     pub fn to_compare<'a>(bundles: impl Iterator<Item = &'a Bundle> + Clone) -> Self {
         let bytes = bundles.clone().map(|bundle| bundle.bytes().saturating_add(bundle.detour_bytes()));
         Self::watch("comparing", bytes.sum(), bundles.map(Bundle::progress).collect())
     }
 
-    /// Of the recordings of a study: those of each configuration are summarized and simulated, and compared with those of the first.
+    /// For the recordings of a study: each configuration is summarized, simulated, and compared with the first.
     pub fn to_study(configurations: &[Vec<Bundle>]) -> Self {
         let bytes = |runs: &[Bundle], times: u64| -> u64 { runs.iter().map(|bundle| bundle.bytes() * times).sum() };
         let baseline = configurations.first().map_or(0, |runs| bytes(runs, 2));
@@ -177,7 +177,7 @@ impl ReadingProgress {
                 patience = INTERVAL;
             }
         };
-        // Without a thread there is no bar, and no harm.
+        // Without a thread there is no bar, which does no harm.
         Self(thread::Builder::new().spawn(watch).ok().map(|thread| (stop, thread)))
     }
 }
@@ -186,7 +186,7 @@ impl Drop for ReadingProgress {
     fn drop(&mut self) {
         if let Some((stop, thread)) = self.0.take() {
             drop(stop);
-            // The bar is gone before anything else is printed.
+            // Removes the bar before anything else is printed.
             let _ = thread.join();
         }
     }

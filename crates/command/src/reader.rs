@@ -1,4 +1,4 @@
-//! The user of the command line as one who asks: the answer goes to an output, progress to standard error.
+//! Answers the user of the command line: results to an output, progress to standard error.
 
 use std::fmt;
 use std::io::Write;
@@ -13,15 +13,15 @@ use crate::messages;
 use crate::output::{Output, emit};
 use crate::progress::{Bar, ReadingProgress, Tail};
 
-/// Who reads the output of one command.
+/// The reader of one command's output.
 pub struct Reader<'a> {
-    /// Where the answer goes; taken by the first one, and there is no other.
+    /// The destination of the only answer; taken when that arrives.
     output: Option<Output>,
     out: &'a mut dyn Write,
 }
 
 impl<'a> Reader<'a> {
-    /// Whoever reads this output.
+    /// The reader of this output.
     pub const fn new(output: Output, out: &'a mut dyn Write) -> Self {
         Self { output: Some(output), out }
     }

@@ -1,5 +1,4 @@
-//! A recording in the making, for the commands that make one: how far it is, what is said where it fails, and what it holds once it is
-//! stored.
+//! Runs a recording for commands: progress, error messages, and its contents once stored.
 
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -14,7 +13,7 @@ use becalm_units::fault::{Context, Fault, Result};
 
 use crate::progress::{Bar, ReadingProgress, Tail};
 
-/// Records as planned into a store at this path, and shows how far it is unless nothing is to be said. The document is not complete yet.
+/// Records as planned into a store at this path, with progress unless `quiet`. The returned document is not complete yet.
 pub fn record(
     session: &Session,
     plan: RecordPlan,
@@ -22,7 +21,7 @@ pub fn record(
     path: &Path,
     quiet: bool,
 ) -> Result<Recorded<RecordingStore>> {
-    // No steady tick: a thread that draws on its own would be noise. It draws when the collector looks.
+    // No steady tick: a thread of its own would be noise. Drawn when the collector polls.
     let bar = if quiet { Bar::hidden() } else { Bar::new("recording", 100, Tail::Percent) };
     let most = plan.detours;
     let recorded = session.record(plan, store, &mut |progress| show(&bar, progress, most));
@@ -40,7 +39,7 @@ pub fn record(
     }
 }
 
-/// Reads what was stored of this node, beside which the bundle may hold others.
+/// Reads this node's stored recording, from a bundle that may contain others.
 pub fn read_again(in_summary_form: bool, held: Arc<HeldFolder>, node: &NodeDoc, detail: Detail) -> Result<Summary> {
     let selection = Selection { node: Some(node.node.clone()), detail, ..Selection::default() };
     if in_summary_form {

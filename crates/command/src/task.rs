@@ -10,7 +10,7 @@ use crate::rights::RightsKept;
 
 /// A command with its arguments.
 pub trait Task {
-    /// The rights that it keeps from the start; what it needs no longer once it is set up, it gives up itself.
+    /// The rights that it keeps from the start. It drops those not needed after setup itself.
     fn rights(&self) -> RightsKept {
         RightsKept::All
     }
@@ -20,16 +20,16 @@ pub trait Task {
         Paging::Never
     }
 
-    /// Whether it must end even if nothing reads its messages.
+    /// Whether it must end even if no one reads its messages.
     fn is_service(&self) -> bool {
         false
     }
 
-    /// Does what was asked. Fails if it cannot be done, or `out` cannot be written.
+    /// Runs the command. Fails if that fails, or `out` cannot be written.
     fn run(self: Box<Self>, out: &mut dyn Write) -> fault::Result<Exit>;
 }
 
-/// Makes a task of a command that only reads, has a `form` of its report, and prints long texts.
+/// Implements `Task` for a command that only reads, has a `form` of its report, and prints long texts.
 #[macro_export]
 macro_rules! reading_task {
     ($args:ty) => {
@@ -48,7 +48,7 @@ macro_rules! reading_task {
         }
     };
 }
-/// The error for something that needs a feature.
+/// The error for a missing feature.
 pub fn built_without(feature: &str) -> UsageError {
     UsageError::new(format!(
         "this becalm was built without `{feature}`; install a package of becalm, which has it, or build with --features {feature}"

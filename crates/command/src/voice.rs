@@ -1,4 +1,4 @@
-//! Messages of a command that must never wait for a reader: a pipe that nothing reads, or a stopped terminal, blocks only the thread that
+//! Messages of a command that must never wait for a reader: a pipe that no one reads, or a stopped terminal, blocks only the thread that
 //! writes them.
 
 use std::convert::Infallible;
@@ -12,13 +12,13 @@ use becalm_model::Pid;
 
 use crate::messages::{say, say_error};
 
-/// How many messages may wait for a reader.
+/// The maximum number of queued messages.
 const MOST: usize = 16;
 
-/// How long the end of the command waits for a reader.
+/// The maximum time that the end of the command waits for a reader.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A thread that says messages.
+/// A thread that prints messages.
 #[derive(Debug)]
 pub struct Voice {
     queue: SyncSender<String>,
@@ -29,7 +29,7 @@ pub struct Voice {
 }
 
 impl Voice {
-    /// Starts the thread. Fails if the system has no room for a thread, or the thread cannot give up its rights.
+    /// Starts the thread. Fails if the system cannot create it, or it cannot drop its rights.
     pub fn start() -> io::Result<Self> {
         let (queue, messages) = sync_channel::<String>(MOST);
         let (ready, started) = channel();
@@ -47,19 +47,19 @@ impl Voice {
         Ok(Self { queue, ended, pid })
     }
 
-    /// Says a message as soon as the reader takes it; false if too many wait already, so it was dropped.
+    /// Queues a message; false if the queue is full and the message was dropped.
     pub fn say(&self, message: String) -> bool {
         self.queue.try_send(message).is_ok()
     }
 
-    /// Waits until the messages are written, but not long for a reader.
+    /// Waits until the messages are written, with a limit.
     pub fn end(self) {
         drop(self.queue);
         let _ = self.ended.recv_timeout(PATIENCE);
     }
 }
 
-/// Says the error that a command ends with, but does not wait long for a reader.
+/// Prints the command's final error, with a limit on waiting for a reader.
 pub fn say_last_error(text: &str) {
     let message = text.to_owned();
     let (end, ended) = channel::<Infallible>();

@@ -1,4 +1,4 @@
-//! The JSON schemas of what `becalm cost` prints and stores.
+//! The JSON schemas of documents that `becalm cost` prints or stores.
 
 use crate::{documents, report};
 

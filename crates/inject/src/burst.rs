@@ -1,5 +1,4 @@
-//! Bursts: several detours in the place of one, as of a daemon that wakes, sleeps for a moment and wakes again, or of a storm of
-//! interrupts.
+//! Bursts: several detours in place of one, as from a daemon that wakes, sleeps briefly and wakes again, or an interrupt storm.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,43 +6,43 @@ use std::str::FromStr;
 use becalm_scale::{NoiseTrace, TraceError};
 use becalm_units::Nanos;
 
-/// The most detours of a burst, and on a circle.
+/// Maximum number of detours in a burst, and on a circle.
 const COUNT_MAX: u32 = 10_000;
 const DETOURS_MAX: usize = 1 << 22;
 
-/// Detours that come together: `5x100us` is five of them, whose starts are 100 us apart.
+/// A group of detours: `5x100us` is five, with starts 100 us apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Burst {
     count: u32,
     apart: Nanos,
 }
 
-/// A text or noise of which no bursts can be made.
+/// A text that is not a burst, or noise that cannot be made of bursts.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BurstError {
-    /// The text is no burst.
+    /// The text is not a burst.
     #[error(
         "'{0}' is no burst: write the number of detours, from 2 to {COUNT_MAX}, and the time from one to the next, like 5x100us"
     )]
     Text(String),
-    /// The detours of a burst meet.
+    /// The detours of a burst touch or overlap.
     #[error(
         "detours of {detour} that come every {apart} are no burst but one detour: their starts must be further apart"
     )]
     Touching {
         /// The length of a detour.
         detour: Nanos,
-        /// From one start to the next.
+        /// The time from one start to the next.
         apart: Nanos,
     },
-    /// There would be too many detours on the circle.
+    /// The circle would hold too many detours.
     #[error("bursts of {count} detours make {detours} of the {before} on the circle, and there may be {DETOURS_MAX}")]
     Many {
         /// The number of detours of a burst.
         count: u32,
-        /// How many there would be.
+        /// The number of detours on the circle with bursts.
         detours: usize,
-        /// How many there are without bursts.
+        /// The number of detours on the circle without bursts.
         before: usize,
     },
     /// The bursts leave no time.
@@ -58,15 +57,15 @@ impl Burst {
         self.count
     }
 
-    /// From the start of the first detour to the end of the last, for detours of this length.
+    /// The time from the start of the first detour to the end of the last, for detours of this length.
     #[must_use]
     pub fn lasts(self, detour: Nanos) -> Nanos {
         Nanos::new(self.apart.get().saturating_mul(i64::from(self.count) - 1).saturating_add(detour.get()))
     }
 
-    /// Puts a burst of detours of this length in the place of each detour of a circle. Where bursts meet, what comes while another
-    /// detour lasts follows it, so that no time is lost, also over the end of the circle. Fails if the detours of one burst meet each
-    /// other, the circle would hold too many, or no time is left.
+    /// Replaces each detour of a circle with a burst of detours of this length. If bursts overlap, a detour due during another follows it, so no time
+    /// is lost, not even across the end of the circle. Fails if the detours of one burst touch, if the circle would hold too many, or if no time is
+    /// left.
     pub fn apply(self, trace: &NoiseTrace, detour: Nanos) -> Result<NoiseTrace, BurstError> {
         if detour >= self.apart {
             return Err(BurstError::Touching { detour, apart: self.apart });
@@ -84,7 +83,7 @@ impl Burst {
         let turns = |start: i64| (0..i64::from(self.count)).map(move |turn| (start + turn * apart) % circle);
         let mut due: Vec<i64> = trace.detours().flat_map(|(start, _)| turns(start.get())).collect();
         due.sort_unstable();
-        // A first lap finds how far those that wait at its end reach into the next one.
+        // A first lap finds how far detours that wait at its end reach into the next one.
         let queued = |from: i64, due: &[i64]| due.iter().fold(from, |end, at| end.max(*at) + detour.get());
         let mut end = (queued(i64::MIN, &due) - circle).max(0);
         let mut starts: Vec<i64> = Vec::with_capacity(due.len());
@@ -141,7 +140,7 @@ mod tests {
         );
         let made = burst.apply(&trace(200, &[10, 100]), Nanos::new(5)).unwrap();
         assert_eq!(detours(&made), [(10, 5), (30, 5), (50, 5), (100, 5), (120, 5), (140, 5)]);
-        // What meets follows, over the end as well: touching detours are one.
+        // Overlapping detours follow each other, also across the end: touching detours are one.
         let made = burst.apply(&trace(200, &[190, 193]), Nanos::new(5)).unwrap();
         assert_eq!((made.len(), made.noise()), (3, Nanos::new(30)));
         assert_eq!(detours(&made), [(10, 10), (30, 10), (190, 10)]);
@@ -164,7 +163,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the plain way: nanosecond by nanosecond, what is owed is lost as soon as the one before is over.
+        /// Compared with a simulation in steps of a nanosecond: what is owed is lost as soon as the one before is over.
         #[test]
         fn it_is_the_queue_played_out(
             gaps in prop::collection::vec(2_i64..60, 1..8), count in 2_u32..6, apart in 2_i64..40, detour in 1_i64..10,
@@ -181,7 +180,7 @@ mod tests {
                 }
             }
             let (mut waiting, mut lost) = (0_i64, vec![false; circle as usize]);
-            // The second lap begins with what the first one left.
+            // The second lap starts with what the first one left over.
             for now in 0..2 * circle {
                 waiting += owed[(now % circle) as usize];
                 lost[(now % circle) as usize] = waiting > 0;

@@ -161,7 +161,7 @@ fn factor(text: &str) -> Result<f64, String> {
 
 #[cfg(feature = "research")]
 impl InjectArgs {
-    /// The options that all noises of a sweep have in common.
+    /// The options that all noises of a sweep share.
     fn common(&self) -> Vec<String> {
         let given = [
             self.jitter.map(|jitter| format!("--jitter={jitter}")),
@@ -186,7 +186,7 @@ impl Task for InjectArgs {
     }
 }
 
-/// Injects, and says what was delivered. Fails if the noise cannot be made here, the command fails, or `out` cannot be written.
+/// Injects noise and reports what was delivered. Fails if this machine cannot make it, the command fails, or `out` cannot be written.
 fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
     let root = Path::new("/");
     if !args.sched.is_realtime() {
@@ -203,7 +203,7 @@ fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
     let user = args.command_user.user();
     let left = left_as(user.clone(), !args.command.is_empty());
     if args.signal {
-        // Only a recording that is replayed may be somebody else's; the files that COMMAND opens must be its user's.
+        // Only a replayed recording may belong to another user; the files that COMMAND opens must be its user's.
         let kept = if args.replay.is_some() { left.kept.with_capability(Capability::DacReadSearch) } else { left.kept };
         rights::give_up(&RemainingRights { kept, ..left.clone() })?;
     }
@@ -214,7 +214,7 @@ fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
     let stop = StopSignals::block().context("cannot block signals")?;
     let allowed = sched::allowed_cpus()?;
     let injector = request.start(root, &left)?;
-    // Once more, as the kernel forgets it when a process becomes another user's.
+    // Repeated because the kernel forgets it when a process changes its user.
     end_with_parent(Some(parent))?;
     let started = Instant::now();
     let command = args.command.split_first().map(|(program, arguments)| {
@@ -224,7 +224,7 @@ fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
             user.equip(&mut command);
         }
         if args.form.takes_output() {
-            // Standard output holds one document.
+            // Keep standard output for the one document.
             command.stdout(io::stderr());
         }
         PlannedCommand { command, written: args.command.clone() }
@@ -252,7 +252,7 @@ fn run(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Makes several noises, one after the other.
+/// Injects several noises, one after the other.
 #[cfg(feature = "research")]
 fn sweep(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
     if args.duration.is_none() && args.command.is_empty() {
@@ -265,15 +265,15 @@ fn sweep(args: &InjectArgs, out: &mut dyn Write) -> Result<Exit> {
         InjectArgs { rate, .. } if !rate.is_empty() => ("rate", rate.clone()),
         InjectArgs { ratio, .. } => ("ratio", ratio.iter().map(ToString::to_string).collect()),
     };
-    // No further noise starts after the process that waits for it has ended; the one that is made ends likewise.
+    // No further noise starts after the parent has ended; the current one ends then, too.
     end_with_parent(None)?;
     let InjectArgs { detour, command, form, quiet, .. } = args;
     let sweep = InjectSweep { option, often, detours: detour, options: args.common(), command, form, quiet: *quiet };
     becalm_research::sweep::run(&sweep, out)
 }
 
-/// Has the kernel end this process when the one that started it ends, whose number is returned. Fails where that has ended already, as
-/// far as its number is known.
+/// Makes the kernel end this process when its parent ends. Returns the parent's number. Fails if the parent has already ended, as far as `known`
+/// shows.
 fn end_with_parent(known: Option<u32>) -> Result<u32> {
     let parent = known.unwrap_or_else(parent_id);
     signals::end_with_parent().context("cannot ask to end with the process that started this one")?;
@@ -281,28 +281,28 @@ fn end_with_parent(known: Option<u32>) -> Result<u32> {
     Ok(parent)
 }
 
-/// Noise that is to be made.
+/// Noise to be made.
 enum NoiseRequest {
     Cpus(PreemptPlan),
     Command(SignalPlan),
 }
 
-/// The injector that is at work.
+/// A running injector.
 enum Injector {
     Cpus(Injection),
     Command(SignalNoise),
 }
 
-/// What an injector gives when it has ended.
+/// The result of an injector that has ended.
 enum Finished {
     Cpus(Vec<CpuDelivery>),
-    /// Its figures are read when the command has ended.
+    /// Its figures are read after the command has ended.
     Command(SignalNoise),
 }
 
 fn request(args: &InjectArgs, root: &Path, traces: Vec<NoiseTrace>, user: Option<&User>) -> Result<NoiseRequest> {
     let node = kernel::hostname(root).map_or(0, |host| number(&host));
-    // At random, detours meet; regular ones that do were asked for wrongly.
+    // Random detours may overlap; if regular ones do, the request is wrong.
     let fit = match args.replay.is_none() && args.rate.is_empty() {
         true => Fit::Exact,
         false if args.partly => Fit::Part,
@@ -311,7 +311,7 @@ fn request(args: &InjectArgs, root: &Path, traces: Vec<NoiseTrace>, user: Option
     let (together, seed) = (args.sync, args.seed);
     if args.signal {
         program::check(&args.command[0])?;
-        // Ranks on one node are told apart by what their launcher calls them.
+        // The launcher's number tells the ranks on one node apart.
         let rank = RANKS.iter().find_map(|name| std::env::var(name).ok());
         let host = node;
         let node = host ^ rank.map_or(0, |rank| number(&rank));
@@ -350,11 +350,11 @@ fn request(args: &InjectArgs, root: &Path, traces: Vec<NoiseTrace>, user: Option
     }))
 }
 
-/// Where launchers of parallel jobs put the number of a rank: PMIx and Open MPI, MPICH and its kin, Slurm.
+/// Variables in which launchers of parallel jobs store the rank: PMIx and Open MPI, MPICH and its derivatives, Slurm.
 const RANKS: [&str; 4] = ["PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"];
 
 impl NoiseRequest {
-    /// Starts to make it. What it takes to place threads is given up when they are.
+    /// Starts the noise. Gives up the rights that placing threads takes once they are placed.
     fn start(self, root: &Path, left: &RemainingRights) -> Result<Injector> {
         match self {
             Self::Cpus(plan) => {
@@ -372,7 +372,7 @@ impl NoiseRequest {
                 Ok(Injector::Cpus(injection?))
             }
             Self::Command(plan) => {
-                // The process is the user's already; what was left to read a recording goes.
+                // The process already runs as the user; the right to read a recording is no longer needed.
                 rights::give_up(&RemainingRights { user: None, ..left.clone() })?;
                 Ok(Injector::Command(SignalNoise::prepare(&plan)?))
             }
@@ -381,7 +381,7 @@ impl NoiseRequest {
 }
 
 impl Injector {
-    /// What the command needs to have noise.
+    /// The environment variables that give the command noise.
     fn environment(&self) -> Vec<(&'static str, OsString)> {
         match self {
             Self::Cpus(_) => Vec::new(),
@@ -389,7 +389,7 @@ impl Injector {
         }
     }
 
-    /// On which CPUs the cost of a detour was measured, for which others, and what their fair servers may take.
+    /// Where the cost of a detour was measured, for which CPUs, and what their fair servers may take.
     fn prepared(&self) -> (Vec<SharedToll>, Vec<FairServerDoc>) {
         match self {
             Self::Cpus(injection) => (injection.tolls.clone(), injection.fair_servers.clone()),
@@ -426,8 +426,8 @@ impl Finished {
     }
 }
 
-/// Waits for the end, whichever comes first; says whether it was a signal. Where the end is known and nothing else writes to the
-/// terminal, a bar shows how far it is; it moves once a second at most, as each move is work on some CPU.
+/// Waits for the end, whichever comes first; returns whether it was a signal. If the end is known and nothing else writes to the terminal, a bar
+/// shows the progress. It moves at most once per second, because each move is work on some CPU.
 fn wait(args: &InjectArgs, command: &mut Companion, stop: &StopSignals, started: Instant) -> Result<bool> {
     let duration = args.duration.map(Nanos::to_std);
     let bar = duration
@@ -443,7 +443,7 @@ fn wait(args: &InjectArgs, command: &mut Companion, stop: &StopSignals, started:
         if left == Some(Duration::ZERO) || !args.command.is_empty() && !command.is_running() {
             return Ok(false);
         }
-        // Without a descriptor for the command's end it is looked for now and then.
+        // Without a descriptor for the command's end, poll.
         let nap = if args.command.is_empty() || command.end_fd().is_some() { 3_600_000 } else { 100 };
         let mut nap = Duration::from_millis(nap).min(left.unwrap_or(Duration::MAX));
         if !bar.is_hidden() {
@@ -468,7 +468,7 @@ fn noise(args: &InjectArgs) -> Result<(String, Vec<NoiseTrace>)> {
     }
     let spec = spec(args, detour)?;
     let Some(burst) = args.burst else { return Ok((spec.to_string(), vec![spec.trace(args.seed)?])) };
-    // Bursts at regular times must fit between each other; those that come at random may meet.
+    // Bursts at regular times must not overlap; those at random times may.
     let place_holder = match &spec {
         NoiseSpec::Poisson { interval, .. } => NoiseSpec::poisson(*interval, Nanos::new(1)),
         NoiseSpec::Periodic { interval, jitter, .. } => NoiseSpec::periodic(*interval, burst.lasts(detour), *jitter),
@@ -480,7 +480,7 @@ fn noise(args: &InjectArgs) -> Result<(String, Vec<NoiseTrace>)> {
     Ok((format!("{spec} in bursts of {burst}"), vec![trace]))
 }
 
-/// The formula that the arguments give, for the first detours of bursts where there are such.
+/// The formula that the arguments give; with bursts, that of their first detours.
 fn spec(args: &InjectArgs, detour: Nanos) -> Result<NoiseSpec> {
     let jitter = args.jitter.unwrap_or(Nanos::ZERO);
     Ok(match (args.interval.first(), args.rate.first(), args.ratio.first()) {
@@ -498,7 +498,7 @@ fn spec(args: &InjectArgs, detour: Nanos) -> Result<NoiseSpec> {
     })
 }
 
-/// The recorded detours, CPU by CPU.
+/// The recorded detours of each CPU.
 fn replay(args: &InjectArgs, path: &Path) -> Result<(String, Vec<NoiseTrace>)> {
     let source = noise::from_run(&Bundle::open(path)?, &Selection::default(), !args.source.is_empty())?;
     let noise = match &source.booked {

@@ -1,4 +1,4 @@
-//! What keeps noise from being made as it was asked for.
+//! Reasons why noise cannot be made as requested.
 
 use std::fmt;
 
@@ -13,13 +13,13 @@ use becalm_units::{CpuId, Nanos};
 
 use crate::program::ProgramError;
 
-/// Noise that cannot be made here.
+/// Noise that cannot be made on this machine.
 #[derive(Debug, thiserror::Error)]
 pub enum InjectError {
-    /// A CPU, a class or a priority that is refused.
+    /// The kernel refuses a CPU, a class or a priority.
     #[error("cannot take CPU {cpu} from whoever runs there: {cause}")]
     Sched {
-        /// The CPU that was asked for.
+        /// The requested CPU.
         cpu: CpuId,
         /// The reason for the refusal.
         cause: SchedError,
@@ -35,78 +35,78 @@ pub enum InjectError {
     Toll {
         /// The CPU on which it was tried.
         cpu: CpuId,
-        /// The number of trial detours that were seen.
+        /// The number of trial detours that the victim saw.
         seen: usize,
         /// The number of trial detours that were made.
         rounds: usize,
         /// The number that must be seen.
         needed: usize,
     },
-    /// A detour is shorter than it takes to take the CPU and give it back.
+    /// A detour is shorter than taking the CPU and giving it back.
     #[error("a detour of {length} is too short: to take CPU {cpu} and give it back takes {shortest} here")]
     Short {
-        /// The CPU that was asked for.
+        /// The requested CPU.
         cpu: CpuId,
-        /// The length that was asked for.
+        /// The requested length.
         length: Nanos,
         /// The shortest length that can be made.
         shortest: Nanos,
     },
-    /// Of random or replayed noise too much is shorter than it takes to take the CPU and give it back.
+    /// Too much of random or replayed noise is shorter than taking the CPU and giving it back.
     #[error(
         "{:.1}% of the requested time is in detours shorter than {shortest}, which is how long it takes to take CPU {cpu} and give it \
          back",
         *share * 100.0
     )]
     MostlyShort {
-        /// The CPU that was asked for.
+        /// The requested CPU.
         cpu: CpuId,
-        /// The share of the time that they take, between 0 and 1.
+        /// The share of the time that short detours take, between 0 and 1.
         share: f64,
         /// The shortest length that can be made.
         shortest: Nanos,
     },
-    /// Two detours leave no time in between for whoever runs on the CPU.
+    /// Two detours leave no time in between for what runs on the CPU.
     #[error(
         "detours {gap} apart are too close: on CPU {cpu} it takes {shortest} to give the CPU back and to take it again"
     )]
     Close {
-        /// The CPU that was asked for.
+        /// The requested CPU.
         cpu: CpuId,
         /// The shortest time between two of them.
         gap: Nanos,
-        /// The shortest time that leaves room to go on.
+        /// The shortest time between two detours that can be made.
         shortest: Nanos,
     },
-    /// The kernel's limit on real-time threads is in the way.
+    /// One of the kernel's limits on real-time threads is too low.
     #[error(
         "the kernel lets real-time threads run {runtime} of every {period} only, and {asked} is asked for; {limit}"
     )]
     Throttled {
-        /// How long the kernel lets them run in every period.
+        /// How long the kernel lets them run per period.
         runtime: Nanos,
-        /// How long a period is.
+        /// The length of the period.
         period: Nanos,
         /// The noise that is too much, in words.
         asked: String,
-        /// Which of the kernel's limits it is.
+        /// Which limit of the kernel it is.
         limit: RealTimeLimit,
     },
-    /// A detour is shorter than a signal and its handler take.
+    /// A detour is shorter than a signal and its handler.
     #[error("a detour of {length} is too short: a signal and its handler take {shortest} here")]
     ShortSignal {
-        /// The length that was asked for.
+        /// The requested length.
         length: Nanos,
         /// The shortest length that can be made.
         shortest: Nanos,
     },
-    /// Of random or replayed noise too much is shorter than a signal and its handler take.
+    /// Too much of random or replayed noise is shorter than a signal and its handler.
     #[error(
         "{:.1}% of the requested time is in detours shorter than {shortest}, which is how long a signal and its handler take",
         *share * 100.0
     )]
     MostlyShortSignal {
-        /// The share of the time that they take, between 0 and 1.
+        /// The share of the time that short detours take, between 0 and 1.
         share: f64,
         /// The shortest length that can be made.
         shortest: Nanos,
@@ -116,16 +116,16 @@ pub enum InjectError {
     CloseSignals {
         /// The shortest time between two of them.
         gap: Nanos,
-        /// The shortest time that leaves room to go on.
+        /// The shortest time between two detours that can be made.
         shortest: Nanos,
     },
-    /// The library does not reach the program.
+    /// The library cannot be loaded into the program.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// There is nowhere to put what the program is to load and to share.
+    /// There is no place for the files that the program loads and shares.
     #[error("cannot make the files that the noise in a program needs: {0}")]
     Files(std::io::Error),
-    /// A circle cannot be turned to the node's place.
+    /// A circle cannot be rotated to the node's place.
     #[error("cannot turn the noise to the node's place: {0}")]
     Circle(TraceError),
     /// No library was built for this kind of machine.
@@ -139,7 +139,7 @@ pub enum InjectError {
     /// A thread could not be started.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
-    /// The process cannot give up its rights, and does not go on with them.
+    /// The process cannot give up its rights, and stops.
     #[error(transparent)]
     Rights(RightsError),
     /// Packets over loopback do not arrive.
@@ -153,12 +153,12 @@ pub enum InjectError {
     Log {
         /// The number of detours to be kept.
         entries: usize,
-        /// What the system says.
+        /// The error of the system.
         cause: MemoryError,
     },
 }
 
-/// What keeps real-time threads from a CPU, in words that say how to lift it.
+/// A limit that keeps real-time threads from a CPU; its text says how to lift it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RealTimeLimit {
     /// `kernel.sched_rt_runtime_us`.
@@ -167,7 +167,7 @@ pub enum RealTimeLimit {
     FairServer {
         /// The CPU.
         cpu: CpuId,
-        /// What it takes.
+        /// Its limits.
         server: FairServer,
     },
 }

@@ -1,4 +1,4 @@
-//! How much of the noise that is asked for must be possible, and what was asked for where not all of it is.
+//! How much of the requested noise must be possible, and what was requested if not all of it is.
 
 use becalm_scale::NoiseTrace;
 use becalm_stats::Moments;
@@ -7,23 +7,23 @@ use becalm_units::Nanos;
 use crate::document::Injected;
 use crate::tally::figures;
 
-/// The share of its time that noise must keep to be what was asked for.
+/// The share of its time that noise must keep to count as requested.
 const MOST: f64 = 0.9;
 
 /// How much of the noise must be possible.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fit {
-    /// All of it, with each detour by itself.
+    /// All of it, each detour separately.
     Exact,
-    /// Detours that take nine tenths of its time. Those that are too short are left out, and of the rest those too close to each other
-    /// become one.
+    /// Detours with at least nine tenths of the requested time. Detours that are too short are left out; of the rest, those too close to each other
+    /// are merged.
     Most,
-    /// Any of it, likewise.
+    /// Any part of it, treated likewise.
     Part,
 }
 
 impl Fit {
-    /// The shortest detour that must be possible; `None` of no detours.
+    /// The shortest detour that must be possible; `None` without detours.
     pub(crate) fn needs(self, lengths: impl Iterator<Item = Nanos>) -> Option<Nanos> {
         match self {
             Self::Exact => lengths.min(),
@@ -42,7 +42,7 @@ impl Fit {
     }
 }
 
-/// The share of their time that detours take which are shorter than this.
+/// The share of the total length that detours shorter than this have.
 pub(crate) fn share_below(lengths: impl Iterator<Item = Nanos>, shortest: Nanos) -> f64 {
     let (short, others): (Vec<Nanos>, Vec<Nanos>) = lengths.partition(|length| *length < shortest);
     let (short, others) = (sum(&short), sum(&others));
@@ -53,7 +53,7 @@ fn sum(lengths: &[Nanos]) -> f64 {
     lengths.iter().map(|length| length.get() as f64).sum()
 }
 
-/// Detours that a lap of a circle of noise requests.
+/// The detours that one lap of a circle of noise requests.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct RequestedNoise {
     lengths: Moments,
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn most_of_the_time_must_be_possible() {
-        // 100 in all: the two longest take 80, the three longest 91.
+        // 100 in total: the two longest take 80, the three longest 91.
         let lengths = [50, 3, 11, 30, 6];
         let needs = |fit: Fit| fit.needs(nanos(&lengths)).map(Nanos::get);
         assert_eq!([Fit::Exact, Fit::Most, Fit::Part].map(needs), [Some(3), Some(11), Some(50)]);

@@ -1,5 +1,4 @@
-//! What is known of the CPUs before anything is measured there: which are of one kind, and what the kernel keeps from real-time
-//! threads.
+//! Facts about the CPUs that need no measurement: which are of one kind, and how much the kernel withholds from real-time threads.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +11,7 @@ use becalm_units::{CpuId, Nanos};
 use crate::InjectError;
 use crate::error::RealTimeLimit;
 
-/// What is known of the CPUs.
+/// Facts about the CPUs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Grounds {
     kinds: BTreeMap<CpuId, CpuKind>,
@@ -20,25 +19,25 @@ pub struct Grounds {
 }
 
 impl Grounds {
-    /// Reads what there is to know of these CPUs.
+    /// Reads the facts about these CPUs.
     pub fn read(root: &Path, cpus: impl IntoIterator<Item = CpuId>) -> Self {
         let kinds: BTreeMap<CpuId, CpuKind> = cpus.into_iter().map(|cpu| (cpu, CpuKind::read(root, cpu))).collect();
         let limits = RealTimeLimits::read(root, kinds.keys().copied());
         Self { kinds, limits }
     }
 
-    /// The kind of a CPU; one of which nothing is known is like no other.
+    /// The kind of a CPU; `None` if nothing is known, so it is like no other.
     pub(crate) fn kind(&self, cpu: CpuId) -> Option<&CpuKind> {
         self.kinds.get(&cpu)
     }
 
-    /// The fair server of a CPU that takes time from real-time threads.
+    /// The fair server of a CPU, if it takes time from real-time threads.
     pub(crate) fn fair_server(&self, cpu: CpuId) -> Option<FairServer> {
         self.limits.fair_servers.get(&cpu).copied().filter(|server| server.runtime > Nanos::ZERO)
     }
 
-    /// Whether the kernel lets a real-time thread of a CPU run for as long as `longest`, and for the share `ratio` of the time. Fails if
-    /// one of the kernel's limits is in the way.
+    /// Checks that the kernel lets a real-time thread run on a CPU for `longest` at a time, and for the share `ratio` of the time. Fails if one of
+    /// the kernel's limits forbids it.
     pub(crate) fn allows(&self, cpu: CpuId, longest: Option<Nanos>, ratio: f64) -> Result<(), InjectError> {
         let refused = |runtime: Nanos, period: Nanos, limit: RealTimeLimit| {
             let asked = match longest {
@@ -91,7 +90,7 @@ mod tests {
         assert!(refusal(&throttled, 10, 0.96).unwrap().contains("96.0% of the time"));
     }
 
-    /// It takes its share whatever `sched_rt_runtime_us` says, and lifting that one would not help.
+    /// It takes its share whatever `sched_rt_runtime_us` is; lifting that limit would not help.
     #[test]
     fn a_fair_server_refuses_where_throttling_is_off() {
         let served = grounds(-1, Some(50));
@@ -103,7 +102,7 @@ mod tests {
             "{why}"
         );
         assert_eq!(refusal(&grounds(-1, Some(0)), 5_000, 0.99), None);
-        // Of another CPU nothing is known.
+        // Nothing is known about another CPU.
         assert!(served.allows(CpuId::new(2), Some(Nanos::from_secs(5)), 0.99).is_ok());
     }
 }

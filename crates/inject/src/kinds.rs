@@ -1,5 +1,5 @@
-//! The tolls of many CPUs from as few measurements as there are kinds of CPU: on a node of 256 alike, one takes a third of a second
-//! and all one after the other more than a minute, in which whoever waits for the noise waits.
+//! The tolls of many CPUs from one measurement per kind of CPU. A measurement takes a third of a second; on a node with 256 equal CPUs, measuring
+//! each would take more than a minute.
 
 use becalm_linux::clock::Counter;
 use becalm_linux::sched::Policy;
@@ -11,42 +11,42 @@ use crate::document::SharedToll;
 use crate::grounds::Grounds;
 use crate::toll::{self, Toll};
 
-/// What detours cost on CPUs where that was measured, for one injection after another: each takes a third of a second a kind of CPU.
-/// All of them inject in the same class.
+/// Known costs of detours on measured CPUs, kept from one injection to the next because each measurement takes a third of a second per kind of CPU.
+/// All injections use the same class.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct KnownTolls(Vec<KnownToll>);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct KnownToll {
     cpu: CpuId,
-    /// How far apart the trials were.
+    /// The time between trials.
     apart: u64,
     toll: Toll,
 }
 
 impl KnownTolls {
-    /// The toll measured on this CPU by trials that are so far apart.
+    /// The toll measured on this CPU with trials that far apart.
     fn toll(&self, cpu: CpuId, apart: u64) -> Option<Toll> {
         self.0.iter().find(|known| (known.cpu, known.apart) == (cpu, apart)).map(|known| known.toll)
     }
 
-    /// Keeps what was measured, instead of what was known.
+    /// Keeps a measured toll, replacing the known one.
     fn keep(&mut self, cpu: CpuId, apart: u64, toll: Toll) {
         self.0.retain(|known| (known.cpu, known.apart) != (cpu, apart));
         self.0.push(KnownToll { cpu, apart, toll });
     }
 }
 
-/// CPUs that share a measurement, which is made on the first of them.
+/// CPUs that share a measurement, made on the first of them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Alike {
-    /// The CPUs, by their places in the plan.
+    /// The CPUs, as indices into the plan.
     members: Vec<usize>,
-    /// The mean interval of the first one's noise.
+    /// The mean interval of the first CPU's noise.
     interval: Nanos,
 }
 
-/// Puts CPUs together, each with the mean interval of its noise, that are of one kind and whose trial detours are about as far apart.
+/// Groups CPUs of one kind whose trial detours are about equally far apart. Each CPU comes with the mean interval of its noise.
 pub(crate) fn alike(cpus: &[(CpuId, Nanos)], grounds: &Grounds) -> Vec<Alike> {
     let mut groups: Vec<(Option<&CpuKind>, u32, Alike)> = Vec::new();
     for (place, (cpu, interval)) in cpus.iter().enumerate() {
@@ -61,17 +61,17 @@ pub(crate) fn alike(cpus: &[(CpuId, Nanos)], grounds: &Grounds) -> Vec<Alike> {
     groups.into_iter().map(|(.., group)| group).collect()
 }
 
-/// Class of the injecting threads, and rate of the counter.
+/// The class of the injecting threads, and the rate of the counter.
 #[derive(Clone, Copy)]
 pub(crate) struct TrialSettings {
     pub policy: Policy,
     pub rate: TickRate,
 }
 
-/// The toll of each CPU, in their order, and on which CPUs they were measured: what is `known` and fits is not measured again, and what is
-/// measured is known then. `told` hears how many kinds of CPU are done, of how many. Fails if a CPU cannot be had or the class is refused,
-/// or too few of the trial detours are seen; and what `fits` says to a measurement, which is made once more before that counts: it may have
-/// been that of a moment, as when a hypervisor had the CPU.
+/// Returns the toll of each CPU, in order, and the CPUs on which they were measured. A `known` toll that fits is not measured again; measured ones
+/// are added to `known`. `told` gets the number of kinds of CPU done, and their total. Fails if a CPU cannot be used, the class is refused, too few
+/// trial detours are seen, or `fits` rejects a toll. The last two fail only after a second measurement, because the first may have been disturbed,
+/// for example by the hypervisor.
 pub(crate) fn measure<C: Counter>(
     cpus: &[(CpuId, Nanos)],
     TrialSettings { policy, rate }: TrialSettings,
@@ -142,16 +142,16 @@ mod tests {
         let all: Vec<(u32, Nanos)> = (0..256).map(|cpu| (cpu, often)).collect();
         let groups = members(&all, &grounds);
         assert_eq!(groups.iter().map(Vec::len).collect::<Vec<_>>(), [251, 1, 4]);
-        // Trials come as often as the detours will.
+        // Trials are as frequent as the detours will be.
         assert_eq!(
             members(&[(0, often), (1, seldom), (2, often), (3, Nanos::from_secs(9))], &grounds),
             [[0, 2], [1, 3]]
         );
-        // Of these nothing is known.
+        // Nothing is known about these.
         assert_eq!(members(&[(0, often), (1, often)], &Grounds::default()), [[0], [1]]);
     }
 
-    /// A CPU that does not exist cannot be measured: whatever succeeds there was known.
+    /// A CPU that does not exist cannot be measured: if it succeeds, the toll was known.
     #[test]
     fn what_is_known_and_fits_is_not_measured_again() {
         let (cpu, often, seldom) = (CpuId::new(1 << 20), Nanos::from_millis(1), Nanos::from_millis(3));

@@ -1,18 +1,18 @@
 //! Known noise: detours of given lengths at given times on chosen CPUs.
 //!
 //! - [`schedule`]: when detours are due on one CPU, from the same circles that predictions replay.
-//! - [`toll`]: what an injected detour costs beyond its own loop, measured on the CPU itself before anything is injected.
-//! - `kinds`: that of many CPUs, measured once for all that are alike.
-//! - [`grounds`]: what is known of the CPUs before, and what the kernel keeps from real-time threads.
-//! - [`burst`]: several detours in the place of one.
+//! - [`toll`]: the cost of an injected detour beyond its own loop, measured on the CPU before anything is injected.
+//! - `kinds`: the tolls of many CPUs, measured once for all that are alike.
+//! - [`grounds`]: facts about the CPUs, and how much the kernel withholds from real-time threads.
+//! - [`burst`]: several detours in place of one.
 //! - [`fit`]: how much of the noise must be possible.
-//! - `place`: where on its circle each CPU or thread starts, and who starts together.
-//! - [`preempt`]: real-time threads that take the CPUs from whoever runs there.
-//! - `flood`: packets of this machine to itself, by which these threads burn the time where it is to be the network's.
-//! - [`signal`]: the same inside of an unmodified program, by a signal in each of its threads.
-//! - [`program`]: whether a program can be reached so.
-//! - [`tally`]: what was delivered, beside what was asked for, and what that comes to as a document of the crate `model`.
-//! - `document`, `total` and `report`: the result as a document, over all places, and in words.
+//! - `place`: where on its circle each CPU or thread starts, and which start together.
+//! - [`preempt`]: real-time threads that take the CPUs from other threads.
+//! - `flood`: packets over loopback, with which these threads burn the time in the network stack.
+//! - [`signal`]: noise inside an unmodified program, by a signal in each of its threads.
+//! - [`program`]: whether a program can be given such noise.
+//! - [`tally`]: delivered and requested detours, and the document of the crate `model` that they become.
+//! - `document`, `total` and `report`: the result as a document, over all places, and as text.
 //! - `command`: `becalm inject` with its arguments; nothing else parses or prints.
 
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! Where on its circle the noise of a CPU or a thread starts, and who starts together.
+//! Where on its circle the noise of a CPU or a thread starts, and which start together.
 
 use becalm_scale::random::{Purpose, Stream};
 use becalm_scale::{NoiseTrace, TraceError};
@@ -6,12 +6,11 @@ use becalm_units::{CpuId, Nanos};
 
 use crate::document::Together;
 
-/// A node's own place is drawn from this: far more than any circle's length, and sums with the wall clock fit.
+/// The range of a node's own place: far larger than any circle, yet the sum with the wall clock fits.
 const SHIFTS: u64 = 1 << 62;
 
-/// What is added to the wall clock's time for the place that it gives on every circle of the node: nothing where all nodes lose the
-/// same instants, and a time drawn from the seed and the node's number where they are to differ. `None` where each CPU or thread
-/// has a place of its own.
+/// The offset added to the wall clock to get the place on every circle of the node: 0 if all nodes lose the same instants, a random one from seed and
+/// node number if they differ. `None` if each CPU or thread has a place of its own.
 pub(crate) fn shift(together: Together, seed: u64, host: u64) -> Option<u64> {
     match together {
         Together::Apart => None,
@@ -26,10 +25,11 @@ pub(crate) fn at(wall_ns: u64, shift: u64, circle: Nanos) -> Nanos {
     Nanos::new(((wall_ns % circle + shift % circle) % circle) as i64)
 }
 
-/// The circle whose place at the wall clock's time is the given one's at the shifted time: for who knows nothing of shifts.
+/// The circle rotated such that its place at the wall clock's time is the given circle's place at the shifted time, for code that does not know
+/// shifts.
 ///
 /// # Errors
-/// None for a circle that is one: what [`NoiseTrace::new`] says.
+/// Those of [`NoiseTrace::new`]; none for a valid circle.
 pub(crate) fn turned(trace: &NoiseTrace, shift: u64) -> Result<NoiseTrace, TraceError> {
     let length = trace.length();
     let back = at(0, shift, length).get();
@@ -41,8 +41,8 @@ pub(crate) fn turned(trace: &NoiseTrace, shift: u64) -> Result<NoiseTrace, Trace
     NoiseTrace::new(length, detours)
 }
 
-/// The noise of each CPU from a random place of its own, coalesced: what begins within a window is put off until it ends, and the windows of
-/// all CPUs end at the same instants, which are whole windows of the wall clock. It is to be injected with [`Together::All`].
+/// The noise of each CPU from a random place of its own, coalesced: detours that start within a window are delayed to its end. The windows of all
+/// CPUs end at the same instants, at multiples of the window on the wall clock. Must be injected with [`Together::All`].
 pub fn coalesced(
     cpus: Vec<(CpuId, NoiseTrace)>,
     window: Nanos,
@@ -67,7 +67,7 @@ mod tests {
         let own = shift(Together::Node, 1, 7);
         assert_eq!(own, shift(Together::Node, 1, 7));
         assert!(own != shift(Together::Node, 1, 8) && own != shift(Together::Node, 2, 7));
-        // All circles of a node are shifted by one time.
+        // One offset shifts all circles of a node.
         let second = Nanos::from_secs(1);
         assert_eq!(at(2_300_000_000, 900_000_000, second), Nanos::from_millis(200));
         assert_eq!(
@@ -76,7 +76,7 @@ mod tests {
         );
     }
 
-    /// Two CPUs with one noise differ in how much comes at the end of a window, and not in when that is.
+    /// Two CPUs with one noise differ in how much comes at the end of a window, but not in when.
     #[test]
     fn coalesced_noise_is_put_off_to_common_instants() {
         let spec: becalm_scale::spec::NoiseSpec = "poisson:rate=500Hz,detour=50us".parse().unwrap();

@@ -1,8 +1,7 @@
-//! Noise by pre-emption: on each CPU a real-time thread that sleeps until a detour is due, takes the CPU from whoever runs
-//! there, and burns the time.
+//! Noise by preemption: on each CPU a real-time thread sleeps until a detour is due, takes the CPU from the thread running there, and burns the time.
 //!
-//! What the one who runs there loses begins with the timer's interrupt and ends when it is switched back in. The loop burns
-//! so much less: the cost of both is measured beforehand ([`crate::toll`]), on one CPU of each kind.
+//! The interrupted thread loses time from the timer interrupt until it is switched back in. The loop burns that much less: the cost of both ways is
+//! measured beforehand ([`crate::toll`]), on one CPU of each kind.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -32,71 +31,71 @@ use crate::schedule::{Due, Lap, Schedule};
 use crate::tally::DeliveryTally;
 use crate::toll::Toll;
 
-/// How long the counter is compared with the kernel's clock before anything else.
+/// How long to compare the counter with the kernel's clock before anything else.
 const CALIBRATION: Nanos = Nanos::from_millis(50);
 /// How long each thread has to get ready.
 const HEAD_START_NS: u64 = 5_000_000;
 
-/// What is to be injected, and where.
+/// The noise to inject, and where.
 #[derive(Clone, Debug)]
 pub struct PreemptPlan {
-    /// The CPUs, each with the noise that it gets.
+    /// The CPUs, each with its noise.
     pub cpus: Vec<(CpuId, NoiseTrace)>,
-    /// Which CPUs start at one place of their circles, that of the wall clock, and which at a random one.
+    /// Which CPUs start at the place that the wall clock gives, and which at a random one.
     pub together: Together,
     /// The seed from which random places are drawn.
     pub seed: u64,
-    /// The number of this node, so that nodes with one seed start at different places.
+    /// The number of this node, which makes nodes with the same seed start at different places.
     pub node: u64,
-    /// The class of the injecting threads, a real-time one.
+    /// The real-time class of the injecting threads.
     pub policy: Policy,
-    /// How much of the noise must be possible, or it is refused.
+    /// How much of the noise must be possible; with less, it is refused.
     pub fit: Fit,
-    /// Whether the threads burn the time by sending packets over loopback, which the network's softirq receives on the same CPU, instead
-    /// of reading the clock. What is left of a detour that is too short for another packet is burned by the clock.
+    /// Whether the threads burn the time by sending packets over loopback, which the network softirq receives on the same CPU, instead of reading the
+    /// clock. A remainder too short for another packet is burned by reading the clock.
     pub packets: bool,
-    /// The number of detours of each CPU that are kept in a log, from the first one on.
+    /// The number of detours per CPU to log, from the first one on.
     pub log: usize,
 }
 
-/// A detour as it was delivered.
+/// A delivered detour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DeliveredDetour {
     /// The first reading of the counter by the injecting thread.
     pub first: Ticks,
     /// The last reading of the counter by the injecting thread.
     pub last: Ticks,
-    /// The length that was asked for.
+    /// The requested length.
     pub asked: Nanos,
 }
 
-/// Noise that was delivered on one CPU.
+/// The noise delivered on one CPU.
 #[derive(Clone, Debug)]
 pub struct CpuDelivery {
     /// The CPU on which they were made.
     pub cpu: CpuId,
-    /// The time in which detours were due.
+    /// The time during which detours were due.
     pub observed: Nanos,
-    /// What a detour costs on this CPU beyond its own loop.
+    /// The cost of a detour on this CPU beyond its own loop.
     pub toll: Toll,
-    /// The detours in a lap of the circle that were too short to be made.
+    /// The detours per lap of the circle that were too short to be made.
     pub left_out: Shortfall,
-    /// The number of detours in a lap that became one with the detour before.
+    /// The number of detours per lap that were merged with the previous one.
     pub merged: usize,
-    /// The packets that were sent.
+    /// The number of packets sent.
     pub packets: u64,
-    /// How often the kernel took the CPU from the injecting thread, which had not given it back.
+    /// How often the kernel took the CPU from the injecting thread before that gave it back.
     pub overtaken: u64,
-    /// What was requested, if some of it was left out or merged.
+    /// The requested noise, if some of it was left out or merged.
     asked: Option<RequestedNoise>,
-    /// What was due and what was delivered.
+    /// Statistics of due and delivered detours.
     pub tally: DeliveryTally,
-    /// The first detours that were delivered; empty if no log was asked for.
+    /// The first delivered detours; empty without a log.
     pub log: Vec<DeliveredDetour>,
 }
 
 impl CpuDelivery {
-    /// What the detours come to.
+    /// The figures of the detours.
     pub fn place(&self) -> InjectedPlace {
         let place = self.tally.injected_place(NoisePlace::Cpu(self.cpu), self.observed, self.toll.shortest);
         let requested = self.asked.map_or(place.requested, |asked| asked.injected_in(self.observed));
@@ -104,8 +103,8 @@ impl CpuDelivery {
     }
 }
 
-/// When all threads begin, by `CLOCK_MONOTONIC` and by the wall clock, in nanoseconds, and what is added to the latter for their
-/// place; nothing where each has its own.
+/// When all threads start, by `CLOCK_MONOTONIC` and by the wall clock, in nanoseconds, and the shift added to the latter; `None` if each thread has
+/// its own place.
 #[derive(Clone, Copy)]
 struct Begin {
     start_ns: u64,
@@ -113,27 +112,27 @@ struct Begin {
     shift: Option<u64>,
 }
 
-/// Threads that inject. Dropping it ends them.
+/// Injecting threads. Dropping it ends them.
 #[derive(Debug)]
 pub struct Injection {
     alarm: Arc<Alarm>,
     threads: Vec<JoinHandle<Result<CpuDelivery, InjectError>>>,
-    /// The rate of the counter whose readings [`DeliveredDetour`] has.
+    /// The rate of the counter that [`DeliveredDetour`] was read from.
     pub rate: TickRate,
-    /// On which CPUs the cost of a detour was measured, and for which others.
+    /// The CPUs on which the cost of a detour was measured, and those that share each measurement.
     pub tolls: Vec<SharedToll>,
-    /// What the CPUs' fair servers may take.
+    /// The time that the CPUs' fair servers may take.
     pub fair_servers: Vec<FairServerDoc>,
 }
 
 impl Injection {
-    /// Measures the CPUs, of whom `grounds` says what is known, and starts to inject. Fails if a CPU or a priority is refused; if the noise
-    /// cannot be made exactly and is to be; if a limit of the kernel on real-time threads is in its way.
+    /// Measures the CPUs that `grounds` describes, and starts to inject. Fails if a CPU or a priority is refused, if the plan demands exact noise
+    /// that cannot be made, or if one of the kernel's limits on real-time threads is too low.
     pub fn start(plan: &PreemptPlan, counter: Source, grounds: &Grounds) -> Result<Self, InjectError> {
         Self::start_again(plan, counter, grounds, &mut KnownTolls::default())
     }
 
-    /// The same, without measuring what is known from an earlier injection in the same class; what is measured is known then.
+    /// Like [`Self::start`], but skips what `known` has from earlier injections in the same class, and adds what it measures.
     pub fn start_again(
         plan: &PreemptPlan,
         counter: Source,
@@ -143,9 +142,8 @@ impl Injection {
         Self::with_counter(plan, counter, grounds, known, &mut |_, _| (), || Ok(()))
     }
 
-    /// As [`Self::start`]. `told` hears of how many kinds of CPU the cost of a detour is measured, and of how many there are; `placed` is called
-    /// when every thread has its CPU and its class, before the first detour is due: to give up the rights that this took. The
-    /// threads give up their own then.
+    /// Like [`Self::start`]. `told` gets the number of kinds of CPU measured so far, and their total. `placed` is called when every thread has its
+    /// CPU and its class, before the first detour is due, to give up the rights that this took. The threads then give up theirs.
     pub fn start_after(
         plan: &PreemptPlan,
         counter: Source,
@@ -179,7 +177,7 @@ impl Injection {
     ) -> Result<Self, InjectError> {
         let rate = calibrate::<C>(CALIBRATION)?.rate;
         for (cpu, trace) in &plan.cpus {
-            // What is refused anyway needs no measuring; what is left of it when that is done is checked once more.
+            // If it is refused anyway, there is no need to measure; checked again after measuring.
             grounds.allows(*cpu, (plan.fit == Fit::Exact).then(|| longest(trace)).flatten(), 0.0)?;
         }
         let (workers, tolls) = workers::<C>(plan, rate, grounds, known, told)?;
@@ -199,7 +197,7 @@ impl Injection {
                 settled.map_err(|cause| InjectError::Sched { cpu, cause })?;
                 set_timer_slack(1);
                 drop(placing);
-                // Nobody lets it go where the others have failed.
+                // No start comes if another thread failed.
                 let begin = begin.recv().map_err(|_| InjectError::Thread(std::io::ErrorKind::BrokenPipe.into()))?;
                 give_up_of_this_thread().map_err(InjectError::Thread)?;
                 let place = begin.shift.map(|shift| place::at(begin.wall_ns, shift, circle));
@@ -209,23 +207,22 @@ impl Injection {
             injection.threads.push(thread.map_err(InjectError::Thread)?);
             starts.push(start);
         }
-        // Until they have their class they are threads like the caller's, who may be about to keep their CPUs busy.
+        // Until they have their class, they run like the caller, which may be about to keep their CPUs busy.
         drop(placing);
         let _ = placed.recv();
         in_place().map_err(InjectError::Rights)?;
-        // All start together.
         let now = monotonic_ns();
         let head_start = HEAD_START_NS * (1 + plan.cpus.len() as u64);
         let shift = place::shift(plan.together, plan.seed, plan.node);
         let begin = Begin { start_ns: now + head_start, wall_ns: wall_ns() + head_start, shift };
         for start in starts {
-            // One that could not be placed says so when it is joined.
+            // A thread that could not be placed reports that when it is joined.
             let _ = start.send(begin);
         }
         Ok(injection)
     }
 
-    /// Ends the injecting, and tells what was delivered, CPU by CPU. Fails if a thread could not be placed.
+    /// Stops injecting, and returns what was delivered on each CPU. Fails if a thread could not be placed.
     pub fn stop(mut self) -> Result<Vec<CpuDelivery>, InjectError> {
         self.alarm.call_off();
         let threads = std::mem::take(&mut self.threads);
@@ -246,7 +243,7 @@ fn longest(trace: &NoiseTrace) -> Option<Nanos> {
     trace.detours().map(|(_, length)| length).max()
 }
 
-/// Measures what detours cost where that is not known, and makes a worker for each CPU.
+/// Measures the costs of detours that are unknown, and makes a worker for each CPU.
 fn workers<C: Counter>(
     plan: &PreemptPlan,
     rate: TickRate,
@@ -271,7 +268,7 @@ fn workers<C: Counter>(
     Ok((workers, shared))
 }
 
-/// The CPUs' fair servers, those that take alike together.
+/// The fair servers of the CPUs, grouped by equal limits.
 fn fair_servers(plan: &PreemptPlan, grounds: &Grounds) -> Vec<FairServerDoc> {
     let mut alike: Vec<(FairServer, Vec<CpuId>)> = Vec::new();
     for (cpu, _) in &plan.cpus {
@@ -297,7 +294,7 @@ struct FittedNoise {
     merged: usize,
 }
 
-/// Leaves out of the noise what cannot be made where a detour costs that much. Fails if less of it can be made than must be.
+/// Leaves out noise that cannot be made with this cost of a detour. Fails if less than the required part can be made.
 fn fitting(cpu: CpuId, trace: &NoiseTrace, toll: Toll, fit: Fit) -> Result<FittedNoise, InjectError> {
     let mut schedule = Schedule::new(trace, Nanos::ZERO);
     let (shortest, room) = (toll.shortest, toll.shortest + toll.lag);
@@ -315,7 +312,7 @@ fn fitting(cpu: CpuId, trace: &NoiseTrace, toll: Toll, fit: Fit) -> Result<Fitte
             return Err(InjectError::Close { cpu, gap, shortest: room });
         }
     } else {
-        // In this order: what the CPU loses many times in passing would else become long detours that never were.
+        // In this order: otherwise many short ones would merge into long detours that never existed.
         left_out = schedule.drop_shorter(shortest);
         merged = schedule.merge_closer(room);
     }
@@ -333,24 +330,24 @@ struct Worker {
     merged: usize,
     asked: Option<RequestedNoise>,
     tally: DeliveryTally,
-    /// Sends the packets that burn the time, where that is asked for.
+    /// Sends the packets that burn the time, if requested.
     flood: Option<Flood>,
     log: LockedWords,
     logged: usize,
 }
 
-/// A detour that was burned and not yet booked.
+/// A detour that was burned but not yet recorded.
 struct BurnedDetour {
     due: Due,
     first: u64,
     last: u64,
-    /// When the other lost the CPU, since the start.
+    /// When the other thread lost the CPU, since the start.
     start: Nanos,
-    /// What it cost beyond the loop.
+    /// Its cost beyond the loop.
     toll: Nanos,
 }
 
-/// The number of words of the log that a detour takes.
+/// The number of words per detour in the log.
 const LOG_WORDS: usize = 3;
 
 impl Worker {
@@ -393,13 +390,13 @@ impl Worker {
             }
             let first = C::read();
             let woken = monotonic_ns();
-            // Late, this one begins where the one before ended, whose way out is then that of both.
+            // A late detour starts where the previous one ended; they share that one's exit.
             let Toll { entries, exit, .. } = if joined { Toll::default() } else { self.toll };
-            // The way in is longer at one time than at another, on a virtual machine by several times; the interrupt itself
-            // comes in time. What is longer than nearly all ways in is taken for an interrupt that was late.
+            // The entry time varies, on a virtual machine by a factor of several, while the interrupt itself is on time. If it takes longer than
+            // nearly all entries, the interrupt was late.
             let entry = Nanos::new(woken.saturating_sub(at) as i64).clamp(entries.shortest, entries.longest);
             let burn = self.rate.ticks_in((due.length - entry - exit).max(Nanos::ZERO)).get();
-            // Booked meanwhile, so that the books lengthen no detour.
+            // Recorded during this detour, so recording lengthens none.
             if let Some(before) = before.take() {
                 self.book(axis, before);
             }
@@ -413,7 +410,7 @@ impl Worker {
                 last = C::read();
             }
             if alarm.is_called_off() {
-                // Cut off in the middle, it is none of those that were asked for.
+                // A detour cut off in the middle is not one of the requested ones.
                 break;
             }
             let start = Nanos::new(woken as i64 - start_ns as i64) - entry;

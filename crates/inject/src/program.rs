@@ -1,7 +1,7 @@
-//! Whether a library can be preloaded into a program: what stands in the way is refused before it runs.
+//! Checks whether a library can be preloaded into a program, and refuses before the program runs if not.
 //!
-//! The dynamic linker says nothing to programs that have none, and a wrong library it leaves out with a line on standard
-//! error: the noise would just not be there.
+//! The dynamic linker reports nothing if a program has none, and skips a wrong library with a line on standard error: the noise would just be
+//! missing.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use becalm_linux::file::open_regular;
 use becalm_units::fault::{Fault, Wording};
 
-/// Why no library can be preloaded into a program.
+/// Reasons why no library can be preloaded into a program.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
     /// There is no such program.
@@ -19,15 +19,15 @@ pub enum ProgramError {
         /// The name of the command, as it was given.
         name: String,
     },
-    /// The program cannot be looked at.
+    /// The program cannot be inspected.
     #[error("cannot read {}: {cause}", path.display())]
     Read {
         /// The path of the program.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         cause: io::Error,
     },
-    /// The program has no dynamic linker, which would load the library.
+    /// The program has no dynamic linker to load the library.
     #[error("no library can be preloaded into {}: it is linked statically", path.display())]
     Static {
         /// The path of the program.
@@ -38,7 +38,7 @@ pub enum ProgramError {
     Refused {
         /// The path of the program.
         path: PathBuf,
-        /// The reason, to be put behind a colon.
+        /// The reason, to follow a colon.
         why: &'static str,
     },
 }
@@ -54,23 +54,22 @@ impl Fault for ProgramError {
     }
 }
 
-/// How many scripts may interpret each other.
+/// The maximum depth of scripts that interpret each other.
 const SCRIPTS: usize = 4;
 
-/// No more is read at once of a program, in bytes.
+/// The maximum number of bytes to read at once from a program.
 const LIMIT: usize = 1 << 16;
 
-/// Looks at the program that a command names, or at the interpreter if it is a script.
+/// Checks the program that a command names, or the interpreter if it is a script.
 ///
 /// # Errors
-/// [`ProgramError`]: it is not there, is no program of this processor and of glibc, is linked statically, or runs with the
-/// rights of another user.
+/// [`ProgramError`]: it does not exist, is not a program for this processor and glibc, is linked statically, or runs with the rights of another user.
 pub fn check(name: &str) -> Result<PathBuf, ProgramError> {
     let mut path = find(name)?;
     for _ in 0..SCRIPTS {
         let read = |cause| ProgramError::Read { path: path.clone(), cause };
         let refused = |why| ProgramError::Refused { path: path.clone(), why };
-        // A pipe in the place of an interpreter would have us wait for ever.
+        // A pipe in place of an interpreter would block forever.
         let mut file = open_regular(&path).map_err(read)?;
         let meta = file.metadata().map_err(read)?;
         let mut head = Vec::new();
@@ -81,7 +80,7 @@ pub fn check(name: &str) -> Result<PathBuf, ProgramError> {
             let mut words = interpreter.split_ascii_whitespace();
             let program = words.next().ok_or_else(|| refused("it is a script that names no interpreter"))?;
             path = match program.rsplit('/').next() {
-                // What env runs is found as a command is.
+                // env searches PATH for its command.
                 Some("env") => {
                     find(words.find(|word| !word.starts_with('-') && !word.contains('=')).unwrap_or(program))?
                 }
@@ -109,7 +108,7 @@ pub fn check(name: &str) -> Result<PathBuf, ProgramError> {
     Err(ProgramError::Refused { path, why: "its interpreters are scripts of scripts" })
 }
 
-/// Whether the rights that a set-id file gives are those that we have.
+/// Whether a set-id file gives the same rights that this process has.
 fn gives_our_rights(meta: &std::fs::Metadata) -> bool {
     let same = |bit: u32, theirs: u32, ours: u32| meta.mode() & bit == 0 || theirs == ours;
     let (user, group) = becalm_linux::signals::effective_ids();
@@ -127,18 +126,18 @@ fn find(name: &str) -> Result<PathBuf, ProgramError> {
     candidates.find(|path| is_program(path)).ok_or_else(|| ProgramError::NotFound { name: name.to_owned() })
 }
 
-/// The dynamic linker that a program of this machine's kind asks for, from its first bytes and a way to read others; `None`
-/// if it asks for none.
+/// The dynamic linker that a program for this kind of machine requests, given its first bytes and a function to read others; `None` if it requests
+/// none.
 ///
 /// # Errors
-/// Says why it is no such program.
+/// Why it is not such a program.
 fn interpreter(
     head: &[u8],
     mut read: impl FnMut(u64, usize) -> io::Result<Vec<u8>>,
 ) -> Result<Option<Vec<u8>>, &'static str> {
     const NO_PROGRAM: &str = "it is no program of this kind of machine";
     const INTERP: u32 = 3;
-    // ELF of 64 bits in this machine's order of bytes. Offsets as in elf(5).
+    // ELF, 64 bits, in this machine's byte order. Offsets as in elf(5).
     let order = if cfg!(target_endian = "little") { 1 } else { 2 };
     if head.get(..6) != Some(&[0x7f, b'E', b'L', b'F', 2, order]) {
         return Err(NO_PROGRAM);
@@ -158,7 +157,7 @@ fn interpreter(
         return Err(NO_PROGRAM);
     }
     let length = usize::from(size) * usize::from(count);
-    // The kernel refuses a longer table, too.
+    // The kernel also refuses a longer table.
     if length > LIMIT {
         return Err(NO_PROGRAM);
     }

@@ -31,10 +31,10 @@ fields! {
     }
 }
 
-/// Threads that the table shows one by one.
+/// Maximum number of threads in the table.
 const SHOWN: usize = 16;
 
-/// A line of the table: a CPU or a thread, and which of the two it is about.
+/// A line of the table: requested or delivered noise of a CPU or a thread.
 struct InjectLine {
     place: Option<NoisePlace>,
     what: &'static str,
@@ -170,7 +170,7 @@ impl<'a> FairServerObject<'a> {
     }
 }
 
-/// What was requested of all places together, and what was delivered.
+/// The noise requested of all places together, and the noise delivered.
 fn all_places(report: &InjectDoc) -> [Injected; 2] {
     let places = &report.places;
     [together(places.iter().map(|place| &place.requested)), together(places.iter().map(|place| &place.delivered))]
@@ -228,7 +228,7 @@ fn document_of(cpu: &InjectedPlace) -> InjectedPlaceDoc {
         delivered: Object::new(&cpu.delivered),
         missed: cpu.missed,
         joined: cpu.joined,
-        // In threads of a program nobody counts it.
+        // Not counted in threads of a program.
         overtaken: number.map(|_| cpu.overtaken),
         late_median_ns: cpu.late.map(|late| late.0.get()),
         late_p99_ns: cpu.late.map(|late| late.1.get()),
@@ -239,7 +239,7 @@ fn document_of(cpu: &InjectedPlace) -> InjectedPlaceDoc {
     }
 }
 
-/// The noise in a sentence.
+/// One sentence about the noise.
 fn heading(report: &InjectDoc) -> String {
     let (each, way) = match &report.way {
         InjectionWay::Preempt(class) => ("CPU", format!("by threads of class {class}")),
@@ -263,7 +263,7 @@ fn heading(report: &InjectDoc) -> String {
     format!("{}, {places}, {way}", report.noise)
 }
 
-/// The lowest cost of a detour. On a CPU of which no other has it, it says nothing to name it.
+/// The lowest cost of a detour. `None` for a single CPU, which needs no name.
 fn toll(SharedToll { measured_on, cpus, shortest }: &SharedToll) -> Option<Block> {
     let text = format!(
         "what a detour costs was measured on CPU {measured_on} for CPUs {cpus}, which are alike: {shortest} at least"
@@ -292,7 +292,7 @@ fn table(report: &InjectDoc) -> Table {
     table
 }
 
-/// What was not as asked for.
+/// Deviations from the request.
 fn remarks(report: &InjectDoc) -> Vec<String> {
     let mut remarks = Vec::new();
     let mut say = |count: u64, text: String| {
@@ -335,7 +335,7 @@ fn remarks(report: &InjectDoc) -> Vec<String> {
                 );
             }
         }
-        // Thread by thread it would be a page.
+        // One line per thread would fill a page.
         InjectionWay::Signal(_) => {
             if let Some(all) = exceptions(&report.places) {
                 let missed = "their threads slept, had no CPU, or blocked the signal meanwhile";
@@ -346,7 +346,7 @@ fn remarks(report: &InjectDoc) -> Vec<String> {
     remarks
 }
 
-/// Who comes before the threads that make the noise.
+/// Which threads run before those that make the noise.
 fn overtaken(report: &InjectDoc, cpu: CpuId) -> String {
     let server = report.fair_servers.iter().find(|server| server.cpus.contains(cpu));
     let Some(FairServerDoc { runtime, period, assumed, .. }) = server else {
@@ -359,7 +359,7 @@ fn overtaken(report: &InjectDoc, cpu: CpuId) -> String {
     )
 }
 
-/// What was not as asked for in one place.
+/// Deviations from the request in one place.
 fn say_of(say: &mut impl FnMut(u64, String), name: &str, missed: &str, lap: &str, place: &InjectedPlace) {
     let many = |count: u64, one: &str, many: &str| format!("{count} {}", plural(count, one, many));
     say(place.missed, format!("{name}: {}: {missed}", many(place.missed, "detour was missed", "detours were missed")));

@@ -1,4 +1,4 @@
-//! When detours are due on one CPU: a circle of noise, run round and round from some place on it.
+//! When detours are due on one CPU: a circle of noise, repeated from some place on it.
 
 use becalm_scale::NoiseTrace;
 use becalm_units::Nanos;
@@ -8,9 +8,9 @@ use crate::document::Shortfall;
 /// A detour that is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Due {
-    /// The time from the start of the noise to that of the detour.
+    /// The time from the start of the noise to the start of the detour.
     pub at: Nanos,
-    /// How long it should last.
+    /// The requested length.
     pub length: Nanos,
 }
 
@@ -25,20 +25,19 @@ pub struct Lap {
     pub length: Nanos,
 }
 
-/// The detours of one CPU, in order and without end; none at all where there is no noise.
+/// The endless sequence of detours on one CPU, in order; empty if there is no noise.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Schedule {
     detours: Vec<(Nanos, Nanos)>,
     circle: Nanos,
-    /// Where on the circle the noise starts.
+    /// The place on the circle where the noise starts.
     offset: Nanos,
     next: usize,
     lap: i64,
 }
 
 impl Schedule {
-    /// Starts at `offset` on the trace's circle, a place between zero and its length. A detour that is under way there is left
-    /// out, as it began before.
+    /// Starts at `offset` on the trace's circle, from zero to below its length. Leaves out a detour that is in progress there.
     pub fn new(trace: &NoiseTrace, offset: Nanos) -> Self {
         let detours = trace.detours().collect();
         let mut schedule = Self { detours, circle: trace.length(), offset, next: 0, lap: 0 };
@@ -46,15 +45,15 @@ impl Schedule {
         schedule
     }
 
-    /// Starts at another place of the circle.
+    /// Starts at another place on the circle.
     pub fn begin_at(&mut self, offset: Nanos) {
         self.offset = Nanos::new(offset.get().rem_euclid(self.circle.get()));
         self.next = self.detours.partition_point(|(start, _)| *start < self.offset);
         self.lap = 0;
     }
 
-    /// Joins detours that are closer to each other than `room`, also over the end of the circle. The joined one is as long as
-    /// both together, so that the noise stays the same. Returns the number of detours that are gone.
+    /// Merges detours that are closer to each other than `room`, also across the end of the circle. A merged detour is as long as both together,
+    /// which keeps the total noise. Returns the number of detours removed.
     pub fn merge_closer(&mut self, room: Nanos) -> usize {
         let before = self.detours.len();
         self.detours.dedup_by(|next, kept| {
@@ -64,7 +63,7 @@ impl Schedule {
             }
             close
         });
-        // The last one, being longer now, may reach several of the next lap.
+        // The last one is longer now, and may reach several detours of the next lap.
         let mut taken = 0;
         while taken + 1 < self.detours.len() {
             let (first, last) = (self.detours[taken], *self.detours.last().expect("there are two"));
@@ -79,7 +78,7 @@ impl Schedule {
         before - self.detours.len()
     }
 
-    /// Leaves out detours that are shorter than `shortest`. Returns those of a lap.
+    /// Leaves out detours shorter than `shortest`. Returns those of one lap.
     pub fn drop_shorter(&mut self, shortest: Nanos) -> Shortfall {
         let before = self.detours.len();
         let mut gone = Nanos::ZERO;
@@ -110,8 +109,7 @@ impl Schedule {
         Lap { detours: self.detours.len(), noise, length: self.circle }
     }
 
-    /// The shortest time from a detour's end to the next one's start, which for a single one is that of its next lap; `None`
-    /// if there is no detour.
+    /// The shortest time from the end of a detour to the start of the next; for a single detour, to its next lap. `None` without detours.
     pub fn narrowest_gap(&self) -> Option<Nanos> {
         let (first, last) = (self.detours.first()?, self.detours.last()?);
         let over = first.0 + self.circle - (last.0 + last.1);
@@ -130,7 +128,7 @@ impl Iterator for Schedule {
         }
         let (start, length) = *self.detours.get(self.next)?;
         self.next += 1;
-        // Two hundred years fit; then there is nothing more.
+        // Room for two hundred years; then the schedule ends.
         let laps = self.circle.get().checked_mul(self.lap)?;
         let at = (start - self.offset).get().checked_add(laps)?;
         Some(Due { at: Nanos::new(at), length })

@@ -1,9 +1,9 @@
-//! Noise inside of programs: a library that is preloaded into them has a timer for each of their threads, whose signal's
-//! handler burns the time (B07 section 4). No privilege is needed, and no CPU is taken from anybody else.
+//! Noise inside programs: a preloaded library has a timer for each of their threads, whose signal handler burns the time (B07 section 4). It needs no
+//! privilege, and takes no CPU from other programs.
 //!
-//! What to make and what was made stands in memory that the processes share with this one ([`becalm_preload::layout`]). The
-//! library and the memory are files in folders of this user alone ([`becalm_linux::shared`]), and gone when this process
-//! ends. Should it be killed, the noise stops within a tenth of a second, and the next one removes them.
+//! Requested and delivered noise is in memory shared with the processes ([`becalm_preload::layout`]). The library and the memory are files in
+//! directories that only this user can write ([`becalm_linux::shared`]), removed when this process ends. If it is killed, the noise stops within a
+//! tenth of a second, and the next such process removes the files.
 
 use std::ffi::OsString;
 use std::sync::atomic::Ordering;
@@ -22,63 +22,63 @@ use crate::place;
 use crate::schedule::Schedule;
 use crate::tally::DeliveryTally;
 
-/// [`layout::VARIABLE`] as Rust's text.
+/// [`layout::VARIABLE`] as a `str`.
 const VARIABLE: &str = match layout::VARIABLE.to_str() {
     Ok(name) => name,
     Err(_) => panic!("the name is plain ASCII"),
 };
 
-/// What is to be injected.
+/// The noise to inject.
 #[derive(Clone, Debug)]
 pub struct SignalPlan {
-    /// The noise of the first thread, of the second, and so on, round and round.
+    /// The noise of the first thread, of the second, and so on, starting over after the last.
     pub traces: Vec<NoiseTrace>,
-    /// Which threads start at one place of their circles, that of the wall clock, and which at a random one.
+    /// Which threads start at the place that the wall clock gives, and which at a random one.
     pub together: Together,
     /// The seed from which random places are drawn.
     pub seed: u64,
-    /// A number that those who inject with the same seed do not have in common, as that of the node or of the rank.
+    /// A number that differs between injectors with the same seed, such as that of the node or the rank.
     pub node: u64,
-    /// The number of the node, which all of its ranks have in common.
+    /// The number of the node, equal for all of its ranks.
     pub host: u64,
-    /// How much of the noise must be possible, or it is refused. None becomes one with another.
+    /// How much of the noise must be possible; with less, it is refused. Detours are never merged.
     pub fit: Fit,
-    /// Whether only the first thread of each process has noise, as in B07, and not all of its threads.
+    /// Whether only the first thread of each process has noise, as in B07.
     pub main_thread_only: bool,
-    /// The user whom this process of root has become; `None` if it is whom its environment says.
+    /// The user that this root process has become; `None` if it is the one its environment names.
     pub user: Option<User>,
 }
 
-/// Detours that must be possible: the shortest length, and the narrowest gap between two.
+/// Limits that must be possible: the shortest detour, and the narrowest gap between two.
 #[derive(Clone, Copy, Debug)]
 struct Demands {
     length: Nanos,
     gap: Nanos,
 }
 
-/// Noise that waits for programs.
+/// Noise ready for programs to load.
 #[derive(Debug)]
 pub struct SignalNoise {
     words: SharedWords,
     library: CodeFile,
-    /// The shortest detour that has to be possible, and the narrowest gap.
+    /// The shortest detour and the narrowest gap that must be possible.
     demands: Demands,
     fit: Fit,
     traces: Vec<NoiseTrace>,
 }
 
-/// What was delivered in all processes of a program.
+/// The noise delivered in all processes of a program.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DeliveredSignals {
-    /// The threads for which detours were due, those with most of them first.
+    /// The threads for which detours were due, those with the most first.
     pub threads: Vec<InjectedPlace>,
-    /// How it went in all processes together.
+    /// Statistics of all processes together.
     pub counts: SignalCounts,
 }
 
 impl SignalNoise {
-    /// Makes ready what [`Self::environment`] tells programs to load. Fails if there is no library for this machine, or no folder or room
-    /// for it and the memory.
+    /// Prepares the files that [`Self::environment`] makes programs load. Fails if there is no library for this machine, or no directory or space for
+    /// library and memory.
     pub fn prepare(plan: &SignalPlan) -> Result<Self, InjectError> {
         let image = IMAGE.ok_or(InjectError::NoLibrary)?;
         let places = plan.user.as_ref().map_or_else(Places::for_this_user, Places::for_user);
@@ -106,7 +106,7 @@ impl SignalNoise {
         set(layout::MAKER, std::process::id().into());
         let mut at = first;
         for (number, trace) in plan.traces.iter().enumerate() {
-            // The library starts where the wall clock says.
+            // The library starts at the place that the wall clock gives.
             let trace = &place::turned(trace, shift.unwrap_or(0)).map_err(InjectError::Circle)?;
             let circle = layout::HEADER_WORDS + number * layout::CIRCLE_WORDS;
             set(circle, trace.length().get() as u64);
@@ -118,13 +118,13 @@ impl SignalNoise {
                 at += 2;
             }
         }
-        // Last, as it says that the rest is there.
+        // Stored last: it marks the rest as complete.
         words[layout::KIND].store(layout::MAGIC, Ordering::Release);
         Ok(Self { words, library, demands, fit: plan.fit, traces: plan.traces.clone() })
     }
 
-    /// What a program's environment needs, so that it and all programs that it starts on this machine have noise: the
-    /// library in front of those that it preloads anyway, and where it finds the rest.
+    /// The environment variables that give a program, and all programs that it starts on this machine, noise: the library, before those that the
+    /// program preloads anyway, and the path of the shared memory.
     pub fn environment(&self) -> [(&'static str, OsString); 2] {
         let mut libraries = self.library.path().as_os_str().to_owned();
         if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
@@ -138,13 +138,12 @@ impl SignalNoise {
         self.words[at].load(Ordering::Relaxed)
     }
 
-    /// Ends the noise; programs go on without it.
+    /// Ends the noise; programs continue without it.
     pub fn stop(&self) {
         self.words[layout::STOP].store(1, Ordering::Relaxed);
     }
 
-    /// What was delivered until now. Fails if the noise was refused by the first program, which then never began; if none has loaded the
-    /// library.
+    /// The noise delivered so far. Fails if the first program refused the noise and therefore never started, or if none has loaded the library.
     pub fn delivered(&self) -> Result<DeliveredSignals, InjectError> {
         let shortest = Nanos::new(self.word(layout::LIMIT) as i64);
         match self.word(layout::STATUS) {
@@ -208,7 +207,7 @@ impl SignalNoise {
         let shortest = nanos(layout::ENTRY) + nanos(layout::EXIT);
         let left_out = Shortfall { count: word(layout::LEFT_OUT), time: nanos(layout::LEFT_OUT_NS) };
         let made = tally.injected_place(place, observed, shortest);
-        // Of what was due some is gone before.
+        // Some of the due detours were left out before.
         let asked = self.traces.get(word(layout::CIRCLE) as usize).filter(|_| left_out.count > 0);
         let requested = asked.map_or(made.requested, |trace| RequestedNoise::new(trace).injected_in(observed));
         InjectedPlace { requested, left_out, ..made }

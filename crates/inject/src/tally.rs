@@ -1,6 +1,6 @@
-//! What was delivered on one CPU, beside what was asked for.
+//! Statistics of requested and delivered detours on one CPU.
 //!
-//! Kept while detours are injected, by the thread that injects them: adding to it takes no memory and no system call.
+//! The injecting thread updates them while it injects: adding a detour takes no memory and no system call.
 
 use becalm_stats::Moments;
 use becalm_units::Nanos;
@@ -8,23 +8,23 @@ use hdrhistogram::Histogram;
 
 use crate::document::{Injected, InjectedPlace, NoisePlace, Shortfall};
 
-/// Lateness is kept up to this; more counts as this much.
+/// The largest lateness recorded; later ones count as this.
 const LATEST_NS: u64 = 10_000_000_000;
 
-/// The detours of one CPU. All moments are those of nanoseconds.
+/// The detours of one CPU. All moments are in nanoseconds.
 #[derive(Clone, Debug)]
 pub struct DeliveryTally {
-    /// The lengths of detours that were due.
+    /// The lengths of due detours.
     pub due: Moments,
-    /// The intervals from one start that was due to the next.
+    /// The intervals from one due start to the next.
     pub due_intervals: Moments,
-    /// The lengths of detours that were delivered, as a thread on that CPU loses them.
+    /// The lengths of delivered detours: the time that a thread on that CPU loses.
     pub delivered: Moments,
     /// The intervals from one delivered start to the next.
     pub intervals: Moments,
-    /// The number of detours that were not delivered, as their time was over before the CPU was had.
+    /// The number of detours that were not delivered because their time was over before the thread got the CPU.
     pub missed: u64,
-    /// The number of detours that were late and began right where the one before ended.
+    /// The number of late detours that started right where the previous one ended.
     pub joined: u64,
     late: Histogram<u64>,
     last_due: Option<Nanos>,
@@ -49,7 +49,7 @@ impl Default for DeliveryTally {
 }
 
 impl DeliveryTally {
-    /// Adds a detour that was due.
+    /// Adds a due detour.
     pub fn add_due(&mut self, at: Nanos, length: Nanos) {
         self.due.add(length.get());
         if let Some(last) = self.last_due.replace(at) {
@@ -57,7 +57,7 @@ impl DeliveryTally {
         }
     }
 
-    /// Adds a detour that was delivered, and how late it began.
+    /// Adds a delivered detour, and how late it started.
     pub fn add_delivered(&mut self, start: Nanos, length: Nanos, late: Nanos) {
         self.delivered.add(length.get());
         if let Some(last) = self.last_start.replace(start) {
@@ -66,18 +66,17 @@ impl DeliveryTally {
         self.add_late(late, 1);
     }
 
-    /// Adds this many detours that began so late.
+    /// Adds this many detours that started this late.
     pub(crate) fn add_late(&mut self, late: Nanos, count: u64) {
         self.late.saturating_record_n(late.get().max(1) as u64, count);
     }
 
-    /// How late detours began, at a quantile between 0 and 1, where an early one counts as not late; `None` if no detour was
-    /// delivered.
+    /// How late detours started, at a quantile between 0 and 1; early ones count as not late. `None` if none was delivered.
     pub fn late(&self, quantile: f64) -> Option<Nanos> {
         (!self.late.is_empty()).then(|| Nanos::new(self.late.value_at_quantile(quantile) as i64))
     }
 
-    /// The detours of a place, which were due for the time `observed`. None of them was left out or merged with another.
+    /// The detours of a place, due for the time `observed`. None of them was left out or merged with another.
     pub fn injected_place(&self, place: NoisePlace, observed: Nanos, shortest: Nanos) -> InjectedPlace {
         InjectedPlace {
             place,
@@ -95,7 +94,7 @@ impl DeliveryTally {
     }
 }
 
-/// What detours come to, whose intervals these are.
+/// The figures of detours with these lengths and intervals.
 pub(crate) fn figures(lengths: &Moments, intervals: &Moments, observed: Nanos) -> Injected {
     Injected {
         count: lengths.count(),

@@ -1,14 +1,14 @@
-//! What an injected detour costs beyond its own loop, on one CPU; the module `kinds` has that of many.
+//! The cost of an injected detour beyond its own loop, on one CPU; the module `kinds` handles many.
 //!
-//! A thread that is interrupted loses the CPU from the timer's interrupt on, some microseconds before the injecting thread
-//! has read its first time, and gets it back some microseconds after that thread has read its last. Both are measured with
-//! trial detours of no length on the CPU itself: a second thread there reads the counter as fast as it can, as the victim.
-//! It does so for three tenths of a second, in which nobody below it gets the CPU; and again where too few of the trials were
-//! seen, as somebody above it, or another guest of the same host, had the CPU: for as long as some are seen, within limits.
+//! An interrupted thread loses the CPU from the timer interrupt on, some microseconds before the injecting thread takes its first reading, and gets
+//! it back some microseconds after that thread's last reading. Trial detours of no length measure both on the CPU itself: a second thread, the
+//! victim, reads the counter there as fast as it can. It runs for three tenths of a second, during which no thread below it gets the CPU. If too few
+//! trials are seen, because a thread above it or another guest of the same host had the CPU, the trials are repeated, as long as some are seen and up
+//! to a limit.
 //!
-//! The trials come as often as the detours will, within limits: whether the kernel has to set the CPU's timer again when the
-//! injecting thread goes to sleep depends on whether its next turn comes before the next tick, and on a virtual machine
-//! that takes some microseconds. Where both happen, the mean of the cost is nearest to each.
+//! Trials are as frequent as the detours will be, within limits. When the injecting thread goes to sleep, the kernel must reprogram the CPU's timer
+//! only if its next turn is before the next tick; on a virtual machine that takes some microseconds. If both cases occur, the mean cost is closest to
+//! each.
 
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,40 +23,40 @@ use becalm_units::{CpuId, Nanos, TickRate, Ticks, TicksToNanos};
 
 use crate::InjectError;
 
-/// Room for the victim's long steps: on a virtual machine the hypervisor makes thousands a second.
+/// Room for the victim's long steps: on a virtual machine, the hypervisor causes thousands per second.
 const STEPS_WORDS: usize = 1 << 16;
-/// The victim's steps are long from this on; where reading the counter itself takes that long, as it does in an emulator, from three
-/// of its own steps on. A trial is longer than that: it holds three readings and two switches to another thread.
+/// A victim's step is long from this on; if reading the counter itself takes that long, as in an emulator, from three of its own steps on. A trial is
+/// longer: it contains three readings and two thread switches.
 const LONG: Nanos = Nanos::from_micros(1);
 const LONG_STEPS: u64 = 3;
-/// How long trials are made, and how often this is tried: seldom where none is seen, as whoever has the CPU then keeps it.
+/// How long to make trials, and the maximum number of attempts: fewer if none is seen, because the CPU's holder then keeps it.
 const TRIALS_NS: u64 = 300_000_000;
 const ATTEMPTS: usize = 10;
 const ATTEMPTS_IN_VAIN: usize = 2;
-/// How far apart trials are, at least and at most.
+/// The minimum and maximum time between trials.
 const APART_NS: RangeInclusive<u64> = 500_000..=5_000_000;
-/// Fewer trials than this say too little about the highest twentieth of them.
+/// Fewer trials tell too little about the highest twentieth of them.
 const ENOUGH: usize = 30;
-/// The victim had the CPU until a trial was due if it lost it no earlier than this. A timer may interrupt it some microseconds
-/// before the kernel's clock says so: the clock is adjusted, the timer is not.
+/// The victim had the CPU until a trial was due if it lost it at most this much earlier. A timer may fire some microseconds before the kernel's clock
+/// says so: the kernel adjusts the clock, but not the timer.
 const EARLY: Nanos = Nanos::from_micros(10);
 
-/// What one detour costs on a CPU, beyond its own loop.
+/// The cost of one detour on a CPU, beyond its own loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Toll {
-    /// From the instant at which the injecting thread is due to wake to when whoever runs there loses the CPU.
+    /// The time from when the injecting thread is due to wake until the running thread loses the CPU.
     pub lag: Nanos,
-    /// From then to the first reading of the injecting thread.
+    /// The time from then to the first reading of the injecting thread.
     pub entry: Nanos,
-    /// From its last reading to when the other has the CPU again.
+    /// The time from its last reading until the other thread has the CPU again.
     pub exit: Nanos,
-    /// The shortest detour that can be made as a rule: nineteen of twenty ways in and out take no longer than this together.
+    /// The shortest detour that can usually be made: the 95th percentile of entry and exit together.
     pub shortest: Nanos,
-    /// The limits between which nine of ten ways in are.
+    /// The limits that contain nine of ten entries.
     pub entries: EntryTimes,
 }
 
-/// Limits of the time that a way in takes.
+/// Limits of the time that an entry takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct EntryTimes {
     /// The lower limit.
@@ -65,7 +65,7 @@ pub struct EntryTimes {
     pub longest: Nanos,
 }
 
-/// What a detour of no length cost: the time that the victim lost before it and after it, and how late it was.
+/// The cost of a detour of no length: the time that the victim lost before and after it, and how late it was.
 #[derive(Clone, Copy, Debug)]
 struct Trial {
     lag: Nanos,
@@ -83,7 +83,7 @@ impl Toll {
         let (lags, entries, exits) =
             (sorted(|trial| trial.lag), sorted(|trial| trial.entry), sorted(|trial| trial.exit));
         Self {
-            // One below zero is a timer ahead of the clock.
+            // Below zero if the timer is ahead of the clock.
             lag: usual(&lags).max(Nanos::ZERO),
             entry: usual(&entries),
             exit: usual(&exits),
@@ -93,28 +93,26 @@ impl Toll {
     }
 }
 
-/// The lowest value that this many percent of all values do not exceed; zero if there are no values.
+/// The lowest value that this percentage of all values does not exceed; zero without values.
 fn quantile(sorted: &[Nanos], percent: usize) -> Nanos {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
     sorted.get(rank - 1).copied().unwrap_or(Nanos::ZERO)
 }
 
-/// The mean without the highest fifth: other interrupts, and others who run where the victim could not be put above them,
-/// are in some of its steps.
+/// The mean without the highest fifth, because some steps include other interrupts, and other threads if the victim could not be put above them.
 fn usual(sorted: &[Nanos]) -> Nanos {
     let kept = &sorted[..sorted.len() - sorted.len() / 5];
     let sum: i64 = kept.iter().map(|value| value.get()).sum();
     Nanos::new(sum / kept.len().max(1) as i64)
 }
 
-/// How far apart trial detours are for noise of this mean interval, in nanoseconds.
+/// The time between trial detours for noise of this mean interval, in nanoseconds.
 pub(crate) fn trials_apart(interval: Nanos) -> u64 {
     u64::try_from(interval.get()).unwrap_or(0).clamp(*APART_NS.start(), *APART_NS.end())
 }
 
-/// Measures what a detour costs by trial detours for detours whose mean interval is `interval`: within about three tenths of a
-/// second as a rule, and three seconds at most. Fails if the CPU cannot be had or the class is refused, or too few of the trial detours are
-/// seen.
+/// Measures the cost of a detour with trials, for detours with the mean interval `interval`. Takes about three tenths of a second, at most three
+/// seconds. Fails if the CPU cannot be used, the class is refused, or too few trials are seen.
 pub fn measure<C: Counter>(cpu: CpuId, policy: Policy, rate: TickRate, interval: Nanos) -> Result<Toll, InjectError> {
     let apart = trials_apart(interval);
     let steps = LockedWords::new(STEPS_WORDS).map_err(|cause| InjectError::Log { entries: STEPS_WORDS / 2, cause })?;
@@ -127,7 +125,7 @@ pub fn measure<C: Counter>(cpu: CpuId, policy: Policy, rate: TickRate, interval:
     }
 }
 
-/// What attempts have seen until that is enough, and how many there were; fewer than enough where that would take too long.
+/// Repeats attempts until enough trials are seen, or it would take too long. Returns the trials and the number of attempts.
 fn seen_enough<T, E>(mut attempt: impl FnMut() -> Result<Vec<T>, E>) -> Result<(Vec<T>, usize), E> {
     let (mut seen, mut attempts, mut in_vain) = (Vec::new(), 0, 0);
     while seen.len() < ENOUGH && attempts < ATTEMPTS && in_vain < ATTEMPTS_IN_VAIN {
@@ -139,7 +137,7 @@ fn seen_enough<T, E>(mut attempt: impl FnMut() -> Result<Vec<T>, E>) -> Result<(
     Ok((seen, attempts))
 }
 
-/// Makes trial detours for three tenths of a second, and adds those that the victim has seen.
+/// Makes trial detours for three tenths of a second, and returns those that the victim saw.
 fn attempted<C: Counter>(
     cpu: CpuId,
     policy: Policy,
@@ -154,7 +152,7 @@ fn attempted<C: Counter>(
     let long = rate.ticks_in(LONG).get();
     let mut readings = Vec::with_capacity(rounds);
     let kept = thread::scope(|scope| {
-        // Keeps what is before and after each step that took longer than any of its own.
+        // Records the readings before and after each step that took longer than any of the victim's own.
         let victim = Thread { name: "becalm-victim".to_owned(), cpu, policy: Some(victim_policy(policy)) };
         let victim = victim.spawn_scoped(scope, |settled| -> Result<usize, InjectError> {
             settled.map_err(sched)?;
@@ -165,7 +163,7 @@ fn attempted<C: Counter>(
         let end = Ends(&stop);
         let injector = Thread { name: "becalm-inject".to_owned(), cpu, policy: Some(policy) };
         let injector = injector.spawn_scoped(scope, |settled| -> Result<(), InjectError> {
-            // Whoever waits for this thread may do so on that very CPU, and not get it before the victim ends.
+            // A thread that waits for this one on the same CPU gets it only after the victim ends.
             let _end = end;
             settled.map_err(sched)?;
             set_timer_slack(1);
@@ -196,15 +194,15 @@ fn attempted<C: Counter>(
         let (before, after) = steps.get(index).filter(|(before, _)| *before <= first)?;
         let entry = axis.duration(Ticks::new(first - before));
         let lag = Nanos::new(late as i64) - entry;
-        // Else somebody else had the CPU, and the way in is not from the victim.
+        // Otherwise another thread had the CPU, and the entry is not from the victim.
         (lag >= -EARLY).then(|| Trial { lag, entry, exit: axis.duration(Ticks::new(after - last)) })
     });
     Ok(seen.collect())
 }
 
-/// Reads the counter as fast as it can until it shall stop, and keeps what is before and after each step longer than `long`; returns how
-/// many words it stored. What storing costs is part of the next step, which begins at the reading that ended the stored one: an interrupt
-/// right behind another, as a trial often is in an emulator, would not be seen if the counter were read once more between the two.
+/// Reads the counter as fast as it can until `stop`, and records the readings before and after each step longer than `long`. Returns the number of
+/// words stored. Storing counts for the next step, which starts at the reading that ended the stored one. Another reading in between would hide an
+/// interrupt right after another, as trials often are in an emulator.
 fn keep_long<C: Counter>(long: u64, steps: &[AtomicU64], stop: &AtomicBool) -> usize {
     let (mut kept, mut last) = (0, C::read());
     while !stop.load(Ordering::Relaxed) {
@@ -219,7 +217,7 @@ fn keep_long<C: Counter>(long: u64, steps: &[AtomicU64], stop: &AtomicBool) -> u
     kept
 }
 
-/// How many ticks there are between two readings of the counter at least.
+/// The minimum number of ticks between two readings of the counter.
 fn shortest_step<C: Counter>() -> u64 {
     let step = |_| {
         let before = C::read();
@@ -228,7 +226,7 @@ fn shortest_step<C: Counter>() -> u64 {
     (0..100).map(step).min().unwrap_or(0)
 }
 
-/// Stops the victim when it is dropped.
+/// Stops the victim on drop.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -237,8 +235,8 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// The class of the victim: below the injector, and where there is room for that above everybody else, as one that shares
-/// the CPU with others often is not the one who runs when a trial comes.
+/// The class of the victim: right below the injector and, if possible, above all other threads, because a victim that shares the CPU is often not
+/// running when a trial comes.
 fn victim_policy(policy: Policy) -> Policy {
     match policy {
         Policy::Fifo(priority) | Policy::RoundRobin(priority) if priority > 1 => Policy::Fifo(priority - 1),
@@ -256,7 +254,7 @@ mod tests {
 
     use super::*;
 
-    /// What [`seen_enough`] makes of attempts of which each sees as many as is said, the last ones as many as the last one said.
+    /// The result of [`seen_enough`] if attempts see these numbers of trials; the last number repeats.
     fn attempts_after(seen: &[usize]) -> (usize, usize) {
         let mut left = seen.iter();
         let mut now = 0;
@@ -268,7 +266,7 @@ mod tests {
         (seen.len(), attempts)
     }
 
-    /// A counter whose readings are known, and the flag that it sets with the last one.
+    /// A counter with known readings, and the flag that it sets with the last one.
     struct KnownCounter;
 
     static ENDED: AtomicBool = AtomicBool::new(false);
@@ -307,7 +305,7 @@ mod tests {
 
     #[test]
     fn the_shortest_detour_has_room_for_nineteen_of_twenty() {
-        // Ways in of 1 to 100 us, and of these the longest tenth with a longer way out.
+        // Entries of 1 to 100 us; the longest tenth also has a longer exit.
         let trials: Vec<Trial> = (1..=100)
             .rev()
             .map(|us| Trial {

@@ -1,10 +1,10 @@
-//! What noise that was injected in several places comes to in all of them.
+//! Totals of noise injected in several places.
 
 use becalm_units::Nanos;
 
 use crate::document::{Injected, InjectedPlace, Shortfall};
 
-/// All places together: counts added, means over all detours, and of the shares of time the mean over the places.
+/// All places together: counts added, means over all detours, and the shares of time averaged over the places.
 pub fn together<'a>(places: impl IntoIterator<Item = &'a Injected>) -> Injected {
     let places: Vec<&Injected> = places.into_iter().collect();
     let count: u64 = places.iter().map(|place| place.count).sum();
@@ -20,7 +20,7 @@ pub fn together<'a>(places: impl IntoIterator<Item = &'a Injected>) -> Injected 
         count,
         interval_ns: mean(|place| place.interval_ns),
         length_ns: mean(|place| place.length_ns),
-        // Spreads of different places are not one spread.
+        // There is no common spread of different places.
         interval_stddev_ns: if let [place] = places[..] { place.interval_stddev_ns } else { None },
         length_stddev_ns: if let [place] = places[..] { place.length_stddev_ns } else { None },
         ends,
@@ -28,8 +28,8 @@ pub fn together<'a>(places: impl IntoIterator<Item = &'a Injected>) -> Injected 
     }
 }
 
-/// What was not delivered as asked for, over all places: numbers and times added, in the place of which the shortest
-/// possible detour is longest; `None` of no places.
+/// Noise that was not delivered as requested, over all places: numbers and times added, under the place whose shortest possible detour is longest;
+/// `None` without places.
 pub fn exceptions(places: &[InjectedPlace]) -> Option<InjectedPlace> {
     let slowest = places.iter().max_by_key(|place| place.shortest)?;
     let sum = |number: fn(&InjectedPlace) -> u64| places.iter().map(number).sum();

@@ -1,5 +1,4 @@
-//! Programs under noise by signals lose what was asked for, when it was asked for. No root needed, but a machine that does
-//! little else.
+//! Programs under noise by signals lose the requested time at the requested instants. Needs no root, but a mostly idle machine.
 
 // A test says what it has measured.
 #![allow(clippy::print_stderr)]
@@ -16,9 +15,9 @@ use becalm_testing::{Need, attempts, machine_has};
 use programs::{compiled, plan, run_under_noise, text};
 use tempfile::TempDir;
 
-/// What a program lost under noise by signals, by its own clock.
+/// The time that a program lost under noise by signals, by its own clock.
 struct Lost {
-    /// How many detours it saw, for one that was delivered.
+    /// The number of detours that it saw, per delivered one.
     seen: f64,
     /// Their median.
     median_ns: f64,
@@ -28,7 +27,7 @@ struct Lost {
 /// Runs a program for 2 s under detours of a length every 5 ms; it looks for steps longer than another.
 ///
 /// # Errors
-/// If it did not run for 2 s, as one does that is kept from its CPU.
+/// If it did not run for 2 s, because it was kept from its CPU.
 fn lost(program: &Path, detour: &str, over_us: &str) -> Result<Lost, String> {
     let mut command = Command::new(program);
     let (output, delivered) =
@@ -53,8 +52,8 @@ fn lost(program: &Path, detour: &str, over_us: &str) -> Result<Lost, String> {
     Ok(Lost { seen, median_ns, said })
 }
 
-/// What the program loses is what was asked for, and the way into a detour and out of it. That way is the kernel's and the
-/// hypervisor's, 5 to 50 us, and is the same for detours of any length.
+/// The program loses the requested time, plus entering and leaving a detour. Those are up to the kernel and the hypervisor, take 5 to 50 us, and do
+/// not depend on the length of the detour.
 #[test]
 fn a_program_loses_what_was_asked_for() {
     let folder = TempDir::new().unwrap();
@@ -83,8 +82,8 @@ fn synchronized_programs_lose_the_same_instants() {
     let cpus: Vec<String> = allowed_cpus().unwrap().iter().take(2).map(|cpu| cpu.to_string()).collect();
     let folder = TempDir::new().unwrap();
     let program = compiled(folder.path(), "spin");
-    // How far apart the detours are that began within half an interval of each other, at the median, as the programs saw it.
-    // Steps that are much longer than a detour are time that others had.
+    // The median distance of detours that started within half an interval of each other, as the programs saw it. Steps that are much longer than a
+    // detour are time that others had.
     let apart_ns = |together: Together| -> Option<u64> {
         let plan = SignalPlan { together, ..plan("periodic:interval=4ms,detour=200us") };
         let noise = SignalNoise::prepare(&plan).unwrap();

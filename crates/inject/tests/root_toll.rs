@@ -1,4 +1,4 @@
-//! What a detour costs is measured on a CPU whose counter takes longer to read than a step is long elsewhere.
+//! The cost of a detour is measured on a CPU whose counter takes longer to read than a step takes elsewhere.
 
 use becalm_inject::toll;
 use becalm_linux::clock::Counter;
@@ -6,7 +6,7 @@ use becalm_linux::sched::{Policy, allowed_cpus};
 use becalm_testing::{Need, attempts, machine_has};
 use becalm_units::{Nanos, TickRate};
 
-/// A clock as an emulator has it: whoever reads it waits for more than a microsecond.
+/// A clock as in an emulator: reading it takes more than a microsecond.
 struct Slow;
 
 impl Counter for Slow {
@@ -23,7 +23,7 @@ impl Counter for Slow {
     }
 }
 
-/// Its own steps are no detours: they leave room for the trials, of which all are then seen but those that others hid.
+/// Its own steps are no detours: they leave room for the trials, which are then all seen except those that others hid.
 #[test]
 fn a_slow_counter_hides_no_trials() {
     if !machine_has(&[Need::Root, Need::TwoCpus]) {

@@ -46,12 +46,12 @@ fn a_program_that_uses_every_signal_notices_nothing() {
         delivered.threads.len(),
         delivered.counts.given_up
     );
-    // From the top each one had been ours when the program began to use it; then none was left.
+    // From the top, each one had been ours when the program started to use it; then none was left.
     assert_eq!((delivered.counts.given_up, delivered.counts.without_signal), (31, 1));
     assert!(detours > 100, "{detours}");
 }
 
-/// Whoever sends a signal that nobody handles ends the program, the one that the noise has taken as well.
+/// A signal without a handler ends the program, even the one that the noise has taken.
 #[test]
 fn a_signal_that_nobody_handles_ends_the_program() {
     let _alone = alone();
@@ -65,7 +65,7 @@ fn a_signal_that_nobody_handles_ends_the_program() {
     }
 }
 
-/// No signal and its handler take less than 1 us. What was asked for is said with what was left out.
+/// No signal and its handler take less than 1 us. The error contains the request and what was left out.
 #[test]
 fn noise_of_which_too_little_can_be_made_is_refused() {
     let _alone = alone();
@@ -144,7 +144,7 @@ impl Drop for Killed {
     }
 }
 
-/// The paths that a process was told to load and to open, as the kernel knows them.
+/// The paths that a process was given to load and to open, according to the kernel.
 fn kept_paths(pid: u32) -> Vec<PathBuf> {
     let environment = String::from_utf8(fs::read(format!("/proc/{pid}/environ")).unwrap()).unwrap();
     let paths = environment.split('\0').filter_map(|variable| match variable.split_once('=')? {
@@ -155,8 +155,7 @@ fn kept_paths(pid: u32) -> Vec<PathBuf> {
     paths.map(PathBuf::from).collect()
 }
 
-/// A program that goes on when becalm has ended keeps what it was given in its environment. Nothing is there any more, and
-/// nobody else may ever put something there.
+/// A program that outlives becalm keeps its environment. The files named there no longer exist, and no other user may ever create them.
 #[test]
 fn what_a_program_keeps_leads_to_where_others_put_nothing() {
     let noise = SignalNoise::prepare(&plan("periodic:interval=10ms,detour=100us")).unwrap();
@@ -264,7 +263,7 @@ fn what_cannot_be_made_is_refused_before_the_program_begins() {
     }
 }
 
-/// Without a dynamic linker there is nobody to load the library.
+/// Without a dynamic linker, nothing loads the library.
 #[test]
 fn a_program_without_a_dynamic_linker_is_refused() {
     let _alone = alone();

@@ -1,4 +1,4 @@
-//! Measures what decoding costs: nanoseconds per event, over synthesized pages of a mix as a busy CPU records it.
+//! Measures the cost of decoding: nanoseconds per event, over synthesized pages with the event mix of a busy CPU.
 //!
 //! `cargo run --release -p becalm-linux --example decode_speed`
 #![allow(clippy::print_stdout, reason = "prints what it measured")]

@@ -1,34 +1,33 @@
-//! Who may read what becalm makes, and whose it is.
+//! Ownership and permissions of the files that becalm creates.
 
 use std::env;
 use std::fs::File;
 use std::os::unix::fs::fchown;
 
-/// A user and a group, by their numbers.
+/// A user ID and a group ID.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Owner {
     pub user: u32,
     pub group: u32,
 }
 
-/// The rights and the owner of a new file or folder.
+/// The permissions and the owner of a new file or directory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Access {
-    /// Whether nobody but the owner gets any right, whatever the umask is.
+    /// Whether only the owner gets permissions, whatever the umask is.
     closed: bool,
-    /// The user and the group that it is given to.
+    /// The user and the group that become its owner.
     owner: Option<Owner>,
 }
 
 impl Access {
-    /// Creates the access of the process's user, with the rights that the umask leaves.
+    /// The access of the process's user, with the permissions that the umask leaves.
     pub const fn from_umask() -> Self {
         Self { closed: false, owner: None }
     }
 
-    /// Of what tells about others' programs. What root makes is closed to everybody else, and given to the user who called `sudo`,
-    /// where that user may write: whoever may run nothing but becalm as root gets nothing elsewhere. Of other users the umask says
-    /// how open they are.
+    /// The access of files that reveal other users' programs. Files of root are closed to all others, and given to the user who called `sudo` if that
+    /// user may write to the directory, so permission to run only becalm as root gives no more access. For other users, the umask decides.
     #[must_use]
     pub fn guarded() -> Self {
         if rustix::process::geteuid().is_root() {
@@ -38,7 +37,7 @@ impl Access {
         }
     }
 
-    /// Of what nobody but the process's user gets any right to.
+    /// The access of files that only the process's user may use.
     pub const fn closed() -> Self {
         Self { closed: true, owner: None }
     }
@@ -51,17 +50,17 @@ impl Access {
         if self.closed { 0o700 } else { 0o777 }
     }
 
-    /// Whether it changes its owner.
+    /// Whether the owner changes.
     pub const fn is_given(self) -> bool {
         self.owner.is_some()
     }
 
-    /// The user and the group that it is to be given to.
+    /// The new owner.
     pub(crate) const fn owner(self) -> Option<Owner> {
         self.owner
     }
 
-    /// Gives an open file or folder to its owner. Where the file system does not let root do that, it stays root's.
+    /// Gives an open file or directory to its new owner. If the file system does not let root do that, root keeps it.
     pub(crate) fn give(self, file: &File) {
         if let Some(Owner { user, group }) = self.owner {
             let _ = fchown(file, Some(user), Some(group));
@@ -69,23 +68,23 @@ impl Access {
     }
 }
 
-/// The user and the group of whoever called `sudo`, as its variables `SUDO_UID` and `SUDO_GID` say; nobody where this process is not
-/// root's, as anybody can set them.
+/// The user and the group that called `sudo`, from its variables `SUDO_UID` and `SUDO_GID`; `None` if this process is not root's, because any user
+/// can set them.
 pub(crate) fn user_behind_sudo() -> Option<Owner> {
     let variable = |name| env::var(name).ok();
     rustix::process::geteuid().is_root().then(|| numbers(variable("SUDO_UID"), variable("SUDO_GID")))?
 }
 
-/// A user and a group by their numbers.
+/// Parses a user ID and a group ID.
 fn numbers(user: Option<String>, group: Option<String>) -> Option<Owner> {
-    // The largest number stands for no user.
+    // The largest number means no user.
     let number = |text: Option<String>| text?.parse().ok().filter(|number| *number != u32::MAX);
     Some(Owner { user: number(user)?, group: number(group)? })
 }
 
 #[cfg(test)]
 impl Access {
-    /// Of what root makes for this user and this group.
+    /// The access of files that root creates for this user and this group.
     pub(crate) const fn given_to(user: u32, group: u32) -> Self {
         Self { closed: true, owner: Some(Owner { user, group }) }
     }
@@ -113,7 +112,7 @@ mod tests {
         assert_eq!((Access::closed().file_mode(), Access::from_umask().file_mode()), (0o600, 0o666));
     }
 
-    /// What a process that [`environment_and_user_decide`] starts says.
+    /// The output of a process that [`environment_and_user_decide`] starts.
     #[cfg(target_arch = "x86_64")]
     #[test]
     #[ignore = "that test starts it"]
@@ -121,7 +120,7 @@ mod tests {
         writeln!(std::io::stdout(), "guarded: {:?}", Access::guarded()).unwrap();
     }
 
-    // The lane of the other architecture emulates this program, and the kernel cannot start it by itself.
+    // On the other architecture, tests run this program in an emulator, and the kernel cannot start it directly.
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn environment_and_user_decide() {

@@ -1,4 +1,4 @@
-//! Sleeping until an instant of `CLOCK_MONOTONIC`, unless somebody calls it off.
+//! Sleeping until an instant of `CLOCK_MONOTONIC`, unless called off.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,30 +12,29 @@ pub fn monotonic_ns() -> u64 {
     clock_gettime_ns(libc::CLOCK_MONOTONIC)
 }
 
-/// `CLOCK_REALTIME` now, in nanoseconds: the wall clock, which nodes of a cluster have in common.
+/// `CLOCK_REALTIME` now, in nanoseconds: the wall clock, which the nodes of a cluster share.
 pub fn wall_ns() -> u64 {
     clock_gettime_ns(libc::CLOCK_REALTIME)
 }
 
-/// What any number of threads sleep on.
+/// An alarm that any number of threads can sleep on.
 #[derive(Debug, Default)]
 pub struct Alarm(AtomicU32);
 
 impl Alarm {
-    /// An alarm that nobody has called off yet.
+    /// An alarm that has not been called off.
     pub const fn new() -> Self {
         Self(AtomicU32::new(0))
     }
 
-    /// Sleeps until `CLOCK_MONOTONIC` reaches an instant; false as soon as it is called off.
+    /// Sleeps until `CLOCK_MONOTONIC` reaches an instant; returns false as soon as it is called off.
     ///
-    /// On Linux before 6.13 the kernel may be late by the thread's timer slack also for real-time threads; see
-    /// [`set_timer_slack`].
+    /// Before Linux 6.13 the kernel may be late by the thread's timer slack, even for real-time threads; see [`set_timer_slack`].
     pub fn sleep_until(&self, at_ns: u64) -> bool {
         let at = Duration::from_nanos(at_ns);
         let at = libc::timespec { tv_sec: at.as_secs() as libc::time_t, tv_nsec: at.subsec_nanos() as libc::c_long };
         while !self.is_called_off() {
-            // SAFETY: the word and the time live during the call; the time is absolute with this operation.
+            // SAFETY: the word and the time outlive the call; the time is absolute with this operation.
             let woken = unsafe {
                 libc::syscall(
                     libc::SYS_futex,
@@ -54,7 +53,7 @@ impl Alarm {
         false
     }
 
-    /// Wakes all threads that sleep on it; from now on none sleeps.
+    /// Wakes all threads that sleep on it; from now on, none sleeps.
     pub fn call_off(&self) {
         self.0.store(1, Ordering::Release);
         // SAFETY: the word's address is only compared with those that threads sleep on.
@@ -70,9 +69,9 @@ impl Alarm {
     }
 }
 
-/// How late the kernel may wake the calling thread to spare itself interrupts, at least a nanosecond.
+/// How much later the kernel may wake the calling thread to save interrupts, at least a nanosecond.
 pub fn set_timer_slack(slack_ns: u32) {
-    // SAFETY: the operation takes a plain number, and cannot fail.
+    // SAFETY: the operation takes an integer, and cannot fail.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, libc::c_ulong::from(slack_ns.max(1)), 0, 0, 0) };
 }
 

@@ -34,7 +34,7 @@ impl BlockedSignals {
         }
     }
 
-    /// The next signal that has come, if one has.
+    /// The next signal, if one has arrived.
     pub(crate) fn take(&self) -> Option<libc::signalfd_siginfo> {
         // SAFETY: all-zero bytes are a valid signalfd_siginfo.
         let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
@@ -58,7 +58,7 @@ impl AsFd for BlockedSignals {
 
 impl Drop for BlockedSignals {
     fn drop(&mut self) {
-        // SAFETY: restores the mask that `new` saved; the old set is not asked for.
+        // SAFETY: restores the mask that `new` saved; the old set is not requested.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.previous, std::ptr::null_mut()) };
     }
 }

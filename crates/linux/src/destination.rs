@@ -1,4 +1,4 @@
-//! Where a file is or may be made, and what may stand there that cannot be replaced by one.
+//! Resolves where a file is or can be created, and opens special files there, which a new file cannot replace.
 
 use std::ffi::OsString;
 use std::fs::{File, Permissions};
@@ -13,18 +13,18 @@ use crate::access;
 use crate::folder::{Folder, walk};
 use crate::private::trusted_users;
 
-/// A name in a folder that is held open.
+/// A name in an open directory.
 #[derive(Debug)]
 pub struct Destination {
-    /// The folder, behind all links.
+    /// The directory, with all links resolved.
     pub folder: Folder,
     /// The name in it.
     pub name: OsString,
 }
 
 impl Destination {
-    /// Finds what a path means. If there is a link, it is where that leads to. Fails if a folder on the way is missing
-    /// or cannot be searched, or a link is another user's and not to be followed.
+    /// Resolves a path, following a link to its target. Fails if a directory on the way is missing or cannot be searched, or a link belongs to
+    /// another user and must not be followed.
     pub fn find(path: &Path) -> io::Result<Self> {
         let (folder, name) = walk(path, true)?;
         match name {
@@ -33,8 +33,8 @@ impl Destination {
         }
     }
 
-    /// The rights of the regular file that stands there. Nothing where there is none; or where it is neither this user's nor that of
-    /// the folder's owner, and so may have been put there to be given what is not for its user.
+    /// The ownership and permissions of the regular file there. `None` if there is none, or if it belongs neither to this user nor (for root) to the
+    /// directory's owner: someone may have put it there to get data not meant for them.
     pub fn rights(&self) -> io::Result<Option<Rights>> {
         let found = match fs::statat(&self.folder.0, &*self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => found,
@@ -48,10 +48,10 @@ impl Destination {
         Ok((is_file && (is_own || is_of_folder()?)).then_some(Rights(found)))
     }
 
-    /// Opens what is no regular file, such as a pipe or a terminal, to be written as it is; nothing where a regular file stands, or
-    /// none. Fails if the system refuses, or it is a pipe that somebody else made, who would read what is written.
+    /// Opens a special file such as a pipe or a terminal for writing; `None` if there is a regular file, or none. Fails if the system refuses, or if
+    /// it is a pipe that another user created, who would read the output.
     pub fn open_special(&self) -> io::Result<Option<File>> {
-        // The walk has followed every link but those of `proc`, which nobody can make.
+        // The walk has followed every link except those of `proc`, which users cannot create.
         let in_proc = self.folder.is_proc()?;
         let follow = if in_proc { OFlags::empty() } else { OFlags::NOFOLLOW };
         let found =
@@ -63,24 +63,24 @@ impl Destination {
         let status = fs::fstat(&found)?;
         match FileType::from_raw_mode(status.st_mode) {
             FileType::RegularFile => return Ok(None),
-            // It came only since the walk.
+            // It appeared after the walk.
             FileType::Symlink => return Err(rustix::io::Errno::LOOP.into()),
             FileType::Fifo if !in_proc => check_pipe(status.st_uid)?,
             _ => {}
         }
-        // What was looked at is what is opened, whatever has its name by now.
+        // Open exactly the inspected file, whatever has its name by now.
         let path = format!("/proc/self/fd/{}", found.as_raw_fd());
         Ok(Some(fs::openat(CWD, path, OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY, Mode::empty())?.into()))
     }
 }
 
-/// Whose a file is, and who may do what with it, to be had by the one that takes its place.
+/// Ownership and permissions of a file, for the file that replaces it.
 #[derive(Debug)]
 pub struct Rights(Stat);
 
 impl Rights {
-    /// Gives them to a new file, which nobody else may open yet. Those of a group that this process cannot give the file to nobody
-    /// gets.
+    /// Applies them to a new file, which no other user may open yet. If the owner cannot be set, only the owner's permissions remain; if the group
+    /// cannot be set, the group's are dropped.
     pub fn give_to(&self, file: &File) -> io::Result<()> {
         let (Stat { st_uid: user, st_gid: group, .. }, made) = (self.0, file.metadata()?);
         let mut mode = self.0.st_mode & 0o777;
@@ -94,8 +94,8 @@ impl Rights {
     }
 }
 
-/// Refuses a pipe of a user who is not to read what is written: the kernel's rule under `fs.protected_fifos`, held here whatever that
-/// setting is, and in every folder.
+/// Refuses a pipe of a user who must not read the output: the kernel's rule for `fs.protected_fifos`, applied whatever that setting is, and in every
+/// directory.
 fn check_pipe(user: u32) -> io::Result<()> {
     let behind_sudo = access::user_behind_sudo().map(|caller| caller.user);
     if trusted_users()?.contains(&user) || behind_sudo == Some(user) {
@@ -138,7 +138,7 @@ mod tests {
         std::fs::write(&file, "").unwrap();
         assert!(special(&file).unwrap().is_none());
         assert_eq!(special(folder.path()).unwrap_err().to_string(), "it is a folder");
-        // Something was exchanged since the walk.
+        // Something was exchanged after the walk.
         let destination = Destination::find(&file).unwrap();
         std::fs::remove_file(&file).unwrap();
         std::os::unix::fs::symlink("/dev/null", &file).unwrap();

@@ -1,9 +1,9 @@
-//! The kernel's small text files below a root folder: reading, listing and writing them, with errors that name the file; and files of
-//! anyone's making, which are read with a limit.
+//! Reads, lists and writes the kernel's small text files below a root directory, with errors that name the file; and reads files from any source,
+//! with a size limit.
 //!
-//! A file of its own form has a parser of its own, in [`procfs`](crate::procfs) or [`sysfs`](crate::sysfs), which reads through this
-//! module; the many settings that hold one value are read with [`text`] and written with [`write()`]. Leaves out what a
-//! value means, and whether it should be changed.
+//! A file with its own format has its own parser in [`procfs`](crate::procfs) or [`sysfs`](crate::sysfs), which reads through this module. The many
+//! settings that hold one value are read with [`text`] and written with [`write()`]. The meaning of values, and whether to change them, is out of
+//! scope.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -11,15 +11,15 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// Why one of the kernel's files could not be used.
+/// Reasons why one of the kernel's files could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// It could not be read.
     #[error("cannot read {what} from {}: {source}", path.display())]
     Read {
-        /// What the file was to tell.
+        /// The information expected in the file.
         what: &'static str,
-        /// The path of the file, with the root folder in front.
+        /// The path of the file, including the root directory.
         path: PathBuf,
         /// The error of the system call.
         r#source: io::Error,
@@ -27,11 +27,11 @@ pub enum FileError {
     /// It could be read, but its text is not what the kernel documents.
     #[error("cannot understand {what} in {}: {why}", path.display())]
     Format {
-        /// What the file was to tell.
+        /// The information expected in the file.
         what: &'static str,
-        /// The path of the file, with the root folder in front.
+        /// The path of the file, including the root directory.
         path: PathBuf,
-        /// What is wrong with the text.
+        /// The error in the text.
         why: FormatError,
     },
 }
@@ -39,7 +39,7 @@ pub enum FileError {
 becalm_units::fault::faultless!(FileError);
 
 impl FileError {
-    /// Whether the file, or the thread or device that it describes, does not exist; see [`is_gone`].
+    /// Whether the file does not exist, or the thread or device that it describes; see [`is_gone`].
     pub fn is_missing(&self) -> bool {
         match self {
             Self::Read { source, .. } => is_gone(source),
@@ -47,13 +47,13 @@ impl FileError {
         }
     }
 
-    /// Whether the kernel refused the reading.
+    /// Whether the kernel denied the read.
     pub fn is_denied(&self) -> bool {
         matches!(self, Self::Read { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
     }
 }
 
-/// A text that is not what the kernel writes: the place, and what was expected there.
+/// A text that the kernel does not write: the place, and what was expected there.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{expected}, but found '{found}'")]
 pub struct FormatError {
@@ -62,28 +62,28 @@ pub struct FormatError {
 }
 
 impl FormatError {
-    /// Quotes at most the first 60 characters of what was found.
+    /// Quotes at most the first 60 characters found.
     pub(crate) fn new(expected: &'static str, found: &str) -> Self {
         Self { expected, found: found.chars().take(60).collect() }
     }
 }
 
-/// The path of a file below a root folder. The name may be absolute or relative, `/proc/stat` or `proc/stat`.
+/// The path of a file below a root directory. The name may be absolute or relative, `/proc/stat` or `proc/stat`.
 pub fn path_below(root: &Path, name: impl AsRef<Path>) -> PathBuf {
     let name = name.as_ref();
     root.join(name.strip_prefix("/").unwrap_or(name))
 }
 
-/// Whether an error says that a file, or the thread or device behind it, is not there (any more): `ENOENT`, `ENOTDIR`,
-/// `ESRCH` (the thread has ended) or `ENODEV` (the device or CPU is gone).
+/// Whether an error means that a file, or the thread or device behind it, does not exist (any more): `ENOENT`, `ENOTDIR`, `ESRCH` (the thread has
+/// ended) or `ENODEV` (the device or CPU is gone).
 pub fn is_gone(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR | libc::ESRCH | libc::ENODEV))
         || matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// The value of a setting, without the white space around it; `None` if this kernel or machine has no such file.
+/// The value of a setting, without surrounding white space; `None` if this kernel or machine has no such file.
 pub fn text(root: &Path, name: impl AsRef<Path>) -> Result<Option<String>, FileError> {
-    // Some drivers have a file for what they cannot do, and answer a reading with an error that says so.
+    // Some drivers have files for unsupported features, and reading those returns this error.
     let unsupported = |error: &FileError| {
         let FileError::Read { source, .. } = error else { return false };
         matches!(source.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EINVAL))
@@ -94,7 +94,7 @@ pub fn text(root: &Path, name: impl AsRef<Path>) -> Result<Option<String>, FileE
     }
 }
 
-/// The names in a folder, sorted; empty if there is no such folder. Bytes that are not UTF-8 become U+FFFD.
+/// The names in a directory, sorted; empty if it does not exist. Bytes that are not UTF-8 become U+FFFD.
 pub fn names(root: &Path, folder: impl AsRef<Path>) -> Result<Vec<String>, FileError> {
     let path = path_below(root, folder);
     let failed = |source| FileError::Read { what: "the names in a folder", path: path.clone(), source };
@@ -109,13 +109,12 @@ pub fn names(root: &Path, folder: impl AsRef<Path>) -> Result<Vec<String>, FileE
     Ok(names)
 }
 
-/// Writes a text in one system call, since the kernel takes each call as a value of its own. The file must exist. The
-/// kernel fails it with `EINVAL` for a value that it does not take, `EIO` or `EPERM` for an interrupt that it manages
-/// itself, `EBUSY`.
+/// Writes a text in one system call, because the kernel treats each call as a separate value. The file must exist. The kernel returns `EINVAL` for an
+/// unacceptable value, `EIO` or `EPERM` for an interrupt that it manages itself, or `EBUSY`.
 pub fn write(root: &Path, name: impl AsRef<Path>, text: &str) -> io::Result<()> {
-    // The kernel's files ignore the truncation; in others no rest of a longer text stays.
+    // The kernel's files ignore the truncation; in others, no rest of a longer text remains.
     let mut file = OpenOptions::new().write(true).truncate(true).open(path_below(root, name))?;
-    // An empty text would make no system call at all. The kernel takes a line's end for an empty value.
+    // An empty text would make no system call at all. The kernel treats a newline as an empty value.
     let bytes = if text.is_empty() { b"\n" } else { text.as_bytes() };
     let taken = file.write(bytes)?;
     if taken == bytes.len() {
@@ -124,8 +123,8 @@ pub fn write(root: &Path, name: impl AsRef<Path>, text: &str) -> io::Result<()> 
     Err(io::Error::other(format!("the kernel took only {taken} of {} bytes", bytes.len())))
 }
 
-/// Opens a regular file to be read. Nothing else is opened, for a pipe would have the reader wait forever and a device may never
-/// end. Fails if it cannot be opened or is no regular file.
+/// Opens a regular file for reading. Refuses all others, because a pipe would block the reader forever and a device may never end. Fails if it cannot
+/// be opened or is not a regular file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let check = |found: &fs::Metadata| match found.file_type() {
         kind if kind.is_file() => Ok(()),
@@ -135,15 +134,14 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
             Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is a {name}, and not a regular file")))
         }
     };
-    // First by name, as the opening alone does something to some devices; then what was opened.
+    // First by name, because opening alone has effects on some devices; then the opened file.
     check(&fs::metadata(path)?)?;
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     check(&file.metadata()?)?;
     Ok(file)
 }
 
-/// The bytes of a regular file of anyone's making. Fails if it cannot be read, is no regular file, or holds more than
-/// `most` bytes.
+/// The bytes of a regular file from any source. Fails if it cannot be read, is not a regular file, or has more than `most` bytes.
 pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let file = open_regular(path)?;
     let too_large = || {
@@ -160,15 +158,14 @@ pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     if bytes.len() as u64 > most { Err(too_large()) } else { Ok(bytes) }
 }
 
-/// The text of a regular file of anyone's making.
+/// The text of a regular file from any source.
 pub fn read_regular_text(path: &Path, most: u64) -> io::Result<String> {
     let invalid = |_| io::Error::new(io::ErrorKind::InvalidData, "stream did not contain valid UTF-8");
     String::from_utf8(read_regular(path, most)?).map_err(invalid)
 }
 
-/// Makes the entries of a folder survive a crash: what was made, renamed or removed in it. Not every file system can do
-/// that; those that cannot have no stronger promise to give. Fails if the folder cannot be opened or its file system
-/// cannot be written.
+/// Makes the entries of a directory survive a crash: files created, renamed or removed in it. File systems that cannot do that give no stronger
+/// guarantee. Fails if the directory cannot be opened or its file system cannot be written.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     match File::open(folder).and_then(|folder| folder.sync_all()) {
         Err(cause) if matches!(cause.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
@@ -176,10 +173,10 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// The whole text of a file. Bytes that are not UTF-8 (a thread's name may hold any) become U+FFFD.
+/// The whole text of a file. Bytes that are not UTF-8 (a thread's name may contain any) become U+FFFD.
 pub(crate) fn read(root: &Path, name: impl AsRef<Path>, what: &'static str) -> Result<String, FileError> {
-    /// Most files of the kernel are shorter. They tell no length beforehand, so a buffer that grows would be filled in many steps, and
-    /// the kernel makes some texts again at each.
+    /// Longer than most files of the kernel. They report no length beforehand, so a growing buffer would be filled in many steps, and the kernel
+    /// generates some texts again at each.
     const USUAL: usize = 4096;
     let path = path_below(root, name);
     let whole = || {
@@ -196,7 +193,7 @@ pub(crate) fn read(root: &Path, name: impl AsRef<Path>, what: &'static str) -> R
     }
 }
 
-/// Reads a file that is never empty, and hands its text to a parser.
+/// Reads a file that is never empty, and passes its text to a parser.
 pub(crate) fn parse<T>(
     root: &Path,
     name: impl AsRef<Path>,
@@ -213,9 +210,9 @@ pub(crate) fn parse<T>(
     parsed.map_err(|why| FileError::Format { what, path: path_below(root, name), why })
 }
 
-/// Parses a list line by line, and returns what was understood and the lines that were not. Drivers, architectures and later kernels add
-/// lines of their own form to the kernel's lists, which cost no other line. Blank lines are passed over. Fails if there
-/// are lines and none can be understood: this is another file. The error is that of the first line.
+/// Parses a list line by line, and returns the parsed lines and those that failed. Drivers, architectures and later kernels add lines of their own
+/// format to the kernel's lists, which must not cost the others. Skips blank lines. Fails, with the error of the first line, if there are lines and
+/// none can be parsed: it is another file.
 pub(crate) fn lines<'a, T>(
     lines: impl Iterator<Item = &'a str>,
     mut parser: impl FnMut(&'a str) -> Result<T, FormatError>,
@@ -236,14 +233,14 @@ pub(crate) fn lines<'a, T>(
     }
 }
 
-/// Reads the one value that a file holds.
+/// Reads the one value in a file.
 pub(crate) fn value<T: FromStr>(root: &Path, name: impl AsRef<Path>, what: &'static str) -> Result<T, FileError> {
     parse(root, name, what, |text| {
         text.trim().parse().map_err(|_| FormatError::new("one value was expected", text.trim()))
     })
 }
 
-/// Turns the error of a file that does not exist into `None`: the kernel or the machine lacks the feature.
+/// Turns the error of a missing file into `None`: the kernel or the machine lacks the feature.
 pub(crate) fn optional<T>(result: Result<T, FileError>) -> Result<Option<T>, FileError> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -252,7 +249,7 @@ pub(crate) fn optional<T>(result: Result<T, FileError>) -> Result<Option<T>, Fil
     }
 }
 
-/// What was read; an error goes to those of the files that are not known.
+/// Returns the value; adds an error to `unread`.
 pub(crate) fn known<T>(result: Result<T, FileError>, unread: &mut Vec<FileError>) -> Option<T> {
     result.map_err(|error| unread.push(error)).ok()
 }
@@ -328,7 +325,7 @@ mod tests {
         assert!(error(root.path()).contains("directory"));
         fs::write(&text, b"\xff").unwrap();
         assert!(read_regular_text(&text, 8).unwrap_err().to_string().contains("UTF-8"));
-        // These say that they hold nothing, and do.
+        // These report a length of zero, but have content.
         assert!(read_regular(Path::new("/proc/self/status"), 8).is_err());
     }
 

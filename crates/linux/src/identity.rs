@@ -1,4 +1,4 @@
-//! Who this process is to the kernel, and what it may therefore do with a file.
+//! The kernel's view of this process, and what it may therefore do with a file.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -6,19 +6,19 @@ use std::path::Path;
 
 use crate::procfs::status::{Capability, Status, in_first_user_namespace};
 
-/// Who this process is and what it may do.
+/// The identity and the rights of this process.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Identity {
-    /// Its rights; the least that there are if they cannot be read.
+    /// Its rights; none if they cannot be read.
     pub status: Status,
-    /// Whether its capabilities reach the machine: they do only in the first user namespace.
+    /// Whether its capabilities apply to the machine: only in the initial user namespace.
     pub on_the_machine: bool,
     /// Whether it runs in a container, as far as container engines leave a mark.
     pub in_container: bool,
 }
 
 impl Identity {
-    /// Reads who this process is. What cannot be read counts as a right that it lacks.
+    /// Reads the identity of this process. An unreadable right counts as missing.
     pub fn read(root: &Path) -> Self {
         let on_the_machine = in_first_user_namespace(root).unwrap_or(false);
         let marked = ["run/.containerenv", ".dockerenv"].iter().any(|name| root.join(name).exists());
@@ -28,23 +28,22 @@ impl Identity {
         }
     }
 
-    /// Whether it has a capability that reaches the machine.
+    /// Whether it has a capability that applies to the machine.
     pub fn can(&self, capability: Capability) -> bool {
         self.on_the_machine && self.status.capabilities.has(capability)
     }
 
-    /// Whether the permissions of a folder let it list, enter and change what is in there. Access lists of security
-    /// modules are not seen.
+    /// Whether the permissions of a directory let it list, enter and change its content. Ignores access lists of security modules.
     pub fn may_change(&self, folder: &fs::Metadata) -> bool {
         self.may(folder, 0o7)
     }
 
-    /// Whether the permissions of a folder let it list and enter.
+    /// Whether the permissions of a directory let it list and enter.
     pub fn may_enter(&self, folder: &fs::Metadata) -> bool {
         self.may(folder, 0o5)
     }
 
-    /// Only the first class that fits counts: an owner is not helped by what the group may do.
+    /// Only the first matching class counts: the group's permissions do not help an owner.
     fn may(&self, file: &fs::Metadata, wanted: u32) -> bool {
         let class = if file.uid() == self.status.uid {
             6

@@ -1,16 +1,14 @@
-//! A tiny process that removes becalm's trace instances should becalm be killed.
+//! A tiny process that removes becalm's trace instances if becalm is killed.
 //!
-//! A trace instance outlives the process that made it, and goes on recording. Signals can be caught, but not all: so a
-//! child, forked before anything else happens, waits for the end of a socket whose other end only becalm holds. The
-//! kernel closes that end however becalm dies; the child then removes what it was told to guard, and exits. While it
-//! waits it sleeps in one system call and is never woken. Should it be killed too, the next run removes the leftovers
+//! A trace instance outlives its process and keeps recording, and not all signals can be caught. So a child, forked before anything else happens,
+//! waits for the end of a socket whose other end only becalm has. The kernel closes that end however becalm dies; the child then removes what it
+//! guards, and exits. While waiting, it sleeps in one system call and is never woken. If it is killed too, the next run removes the leftovers
 //! ([`remove_dead`](crate::ftrace::remove_dead)).
 //!
-//! The janitor also removes instances while becalm lives: by the end of a recording becalm has given up the rights that this takes,
-//! and the janitor keeps them, does nothing else, and takes no further paths once becalm has given them up.
+//! The janitor also removes instances while becalm runs: by the end of a recording, becalm has given up the necessary rights. The janitor keeps them,
+//! does nothing else, and accepts no further paths once becalm has given them up.
 //!
-//! Only trace instances, and the mount that they are in where becalm made it, are guarded. Settings that becalm changes elsewhere are
-//! restored from a journal.
+//! It guards only trace instances, and their mount if becalm made it. Other changed settings are restored from a journal.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::fs;
@@ -25,36 +23,36 @@ use crate::procfs::status::{Capabilities, Capability};
 use crate::rights::keep_of_this_thread;
 use crate::stuck::{self, Stuck};
 
-/// How many instances can be guarded at a time.
+/// The maximum number of guarded instances.
 const SLOTS: usize = 16;
-/// The longest path of one, with its final zero.
+/// The longest path of an instance, including the terminating zero.
 const PATH_MAX: usize = 512;
-/// How often a removal is tried, 20 ms apart: the files of a dying process may still be open.
+/// The number of removal attempts, 20 ms apart: the files of a dying process may still be open.
 const ATTEMPTS: u32 = 100;
 
 /// Guard the instance with this path.
 const ADD: u8 = b'+';
-/// Guard it no longer.
+/// Stop guarding it.
 const REMOVE: u8 = b'-';
 /// Remove it now, and answer.
 const TAKE_AWAY: u8 = b'!';
-/// Guard the mount at this path, of which there is one at most.
+/// Guard the mount at this path; there is at most one.
 const ADD_MOUNT: u8 = b'm';
 /// Undo it now, and answer.
 const UNMOUNT: u8 = b'u';
 /// Guard nothing more.
 const SEAL: u8 = b'.';
 
-/// The rights that removing an instance and undoing a mount take where the user has them by capabilities alone.
+/// The rights for removing an instance and undoing a mount, if the user has them only by capabilities.
 const KEPT: Capabilities = Capabilities::from_list(&[Capability::DacOverride, Capability::SysAdmin]);
-/// How long an answer is waited for, in seconds: longer than all attempts to remove an instance.
+/// The time limit for an answer, in seconds: longer than all attempts to remove an instance.
 const ANSWER_SECONDS: libc::time_t = 5;
 
-/// How long its end is waited for: longer than it tries to remove what is left.
+/// The time limit for its end: longer than it tries to remove leftovers.
 const END: Duration = Duration::from_secs(5);
 
-/// The janitor's process, as its parent sees it. On drop it is told to finish, removes what is still guarded, and is
-/// waited for, which takes no time where nothing is left. See also [`unfinished`].
+/// The janitor's process, as seen by its parent. Dropping it makes the janitor finish and remove what it still guards, and waits for it, which takes
+/// no time if nothing is left. See also [`unfinished`].
 #[derive(Debug)]
 pub struct Janitor {
     socket: Option<OwnedFd>,
@@ -62,7 +60,7 @@ pub struct Janitor {
     guarded: Mutex<GuardedInstances>,
 }
 
-/// Instances that the janitor guards, as the parent knows them.
+/// The instances that the janitor guards, as known to the parent.
 #[derive(Debug, Default)]
 struct GuardedInstances {
     instances: Vec<CString>,
@@ -78,7 +76,7 @@ pub enum JanitorError {
     /// A system call that starting the janitor needs failed.
     #[error("cannot start the janitor: {action}: {source}")]
     System {
-        /// What was attempted: `count the threads`, `make a socket pair`, `fork`.
+        /// The attempted action: `count the threads`, `make a socket pair`, `fork`.
         action: &'static str,
         /// The error of the system call.
         r#source: io::Error,
@@ -86,8 +84,8 @@ pub enum JanitorError {
 }
 
 impl Janitor {
-    /// Forks the janitor. To be called first of all, while the process has one thread and little memory. Fails if the
-    /// process has several threads, as `PROC_ROOT/self/task` says; or no process or socket can be had.
+    /// Forks the janitor. Must be called first of all, while the process has one thread and little memory. Fails if the process has several threads
+    /// according to `PROC_ROOT/self/task`, or if no process or socket is available.
     pub fn spawn(proc_root: &Path) -> Result<Self, JanitorError> {
         let system = |action| move |source| JanitorError::System { action, source };
         let threads = fs::read_dir(proc_root.join("self/task")).map_err(system("count the threads"))?.count();
@@ -95,7 +93,7 @@ impl Janitor {
             return Err(JanitorError::Threads(threads));
         }
         let mut ends = [0; 2];
-        // Packets keep the messages apart. No program that becalm starts may hold an end, so both close on exec.
+        // Packets keep the messages apart. Programs that becalm starts must not inherit an end, so both close on exec.
         let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
         // SAFETY: `ends` has room for the two descriptors that the call writes.
         if unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) } != 0 {
@@ -103,11 +101,11 @@ impl Janitor {
         }
         // SAFETY: the call above just made both descriptors, and nothing else owns them.
         let (ours, theirs) = unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) };
-        // The child keeps all signals blocked, from its first instruction on: what the terminal sends to becalm's process
-        // group must not reach it. The kernel still kills it for its own faults.
+        // The child keeps all signals blocked from its first instruction on: signals from the terminal to becalm's process group must not reach it.
+        // The kernel still kills it for its own faults.
         let before = block_signals();
-        // SAFETY: the process has one thread, so the child's copy is whole; the child only ever runs `tend`, which makes
-        // system calls on its own stack and does not return.
+        // SAFETY: the process has one thread, so the child's copy is complete; the child only ever runs `tend`, which makes system calls on its own
+        // stack and does not return.
         let forked = unsafe { libc::fork() };
         let error = io::Error::last_os_error();
         if forked == 0 {
@@ -122,14 +120,13 @@ impl Janitor {
         Ok(Self { socket: Some(ours), process: forked, guarded: Mutex::default() })
     }
 
-    /// The janitor's process id, by which becalm's own processes are recognized in a recording.
+    /// The janitor's process ID, which identifies becalm's own processes in a recording.
     pub fn pid(&self) -> i32 {
         self.process
     }
 
-    /// Has the trace instance in that folder removed when this process ends, in whatever way. It need not exist yet.
-    /// Fails if the path is relative, too long or holds a zero; too many are guarded; it is sealed; or the janitor is
-    /// gone.
+    /// Has the trace instance in that directory removed when this process ends, for whatever reason. It need not exist yet. Fails if the path is
+    /// relative, too long or contains a zero; too many are guarded; it is sealed; or the janitor is gone.
     pub fn guard(&self, instance: &Path) -> io::Result<()> {
         let path = path_of(instance)?;
         let mut guarded = self.guarded();
@@ -147,7 +144,7 @@ impl Janitor {
         Ok(())
     }
 
-    /// Guards it no longer, as it was removed.
+    /// Stops guarding an instance that was removed.
     pub fn release(&self, instance: &Path) -> io::Result<()> {
         let mut guarded = self.guarded();
         let Some(at) = guarded.position(instance) else { return Ok(()) };
@@ -155,8 +152,8 @@ impl Janitor {
         self.tell(REMOVE, &path)
     }
 
-    /// Removes a guarded instance, with the rights that this process may have given up. All that reads it must be
-    /// closed. Fails if it is not guarded, the kernel's error, or the janitor is gone. It is still guarded then.
+    /// Removes a guarded instance, with rights that this process may have given up. All its readers must be closed. Fails if it is not guarded, with
+    /// the kernel's error, or if the janitor is gone. It is still guarded then.
     pub fn take_away(&self, instance: &Path) -> io::Result<()> {
         let mut guarded = self.guarded();
         let at = guarded.position(instance).ok_or_else(|| invalid("the janitor does not guard it"))?;
@@ -166,8 +163,8 @@ impl Janitor {
         Ok(())
     }
 
-    /// Has a mount that this process is about to make undone when it ends, in whatever way. Fails if the path is
-    /// relative, too long or holds a zero; it is sealed; or the janitor is gone.
+    /// Has a mount that this process is about to make undone when it ends, for whatever reason. Fails if the path is relative, too long or contains a
+    /// zero; it is sealed; or the janitor is gone.
     pub fn guard_mount(&self, point: &Path) -> io::Result<()> {
         if self.guarded().sealed {
             return Err(invalid("the janitor guards nothing more, as rights were given up"));
@@ -177,14 +174,14 @@ impl Janitor {
 
     /// Undoes the guarded mount.
     pub fn unmount(&self, point: &Path) -> io::Result<()> {
-        // So that no other thread takes the answer.
+        // Keeps other threads from taking the answer.
         let _guarded = self.guarded();
         self.tell(UNMOUNT, &path_of(point)?)?;
         self.answer()
     }
 
-    /// Has the janitor guard nothing more from now on. To be called before this process gives up its rights: whoever had it do
-    /// something else afterwards could not have the janitor remove what is not becalm's.
+    /// Makes the janitor accept no more paths. Must be called before this process gives up its rights: an attacker who takes it over afterwards must
+    /// not be able to make the janitor remove anything that is not becalm's.
     pub fn seal(&self) -> io::Result<()> {
         let mut guarded = self.guarded();
         guarded.sealed = true;
@@ -198,14 +195,14 @@ impl Janitor {
     fn tell(&self, what: u8, path: &CStr) -> io::Result<()> {
         let Some(socket) = &self.socket else { return Err(io::ErrorKind::NotConnected.into()) };
         let message = [&[what], path.to_bytes_with_nul()].concat();
-        // A janitor that is gone is an error here, and no signal.
+        // A janitor that is gone is an error here, not a signal.
         // SAFETY: the message is readable for its whole length.
         let sent =
             unsafe { libc::send(socket.as_raw_fd(), message.as_ptr().cast(), message.len(), libc::MSG_NOSIGNAL) };
         if sent == message.len() as isize { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Waits for how the last request went.
+    /// Waits for the result of the last request.
     fn answer(&self) -> io::Result<()> {
         let Some(socket) = &self.socket else { return Err(io::ErrorKind::NotConnected.into()) };
         let mut error = [0_u8; 4];
@@ -244,7 +241,7 @@ fn invalid(message: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, message.to_owned())
 }
 
-/// A path as the janitor takes it.
+/// A path in the janitor's format.
 fn path_of(path: &Path) -> io::Result<CString> {
     let taken = CString::new(path.as_os_str().as_bytes())?;
     if !path.is_absolute() || taken.as_bytes_with_nul().len() > PATH_MAX {
@@ -253,11 +250,11 @@ fn path_of(path: &Path) -> io::Result<CString> {
     Ok(taken)
 }
 
-/// Has the parent not wait for an answer for ever, should the janitor be stopped.
+/// Keeps the parent from waiting forever for an answer if the janitor is stopped.
 fn limit_answers(socket: &OwnedFd) {
     let limit = libc::timeval { tv_sec: ANSWER_SECONDS, tv_usec: 0 };
     let length = size_of::<libc::timeval>() as libc::socklen_t;
-    // SAFETY: the limit is readable for its length. A refusal, of which there is none, would leave it without one.
+    // SAFETY: the limit is readable for its length. If the call failed, which it cannot, there would be no limit.
     unsafe {
         libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVTIMEO, (&raw const limit).cast(), length);
     }
@@ -265,7 +262,7 @@ fn limit_answers(socket: &OwnedFd) {
 
 impl Drop for Janitor {
     fn drop(&mut self) {
-        // Closes our end, on which the janitor finishes.
+        // Closes our end, which makes the janitor finish.
         self.socket = None;
         if let Err(stuck) = stuck::wait_for_child(self.process, END) {
             left().push(stuck);
@@ -280,13 +277,13 @@ fn left() -> MutexGuard<'static, Vec<Stuck>> {
     LEFT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The janitors that this process had and that did not finish in time, because they are stopped or frozen: what they guard may still be
-/// there, until they go on. To be asked last of all.
+/// The janitors of this process that did not finish in time because they are stopped or frozen: what they guard may remain until they continue. Must
+/// be called last of all.
 pub fn unfinished() -> Vec<Stuck> {
     std::mem::take(&mut *left())
 }
 
-/// A path, with its final zero.
+/// A path with its terminating zero.
 type Slot = [u8; PATH_MAX];
 
 struct GuardedInstancesPaths {
@@ -297,7 +294,7 @@ struct GuardedInstancesPaths {
     sealed: bool,
 }
 
-/// The janitor's life. Makes system calls and uses its stack; allocates nothing.
+/// The janitor's main loop. Makes system calls and uses its stack; allocates nothing.
 fn tend(socket: i32) -> ! {
     settle(socket);
     let mut kept = GuardedInstancesPaths { instances: [[0; PATH_MAX]; SLOTS], mount: [0; PATH_MAX], sealed: false };
@@ -328,7 +325,7 @@ fn tend(socket: i32) -> ! {
     unsafe { libc::_exit(0) }
 }
 
-/// Blocks all signals of this thread, and gives the mask before.
+/// Blocks all signals of this thread, and returns the previous mask.
 fn block_signals() -> libc::sigset_t {
     // SAFETY: a signal set is plain bytes, all zeros is a valid one, and both calls only fill sets in.
     unsafe {
@@ -339,17 +336,17 @@ fn block_signals() -> libc::sigset_t {
     }
 }
 
-/// Becomes a process of its own that nothing but the socket's end concerns: not the terminal's signals, not the
-/// parent's files (a pipe that becalm writes to must end when becalm does), not its scheduling class.
+/// Becomes independent of everything but the socket's end: the terminal's signals, the parent's files (a pipe that becalm writes to must end when
+/// becalm does) and its scheduling class.
 fn settle(socket: i32) {
-    // SAFETY: system calls on plain values and constant strings; those that fail leave something less tidy, but nothing
-    // unsound. The descriptors that are closed belong to nobody in this process, which is a copy that runs only this.
+    // SAFETY: system calls on plain values and constant strings; if one fails, the result is less tidy, but sound. The closed descriptors are not
+    // used in this process, which is a copy that runs only this.
     unsafe {
         libc::setsid();
         libc::prctl(libc::PR_SET_NAME, c"becalm-janitor".as_ptr());
         let ordinary = libc::sched_param { sched_priority: 0 };
         libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const ordinary);
-        // One that keeps more than it needs still does nothing else.
+        // A janitor that keeps more than it needs still does nothing else.
         let _ = keep_of_this_thread(KEPT);
         libc::chdir(c"/".as_ptr());
         let is_closed_below =
@@ -364,8 +361,8 @@ fn settle(socket: i32) {
     }
 }
 
-/// Takes a message of the parent: one byte what, then a path with its final zero. Returns the answer where one is due: the number of
-/// an error, or 0.
+/// Handles a message of the parent: a byte for the request, then a path with its terminating zero. Returns the answer if one is due: an error number,
+/// or 0.
 fn note(kept: &mut GuardedInstancesPaths, message: &[u8]) -> Option<i32> {
     let (&what, path) = message.split_first()?;
     if path.len() < 2 || path.len() > PATH_MAX || path.last() != Some(&0) {
@@ -400,7 +397,7 @@ fn note(kept: &mut GuardedInstancesPaths, message: &[u8]) -> Option<i32> {
     None
 }
 
-/// Stops an instance and removes it. Returns the error's number if it is still there, else 0.
+/// Stops and removes an instance. Returns the error number if it still exists, otherwise 0.
 fn remove(instance: &Slot) -> i32 {
     write_zero(instance, b"/tracing_on\0");
     write_zero(instance, b"/events/enable\0");
@@ -421,7 +418,7 @@ fn remove(instance: &Slot) -> i32 {
     if error == libc::ENOENT { 0 } else { error }
 }
 
-/// Undoes a mount, also while somebody else looks into it. Returns the error's number, or 0.
+/// Undoes a mount, even while another process uses it. Returns the error number, or 0.
 fn unmount(point: &Slot) -> i32 {
     // SAFETY: the path ends in a zero, as `note` made sure.
     match unsafe { libc::umount2(point.as_ptr().cast(), libc::MNT_DETACH) } {
@@ -430,7 +427,7 @@ fn unmount(point: &Slot) -> i32 {
     }
 }
 
-/// Writes `0` to a file of the instance. `file` begins with a slash and ends in a zero.
+/// Writes `0` to a file of the instance. `file` starts with a slash and ends in a zero.
 fn write_zero(instance: &Slot, file: &[u8]) {
     let mut path = [0_u8; PATH_MAX + 32];
     let length = instance.iter().position(|byte| *byte == 0).unwrap_or(PATH_MAX);
@@ -498,7 +495,7 @@ mod tests {
 
     #[test]
     fn a_process_with_threads_gets_no_janitor() {
-        // The test harness has at least its own thread beside this one.
+        // The test harness has at least its own thread in addition to this one.
         assert!(matches!(Janitor::spawn(Path::new("/proc")), Err(JanitorError::Threads(2..))));
     }
 }

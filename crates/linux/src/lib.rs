@@ -1,5 +1,5 @@
-//! The only crate that touches the machine: clocks, pinning, scheduling classes, memory, signals, tracefs, procfs,
-//! sysfs. Every reader and writer of files takes the root folder, so that a fake tree tests it.
+//! The only crate that accesses the machine: clocks, pinning, scheduling classes, memory, signals, tracefs, procfs, sysfs. Every reader and writer of
+//! files takes the root directory, so tests can use a fake tree.
 //!
 //! Nothing here interprets what it reads.
 

@@ -1,22 +1,21 @@
-//! Limits of the process, among them those that end it by a signal unless it asks for errors instead; and how much room a folder has.
+//! Limits of the process, including those that end it by a signal unless it requests errors instead; and the free space of a directory.
 
 use std::io;
 use std::path::Path;
 
 use rustix::process::{Resource, getrlimit};
 
-/// How large a stack the first thread may need, in KiB: several times what any command was seen to take of it. Other threads have
-/// stacks of their own size.
+/// The stack size that the first thread may need, in KiB: several times the maximum seen in any command. Other threads have stacks of their own size.
 const STACK_KIB: u64 = 1_024;
 
-/// The first thread's stack may become too small (`ulimit -s`), which would end the process by a signal somewhere on its way.
+/// The first thread's stack may become too small (`ulimit -s`), and a signal would end the process at some point.
 #[derive(Debug, thiserror::Error)]
 #[error("a stack of {kib} KiB is too small: allow {STACK_KIB} with ulimit -s")]
 pub struct SmallStack {
     kib: u64,
 }
 
-/// Checks that the first thread's stack may become large enough. To be called before it is used much.
+/// Checks that the first thread's stack may grow enough. Must be called before much of it is used.
 pub fn check_stack() -> Result<(), SmallStack> {
     match getrlimit(Resource::Stack).current {
         Some(bytes) if bytes < STACK_KIB << 10 => Err(SmallStack { kib: bytes >> 10 }),
@@ -29,14 +28,14 @@ pub fn check_stack() -> Result<(), SmallStack> {
 pub struct Limit {
     /// Its name, as `prlimit` has it.
     pub name: &'static str,
-    /// What it is now; `None` if there is none.
+    /// The current value; `None` if unlimited.
     pub now: Option<u64>,
-    /// How far the process may raise it; `None` if there is no bound.
+    /// The maximum to which the process may raise it; `None` if unlimited.
     pub most: Option<u64>,
 }
 
-/// The limits that becalm may meet: bytes of a stack, of locked memory, of a file and of all memory; descriptors, processes, and the
-/// priority of real-time threads.
+/// The limits that becalm may hit: bytes of a stack, of locked memory, of a file and of all memory; descriptors, processes, and the priority of
+/// real-time threads.
 pub fn process_limits() -> [Limit; 7] {
     [
         ("stack", Resource::Stack),
@@ -53,20 +52,20 @@ pub fn process_limits() -> [Limit; 7] {
     })
 }
 
-/// How many bytes the process may still write below a folder. Fails if the folder's file system cannot be asked.
+/// How many bytes the process may still write below a directory. Fails if its file system cannot be queried.
 pub fn free_bytes(folder: &Path) -> io::Result<u64> {
     let found = rustix::fs::statvfs(folder)?;
     Ok(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
-/// From now on a write beyond the limit of a file's size (`ulimit -f`) fails with an error, and no longer ends the process.
+/// From now on, a write beyond the file size limit (`ulimit -f`) fails with an error instead of ending the process.
 ///
-/// The signal gets a handler that does nothing. To ignore it would do as well, but would be inherited by the programs that the process
-/// starts; these get the default action back.
+/// The signal gets a handler that does nothing. Ignoring it would do as well, but the programs that the process starts would inherit that; handlers
+/// are reset to the default action.
 pub fn report_file_size() {
     extern "C" fn nothing(_: libc::c_int) {}
-    // SAFETY: all-zero bytes are a valid sigaction, and the handler may run at any time, as it does nothing. A refusal, of which there
-    // is none for this signal, would leave all as it was.
+    // SAFETY: all-zero bytes are a valid sigaction, and the handler may run at any time, because it does nothing. If the call failed, which it cannot
+    // for this signal, nothing would change.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;

@@ -1,4 +1,4 @@
-//! Memory for measuring threads: mapped, touched and locked before the measuring begins.
+//! Memory for measuring threads: mapped, touched and locked before they start to measure.
 
 use std::io;
 use std::ops::Deref;
@@ -6,13 +6,13 @@ use std::ptr::NonNull;
 use std::slice;
 use std::sync::atomic::AtomicU64;
 
-/// Memory that could not be had or locked.
+/// Memory that is not available or cannot be locked.
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
     /// The kernel refused to map memory.
     #[error("cannot map {bytes} bytes of memory for a buffer: {source}")]
     Map {
-        /// The bytes that were asked for; `usize::MAX` if they are more.
+        /// The requested bytes; `usize::MAX` if there are more.
         bytes: usize,
         /// The error of `mmap`.
         r#source: io::Error,
@@ -21,8 +21,8 @@ pub enum MemoryError {
 
 becalm_units::fault::faultless!(MemoryError);
 
-/// A fixed number of 64-bit words that no page fault can hit any more: mapped shared (so that a fork in another thread
-/// never makes them copy-on-write), touched, and locked where the user may.
+/// A fixed number of 64-bit words that cause no page faults any more: mapped shared (otherwise a fork in another thread would make them
+/// copy-on-write), touched, and locked if the user may.
 #[derive(Debug)]
 pub struct LockedWords {
     start: NonNull<AtomicU64>,
@@ -36,13 +36,13 @@ unsafe impl Send for LockedWords {}
 unsafe impl Sync for LockedWords {}
 
 impl LockedWords {
-    /// Maps this many words, all zero, where the kernel likes.
+    /// Maps this many words, all zero, wherever the kernel likes.
     pub fn new(words: usize) -> Result<Self, MemoryError> {
         Self::for_node(words, None)
     }
 
-    /// Maps this many words, all zero, in the memory of a NUMA node as far as it has some. Memory with a place of its own is also passed over
-    /// when the kernel looks for memory to move, for which it would make whoever uses it take page faults.
+    /// Maps this many words, all zero, in the memory of a NUMA node if it has some. The kernel also skips memory with such a policy when it looks for
+    /// pages to migrate, which would cause page faults.
     pub fn for_node(words: usize, node: Option<u32>) -> Result<Self, MemoryError> {
         let words = words.max(1);
         let bytes = words
@@ -64,20 +64,20 @@ impl LockedWords {
             _ => return Err(MemoryError::Map { bytes, source: io::Error::last_os_error() }),
         };
         if let Some(node) = node {
-            // Before the first use, which decides where a page is. A kernel that knows no nodes needs no place.
+            // Before the first use, which decides where a page is. Unnecessary on a kernel without nodes.
             prefer_node(address, bytes, node);
         }
         // SAFETY: the range was mapped just above.
         let locked = unsafe { libc::mlock(address, bytes) } == 0;
         let memory = Self { start, words, locked };
-        // Where it could not be locked, its pages come with the first writes.
+        // If they could not be locked, this makes the pages present.
         for word in memory.iter().step_by(512) {
             word.store(0, std::sync::atomic::Ordering::Relaxed);
         }
         Ok(memory)
     }
 
-    /// Whether the memory is locked; where the user's limit forbids it, it is only touched.
+    /// Whether the memory is locked; if the user's limit forbids it, it is only touched.
     pub const fn is_locked(&self) -> bool {
         self.locked
     }
@@ -101,26 +101,26 @@ impl Drop for LockedWords {
     }
 }
 
-/// `MPOL_PREFERRED` of `linux/mempolicy.h`: pages come from the node, or from others where it has none left.
+/// `MPOL_PREFERRED` of `linux/mempolicy.h`: pages come from the node, or from others if it has none left.
 const PREFERRED: libc::c_int = 1;
 
-/// Lets the pages of a mapping come from a NUMA node. Answers whether the kernel does.
+/// Makes the pages of a mapping come from a NUMA node. Returns whether the kernel does.
 fn prefer_node(address: *mut libc::c_void, bytes: usize, node: u32) -> bool {
     let bits = libc::c_ulong::BITS;
     let mut nodes = vec![0 as libc::c_ulong; (node / bits) as usize + 1];
     nodes[(node / bits) as usize] = 1 << (node % bits);
-    // The kernel reads one bit less than it is told.
+    // The kernel reads one bit less than specified.
     let count = nodes.len() * bits as usize + 1;
-    // SAFETY: changes where pages of the mapping come from, not what they hold; the kernel reads `count` bits at most, which are there.
+    // SAFETY: changes where pages of the mapping come from, not their content; the kernel reads at most `count` bits, which exist.
     let result = unsafe { libc::syscall(libc::SYS_mbind, address, bytes, PREFERRED, nodes.as_ptr(), count, 0) };
     result == 0
 }
 
-/// Locks everything that the process has mapped now (code, data, stacks of threads), so that no measuring thread meets a page
-/// that was evicted or never loaded. Returns whether the user may do so.
+/// Locks everything that the process has mapped now (code, data, stacks of threads), so no measuring thread hits a page that was evicted or never
+/// loaded. Returns whether the user may do so.
 ///
-/// The first thread's stack is let go again. It grows as it is used, and the kernel lets a locked one grow only within the user's
-/// limit, or with `CAP_IPC_LOCK`: once that is given up, a deeper call would end the process.
+/// The first thread's stack is unlocked again. It grows with use, and the kernel lets a locked stack grow only within the user's limit, or with
+/// `CAP_IPC_LOCK`: once that is given up, a deeper call would end the process.
 pub fn lock_current_pages() -> bool {
     // SAFETY: changes only the residence of pages, not their content.
     let locked = unsafe { libc::mlockall(libc::MCL_CURRENT) == 0 };
@@ -131,7 +131,7 @@ pub fn lock_current_pages() -> bool {
     locked
 }
 
-/// Where the first thread's stack begins, and how long it is at the moment, in bytes.
+/// The start of the first thread's stack, and its current length in bytes.
 fn first_stack() -> Option<(usize, usize)> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     let (range, _) = maps.lines().find(|line| line.ends_with("[stack]"))?.split_once(' ')?;
@@ -140,7 +140,7 @@ fn first_stack() -> Option<(usize, usize)> {
     Some((start?, end?.checked_sub(start?)?))
 }
 
-/// Unlocks all pages of the process, those that [`lock_current_pages`] locked among them.
+/// Unlocks all pages of the process, including those that [`lock_current_pages`] locked.
 pub fn unlock_pages() {
     // SAFETY: as above.
     unsafe { libc::munlockall() };
@@ -169,8 +169,8 @@ mod tests {
             }
             ThreadUsage::for_current_thread().since(before).faults
         };
-        // The first pass may load the code of the loop itself, and a kernel that moves pages together (compaction, huge
-        // pages) makes whoever touches one meanwhile wait in a fault. Memory that was not there would fault 512 times.
+        // The first pass may load the code of the loop itself, and a kernel that moves pages together (compaction, huge pages) makes accesses to them
+        // wait in a fault. Memory that was not present would fault 512 times.
         let passes: Vec<_> = (0..50).map(pass).collect();
         assert!(passes.contains(&0) && passes[0] < 256, "{passes:?}");
     }
@@ -195,7 +195,7 @@ mod tests {
         let local = LockedWords::for_node(4096, Some(0)).unwrap();
         assert_eq!((default, policy(&local)), (0, Some(PREFERRED)));
         assert!(local.iter().all(|word| word.load(std::sync::atomic::Ordering::Relaxed) == 0));
-        // A node that is not there is no reason to have no memory.
+        // A node that does not exist is no reason to have no memory.
         assert_eq!(LockedWords::for_node(512, Some(1_000)).unwrap().len(), 512);
     }
 

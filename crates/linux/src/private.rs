@@ -1,8 +1,7 @@
-//! Files and folders of one user: made for nobody else, and refused where somebody else could have put or changed them.
+//! Files and directories of one user: created for no other user, and refused if other users could have put or changed them.
 //!
-//! What root keeps for later, such as the values that it is to write back, must not be another user's to choose. So folders are
-//! found on ways that nobody else can change, no file is opened through a link, and what is made has the modes 0700 and 0600
-//! whatever the umask is.
+//! Other users must not influence what root keeps for later, such as values to restore. So directories are found on paths that no other user can
+//! change, files are never opened through links, and new ones have the modes 0700 and 0600 whatever the umask is.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
@@ -11,47 +10,46 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// The mode bits of everybody but the owner.
+/// The mode bits for everyone but the owner.
 const OTHERS: u32 = 0o077;
-/// The mode bits by which others than the owner may write.
+/// The mode bits that let users other than the owner write.
 const OTHERS_WRITE: u32 = 0o022;
-/// So many links stand on a path at most, as for the kernel.
+/// The maximum number of links on a path, as in the kernel.
 const LINKS: u32 = 40;
 
-/// The users who may decide what this process does: this one, root, and whoever has the first folder of all and so everything, who in
-/// a container or a user namespace need not be user 0. Fails if the first folder of all cannot be looked at.
+/// The users who may decide what this process does: its own, root, and the owner of the root directory, who controls everything and need not be user
+/// 0 in a container or a user namespace. Fails if the root directory cannot be read.
 pub(crate) fn trusted_users() -> io::Result<[u32; 3]> {
     Ok([0, rustix::process::geteuid().as_raw(), fs::symlink_metadata("/")?.uid()])
 }
 
-/// Makes a folder, and those above it that are missing, for this user alone; tells where it lies behind all links. What is there
-/// must be such that nobody else can write in it or put another in its place. Fails if it cannot be made, or others
-/// could have put something there.
+/// Creates a directory and its missing parents for this user alone; returns its path with all links resolved. Existing ones must not let other users
+/// write in them or replace them. Fails if it cannot be created, or others could have put something there.
 pub fn make_folder(path: &Path) -> io::Result<PathBuf> {
     let folder = walk(path, true)?;
     check_folder(&folder)?;
     Ok(folder)
 }
 
-/// Where a folder of this user lies behind all links, as [`make_folder`] wants it. Fails if it is missing, or others
-/// could have put something there.
+/// The path of this user's directory with all links resolved, with the checks of [`make_folder`]. Fails if it is missing, or others could have put
+/// something there.
 pub fn find_folder(path: &Path) -> io::Result<PathBuf> {
     let folder = walk(path, false)?;
     check_folder(&folder)?;
     Ok(folder)
 }
 
-/// Follows a path through folders in which nobody else can exchange anything, and over links that nobody else made.
+/// Follows a path through directories in which no other user can replace anything, and over links that no other user created.
 fn walk(path: &Path, make: bool) -> io::Result<PathBuf> {
     let trusted = trusted_users()?;
-    // The next part last.
+    // The next part is last.
     let parts = |path: &Path| path.iter().rev().map(OsStr::to_owned).collect::<Vec<_>>();
     let mut left = parts(&std::path::absolute(path)?);
     let mut way = PathBuf::from("/");
     let mut links = 0;
     while let Some(part) = left.pop() {
         match part.as_bytes() {
-            // The parts of a link come with the first folder of all, or none.
+            // The parts of an absolute link start with the root directory.
             b"/" => way = PathBuf::from("/"),
             b"." => {}
             b".." => drop(way.pop()),
@@ -84,8 +82,8 @@ fn walk(path: &Path, make: bool) -> io::Result<PathBuf> {
     Ok(way)
 }
 
-/// Refuses a folder in which others than the trusted users could put something in the place of what is there; unless it may be
-/// sticky, also one in which they could make something again that was removed. Fails if it is such a folder, or none.
+/// Refuses a directory in which untrusted users could replace an entry; unless `may_be_sticky`, also one in which they could recreate a removed one.
+/// Fails if it is such a directory, or not a directory.
 pub(crate) fn check_above(folder: &Path, trusted: [u32; 3], may_be_sticky: bool) -> io::Result<()> {
     let found = fs::symlink_metadata(folder)?;
     let refused = |why: String| Err(io::Error::other(format!("{} {why}", folder.display())));
@@ -95,7 +93,7 @@ pub(crate) fn check_above(folder: &Path, trusted: [u32; 3], may_be_sticky: bool)
     if !trusted.contains(&found.uid()) {
         return refused(format!("belongs to user {}", found.uid()));
     }
-    // Where it is sticky (01000), only the owner of something in it may move that away.
+    // In a sticky directory (01000), only the owner of an entry may rename it.
     let is_kept = may_be_sticky && found.mode() & 0o1000 != 0;
     if found.mode() & OTHERS_WRITE != 0 && !is_kept {
         return refused(format!("may be written by others (its mode is {:04o})", found.mode() & 0o7777));
@@ -103,8 +101,7 @@ pub(crate) fn check_above(folder: &Path, trusted: [u32; 3], may_be_sticky: bool)
     Ok(())
 }
 
-/// Refuses a folder in which others than this user may write. Fails if it is a link or no folder, belongs to another
-/// user, or others may write in it.
+/// Refuses a directory in which other users may write. Fails if it is a link or not a directory, belongs to another user, or others may write in it.
 pub fn check_folder(path: &Path) -> io::Result<()> {
     let found = fs::symlink_metadata(path)?;
     if !found.is_dir() {
@@ -113,7 +110,7 @@ pub fn check_folder(path: &Path) -> io::Result<()> {
     check_owner(&found)
 }
 
-/// Makes a file in place of what has this name, for this user alone.
+/// Creates a file for this user alone, replacing any of this name.
 pub fn create(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -122,10 +119,10 @@ pub fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(path)
 }
 
-/// Opens a file of this user, which `options` may make. Fails if it cannot be opened, is a link or no regular file,
-/// belongs to another user, or others may write it.
+/// Opens a file of this user; `options` may create it. Fails if it cannot be opened, is a link or not a regular file, belongs to another user, or
+/// others may write it.
 pub fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    // Without O_NONBLOCK the opening of a pipe would wait for somebody at its other end.
+    // Without O_NONBLOCK, opening a pipe would wait for its other end.
     let file =
         options.mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path).map_err(
             |error| match error.raw_os_error() {
@@ -142,13 +139,13 @@ pub fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     Ok(file)
 }
 
-/// Takes a file's rights from everybody but its owner.
+/// Removes all permissions of a file except the owner's.
 pub fn close_to_others(file: &File) -> io::Result<()> {
     let mode = file.metadata()?.mode();
     if mode & OTHERS == 0 { Ok(()) } else { file.set_permissions(Permissions::from_mode(mode & 0o700)) }
 }
 
-/// Holds space on the disk for what will be written behind a file's end. File systems that cannot do it hold none.
+/// Reserves disk space for data that will be written after the end of a file. File systems without support reserve none.
 pub fn hold_space(file: &File, bytes: u64) -> io::Result<()> {
     let end = file.metadata()?.len();
     allocate(file, end, bytes)
@@ -162,19 +159,19 @@ fn allocate(file: &File, from: u64, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// The space that is held behind the end of a file which grows: so much again and again, as it is used up.
+/// The space reserved after the end of a growing file, refilled as it is used up.
 #[derive(Debug, Default)]
 pub struct Reserve {
-    /// Where it ends in the file; a file that is cut off has lost it.
+    /// Its end in the file; truncating the file releases it.
     end: u64,
 }
 
 impl Reserve {
-    /// Holds at least so many bytes behind the file's end. What is held already stays so if the rest cannot be had: a tmpfs gives
-    /// back all that it was just asked for.
+    /// Reserves at least this many bytes after the end of the file. If that fails, earlier reservations remain: a tmpfs releases only what it was
+    /// just asked for.
     pub fn hold(&mut self, file: &File, bytes: u64) -> io::Result<()> {
         let len = file.metadata()?.len();
-        // No page is asked for twice.
+        // Ask for no page twice.
         let wanted = len.saturating_add(bytes).next_multiple_of(rustix::param::page_size() as u64);
         let from = self.end.max(len);
         if wanted > from {
@@ -208,11 +205,11 @@ mod tests {
         fs::symlink_metadata(path).unwrap().mode() & 0o7777
     }
 
-    /// Does something in a thread with a umask of its own.
+    /// Runs something in a thread with its own umask.
     fn with_umask(umask: u32, what: impl FnOnce() + Send) {
         std::thread::scope(|scope| {
             let thread = scope.spawn(move || {
-                // SAFETY: the calling thread gets a umask and a working folder of its own, and ends soon.
+                // SAFETY: the calling thread gets its own umask and working directory, and ends soon.
                 assert_eq!(unsafe { libc::unshare(libc::CLONE_FS) }, 0, "{}", io::Error::last_os_error());
                 rustix::process::umask(rustix::fs::Mode::from_raw_mode(umask));
                 what();
@@ -227,7 +224,7 @@ mod tests {
             let place = tempfile::tempdir().unwrap();
             let (folder, file) = (place.path().join("a/b"), place.path().join("a/b/f"));
             with_umask(umask, || {
-                // The mask is in force: without modes of its own this would be open to everybody.
+                // The mask is in effect: without explicit modes, this would be open to all.
                 fs::write(place.path().join("plain"), "").unwrap();
                 assert_eq!(mode(&place.path().join("plain")), 0o666 & !umask);
                 assert_eq!(make_folder(&folder).unwrap(), folder.canonicalize().unwrap());
@@ -259,7 +256,7 @@ mod tests {
         assert_eq!(find_folder(&path("none/own")).unwrap_err().kind(), io::ErrorKind::NotFound);
         fs::write(path("file"), "").unwrap();
         assert!(find_folder(&path("file/own")).unwrap_err().to_string().contains("is no folder"));
-        // Whoever may write a folder on the way can put another in the place of what is in it.
+        // A user who may write to a directory on the path can replace its entries.
         let why = |name: &str| make_folder(&path(name)).unwrap_err().to_string();
         let chmod = |name: &str, mode| fs::set_permissions(path(name), Permissions::from_mode(mode)).unwrap();
         for mode in [0o777, 0o775, 0o722] {
@@ -302,7 +299,7 @@ mod tests {
             std::os::unix::fs::chown(&file, Some(65534), None).unwrap();
             assert!(refused(&file).contains("it belongs to user 65534"));
         }
-        // What is made replaces a link, and leaves alone what that leads to.
+        // A created file replaces a link, and leaves its target alone.
         let kept = place.path().join("kept");
         fs::write(&kept, "kept").unwrap();
         fs::remove_file(&link).unwrap();
@@ -323,7 +320,7 @@ mod tests {
 
     #[test]
     fn what_is_held_grows_with_its_file_and_outlives_a_refusal() {
-        // A file system of pages, which root's journals lie on.
+        // A file system of pages, as used for root's journals.
         let Ok(place) = tempfile::tempdir_in("/dev/shm") else { return };
         let mut file = create(&place.path().join("f")).unwrap();
         let held = |file: &File| file.metadata().unwrap().blocks() * 512;

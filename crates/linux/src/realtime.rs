@@ -1,9 +1,9 @@
-//! What the kernel keeps from real-time threads: the throttling of `sched_rt_runtime_us`, and since Linux 6.12 the fair server of each
+//! The time that the kernel withholds from real-time threads: the throttling of `sched_rt_runtime_us`, and since Linux 6.12 the fair server of each
 //! CPU, a deadline task that runs ordinary threads once others have kept them waiting for most of a period.
 //!
-//! The fair server comes before every real-time thread, whatever its priority, and knows nothing of `sched_rt_runtime_us`: where
-//! that is -1, the server still takes its share. Kernels that have it throttle only if they were built with `CONFIG_RT_GROUP_SCHED`
-//! (5f6bd380c7bd, "sched/rt: Remove default bandwidth control").
+//! The fair server runs before every real-time thread, whatever its priority, and ignores `sched_rt_runtime_us`: even if that is -1, the server takes
+//! its share. Kernels with fair servers throttle only if built with `CONFIG_RT_GROUP_SCHED` (5f6bd380c7bd, "sched/rt: Remove default bandwidth
+//! control").
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,25 +14,25 @@ use crate::file::{FileError, value};
 use crate::procfs::config::KernelConfig;
 use crate::procfs::kernel::{RtThrottling, release, rt_throttling};
 
-/// What the kernel starts a fair server with: 50 ms of every second (`kernel/sched/deadline.c`, `fair_server_init`).
+/// The kernel's default for a fair server: 50 ms of every second (`kernel/sched/deadline.c`, `fair_server_init`).
 const RUNTIME: Nanos = Nanos::from_millis(50);
 const PERIOD: Nanos = Nanos::from_secs(1);
 /// The first release with fair servers.
 const SINCE: (u32, u32) = (6, 12);
 
-/// How much of each period a CPU's fair server takes from real-time threads, where ordinary threads wait for as long.
+/// How long per period a CPU's fair server takes from real-time threads while ordinary threads wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FairServer {
-    /// The time that it may take; 0 if it was switched off.
+    /// The time that it may take; 0 if it was disabled.
     pub runtime: Nanos,
     /// The time after which it may take as much again.
     pub period: Nanos,
-    /// Whether the kernel does not tell, as debugfs is not mounted or not to be read, and these are what it starts with.
+    /// Whether these are the defaults because debugfs is not mounted or not readable.
     pub assumed: bool,
 }
 
 impl FairServer {
-    /// That of a CPU; `None` on a kernel that has none.
+    /// The fair server of a CPU; `None` on a kernel without them.
     pub fn read(root: &Path, cpu: CpuId) -> Option<Self> {
         let folder = format!("sys/kernel/debug/sched/fair_server/cpu{cpu}");
         let file = |name: &str| -> Result<Nanos, FileError> {
@@ -46,12 +46,12 @@ impl FairServer {
     }
 }
 
-/// Whether this kernel's CPUs have fair servers, by its release; `None` where that cannot be read.
+/// Whether this kernel's CPUs have fair servers, by its release; `None` if that cannot be read.
 pub fn has_fair_servers(root: &Path) -> Option<bool> {
     numbers(&release(root).ok()?).map(|numbers| numbers >= SINCE)
 }
 
-/// Whether `sched_rt_runtime_us` holds for real-time threads; `None` if the kernel does not tell how it was built.
+/// Whether `sched_rt_runtime_us` applies to real-time threads; `None` if the kernel's configuration is unknown.
 pub fn throttles(root: &Path) -> Option<bool> {
     if has_fair_servers(root) == Some(false) {
         return Some(true);
@@ -75,14 +75,14 @@ pub struct RealTimeLimits {
 }
 
 impl RealTimeLimits {
-    /// Those of these CPUs.
+    /// Reads the limits on these CPUs.
     pub fn read(root: &Path, cpus: impl IntoIterator<Item = CpuId>) -> Self {
         let server = |cpu| Some((cpu, FairServer::read(root, cpu)?));
         let throttling = rt_throttling(root).ok().filter(|_| throttles(root) != Some(false));
         Self { throttling, fair_servers: cpus.into_iter().filter_map(server).collect() }
     }
 
-    /// What keeps a real-time thread that never sleeps from its CPU in the worst case: of the fair servers the greediest.
+    /// The limits on a real-time thread that never sleeps, in the worst case: of the fair servers, the one that takes the most.
     pub fn held_up(&self) -> Vec<HeldUp> {
         let throttling = self
             .throttling
@@ -98,18 +98,18 @@ impl RealTimeLimits {
     }
 }
 
-/// For how long of each period a real-time thread may be kept from its CPU, and by what.
+/// How long per period a real-time thread may be kept from its CPU, and by what.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HeldUp {
-    /// What keeps it.
+    /// The reason.
     pub holder: Holder,
-    /// For how long.
+    /// The time without the CPU.
     pub time: Nanos,
-    /// Of how much time.
+    /// The length of the period.
     pub period: Nanos,
 }
 
-/// What keeps real-time threads from their CPU.
+/// Reasons why real-time threads lose their CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Holder {
     /// The limit `sched_rt_runtime_us`: the CPU idles, or runs other threads.
@@ -119,7 +119,7 @@ pub enum Holder {
 }
 
 impl Holder {
-    /// How to lift it, as a clause.
+    /// A clause that explains how to lift it.
     #[must_use]
     pub fn lift(self) -> String {
         match self {
@@ -158,7 +158,7 @@ mod tests {
         let limits = RealTimeLimits::read(root, [cpu, CpuId::new(4)]);
         assert_eq!(limits.fair_servers.len(), 2);
         assert!(limits.fair_servers[&CpuId::new(4)].assumed && limits.throttling.is_none());
-        // One that was switched off keeps no thread from its CPU.
+        // A disabled one keeps no thread from its CPU.
         let held_up = HeldUp { holder: Holder::FairServer(CpuId::new(4)), time: RUNTIME, period: PERIOD };
         assert_eq!(limits.held_up(), [held_up]);
         assert_eq!(held_up.holder.lift(), "echo 0 > /sys/kernel/debug/sched/fair_server/cpu4/runtime");

@@ -1,5 +1,5 @@
-//! Where and how a thread runs: CPU affinity over the raw system call, scheduling classes, and the kernel's account
-//! of a thread's faults and switches.
+//! Where and how a thread runs: CPU affinity through the raw system call, scheduling classes, and the kernel's statistics of a thread's faults and
+//! switches.
 
 use std::fmt;
 use std::io;
@@ -27,7 +27,7 @@ pub enum SchedError {
     /// A thread of becalm, with this name, could not be started.
     #[error("cannot start the thread {0}: {1}")]
     Start(String, io::Error),
-    /// A thread of becalm, with this name, ended before it was ready, which only a bug can make it do.
+    /// A thread of becalm, with this name, ended before it was ready, which only a bug can cause.
     #[error("the thread {0} ended before it was ready")]
     Ended(String),
     /// The kernel refused the scheduling class.
@@ -57,10 +57,10 @@ fn class_hint(error: &io::Error) -> String {
     }
 }
 
-/// The scheduling classes in which a loop can run.
+/// The scheduling classes for a loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Policy {
-    /// `SCHED_OTHER`, which every thread has unless told otherwise.
+    /// `SCHED_OTHER`, the default of every thread.
     #[default]
     Other,
     /// `SCHED_BATCH`: like `SCHED_OTHER`, but its wake-ups do not preempt others.
@@ -77,7 +77,7 @@ impl Policy {
         matches!(self, Self::Fifo(_) | Self::RoundRobin(_))
     }
 
-    /// The class to ask the kernel for; `None` for [`Self::Other`], with which a thread keeps the class that it inherits.
+    /// The class to request from the kernel; `None` for [`Self::Other`], with which a thread keeps its inherited class.
     pub fn unless_other(self) -> Option<Self> {
         (self != Self::Other).then_some(self)
     }
@@ -104,8 +104,7 @@ impl Policy {
     /// Puts the calling thread into the class; allocates nothing.
     pub(crate) fn set_for_calling_thread(self) -> io::Result<()> {
         let parameter = libc::sched_param { sched_priority: i32::from(self.priority()) };
-        // SAFETY: the raw call reads one sched_param, which is alive. The C library's wrapper would do on glibc, but musl's
-        // always fails.
+        // SAFETY: the raw call reads one sched_param, which is alive. The C library's wrapper works on glibc, but always fails on musl.
         let result = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, self.number(), &raw const parameter) };
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
@@ -151,15 +150,15 @@ impl FromStr for Policy {
     }
 }
 
-/// The calling thread's number, by which the kernel's trace knows it.
+/// The calling thread's number, as used in the kernel's trace.
 pub fn current_tid() -> i32 {
     rustix::thread::gettid().as_raw_nonzero().get()
 }
 
 /// The CPU on which the calling thread runs at this moment.
 ///
-/// Through the C library, which takes it from the thread's rseq area or the vDSO and makes no system call on kernels
-/// since 4.18 with a C library of 2022 or later.
+/// Calls the C library, which takes it from the thread's rseq area or the vDSO, without a system call on kernels since 4.18 with a C library of 2022
+/// or later.
 #[inline]
 pub fn current_cpu() -> Option<CpuId> {
     // SAFETY: the function takes nothing and only returns a number.
@@ -169,15 +168,14 @@ pub fn current_cpu() -> Option<CpuId> {
 
 /// Lets the calling thread run on these CPUs only.
 ///
-/// Through the raw system call with a mask as long as needed: the C library's `cpu_set_t` ends at 1,024 CPUs, and CPUs
-/// that are isolated from the scheduler are missing from what many libraries call the available ones. Fails if the
-/// kernel knows or allows none of the CPUs.
+/// Uses the raw system call with a mask as long as needed: the C library's `cpu_set_t` ends at 1,024 CPUs, and many libraries omit isolated CPUs from
+/// the available ones. Fails if the kernel knows or allows none of the CPUs.
 pub fn set_affinity(cpus: &CpuList) -> Result<(), SchedError> {
     set_affinity_of(0, cpus)
 }
 
-/// Lets a thread run on these CPUs only; thread 0 is the calling one. Fails if the kernel knows or allows none of the
-/// CPUs, or the thread is gone or another user's.
+/// Lets a thread run on these CPUs only; thread 0 is the calling one. Fails if the kernel knows or allows none of the CPUs, or the thread is gone or
+/// another user's.
 pub fn set_affinity_of(tid: i32, cpus: &CpuList) -> Result<(), SchedError> {
     let mask = affinity_mask(cpus);
     // SAFETY: the kernel reads `size_of_val(mask)` bytes from the mask, which is alive.
@@ -189,7 +187,7 @@ pub fn set_affinity_of(tid: i32, cpus: &CpuList) -> Result<(), SchedError> {
     }
 }
 
-/// The bits of a list of CPUs, as the kernel takes them.
+/// The bits of a list of CPUs, in the kernel's format.
 pub(crate) fn affinity_mask(cpus: &CpuList) -> Vec<libc::c_ulong> {
     let bits = libc::c_ulong::BITS;
     let words = cpus.iter().last().map_or(1, |last| (last.get() / bits) as usize + 1);
@@ -200,13 +198,12 @@ pub(crate) fn affinity_mask(cpus: &CpuList) -> Vec<libc::c_ulong> {
     mask
 }
 
-/// Keeps the calling thread on certain CPUs, and the threads that it starts meanwhile; gives it back the CPUs that it might
-/// run on before when it is dropped.
+/// Keeps the calling thread, and threads that it starts meanwhile, on certain CPUs. Restores its previous CPUs on drop.
 #[derive(Debug)]
 pub struct AffinityGuard {
-    /// The CPUs to give back; `None` where nothing was changed.
+    /// The CPUs to restore; `None` if nothing was changed.
     before: Option<CpuList>,
-    /// The affinity is that of the thread which made the guard.
+    /// The affinity is that of the thread that created the guard.
     _here: PhantomData<*const ()>,
 }
 
@@ -221,7 +218,7 @@ impl AffinityGuard {
         Ok(Self { before, _here: PhantomData })
     }
 
-    /// Keeps the calling thread off these CPUs. Where it may run on no other, nothing changes.
+    /// Keeps the calling thread off these CPUs. Changes nothing if it may run on no others.
     pub fn keep_off(cpus: &CpuList) -> Result<Self, SchedError> {
         Self::keep_on(&allowed_cpus()?.without(cpus))
     }
@@ -236,8 +233,7 @@ impl Drop for AffinityGuard {
     }
 }
 
-/// Binds the calling thread to one CPU and makes sure that it runs there. Fails if the CPU is offline, unknown or not
-/// allowed.
+/// Binds the calling thread to one CPU and checks that it runs there. Fails if the CPU is offline, unknown or not allowed.
 pub fn pin_current_thread(cpu: CpuId) -> Result<(), SchedError> {
     let cpus: CpuList = [cpu].into_iter().collect();
     set_affinity(&cpus)?;
@@ -267,7 +263,7 @@ fn allowed_cpus_of(tid: i32) -> Result<CpuList, SchedError> {
             break;
         }
         let source = io::Error::last_os_error();
-        // The kernel's mask is longer than ours: it says so, and a longer one is tried.
+        // The kernel's mask is longer than ours: it returns EINVAL, and a longer one is tried.
         if source.raw_os_error() == Some(libc::EINVAL) && mask.len() < CpuId::LIMIT as usize / 64 {
             mask = vec![0; mask.len() * 2];
         } else {
@@ -278,26 +274,26 @@ fn allowed_cpus_of(tid: i32) -> Result<CpuList, SchedError> {
     Ok((0..mask.len() as u32 * bits).filter(set).map(CpuId::new).collect())
 }
 
-/// Puts the calling thread into a scheduling class. From a real-time one on, threads of a higher priority go first.
-/// Fails if the user may not use that class or priority.
+/// Puts the calling thread into a scheduling class. In a real-time class, threads of a higher priority still go first. Fails if the user may not use
+/// that class or priority.
 pub fn set_policy(policy: Policy) -> Result<(), SchedError> {
     policy.set_for_calling_thread().map_err(|source| SchedError::Class(policy, source))?;
     if policy.is_realtime() {
-        // Linux lets normal threads run before real-time ones for 5 % of the time. One that becomes a real-time thread just then
-        // is not compared with those that wait (seen on 6.18), and would keep the CPU from a higher priority until it sleeps.
+        // Linux lets normal threads run before real-time ones for 5 % of the time. A thread that becomes a real-time one just then is not compared
+        // with those that wait (seen on 6.18), and would keep the CPU from a higher priority until it sleeps.
         std::thread::yield_now();
     }
     Ok(())
 }
 
-/// Whether a thread of this process can be made a real-time one: a new one tries, at the lowest priority, and ends.
+/// Checks that a thread of this process can become a real-time one: a new one tries, at the lowest priority, and ends.
 pub fn try_realtime() -> io::Result<()> {
     let attempt = || Policy::Fifo(1).set_for_calling_thread();
     let thread = std::thread::Builder::new().name("becalm/class".to_owned()).spawn(attempt);
     thread.map_or(Ok(()), |thread| thread.join().unwrap_or(Ok(())))
 }
 
-/// How many page faults of the calling thread had to wait for a disk: swapped-out pages and files read in.
+/// How many page faults of the calling thread had to wait for a disk: swapped-out pages and files.
 pub fn major_faults() -> u64 {
     // SAFETY: all-zero bytes are a valid rusage.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -306,19 +302,19 @@ pub fn major_faults() -> u64 {
     usage.ru_majflt as u64
 }
 
-/// The kernel's account of the calling thread.
+/// The kernel's statistics of the calling thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ThreadUsage {
     /// Page faults, minor and major together.
     pub faults: u64,
-    /// Times that the thread slept or yielded.
+    /// How often the thread slept or yielded.
     pub voluntary_switches: u64,
-    /// Times that it was pre-empted.
+    /// How often it was preempted.
     pub involuntary_switches: u64,
 }
 
 impl ThreadUsage {
-    /// Reads the usage of the calling thread since it began.
+    /// Reads the usage of the calling thread since it started.
     pub fn for_current_thread() -> Self {
         // SAFETY: all-zero bytes are a valid rusage.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -331,7 +327,7 @@ impl ThreadUsage {
         }
     }
 
-    /// What was added since an earlier account.
+    /// The difference since an earlier reading.
     pub const fn since(self, earlier: Self) -> Self {
         Self {
             faults: self.faults - earlier.faults,
@@ -368,8 +364,7 @@ mod tests {
         }
     }
 
-    /// As sandboxes and control groups do, whatever rights the process has. The emulator in which tests of other architectures run
-    /// has no such filters.
+    /// As in sandboxes and control groups, whatever rights the process has. The emulator that runs tests of other architectures has no such filters.
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn a_denied_class_is_found_by_trying() {
@@ -395,7 +390,7 @@ mod tests {
             assert!(filtered, "{}", io::Error::last_os_error());
             try_realtime().map_err(|error| error.raw_os_error())
         };
-        // The filter is the thread's, and goes with it.
+        // The filter belongs to the thread, and ends with it.
         assert_eq!(std::thread::spawn(denied).join().unwrap(), Err(Some(libc::EPERM)));
     }
 

@@ -1,4 +1,4 @@
-//! Signals as readable events, so that no handler interrupts a measuring thread.
+//! Signals as readable events, so no handler interrupts a measuring thread.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -7,36 +7,36 @@ use std::time::Duration;
 
 use crate::blocked_signals::BlockedSignals;
 
-/// What asks a recording to end.
+/// The signals that ask a recording to end.
 const STOP: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
 /// SIGINT, SIGTERM and SIGHUP, blocked in the calling thread and all that it starts, and read from a file descriptor.
 ///
-/// Dropping it unblocks them again in the calling thread. Whoever has taken one ends anyway: those that came after it are
-/// dropped as well, and do not end the process before it has said how it ended.
+/// Dropping it unblocks them in the calling thread. If one was taken, the process is ending anyway: later ones are dropped as well, and do not end it
+/// before it has reported how it ended.
 #[derive(Debug)]
 pub struct StopSignals {
     blocked: BlockedSignals,
-    /// The number of the one that was taken last; zero for none.
+    /// The number of the signal taken last; zero for none.
     taken: AtomicI32,
 }
 
 impl StopSignals {
-    /// Blocks the signals. To be called before any thread is started. A SIGHUP that is ignored, as under nohup, stays so:
-    /// the recording is to outlive its terminal. Fails if the kernel has no signalfd or no file descriptor is left.
+    /// Blocks the signals. Must be called before any thread is started. A SIGHUP that is ignored, as under nohup, remains ignored: the recording
+    /// should outlive its terminal. Fails if the kernel has no signalfd or no file descriptor is left.
     pub fn block() -> io::Result<Self> {
         let signals = STOP.into_iter().filter(|signal| *signal != libc::SIGHUP || !is_ignored(*signal));
         Ok(Self { blocked: BlockedSignals::new(signals)?, taken: AtomicI32::new(0) })
     }
 
-    /// Runs something with the signals let through in the calling thread, as they were before: a program that is started
-    /// in there inherits that. A signal that comes meanwhile is kept for [`Self::take`].
+    /// Runs something with the previous signal mask in the calling thread, which programs started there inherit. A signal that arrives meanwhile is
+    /// kept for [`Self::take`].
     pub fn let_through<T>(&self, run: impl FnOnce() -> T) -> T {
-        // A signal to the process may be delivered to this thread now, and must not end it. What is ignored stays so,
-        // as with nohup; programs that are started get the default action back.
+        // A signal to the process may be delivered to this thread now, and must not end it. Ignored signals remain ignored, as with nohup; started
+        // programs get the default action back.
         let caught = STOP.map(|signal| (signal, caught_instead(signal)));
         let mut blocked = *self.blocked.previous();
-        // SAFETY: sets the mask that `BlockedSignals` saved and fills in the one until now; then the other way round.
+        // SAFETY: sets the mask that `BlockedSignals` saved and fills in the current one; then the other way round.
         let result = unsafe {
             libc::pthread_sigmask(libc::SIG_SETMASK, std::ptr::from_ref(self.blocked.previous()), &raw mut blocked);
             let result = run();
@@ -45,14 +45,14 @@ impl StopSignals {
         };
         for (signal, before) in caught {
             if let Some(before) = before {
-                // SAFETY: puts back the action that the kernel gave.
+                // SAFETY: restores the action that the kernel returned.
                 unsafe { libc::sigaction(signal, &raw const before, std::ptr::null_mut()) };
             }
         }
         result
     }
 
-    /// The number of a signal that has come, if one has.
+    /// The number of a signal, if one has arrived.
     #[must_use]
     pub fn take(&self) -> Option<i32> {
         let signal = match CAUGHT.swap(0, Ordering::Relaxed) {
@@ -65,8 +65,7 @@ impl StopSignals {
         signal
     }
 
-    /// The number of the signal that was taken last, which a recording may have done; from now on none was. `Self::drop` then drops
-    /// none of those that come later.
+    /// The number of the signal taken last, possibly by a recording; resets it, so `Self::drop` drops none of those that arrive later.
     #[must_use]
     pub fn take_last(&self) -> Option<i32> {
         Some(self.taken.swap(0, Ordering::Relaxed)).filter(|signal| *signal != 0)
@@ -91,17 +90,16 @@ impl Drop for StopSignals {
     }
 }
 
-/// A signal that came while it was let through; zero for none.
+/// A signal that arrived while unblocked; zero for none.
 static CAUGHT: AtomicI32 = AtomicI32::new(0);
 
 extern "C" fn catch(signal: libc::c_int) {
     CAUGHT.store(signal, Ordering::Relaxed);
 }
 
-/// Has a signal noted in `CAUGHT` whose action is the default one; gives that action to be put back.
+/// Makes a handler store a signal with the default action in `CAUGHT`; returns the action to restore.
 fn caught_instead(signal: libc::c_int) -> Option<libc::sigaction> {
-    // SAFETY: all-zero bytes are a valid sigaction; the calls write to and read from it. The handler does nothing but
-    // store to an atomic, which it may.
+    // SAFETY: all-zero bytes are a valid sigaction; the calls write to and read from it. The handler only stores to an atomic, which it may.
     unsafe {
         let mut before: libc::sigaction = std::mem::zeroed();
         let asked = libc::sigaction(signal, std::ptr::null(), &raw mut before);
@@ -115,13 +113,13 @@ fn caught_instead(signal: libc::c_int) -> Option<libc::sigaction> {
     }
 }
 
-/// Sleeps until one of the descriptors is readable or the time is over; tells which are readable. Fails if the kernel
-/// refuses to poll; an interruption counts as nothing readable.
+/// Sleeps until one of the descriptors is readable or the time is over; returns which are readable. Fails if the kernel refuses to poll; an
+/// interruption counts as nothing readable.
 pub fn wait_readable<const N: usize>(fds: [Option<BorrowedFd<'_>>; N], timeout: Duration) -> io::Result<[bool; N]> {
-    // A negative descriptor is skipped by poll.
+    // poll skips negative descriptors.
     let mut polled =
         fds.map(|fd| libc::pollfd { fd: fd.map_or(-1, |fd| fd.as_raw_fd()), events: libc::POLLIN, revents: 0 });
-    // Rounded up, so that a wait for less than a millisecond does not become a busy one.
+    // Rounded up, so a wait for less than a millisecond does not become a busy one.
     let milliseconds = i32::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX);
     // SAFETY: `polled` holds N valid entries.
     let ready = unsafe { libc::poll(polled.as_mut_ptr(), N as libc::nfds_t, milliseconds) };
@@ -139,24 +137,25 @@ pub const fn is_hangup(signal: i32) -> bool {
     signal == libc::SIGHUP
 }
 
-/// Gives SIGHUP its default action, which nohup takes from it: for a service that reads its configuration again on SIGHUP, and blocks
-/// it before a terminal can end it.
+/// Gives SIGHUP its default action, which nohup takes away: for a service that rereads its configuration on SIGHUP, and blocks it before a terminal
+/// can end it.
 pub fn heed_hangup() {
     // SAFETY: sets an action without a handler; all-zero bytes are a valid one, the default.
     unsafe { libc::sigaction(libc::SIGHUP, &std::mem::zeroed(), std::ptr::null_mut()) };
 }
 
-/// The keys by which a terminal ends programs (SIGINT, SIGQUIT), ignored by this process until it is dropped: while another program
-/// has the terminal and decides what they mean.
+/// Makes this process ignore the keys with which a terminal ends programs (SIGINT, SIGQUIT) until this is dropped: while another program has the
+/// terminal and decides what they mean.
 #[derive(Debug)]
 pub struct KeysIgnored([(libc::c_int, libc::sigaction); 2]);
 
 impl KeysIgnored {
-    /// Ignores them from the start of the other program on, which itself does not. One that comes meanwhile is the other's as well.
+    /// Ignores them from the start of the other program on, which does not ignore them itself. Keys pressed meanwhile are also meant for that
+    /// program.
     pub fn begin<T>(start: impl FnOnce() -> T) -> (T, Self) {
         const KEYS: [libc::c_int; 2] = [libc::SIGINT, libc::SIGQUIT];
-        // SAFETY: all-zero bytes are valid signal sets and actions; the calls read and write those that stand here. The standard library
-        // starts programs with no signal blocked.
+        // SAFETY: all-zero bytes are valid signal sets and actions; the calls read and write only the local ones. The standard library starts
+        // programs with no signal blocked.
         unsafe {
             let mut keys: libc::sigset_t = std::mem::zeroed();
             let mut blocked: libc::sigset_t = std::mem::zeroed();
@@ -182,7 +181,7 @@ impl KeysIgnored {
 impl Drop for KeysIgnored {
     fn drop(&mut self) {
         for (signal, before) in &self.0 {
-            // SAFETY: puts back the action that the kernel gave.
+            // SAFETY: restores the action that the kernel returned.
             unsafe { libc::sigaction(*signal, before, std::ptr::null_mut()) };
         }
     }
@@ -192,13 +191,12 @@ impl Drop for KeysIgnored {
 pub(crate) fn is_ignored(signal: libc::c_int) -> bool {
     // SAFETY: all-zero bytes are a valid sigaction.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    // SAFETY: only asks for the present action, into a place that is valid for it.
+    // SAFETY: only reads the current action, into a place that is valid for it.
     let asked = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut action) };
     asked == 0 && action.sa_sigaction == libc::SIG_IGN
 }
 
-/// A file descriptor that becomes readable when the process ends. Fails if the process is gone already or the kernel is
-/// older than 5.3.
+/// A file descriptor that becomes readable when the process ends. Fails if the process is already gone or the kernel is older than 5.3.
 pub fn process_end(pid: u32) -> io::Result<OwnedFd> {
     let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
     Ok(rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?)
@@ -210,15 +208,14 @@ pub fn terminate(pid: u32) -> io::Result<()> {
     Ok(rustix::process::kill_process(pid, rustix::process::Signal::TERM)?)
 }
 
-/// Has the kernel ask this process to end (SIGTERM) when the thread that started it does. Fails if the kernel refuses;
-/// or that has ended already.
+/// Makes the kernel send SIGTERM to this process when the thread that started it ends. Fails if the kernel refuses, or if that has already ended.
 pub fn end_with_parent() -> io::Result<()> {
     let parent = rustix::process::getppid();
     // SAFETY: the operation takes a plain number.
     if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM as libc::c_ulong, 0, 0, 0) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    // It may have ended before the kernel knew.
+    // It may have ended before the call.
     if rustix::process::getppid() == parent { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
 }
 
@@ -227,9 +224,9 @@ pub fn effective_ids() -> (u32, u32) {
     (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw())
 }
 
-/// Stops the calling process as Ctrl-Z does, and returns when it goes on.
+/// Stops the calling process as Ctrl-Z does, and returns when it continues.
 pub fn suspend() -> io::Result<()> {
-    // To the process alone: whatever else runs in the job is stopped by its terminal.
+    // To the process alone: the terminal stops the rest of the job.
     Ok(rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TSTP)?)
 }
 
@@ -237,7 +234,7 @@ pub fn suspend() -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Sends a signal to the calling thread alone, which other tests of the process do not notice.
+    /// Sends a signal to the calling thread alone, which does not affect other tests of the process.
     fn raise(signal: i32) {
         // SAFETY: plain numbers.
         assert_eq!(unsafe { libc::raise(signal) }, 0);
@@ -249,7 +246,7 @@ mod tests {
         assert_eq!(signals.take(), None);
         raise(libc::SIGTERM);
         assert_eq!(signals.take(), Some(libc::SIGTERM));
-        // Let through, it would end the process.
+        // If unblocked, it would end the process.
         let seen = signals.let_through(|| {
             raise(libc::SIGTERM);
             7
@@ -260,7 +257,7 @@ mod tests {
         assert_eq!((signals.take_last(), signals.take_last()), (Some(libc::SIGINT), None));
         raise(libc::SIGTERM);
         assert_eq!(signals.take(), Some(libc::SIGTERM));
-        // Each of those that came after it would end this process, were it let through.
+        // Each later one would end this process if unblocked.
         raise(libc::SIGTERM);
         raise(libc::SIGINT);
         drop(signals);

@@ -1,4 +1,4 @@
-//! System management interrupts: the firmware takes a CPU, and no kernel sees it. Intel's processors count them.
+//! System management interrupts: the firmware takes a CPU, invisible to the kernel. Intel's processors count them.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -8,11 +8,11 @@ use becalm_units::CpuId;
 
 use crate::file::FileError;
 
-/// The register that counts them from reset on, in its lower half (`MSR_SMI_COUNT`: Intel's Software Developer's Manual, volume 4). Other
-/// vendors' processors do not have it.
+/// The register that counts them since reset, in its lower half (`MSR_SMI_COUNT`: Intel's Software Developer's Manual, volume 4). Other vendors'
+/// processors do not have it.
 const REGISTER: u64 = 0x34;
 
-/// The counter of one CPU, open for reading: to open it needs root or `CAP_SYS_RAWIO`, and the kernel's module `msr`.
+/// The counter of one CPU, open for reading, which needs root or `CAP_SYS_RAWIO`, and the kernel module `msr`.
 #[derive(Debug)]
 pub struct SmiCounter {
     file: File,
@@ -20,8 +20,8 @@ pub struct SmiCounter {
 }
 
 impl SmiCounter {
-    /// Opens the counter of a CPU, `dev/cpu/N/msr`, and reads it once. Fails if the module is not loaded, the right is
-    /// missing, or the processor does not count them.
+    /// Opens the counter of a CPU, `dev/cpu/N/msr`, and reads it once. Fails if the module is not loaded, the right is missing, or the processor does
+    /// not count them.
     pub fn open(root: &Path, cpu: CpuId) -> Result<Self, FileError> {
         let path = root.join(format!("dev/cpu/{cpu}/msr"));
         let fail =
@@ -31,13 +31,13 @@ impl SmiCounter {
         Ok(counter)
     }
 
-    /// The CPU whose interrupts it counts.
+    /// The CPU of the counter.
     pub const fn cpu(&self) -> CpuId {
         self.cpu
     }
 
-    /// How many there were since the processor was reset, modulo 2^32. The kernel interrupts the CPU for it, unless this is the one that
-    /// asks. Fails if the register cannot be read: the processor does not have it.
+    /// The number since the processor was reset, modulo 2^32. The kernel interrupts the CPU to read it, unless the caller runs on it. Fails if the
+    /// register cannot be read: the processor does not have it.
     pub fn read(&self) -> std::io::Result<u32> {
         let mut bytes = [0; 8];
         self.file.read_exact_at(&mut bytes, REGISTER)?;

@@ -1,4 +1,4 @@
-//! Sockets: one that a service manager has opened, and waiting for many at once.
+//! Sockets: one opened by a service manager, and waiting for many at once.
 
 use std::env;
 use std::io;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
 
-/// The first descriptor that a service manager passes on.
+/// The first descriptor passed by a service manager.
 const FIRST: i32 = 3;
 
 /// A passed socket that cannot be used.
@@ -25,8 +25,8 @@ pub enum InheritedError {
 
 becalm_units::fault::faultless!(InheritedError);
 
-/// The socket that the service manager opened for this process (`LISTEN_FDS`), if it did. To be called once, before any file is
-/// opened or thread is started. Fails if there are several, or it is no TCP socket that listens.
+/// The socket that the service manager opened for this process (`LISTEN_FDS`), if any. Must be called once, before any file is opened or thread is
+/// started. Fails if there are several, or it is not a listening TCP socket.
 pub fn inherited_listener() -> Result<Option<TcpListener>, InheritedError> {
     let is_for_us = env::var("LISTEN_PID").is_ok_and(|pid| pid == std::process::id().to_string());
     let Ok(count) = env::var("LISTEN_FDS") else { return Ok(None) };
@@ -37,11 +37,11 @@ pub fn inherited_listener() -> Result<Option<TcpListener>, InheritedError> {
         return Err(InheritedError::Count(becalm_units::printable(&count).to_string()));
     }
     let other = |error: rustix::io::Errno| InheritedError::Other(format!(": {}", io::Error::from(error)));
-    // SAFETY: only asks for the descriptor's flags, which fails where there is none.
+    // SAFETY: only reads the descriptor's flags, which fails if there is none.
     if unsafe { libc::fcntl(FIRST, libc::F_GETFD) } < 0 {
         return Err(other(rustix::io::Errno::BADF));
     }
-    // SAFETY: it is open, and by the protocol this process's own, which nothing else here knows of yet.
+    // SAFETY: it is open, and by the protocol this process owns it; nothing else here uses it yet.
     let fd = unsafe { OwnedFd::from_raw_fd(FIRST) };
     rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::CLOEXEC).map_err(other)?;
     let listens = sockopt::socket_acceptconn(&fd).map_err(other)?;
@@ -53,25 +53,23 @@ pub fn inherited_listener() -> Result<Option<TcpListener>, InheritedError> {
     Ok(Some(listener))
 }
 
-/// Has a listening socket keep so many connections that nobody has accepted yet, up to the kernel's own bound
-/// (`net.core.somaxconn`). Of more, each waits for a second or longer before it tries again. Fails if the kernel
-/// refuses, as for a socket that does not listen.
+/// Makes a listening socket queue up to this many connections that are not accepted yet, up to the kernel's own limit (`net.core.somaxconn`). Further
+/// ones wait for a second or longer before they retry. Fails if the kernel refuses, as for a socket that does not listen.
 pub fn set_backlog(listener: &TcpListener, connections: i32) -> io::Result<()> {
     Ok(rustix::net::listen(listener, connections)?)
 }
 
-/// What is waited for of a descriptor.
+/// The readiness to wait for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Await {
-    /// That something can be read, or a connection accepted.
+    /// A read or an accept is possible.
     Readable,
-    /// That something can be written.
+    /// A write is possible.
     Writable,
 }
 
-/// Sleeps until one of the descriptors is ready or the time is over (`None`: never); tells which are ready. One that has failed or was
-/// closed by the other side is ready, too. Fails if the kernel refuses to poll; an interruption counts as nothing
-/// ready.
+/// Sleeps until one of the descriptors is ready or the time is over (`None`: never); returns which are ready. One that has failed or was closed by
+/// the other side is also ready. Fails if the kernel refuses to poll; an interruption counts as nothing ready.
 pub fn wait_ready(fds: &[(BorrowedFd<'_>, Await)], timeout: Option<Duration>) -> io::Result<Vec<bool>> {
     let flags = |what| if what == Await::Readable { PollFlags::IN } else { PollFlags::OUT };
     let mut polled: Vec<_> = fds.iter().map(|(fd, what)| PollFd::from_borrowed_fd(*fd, flags(*what))).collect();

@@ -1,5 +1,5 @@
-//! Waiting for other processes with a limit. One that is stopped, or in a control group that is frozen, would otherwise be waited for
-//! for ever: whoever waits is told which process it is, what it does, and what lets it go on.
+//! Waiting for other processes with a limit. Without one, a process that is stopped, or in a frozen control group, would block the caller forever.
+//! The error names the process, its state, and how to continue it.
 
 use std::fmt;
 use std::fs::File;
@@ -20,35 +20,35 @@ use crate::procfs::mountinfo::{Mount, mounts};
 use crate::procfs::task::TaskStat;
 use crate::signals::{process_end, wait_readable};
 
-/// How long it is waited between two looks, where the kernel does not wake.
+/// The time between two checks if the kernel does not wake.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A process that does not do what it is waited for, as a message names it.
+/// A process that keeps another one waiting, with a description for messages.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stuck {
     /// Its number.
     pub pid: i32,
     /// Its name; empty if it is not known.
     pub name: String,
-    /// Why it does not go on, if that can be told.
+    /// The reason why it does not continue, if known.
     pub hold: Option<Hold>,
 }
 
-/// What keeps a process from going on.
+/// Reasons why a process does not continue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Hold {
     /// A signal stopped it.
     Stopped,
-    /// The process with this number traces it, and stopped it.
+    /// The process with this number traces it and stopped it.
     Traced(i32),
-    /// Its control group is frozen: what is to be written to which file.
+    /// Its control group is frozen: the text to write, and the file.
     Frozen(&'static str, PathBuf),
     /// It waits in the kernel, and no signal ends that.
     Uninterruptible,
 }
 
 impl Stuck {
-    /// What a process does at this moment, as far as /proc tells.
+    /// The current state of a process, according to /proc.
     pub fn look(root: &Path, pid: i32) -> Self {
         let stat = TaskStat::read(root, pid).ok().flatten();
         let state = stat.as_ref().map_or('?', |stat| stat.state);
@@ -91,7 +91,7 @@ fn tracer(root: &Path, pid: i32) -> Option<i32> {
     text.lines().find_map(|line| line.strip_prefix("TracerPid:"))?.trim().parse().ok()
 }
 
-/// The group above or of a process that is frozen itself.
+/// The innermost frozen control group of a process.
 fn frozen(root: &Path, pid: i32) -> Option<Hold> {
     let mounts = mounts(root).ok()?;
     for group in memberships_of(root, pid).ok()? {
@@ -120,16 +120,16 @@ fn frozen(root: &Path, pid: i32) -> Option<Hold> {
     None
 }
 
-/// Waits until a child of this process has ended, and takes its exit status away.
+/// Waits until a child of this process has ended, and reaps it.
 pub fn wait_for_child(pid: i32, limit: Duration) -> Result<(), Stuck> {
     let Some(child) = Pid::from_raw(pid) else { return Ok(()) };
     let end = Instant::now() + limit;
-    // Before Linux 5.3 there is no descriptor for its end.
+    // Before Linux 5.3, there is no descriptor for its end.
     let ends = process_end(pid.unsigned_abs()).ok();
     loop {
         match waitpid(Some(child), WaitOptions::NOHANG) {
             Ok(None) | Err(Errno::INTR) => {}
-            // Ended, or waited for by somebody else.
+            // Ended, or already reaped.
             Ok(Some(_)) | Err(_) => return Ok(()),
         }
         let left = end.saturating_duration_since(Instant::now());
@@ -142,8 +142,7 @@ pub fn wait_for_child(pid: i32, limit: Duration) -> Result<(), Stuck> {
     }
 }
 
-/// Locks a file or folder (flock), for this process alone. Fails if another process holds it all the time, which is
-/// named; or as flock(2).
+/// Locks a file or directory (flock) exclusively. Fails if another process keeps the lock, which the error names, or with the error of flock(2).
 pub fn lock(file: &File, limit: Duration) -> io::Result<()> {
     let end = Instant::now() + limit;
     loop {
@@ -169,7 +168,7 @@ mod tests {
     use super::*;
     use crate::file::write_tree;
 
-    /// A process that sleeps, which is killed and waited for in the end.
+    /// A sleeping process, which is finally killed and reaped.
     struct Sleeper(Child);
 
     impl Sleeper {

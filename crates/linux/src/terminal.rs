@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 
 use rustix::termios::tcgetwinsize;
 
-/// The size of a terminal, in characters, as far as the terminal knows it.
+/// The size of a terminal, in characters; `None` if the terminal does not know it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TerminalSize {
     /// Its width.

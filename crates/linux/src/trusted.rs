@@ -1,4 +1,4 @@
-//! Texts that decide what this process does, like its configuration: read only where nobody else could have written them.
+//! Texts that decide what this process does, like its configuration: read only if no other user could have written them.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -9,16 +9,16 @@ use rustix::fs::{Access, access};
 
 use crate::private::trusted_users;
 
-/// The mode bits by which others than the owner may write.
+/// The mode bits that let users other than the owner write.
 const OTHERS_WRITE: u32 = 0o022;
 
-/// Why such a text was not read.
+/// Reasons why such a text was not read.
 #[derive(Debug, thiserror::Error)]
 pub enum Unread {
-    /// The process has root's rights, and somebody else could have written the text.
+    /// The process has root's rights, and another user could have written the text.
     #[error("becalm runs as root, and {0}")]
     Untrusted(String),
-    /// It is no regular file, too long, no text, or cannot be read.
+    /// It is not a regular file, is too long, is not text, or cannot be read.
     #[error("{0}")]
     Failed(io::Error),
 }
@@ -29,16 +29,15 @@ impl From<io::Error> for Unread {
     }
 }
 
-/// Reads a text of at most `most` bytes; `None` if there is no such file. A process of root reads only what belongs to root and what
-/// nobody else may write; one with capabilities only what its user could read without them. Fails if the file is there
-/// and is not read.
+/// Reads a text of at most `most` bytes; `None` if there is no such file. A process of root reads only files that belong to root and that no other
+/// user may write; one with capabilities only files that its user could read without them. Fails if the file exists but is not read.
 pub fn read(path: &Path, most: u64) -> Result<Option<String>, Unread> {
     // As the user who called the program, whatever rights its file gives it.
     match access(path, Access::READ_OK) {
         Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => return Ok(None),
         checked => checked.map_err(io::Error::from)?,
     }
-    // Without O_NONBLOCK the opening of a pipe would wait for somebody at its other end.
+    // Without O_NONBLOCK, opening a pipe would wait for its other end.
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     refuse_untrusted(&file)?;
     let mut bytes = Vec::new();
@@ -50,7 +49,7 @@ pub fn read(path: &Path, most: u64) -> Result<Option<String>, Unread> {
     Ok(Some(text))
 }
 
-/// Looks at the file that was opened, and not once more at its path, at which another one may lie by now.
+/// Checks the opened file rather than its path, which may name another one by now.
 fn refuse_untrusted(file: &File) -> Result<(), Unread> {
     let found = file.metadata()?;
     if !found.is_file() {
@@ -108,7 +107,7 @@ mod tests {
         std::os::unix::fs::chown(&file, Some(65534), None).unwrap();
         let error = read(&file, 99).unwrap_err();
         assert_eq!(error.to_string(), "becalm runs as root, and it belongs to user 65534");
-        // A link of somebody else's to what is root's leads to what is root's.
+        // A link of another user to a file of root's leads to a file of root's.
         let link = place.path().join("link");
         std::os::unix::fs::symlink(&file, &link).unwrap();
         assert!(matches!(read(&link, 99), Err(Unread::Untrusted(_))));

@@ -1,4 +1,4 @@
-//! What this process takes of the machine, as the kernel counts it.
+//! The kernel's statistics of this process's resource usage.
 
 use std::fs;
 
@@ -6,28 +6,28 @@ use becalm_units::Nanos;
 
 use crate::clock::clock_gettime_ns;
 
-/// What the process holds now.
+/// The resources that the process uses now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Usage {
-    /// CPU time of all its threads since it began, those that have ended included.
+    /// CPU time of all its threads since it started, including ended ones.
     pub cpu: Nanos,
-    /// Memory that is there in RAM, in bytes; zero where `/proc` cannot be read.
+    /// Resident memory, in bytes; zero if `/proc` cannot be read.
     pub resident_bytes: u64,
-    /// Open file descriptors; zero where `/proc` cannot be read.
+    /// Open file descriptors; zero if `/proc` cannot be read.
     pub descriptors: u64,
 }
 
-/// CPU time of all threads of the process since it began (`CLOCK_PROCESS_CPUTIME_ID`).
+/// CPU time of all threads of the process since it started (`CLOCK_PROCESS_CPUTIME_ID`).
 pub fn cpu_time() -> Nanos {
     Nanos::new(i64::try_from(clock_gettime_ns(libc::CLOCK_PROCESS_CPUTIME_ID)).unwrap_or(i64::MAX))
 }
 
-/// No process has a larger number (`PID_MAX_LIMIT` of the kernel).
+/// No process has a larger number (the kernel's `PID_MAX_LIMIT`).
 const LARGEST_PID: i32 = 1 << 22;
 
-/// CPU time of all threads of another process since it began, by its number; zero where it is gone.
+/// CPU time of all threads of the process with this number since it started; zero if it is gone.
 pub fn cpu_time_of(pid: i32) -> Nanos {
-    // 0 is whoever asks, and the bits of the largest numbers are those of the caller's own clock.
+    // 0 means the caller, and the bits of the largest numbers mean the caller's own clock.
     if !(1..=LARGEST_PID).contains(&pid) {
         return Nanos::ZERO;
     }
@@ -39,11 +39,11 @@ pub fn cpu_time_of(pid: i32) -> Nanos {
     Nanos::new(i64::try_from(clock_gettime_ns(clock)).unwrap_or(i64::MAX))
 }
 
-/// CPU time of all children that have ended and were waited for, with theirs: in user mode, and in the kernel.
+/// CPU time of all children that have ended and were reaped, including their own: in user mode, and in the kernel.
 pub fn cpu_time_of_children() -> (Nanos, Nanos) {
     // SAFETY: all-zero bytes are a valid rusage.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel writes one rusage. It refuses only what is no place for it.
+    // SAFETY: the kernel writes one rusage. It fails only for an invalid place.
     unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) };
     let time = |time: libc::timeval| Nanos::from_secs(time.tv_sec) + Nanos::from_micros(time.tv_usec);
     (time(usage.ru_utime), time(usage.ru_stime))
@@ -54,7 +54,7 @@ impl Usage {
     pub fn now() -> Self {
         let pages = fs::read_to_string("/proc/self/statm").ok();
         let pages = pages.and_then(|text| text.split_whitespace().nth(1)?.parse::<u64>().ok());
-        // The descriptor that the list is read by is not one of them.
+        // Not counting the descriptor that reads the list.
         let descriptors = fs::read_dir("/proc/self/fd").map_or(0, |list| list.count().saturating_sub(1));
         Self {
             cpu: cpu_time(),

@@ -48,7 +48,7 @@ const CHAINS: [(&str, &str); 8] = if cfg!(target_arch = "x86_64") {
     ]
 };
 
-/// Runs every kind once, so that the linker keeps them.
+/// Runs every kind once, which makes the linker keep them.
 fn use_all() {
     use Instructions::{Add, Divide, FloatAdd, FloatDivide, FloatMultiply, Multiply, VectorMultiply};
     for kind in [Add, Multiply, Divide, FloatAdd, FloatMultiply, FloatDivide, VectorMultiply] {
@@ -79,7 +79,7 @@ fn a_pass_has_512_instructions_of_its_kind() {
         // AT&T syntax marks some with the size of their operands: `divl`.
         let is_of_kind =
             |text: &&String| text.strip_prefix(mnemonic).is_some_and(|rest| matches!(rest, "" | "l" | "q"));
-        // What brings the operands into their registers may be of the same kind, and stands just before.
+        // Instructions that bring the operands into their registers may be of the same kind, and come just before.
         let longest = found.split(|text| !is_of_kind(&text)).map(<[String]>::len).max().unwrap_or(0);
         eprintln!("{function}: {longest} x {mnemonic} without a gap, {} instructions in all", found.len());
         assert!((A_PASS as usize..A_PASS as usize + 5).contains(&longest), "{function}: {longest}");

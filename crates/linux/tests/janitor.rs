@@ -1,8 +1,7 @@
-//! The janitor as a process: it cleans up after a parent that was killed, keeps nothing of its parent's open, sleeps
-//! without being woken, and goes when its parent does. Folders stand in for trace instances, so no root is needed.
+//! The janitor as a process: it cleans up after a parent that was killed, keeps nothing of its parent's open, sleeps without being woken, and ends
+//! when its parent does. Directories replace trace instances, so no root is needed.
 //!
-//! A janitor can only be had by a process of one thread, which a test is not: each test forks one and lets it speak
-//! through a pipe.
+//! Only a process with one thread can have a janitor, which a test is not: each test forks one that reports through a pipe.
 
 use std::fs;
 use std::io::Read;
@@ -42,7 +41,7 @@ impl Forked {
         }
     }
 
-    /// What the child said up to the first end of line.
+    /// The child's output up to the first end of line.
     fn line(&mut self) -> String {
         let mut line = Vec::new();
         let mut byte = [0];
@@ -84,11 +83,11 @@ fn sleep_for_ever() -> ! {
 }
 
 fn is_gone(pid: &str) -> bool {
-    // Reaped or, where nobody inherits orphans, dead but not yet so.
+    // Reaped or, if no process adopts orphans, dead but not yet reaped.
     fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "))
 }
 
-/// A parent with a janitor that guards the folders but the last, and the janitor's pid.
+/// A parent with a janitor that guards all directories but the last, and the janitor's pid.
 fn parent_of_janitor(folders: &[PathBuf]) -> (Forked, String) {
     let mut parent = Forked::run(|output| {
         let janitor = Janitor::spawn(Path::new("/proc")).unwrap();
@@ -133,7 +132,7 @@ fn it_survives_the_signals_that_its_parent_dies_of() {
     wait_until("the janitor has its name", || {
         fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "becalm-janitor\n")
     });
-    // The name comes last but for the scheduling class and the files, neither of which takes long.
+    // The name comes last, except for the scheduling class and the files; neither takes long.
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         // SAFETY: the janitor lives as long as its parent, which is our child.
         unsafe { libc::kill(pid.parse().unwrap(), signal) };

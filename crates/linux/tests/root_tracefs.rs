@@ -121,8 +121,8 @@ fn line(text: &str, cpu: CpuId) -> Option<TraceLine> {
     })
 }
 
-/// What can be compared of a decoded event with its line: the event's name, and the fields that the kernel prints as
-/// they are. Addresses of functions are printed as symbols, and a thread's state as letters.
+/// The comparable parts of a decoded event and its line: the event's name, and the fields that the kernel prints unchanged. It prints addresses of
+/// functions as symbols, and a thread's state as letters.
 fn rendered(decoder: &Decoder, what: &RawHappening<'_>) -> (String, Vec<String>) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match what {
@@ -263,7 +263,7 @@ fn local_timer_interrupts_are_as_many_as_the_kernel_counts() {
         };
         seen += decode(instance.decoder(), &pages).iter().filter(timer).count() as u64;
     }
-    // The recording begins before the count and ends after it; what fell between is little.
+    // The recording starts before the count and ends after it; little falls in between.
     assert!(counted > 100 && seen >= counted && seen - counted <= 20 + counted / 50, "{seen} seen, {counted} counted");
 }
 
@@ -435,7 +435,7 @@ fn every_format_of_this_kernel_reads() {
     let mut count = 0;
     for system in fs::read_dir(&events).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()) {
         for event in fs::read_dir(&system).unwrap().map(|entry| entry.unwrap().path().join("format")) {
-            // The folder `ftrace` holds formats of records that are no events, too.
+            // The directory `ftrace` also contains formats of records that are not events.
             if let Ok(text) = fs::read_to_string(&event) {
                 let format = EventFormat::parse(&event.display().to_string(), &text).unwrap();
                 assert!(format.field("common_pid").is_some(), "{}", event.display());

@@ -1,4 +1,4 @@
-//! The parallel benchmark (De et al. 2009): a calibrated compute phase, then a collective, again and again.
+//! The parallel benchmark (De et al. 2009): repeats a calibrated compute phase followed by a collective.
 
 use std::hint::black_box;
 use std::io::Write;
@@ -26,7 +26,7 @@ use crate::job::{Job, bring_to_leader, gather, largest, library, tell, texts};
 use crate::node::Seat;
 use crate::round_trips;
 
-/// The number of phases before those that count: they load code and pages and open connections.
+/// The number of uncounted phases at the start, which load code and pages and open connections.
 const REHEARSAL: u64 = 16;
 /// The longest grain and the most phases.
 const GRAIN_MAX: Nanos = Nanos::from_secs(3_600);
@@ -71,14 +71,14 @@ pub struct BenchArgs {
 /// Measures, stores, and on rank 0 prints. Fails if any rank cannot be placed, or the run cannot be stored.
 pub fn run(args: &BenchArgs, job: &Job, out: &mut dyn Write) -> Result<()> {
     job.agree(args.check())?;
-    // Every node for itself: what its ranks read is one counter.
+    // Per node: its ranks read the same counter.
     match clock::choose(Path::new("/")).source {
         Source::Native => each_grain::<Native>(args, job, out),
         Source::MonotonicRaw => each_grain::<MonotonicRaw>(args, job, out),
     }
 }
 
-/// One run after the other, and on rank 0 what they came to.
+/// Runs the grains one after the other, and on rank 0 prints the results.
 fn each_grain<C: Counter>(args: &BenchArgs, job: &Job, out: &mut dyn Write) -> Result<()> {
     let seat = Seat::take::<C>(job, args.sched)?;
     let path = output(args, job);
@@ -100,7 +100,7 @@ fn each_grain<C: Counter>(args: &BenchArgs, job: &Job, out: &mut dyn Write) -> R
     Ok(())
 }
 
-/// The path of the run with that grain: `job-100us.becalm` of `job.becalm`.
+/// The path of the run with that grain: `job-100us.becalm` for `job.becalm`.
 fn grain_path(path: &Path, grain: Nanos) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let stem = name.strip_suffix(SUFFIX).unwrap_or(&name);
@@ -127,7 +127,7 @@ impl BenchArgs {
     }
 }
 
-/// Measures and stores the phases of one grain. On rank 0 it gives them.
+/// Measures and stores the phases of one grain. Returns them on rank 0.
 fn measure<C: Counter>(
     args: &BenchArgs,
     grain: Nanos,
@@ -183,9 +183,9 @@ fn measure<C: Counter>(
     }))
 }
 
-/// The lowest rank of those that computed longest, in each phase.
+/// The rank that computed longest in each phase; the lowest of equals.
 fn latest(job: &Job, own: &[Phase], longest: &[i64]) -> Vec<u32> {
-    // The largest of what is below zero is the lowest rank.
+    // Negated, because the job can compute the largest value.
     let rank = |(phase, longest): (&Phase, &i64)| match phase.compute_ns == *longest {
         true => -i64::from(job.rank()),
         false => i64::MIN,
@@ -195,11 +195,11 @@ fn latest(job: &Job, own: &[Phase], longest: &[i64]) -> Vec<u32> {
     ranks.iter().map(|rank| u32::try_from(-rank).unwrap_or(0)).collect()
 }
 
-/// Words of the memory that a phase takes: the readings after its compute phase and after its collective.
+/// Words of memory per phase: the readings after its compute phase and after its collective.
 const WORDS: usize = 2;
 
-/// The loop itself. A phase begins with the reading that ended the one before, so that what storing costs is part of the
-/// next, and no time vanishes. Returns the first reading.
+/// The loop itself. A phase starts with the final reading of the previous one, so the time for storing is part of the next phase and no
+/// time is lost. Returns the first reading.
 #[inline(never)]
 fn phases<C: Counter>(
     work: &mut Work,
@@ -219,7 +219,7 @@ fn phases<C: Counter>(
     first
 }
 
-/// How many iterations take the grain on this rank's CPU, while all other ranks find that out as well.
+/// The number of iterations for the grain on this rank's CPU, while all other ranks calibrate as well.
 pub fn compute_phase<C: Counter>(work: &mut Work, grain: Nanos, rate: TickRate, job: &Job) -> WorkSize {
     job.world.barrier();
     match grain {
@@ -228,7 +228,7 @@ pub fn compute_phase<C: Counter>(work: &mut Work, grain: Nanos, rate: TickRate, 
     }
 }
 
-/// The phases by the node's clock: whole nanoseconds that add up.
+/// Converts the phases to the node's clock: whole nanoseconds that add up.
 fn on_axis(first: u64, words: &[std::sync::atomic::AtomicU64], axis: TicksToNanos) -> Vec<Phase> {
     let instant = |ticks: u64| axis.instant(Ticks::new(ticks)).get();
     let mut start_ns = instant(first);
@@ -251,7 +251,7 @@ fn phases_of(numbers: &[i64]) -> Vec<Phase> {
     numbers.chunks_exact(3).map(phase).collect()
 }
 
-/// The run's folder: what was asked for, or a name with the time, the same for all ranks.
+/// The run's directory: the requested one, or a name with the time, the same for all ranks.
 fn output(args: &BenchArgs, job: &Job) -> PathBuf {
     let own = match &args.output {
         Some(path) => return path.clone(),
@@ -273,7 +273,7 @@ fn document(args: &BenchArgs, grain: Nanos, job: &Job, seat: &Seat) -> PhasesDoc
         clock: seat.clock.clone(),
         relation: ClockRelationDoc::default(),
         job: JobDoc {
-            // What every node says alike, whatever its library calls itself there.
+            // The same text on every node, even if library names differ.
             library: texts(&job.world, &if job.is_first() { library() } else { String::new() }).swap_remove(0),
             ranks: job.ranks() as u32,
             nodes: nodes as u32,
@@ -313,7 +313,7 @@ fn relation(job: &Job, before: &[Vec<RoundTrip>], after: &[Vec<RoundTrip>]) -> C
     }
 }
 
-/// The ranks of the node, on its first.
+/// The ranks of the node, on its first rank.
 fn rank_docs(job: &Job, seat: &Seat, compute: WorkSize, rate: TickRate) -> Vec<RankDoc> {
     let own = [
         f64::from(job.rank()),
@@ -330,7 +330,7 @@ fn rank_docs(job: &Job, seat: &Seat, compute: WorkSize, rate: TickRate) -> Vec<R
     gather(&job.node, &own).chunks_exact(4).map(doc).collect()
 }
 
-/// What a rank tells rank 0 of itself: its node, its CPU, and two times the five figures.
+/// The number of values that a rank sends to rank 0: its node, its CPU, and twice the five figures.
 const TOLD: usize = 12;
 
 fn by_rank(job: &Job, seat: &Seat, own: &[Phase]) -> Vec<f64> {

@@ -1,11 +1,11 @@
-//! The collectives, ready to be called again and again: nothing is allocated in between.
+//! Collectives prepared for repeated calls without allocation.
 
 use becalm_model::phases::CollectiveCall;
 use mpi::collective::SystemOperation;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, CommunicatorCollectives};
 
-/// The payload that is sent if this many bytes are asked for: whole doubles for a sum, nothing for what sends nothing.
+/// The actual payload for this many requested bytes: whole doubles for a sum, 0 for collectives without one.
 pub const fn payload(collective: CollectiveCall, bytes: u64) -> u64 {
     match collective {
         CollectiveCall::None | CollectiveCall::Barrier => 0,
@@ -23,7 +23,7 @@ pub struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// Prepares a call with so many bytes of payload; for `alltoall` those of each pair.
+    /// Prepares a call with a payload of this many bytes; per pair for `alltoall`.
     pub fn new(comm: &'a SimpleCommunicator, collective: CollectiveCall, bytes: u64) -> Self {
         let payload = payload(collective, bytes) as usize;
         let (doubles, bytes) = match collective {
@@ -39,7 +39,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Goes through it once.
+    /// Calls it once.
     #[inline]
     pub fn run(&mut self) {
         match self.collective {

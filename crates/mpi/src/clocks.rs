@@ -1,9 +1,8 @@
-//! How the clock of a node relates to that of rank 0's node (Cristian 1989; Hunold and Carpen-Amarie 2015 for MPI).
+//! The relation of a node's clock to that of rank 0's node (Cristian 1989; Hunold and Carpen-Amarie 2015 for MPI).
 //!
-//! Rank 0 sends its time, the other node answers with its own, rank 0 notes when the answer came: at the instant of the
-//! node's reading, rank 0's clock stood somewhere between both of its readings. The shortest round trip leaves the least
-//! open. One such instant before and one after the measuring give offset and drift; as long as both clocks run evenly in
-//! between, the line is off by no more than half of the longer of the two round trips.
+//! Rank 0 sends its time, the other node answers with its own, rank 0 notes the arrival. At the node's reading, rank 0's clock was between
+//! its two readings. The shortest round trip has the smallest error. One such instant before and one after the measurement give offset and
+//! drift; if both clocks run evenly in between, the error of the line is at most half of the longer round trip.
 
 use becalm_model::phases::ClockRelationDoc;
 use becalm_units::Nanos;
@@ -11,11 +10,11 @@ use becalm_units::Nanos;
 /// A round trip, in nanoseconds: rank 0's clock before and after, and the other node's in between.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RoundTrip {
-    /// Rank 0's clock when its message left.
+    /// Rank 0's clock when it sent the message.
     pub sent: i64,
     /// The other node's clock when it answered.
     pub answered: i64,
-    /// Rank 0's clock when the answer had come.
+    /// Rank 0's clock when the answer arrived.
     pub received: i64,
 }
 
@@ -25,13 +24,13 @@ impl RoundTrip {
         self.received - self.sent
     }
 
-    /// What is to be added to the other node's clock, most likely.
+    /// The most likely offset to add to the other node's clock.
     fn offset(&self) -> f64 {
         (self.sent as f64 + self.received as f64) / 2.0 - self.answered as f64
     }
 }
 
-/// The relation that round trips before and after the measuring tell; `None` if there are none of either.
+/// The relation from round trips before and after the measurement; `None` if either has none.
 pub fn relate(before: &[RoundTrip], after: &[RoundTrip]) -> Option<ClockRelationDoc> {
     let shortest = |trips: &[RoundTrip]| trips.iter().min_by_key(|trip| trip.length()).copied();
     let (first, last) = (shortest(before)?, shortest(after)?);

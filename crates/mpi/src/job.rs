@@ -1,4 +1,4 @@
-//! The job as a rank sees it: all ranks, those of its node, and what they tell each other outside of what is measured.
+//! The job as a rank sees it: all ranks, those of its node, and their communication outside of measurements.
 
 use std::time::Duration;
 
@@ -11,23 +11,23 @@ use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Root, Sour
 
 use crate::outcome::{Elsewhere, code_of};
 
-/// A job. Dropping it leaves MPI, which waits for all ranks.
+/// A job. Dropping it finalizes MPI, which waits for all ranks.
 pub struct Job {
     /// The communicator of all ranks.
     pub world: SimpleCommunicator,
     /// The ranks that share memory with this one.
     pub shared: SimpleCommunicator,
-    /// The ranks of this one's node: those that share memory, unless fewer were asked for.
+    /// The ranks of this one's node: those that share memory, unless fewer were requested.
     pub node: SimpleCommunicator,
     /// The first rank of every node; `None` on all others.
     pub leaders: Option<SimpleCommunicator>,
-    /// Last, so that the communicators go first.
+    /// Last, so it is dropped after the communicators.
     _universe: Universe,
 }
 
 impl Job {
-    /// Joins the job; `None` if MPI cannot be initialized. The ranks of a node are those that share memory, and of them no more
-    /// than `ranks_per_node`, which makes several nodes of one, to try out what nodes do.
+    /// Joins the job; `None` if MPI cannot be initialized. The ranks of a node are those that share memory, but at most `ranks_per_node`,
+    /// which splits a node to try out several.
     pub fn join(ranks_per_node: Option<u32>) -> Option<Self> {
         let universe = mpi::initialize()?;
         let world = universe.world();
@@ -62,10 +62,10 @@ impl Job {
         (own, count)
     }
 
-    /// Goes on only if all ranks do. Where several failed, the first one's error is the job's. The error is this rank's
-    /// own if it is that one, else [`Elsewhere`].
+    /// Continues only if all ranks succeed. If several failed, the error of the lowest rank is the job's: that rank returns it, and the
+    /// others [`Elsewhere`].
     pub fn agree<T>(&self, result: Result<T>) -> Result<T> {
-        // The lowest rank that failed, and its exit code behind it.
+        // The lowest failed rank, combined with its exit code.
         let fine = i64::from(self.ranks()) << 8;
         let own = match &result {
             Ok(_) => fine,
@@ -82,7 +82,7 @@ impl Job {
         }
     }
 
-    /// Sleeps until rank 0 releases: waiting in MPI would keep a CPU busy.
+    /// Sleeps until rank 0 calls [`Self::release`]: waiting in MPI would keep a CPU busy.
     pub fn wait_for_first(&self) {
         let first = self.world.process_at_rank(0);
         while first.immediate_probe().is_none() {
@@ -91,12 +91,12 @@ impl Job {
         first.receive::<u8>();
     }
 
-    /// Lets those go on who wait for rank 0, which calls it.
+    /// Releases the ranks that wait for rank 0, which calls it.
     pub fn release(&self) {
         (1..self.ranks()).for_each(|rank| self.world.process_at_rank(rank).send(&0_u8));
     }
 
-    /// Waits until all ranks have come, asleep: in a barrier, those who wait keep CPUs busy that others, on the same CPU, measure on.
+    /// Waits asleep for all ranks: in a barrier, waiting ranks would keep CPUs busy that other ranks measure.
     pub fn meet_asleep(&self) {
         let mut waiting = self.world.immediate_barrier();
         while let Err(still) = waiting.test() {
@@ -105,21 +105,21 @@ impl Job {
         }
     }
 
-    /// The smallest value that a rank gives.
+    /// The smallest value over all ranks.
     pub fn least(&self, value: i64) -> i64 {
         let mut least = value;
         self.world.all_reduce_into(&value, &mut least, SystemOperation::min());
         least
     }
 
-    /// The largest value that a rank gives.
+    /// The largest value over all ranks.
     pub fn most(&self, value: i64) -> i64 {
         let mut most = value;
         self.world.all_reduce_into(&value, &mut most, SystemOperation::max());
         most
     }
 
-    /// The longest time over all nodes from the first start that a rank of the node gives to the last end, in the node's time.
+    /// The time from the first start to the last end within a node, in the node's time; the maximum over all nodes.
     pub fn longest_span(&self, start: i64, end: i64) -> i64 {
         let (mut first, mut last) = (start, end);
         self.node.all_reduce_into(&start, &mut first, SystemOperation::min());
@@ -127,7 +127,7 @@ impl Job {
         self.most(last - first)
     }
 
-    /// The sum of the values that all ranks give.
+    /// The sum of the values over all ranks.
     pub fn sum(&self, value: f64) -> f64 {
         let mut sum = value;
         self.world.all_reduce_into(&value, &mut sum, SystemOperation::sum());
@@ -137,31 +137,31 @@ impl Job {
 
 /// The MPI library's name and version, in one line.
 pub fn library() -> String {
-    // Some end it like a text of C, and some tell of their build in many lines.
+    // Some end it with a NUL, and some add many lines about their build.
     let text = mpi::environment::library_version().unwrap_or_default();
     let words: Vec<&str> = text.trim_end_matches('\0').lines().next().unwrap_or_default().split_whitespace().collect();
     words.join(" ").replace("MPICH Version:", "MPICH")
 }
 
-/// How many ranks the launcher says that there are, by what launchers tell their processes.
+/// The number of ranks according to the launcher, from its environment variables.
 pub fn launched() -> Option<(&'static str, i32)> {
     let size = |name: &'static str| Some((name, std::env::var(name).ok()?.parse().ok()?));
     ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"].into_iter().find_map(size)
 }
 
-/// Gives all ranks of a communicator the values of its rank 0.
+/// Sends the values of a communicator's rank 0 to its other ranks.
 pub fn tell(comm: &SimpleCommunicator, values: &mut [f64]) {
     comm.process_at_rank(0).broadcast_into(values);
 }
 
-/// The texts of all ranks of a communicator, on all of them, in their order.
+/// Gathers the texts of all ranks, in their order, on all ranks.
 pub fn texts(comm: &SimpleCommunicator, own: &str) -> Vec<String> {
     let size = comm.size() as usize;
     let mut counts = vec![0_i32; size];
     comm.all_gather_into(&(own.len() as i32), &mut counts[..]);
     let places = places(&counts);
     let mut bytes = vec![0_u8; counts.iter().map(|count| *count as usize).sum()];
-    // Some libraries refuse to gather nothing at all.
+    // Some libraries refuse empty gathers.
     if !bytes.is_empty() {
         let mut parts = PartitionMut::new(&mut bytes[..], counts.clone(), places.clone());
         comm.all_gather_varcount_into(own.as_bytes(), &mut parts);
@@ -181,8 +181,7 @@ fn places(counts: &[i32]) -> Vec<i32> {
     counts.iter().scan(0, next).collect()
 }
 
-/// The numbers of all ranks, rank after rank, on rank 0 of the communicator; empty on the others. Every rank gives the same
-/// number of them.
+/// Gathers the numbers of all ranks, in their order, on rank 0 of the communicator; empty on the others. All ranks must give equally many.
 pub fn gather(comm: &SimpleCommunicator, own: &[f64]) -> Vec<f64> {
     let root = comm.process_at_rank(0);
     if comm.rank() != 0 {
@@ -194,7 +193,7 @@ pub fn gather(comm: &SimpleCommunicator, own: &[f64]) -> Vec<f64> {
     all
 }
 
-/// In every place the largest of all ranks, on every rank.
+/// The maximum over all ranks at each index, on every rank.
 pub fn largest(job: &Job, own: &mut [i64]) {
     /// The number of values in a message.
     const PART: usize = 1 << 16;
@@ -204,7 +203,7 @@ pub fn largest(job: &Job, own: &mut [i64]) {
     }
 }
 
-/// The numbers of every rank of the node in turn, handed over on its first one.
+/// Passes the numbers of each rank of the node, in order, to `each` on the first rank.
 pub fn bring_to_leader(node: &SimpleCommunicator, own: Vec<i64>, mut each: impl FnMut(Vec<i64>)) {
     if node.rank() != 0 {
         node.process_at_rank(0).send(&own[..]);

@@ -1,5 +1,5 @@
-//! The `becalm-mpi` binary: a parallel benchmark under noise, and predictions held against it. Every rank of the job runs
-//! it; rank 0 prints.
+//! The `becalm-mpi` binary: a parallel benchmark under noise, and a comparison with predictions. Every rank of the job runs it; rank 0
+//! prints.
 
 #![forbid(unsafe_code)]
 
@@ -46,7 +46,7 @@ enum Command {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     limits::report_file_size();
-    // A rank that panics must not wait for the others, who wait for it: the launcher ends them.
+    // If a rank panics, the others wait for it: the launcher must end them.
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         report(panic);
@@ -78,8 +78,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Makes sure that the ranks find each other: the launcher of another MPI starts as many jobs of one rank each. Fails
-/// if it was such a launcher.
+/// Checks that the ranks share a job: the launcher of another MPI starts many jobs with one rank each. Fails in that case.
 fn together(job: &Job) -> fault::Result<()> {
     match job::launched() {
         Some((name, launched)) if launched > 1 && job.ranks() == 1 => Err(UsageError::new(format!(

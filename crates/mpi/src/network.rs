@@ -1,7 +1,7 @@
-//! `becalm-mpi network`: what messages between two ranks cost, as a file for `becalm predict --network`.
+//! `becalm-mpi network`: the cost of messages between two ranks, as a file for `becalm predict --network`.
 //!
-//! Rank 0 measures with a rank of another node, and then with one of its own; the others wait. One pair says nothing of shared
-//! links or of other distances.
+//! Rank 0 measures with a rank of another node, and then with one of its own; the others wait. One pair does not show the effect of shared
+//! links or other distances.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -23,18 +23,18 @@ use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Root, Sour
 use crate::job::{Job, library};
 use crate::node::Seat;
 
-/// Round trips of each size.
+/// Round trips per size.
 const TRIPS: usize = 1_000;
-/// The messages of a burst, and how many bursts there are.
+/// Messages per burst, and number of bursts.
 const BURST: usize = 64;
 const BURSTS: usize = 100;
-/// Sizes in bytes: of a small message, of the largest that tells what the CPU takes for each byte (it must not wait for its
-/// receiver), and of two whose difference is that of the wire.
+/// Message sizes in bytes: a small one; the largest one for measuring CPU time per byte, because its sender must not wait for the receiver;
+/// and two whose difference gives the time per byte on the wire.
 const SMALL: usize = 8;
 const COPIED: usize = 1 << 13;
-/// The document names them.
+/// These sizes are in the document.
 const LARGE: [usize; 2] = [1 << 18, 1 << 20];
-/// The largest size that is tried for whether its sender waits, and how long its receiver stays away.
+/// The maximum size tested for senders that wait, and how long its receiver is away.
 const WAITED: usize = 1 << 22;
 const AWAY: Duration = Duration::from_millis(5);
 
@@ -53,8 +53,8 @@ pub struct NetworkArgs {
     json: bool,
 }
 
-/// The parameters that follow from what was measured. A round trip is 2 (L + 2 o), a burst goes on after the larger of o and g, and
-/// large messages differ by what their bytes take on the wire.
+/// Derives the parameters from the measurement. A round trip is 2 (L + 2 o), messages of a burst are apart by the larger of o and g, and
+/// large messages differ by the time of their bytes on the wire.
 fn parameters(messages: &MessagesDoc) -> Result<Network, becalm_scale::ScaleError> {
     let measured = |time: Nanos| time.get() as f64;
     let nanos = |time: f64| Nanos::new(time.max(0.0).round() as i64);
@@ -71,8 +71,7 @@ fn parameters(messages: &MessagesDoc) -> Result<Network, becalm_scale::ScaleErro
     Ok(messages.eager_bytes.map_or(network, |limit| network.with_rendezvous_above(limit)))
 }
 
-/// Measures, stores, and on rank 0 prints. Fails for a job of one rank, a rank that cannot be placed, or a file that
-/// cannot be written.
+/// Measures, stores, and on rank 0 prints. Fails for a job of one rank, or if a rank cannot be placed or the file cannot be written.
 pub fn run(args: &NetworkArgs, job: &Job, out: &mut dyn Write) -> Result<()> {
     let alone = (job.ranks() < 2).then(|| UsageError::new("a network needs two ranks: start the job with two"));
     job.agree(alone.map_or(Ok(()), |error| Err(error.into())))?;
@@ -82,7 +81,7 @@ pub fn run(args: &NetworkArgs, job: &Job, out: &mut dyn Write) -> Result<()> {
     }
 }
 
-/// What could be measured of a job.
+/// The pairs of a job that could be measured.
 #[derive(Clone, Copy, Default)]
 struct Pairs {
     between: Option<MessagesDoc>,
@@ -90,7 +89,7 @@ struct Pairs {
 }
 
 impl Pairs {
-    /// The parameters of both; where only one could be measured, what that gave.
+    /// The parameters of both; if only one pair could be measured, its parameters.
     fn network(&self) -> Result<Option<Network>, becalm_scale::ScaleError> {
         let network = |pair: Option<MessagesDoc>| pair.as_ref().map(parameters).transpose();
         let (between, within) = (network(self.between)?, network(self.within)?);
@@ -106,7 +105,7 @@ impl Pairs {
         })
     }
 
-    /// What is not in the figures.
+    /// Limitations of the figures.
     fn warnings(&self) -> Vec<String> {
         let mut out = Vec::new();
         if self.between.is_none() {
@@ -127,7 +126,7 @@ impl Pairs {
     }
 }
 
-/// The ranks with which rank 0 measures: the last one of another node, and the first other one of its own.
+/// The partners of rank 0: the last rank of another node, and the first other rank of its own.
 fn partners(job: &Job) -> (Option<i32>, Option<i32>) {
     let mut leader = job.rank();
     job.shared.process_at_rank(0).broadcast_into(&mut leader);
@@ -136,7 +135,7 @@ fn partners(job: &Job) -> (Option<i32>, Option<i32>) {
     others(&leaders)
 }
 
-/// The same from the first rank of each rank's node.
+/// The same, given the first rank of each rank's node.
 fn others(leaders: &[i32]) -> (Option<i32>, Option<i32>) {
     let shares = |rank: &i32| leaders[*rank as usize] == leaders[0];
     let ranks = || 1..leaders.len() as i32;
@@ -191,10 +190,10 @@ fn print(document: &NetworkDoc, args: &NetworkArgs, out: &mut dyn Write) -> Resu
     Ok(())
 }
 
-/// All ranks call it; rank 0 gets the figures.
+/// Called by all ranks; rank 0 gets the figures.
 fn measure(world: &SimpleCommunicator, last: i32, clock: impl Fn() -> i64) -> Option<MessagesDoc> {
     let pair = Pair { world, last, clock };
-    // Connections are opened first.
+    // Open the connections first.
     pair.trips(SMALL, 100);
     let small = pair.trips(SMALL, TRIPS);
     let eager = pair.eager();
@@ -222,7 +221,7 @@ fn measure(world: &SimpleCommunicator, last: i32, clock: impl Fn() -> i64) -> Op
     })
 }
 
-/// The two ranks that measure.
+/// The two measuring ranks.
 struct Pair<'a, F> {
     world: &'a SimpleCommunicator,
     last: i32,
@@ -238,7 +237,7 @@ impl<F: Fn() -> i64> Pair<'_, F> {
         self.world.rank() == self.last
     }
 
-    /// The median time that a send keeps rank 0, and the median round trip.
+    /// The median time of a send on rank 0, and the median round trip.
     fn trips(&self, bytes: usize, count: usize) -> Option<(Nanos, Nanos)> {
         let (message, mut answer) = (vec![0_u8; bytes], vec![0_u8; bytes]);
         let (mut sends, mut trips) = (Vec::with_capacity(count), Vec::with_capacity(count));
@@ -259,7 +258,7 @@ impl<F: Fn() -> i64> Pair<'_, F> {
         Some((Nanos::new(median_high(&mut sends)?), Nanos::new(median_high(&mut trips)?)))
     }
 
-    /// The median time from one message of a burst to the next.
+    /// The median time between messages of a burst.
     fn burst(&self) -> Option<Nanos> {
         let (message, mut answer) = ([0_u8; SMALL], [0_u8; SMALL]);
         let mut times = Vec::with_capacity(BURSTS);
@@ -281,13 +280,13 @@ impl<F: Fn() -> i64> Pair<'_, F> {
         median_high(&mut times).map(Nanos::new)
     }
 
-    /// The largest size whose sender goes on although its receiver stays away, tried by powers of two.
+    /// The largest size that a sender sends without waiting for the receiver, by powers of two.
     fn eager(&self) -> Option<u64> {
         let mut limit = None;
         let mut bytes = SMALL;
         while bytes <= WAITED {
             let (message, mut answer) = (vec![0_u8; bytes], vec![0_u8; bytes]);
-            // Of several tries the shortest counts: a sender may be held up by noise as well.
+            // Use the shortest of several tries: noise may delay a sender as well.
             let mut shortest = i64::MAX;
             for _ in 0..3 {
                 if self.is_first() {

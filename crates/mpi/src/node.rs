@@ -1,4 +1,4 @@
-//! Where a rank runs, and by which clock: its CPU, its scheduling class, and the counter that the ranks of its node read.
+//! The placement and clock of a rank: its CPU, its scheduling class, and the counter that the ranks of its node share.
 
 use std::path::Path;
 
@@ -15,37 +15,37 @@ use mpi::traits::{Communicator, CommunicatorCollectives, Root};
 use crate::job::{Job, tell, texts};
 use crate::place::{crowd, places};
 
-/// How long the counter is compared with the kernel's clock.
+/// The length of the comparison between the counter and the kernel's clock.
 const CALIBRATION: Nanos = Nanos::from_millis(100);
 
-/// Where a rank runs.
+/// The placement of a rank.
 #[derive(Clone, Debug)]
 pub struct Seat {
-    /// The name of its node, which no other node has.
+    /// The unique name of its node.
     pub node: String,
     /// The CPU to which it is pinned.
     pub cpu: CpuId,
-    /// The CPUs on which it was allowed to run before.
+    /// The CPUs that it was allowed to run on before.
     pub allowed: CpuList,
-    /// Why the node's name is not known, where it is not.
+    /// The reason for an unknown node name, if it is.
     pub nameless: Option<String>,
-    /// The number of ranks on the CPU that most ranks share.
+    /// The largest number of ranks that share a CPU.
     pub crowd: usize,
     /// Whether this rank is the first of those on its CPU.
     pub first_on_cpu: bool,
-    /// From the counter to the node's time, which begins when the ranks sat down.
+    /// Converts the counter to the node's time, which starts with the placement.
     pub axis: TicksToNanos,
     /// The rate of the counter.
     pub rate: TickRate,
-    /// The wall clock's time when the node's time was 0.
+    /// The wall-clock time at the node's time 0.
     pub origin: jiff::Timestamp,
-    /// What the node's document says about the counter.
+    /// The counter in the node's document.
     pub clock: ClockDoc,
 }
 
 impl Seat {
-    /// Pins the rank, puts it into its class and agrees with the node's other ranks on a clock. Fails if a CPU or the
-    /// class is refused to any rank, or a counter cannot be used.
+    /// Pins the rank, sets its class and agrees with the node's other ranks on a clock. Fails if any rank cannot get its CPU or class, or a
+    /// counter cannot be used.
     pub fn take<C: Counter>(job: &Job, policy: Policy) -> Result<Self> {
         let root = Path::new("/");
         let allowed = sched::allowed_cpus().context("cannot read where this rank may run");
@@ -66,7 +66,7 @@ impl Seat {
         };
         let (allowed, cpu) = job.agree(sit())?;
 
-        // The first rank's rate and origin are the node's.
+        // The first rank's rate and origin apply to the node.
         let calibrated = job.agree(clock::calibrate::<C>(CALIBRATION).map_err(Into::into))?;
         let mut told = [calibrated.rate.hz(), calibrated.error_ratio];
         tell(&job.node, &mut told);
@@ -100,12 +100,12 @@ impl Seat {
         })
     }
 
-    /// The node's time now.
+    /// The current time of the node.
     pub fn now<C: Counter>(&self) -> i64 {
         self.axis.instant(Ticks::new(C::read())).get()
     }
 
-    /// What must be known before the numbers are believed.
+    /// Limitations of the numbers.
     pub fn warnings(&self) -> Vec<String> {
         let crowded = (self.crowd > 1).then(|| {
             format!(
@@ -118,7 +118,7 @@ impl Seat {
     }
 }
 
-/// The host's name, with a number behind it if another node has the same.
+/// The host's name, with a number appended if another node has the same.
 fn unique(job: &Job, host: &str) -> String {
     let mut name = host.to_owned();
     if let Some(leaders) = &job.leaders {

@@ -1,14 +1,14 @@
-//! How a job ends where something fails: all ranks together, with one message and one exit code.
+//! How a job ends after an error: all ranks together, with one message and one exit code.
 
 use becalm_units::fault;
 
-/// Another rank failed, and says why.
+/// Another rank failed, and prints the reason.
 #[derive(Debug, thiserror::Error)]
 #[error("rank {rank} failed")]
 pub struct Elsewhere {
     /// The rank that failed.
     pub rank: i32,
-    /// The exit code that it ends with.
+    /// Its exit code.
     pub code: u8,
 }
 

@@ -1,14 +1,14 @@
-//! Which CPU each rank of a node takes.
+//! Chooses the CPU of each rank of a node.
 //!
-//! Launchers bind ranks to cores, to sockets, or not at all; each rank tells on which CPUs it may run. In their order on the
-//! node, each takes that of its CPUs which the fewest have taken before, and of those the first: ranks that are bound apart
-//! keep their CPUs, and ranks that share a set spread over it.
+//! Launchers bind ranks to cores, to sockets, or not at all; each rank knows its affinity mask. In their order on the node, each takes the
+//! least used CPU of its mask, and of equals the first: ranks with separate masks keep their CPUs, and ranks with a common mask spread over
+//! it.
 
 use std::collections::BTreeMap;
 
 use becalm_units::{CpuId, CpuList};
 
-/// The CPU of every rank of a node, from the sets on which they may run; `None` for a rank with an empty set.
+/// The CPU of every rank of a node, from the ranks' affinity masks; `None` for an empty mask.
 pub fn places(allowed: &[CpuList]) -> Vec<Option<CpuId>> {
     let mut taken: BTreeMap<CpuId, usize> = BTreeMap::new();
     let place = |cpus: &CpuList| {

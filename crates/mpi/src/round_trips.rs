@@ -1,5 +1,5 @@
-//! Messages there and back: between rank 0 and the first rank of each other node for their clocks, and between two ranks for
-//! what a message costs.
+//! Round trips of messages: between rank 0 and the first rank of each other node, to relate their clocks, and between two ranks, for the
+//! cost of a message.
 
 use becalm_stats::median_high;
 use mpi::topology::SimpleCommunicator;
@@ -7,11 +7,11 @@ use mpi::traits::{Communicator, Destination, Source};
 
 use crate::clocks::RoundTrip;
 
-/// The number of round trips with each node, before and after the measuring.
+/// The number of round trips with each node, before and after the measurement.
 const TRIPS: usize = 1_000;
 
-/// Makes round trips between rank 0 of a communicator and each other rank of it, one after the other, with the clock of the
-/// calling rank. Rank 0 gets those with every rank, its own being empty; the others get nothing.
+/// Makes round trips between rank 0 of a communicator and each of its other ranks, with the clock of the calling rank. Returns those with
+/// every rank on rank 0, empty for rank 0 itself; the other ranks get nothing.
 pub fn with_each(leaders: &SimpleCommunicator, clock: impl Fn() -> i64) -> Vec<Vec<RoundTrip>> {
     if leaders.rank() == 0 {
         let with = |rank| (0..if rank == 0 { 0 } else { TRIPS }).map(|_| ask(leaders, rank, &clock)).collect();
@@ -35,21 +35,21 @@ fn ask(leaders: &SimpleCommunicator, rank: i32, clock: &impl Fn() -> i64) -> Rou
     RoundTrip { sent, answered, received: clock() }
 }
 
-/// What messages between rank 0 and another rank cost, in nanoseconds.
+/// The cost of messages between rank 0 and another rank, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct MessageCost {
     /// Half of the median round trip.
     pub one_way_ns: f64,
-    /// The median time that a send keeps its rank.
+    /// The median time of a send on its rank.
     pub send_ns: f64,
-    /// What each byte of a message adds to its way.
+    /// The additional time per byte of a message.
     pub byte_ns: f64,
 }
 
 /// The size of the large messages, in bytes.
 const LARGE: usize = 1 << 16;
 
-/// Measures what messages between rank 0 and rank `last` cost. All ranks may call it; rank 0 gets the answer.
+/// Measures the cost of messages between rank 0 and rank `last`. All ranks may call it; rank 0 gets the result.
 pub fn message_cost(world: &SimpleCommunicator, last: i32, clock: impl Fn() -> i64) -> Option<MessageCost> {
     if last == 0 || last >= world.size() {
         return None;

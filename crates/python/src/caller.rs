@@ -1,4 +1,4 @@
-//! The program in Python that asks, and how it is kept alive while the answer is computed.
+//! The calling Python program, and how it stays responsive while an answer is computed.
 
 use std::ffi::CString;
 use std::fmt;
@@ -17,22 +17,22 @@ use pyo3::prelude::*;
 
 use crate::error;
 
-/// How often it is looked whether the user wants an end.
+/// The interval of checks for Ctrl-C.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// What a thread of commands has, too.
+/// As in threads of commands.
 const STACK: usize = 8 << 20;
 
-/// An answer: its document as JSON, and its text for people.
+/// An answer: its document as JSON, and its text.
 pub type Answer = (String, String);
 
-/// Who asks.
+/// The caller.
 pub struct Caller<'a> {
     answer: Option<Answer>,
     is_stopped: &'a AtomicBool,
 }
 
-/// What unwinds a prediction that nobody waits for any more.
+/// The panic payload that ends an abandoned prediction.
 struct Stopped;
 
 impl Asker for Caller<'_> {
@@ -44,7 +44,7 @@ impl Asker for Caller<'_> {
     fn tell(&self, message: fmt::Arguments<'_>) {
         Python::attach(|py| {
             let text = CString::new(message.to_string().replace('\0', " ")).unwrap_or_default();
-            // Where warnings are made errors there is nobody to raise them to.
+            // If warnings are errors, there is no caller to raise them to.
             let _ = PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1);
         });
     }
@@ -58,12 +58,12 @@ impl Asker for Caller<'_> {
     }
 }
 
-/// A prediction that ends when it is told to, at its next step.
+/// A prediction that can be stopped at its next step.
 struct Watched<'a>(&'a AtomicBool);
 
 impl Watched<'_> {
     fn go_on(&self) {
-        // Steps are told once more while those below are left.
+        // Unwinding may report steps again.
         if self.0.load(Ordering::Relaxed) && !thread::panicking() {
             resume_unwind(Box::new(Stopped));
         }
@@ -84,8 +84,8 @@ impl Steps for Watched<'_> {
     }
 }
 
-/// Computes an answer on a thread of its own, while this one lets other Python threads run and looks for Ctrl-C. A prediction ends at
-/// its next step then; what is being read is read to its end first.
+/// Computes an answer on its own thread, while this one lets other Python threads run and checks for Ctrl-C. A prediction then ends at its
+/// next step; reading is completed first.
 pub fn ask<F>(py: Python<'_>, question: F) -> PyResult<Answer>
 where
     F: FnOnce(&mut Caller<'_>) -> fault::Result<()> + Send,
@@ -103,7 +103,7 @@ where
         let thread = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work)?;
         let mut raised = None;
         loop {
-            // The channel is closed also where the thread unwinds. Only one thread at a time may look at it, and so takes it whole.
+            // Unwinding closes the channel as well. The receiver is not `Sync`, so the closure takes an exclusive reference.
             let is_done = &mut is_done;
             if py.detach(move || is_done.recv_timeout(INTERVAL)) != Err(RecvTimeoutError::Timeout) {
                 break;

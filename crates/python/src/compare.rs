@@ -9,10 +9,10 @@ use pyo3::prelude::*;
 use crate::caller::{self, Answer};
 use crate::values;
 
-/// Which part of the runs of a side is compared: node, CPUs.
+/// The selected part of the runs of a side: node, CPUs.
 type Side = (Option<String>, Option<Vec<u32>>);
 
-/// Answers what `becalm compare --json` does.
+/// The equivalent of `becalm compare --json`.
 #[pyfunction]
 #[pyo3(signature = (before, after, *, side_before, side_after, with_self))]
 pub fn compare(

@@ -1,4 +1,4 @@
-//! Detours that a program in Python has in arrays, as noise.
+//! Detours in arrays of a Python program, as noise.
 
 use becalm_analyze::noise::NoiseInput;
 use becalm_units::Nanos;
@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use crate::error::{exception, usage};
 
-/// Detours of one or several CPUs: for each the start and the duration of every detour, in nanoseconds, in buffers of `int64`.
+/// Detours of one or several CPUs: starts and durations for each, in nanoseconds, in buffers of `int64`.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct GivenDetours {
@@ -17,7 +17,7 @@ pub struct GivenDetours {
 }
 
 impl GivenDetours {
-    /// The noise of a node that has these CPUs. Fails if starts and durations are not in pairs, or no noise can be so.
+    /// The noise of a node with these CPUs. Fails if starts and durations are not in pairs, or are invalid as noise.
     pub fn noise(self, py: Python<'_>) -> PyResult<NoiseInput> {
         let mut cpus = Vec::with_capacity(self.cpus.len());
         for (number, (starts, durations)) in self.cpus.iter().enumerate() {

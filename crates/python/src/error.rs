@@ -1,4 +1,4 @@
-//! Errors as exceptions, whose texts name the arguments of Python's functions.
+//! Errors as exceptions, with the names of arguments in Python.
 
 use becalm_units::fault::{self, Param, Setting};
 use pyo3::exceptions::PyException;
@@ -22,7 +22,7 @@ pub fn usage(text: impl std::fmt::Display) -> PyErr {
 /// A parameter as an argument.
 fn argument(param: Param<'_>) -> String {
     let name = match param.name {
-        // `becalm.record` takes options of the command.
+        // `becalm.record` takes command-line options.
         "summary" => return fault::option(param),
         "coalesce" => "coalesce_ns",
         "together" => "together_within_ns",
@@ -35,7 +35,7 @@ fn argument(param: Param<'_>) -> String {
     }
 }
 
-/// A value as Python writes it: a number, a pair of numbers, or a text.
+/// A value as a Python literal: a number, a pair of numbers, or a text.
 fn literal(value: &str) -> String {
     let is_number = |text: &str| text.parse::<u64>().is_ok();
     match value.split_once(':') {

@@ -1,8 +1,8 @@
-//! The part of the Python package that is made of becalm's crates: `becalm._native`. The functions that people call are in
-//! `python/becalm`, which gives them their arguments, their units and their documentation.
+//! The native part of the Python package: `becalm._native`. The public functions are in `python/becalm`, with their arguments, units and
+//! documentation.
 //!
-//! Whatever computes or reads lets other Python threads run meanwhile. Columns of tables lie in memory of Rust's, and are
-//! handed to Arrow and NumPy where they are.
+//! Computations and reads release the interpreter for other Python threads. Columns of tables stay in Rust memory and are shared with Arrow
+//! and NumPy.
 
 #![forbid(unsafe_code)]
 
@@ -52,8 +52,8 @@ mod _native {
     }
 }
 
-/// A panic in the decoder of damaged files is told as an error of the file, and not by the panic hook as well. The hook is that of
-/// this module alone.
+/// Silences the panic hook for panics in the decoder of damaged files, which become errors of the file. The hook belongs to this module
+/// alone.
 fn quiet_decoder() {
     let report = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {

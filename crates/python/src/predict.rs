@@ -13,12 +13,12 @@ use crate::detours::GivenDetours;
 use crate::error::usage;
 use crate::values;
 
-/// A noise: a text that stands for one or several, or detours in arrays.
+/// A noise: a text for one or several, or detours in arrays.
 #[derive(FromPyObject)]
 pub enum Noise {
     /// A run, a formula, or both.
     Named(String),
-    /// Detours that are in memory.
+    /// Detours in memory.
     Given(GivenDetours),
 }
 
@@ -70,7 +70,7 @@ impl PredictOptions {
         }
     }
 
-    /// The question about these noises.
+    /// Creates the question about these noises.
     fn question(self, noises: Vec<(String, AskedNoise)>) -> PyResult<PredictQuestion> {
         if noises.is_empty() || self.grains_ns.is_empty() || self.collectives.is_empty() {
             return Err(usage("a prediction needs a noise, a grain and a collective"));
@@ -112,7 +112,7 @@ impl PredictOptions {
     }
 }
 
-/// Answers what `becalm predict --json` does, also of detours in memory.
+/// The equivalent of `becalm predict --json`, also for detours in memory.
 #[pyfunction]
 #[pyo3(signature = (noises, options))]
 pub fn predict(py: Python<'_>, noises: Vec<Noise>, options: PredictOptions) -> PyResult<Answer> {

@@ -1,4 +1,4 @@
-//! The tables of a run, read into columns that each lie in one piece.
+//! Reads the tables of a run into contiguous columns.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use becalm_bundle::Bundle;
 use becalm_model::Kind;
 use becalm_units::fault;
 
-/// A column of names: a key for each row, and each name once, in the order in which they come.
+/// A column of names: a key for each row, and the distinct names in order of appearance.
 #[derive(Default)]
 struct Names {
     keys: Vec<i32>,
@@ -21,7 +21,7 @@ struct Names {
 }
 
 impl Names {
-    /// The key of a name, which is added where it is new.
+    /// The key of a name; adds the name if it is new.
     fn key(&mut self, name: &str) -> i32 {
         if let Some(key) = self.numbers.get(name) {
             return *key;
@@ -38,7 +38,7 @@ impl Names {
     }
 }
 
-/// What the rows of detours, samples and activities have in common.
+/// The common part of rows of detours, samples and activities.
 #[derive(Default)]
 struct Place {
     nodes: Names,
@@ -46,7 +46,7 @@ struct Place {
     numbers: Vec<i64>,
 }
 
-/// Which CPUs of a node are taken, and how many rows of each there were.
+/// The selected CPUs of a node, with the number of rows so far.
 struct Counted {
     rows: HashMap<i32, i64>,
     chosen: Option<Vec<i32>>,
@@ -63,7 +63,7 @@ impl Counted {
         self.chosen.as_ref().is_none_or(|chosen| chosen.contains(&cpu))
     }
 
-    /// Splits rows into stretches of one CPU that is taken: the stretch, the CPU, and the number of its first row on that CPU.
+    /// Splits rows into ranges of one selected CPU: the range, the CPU, and the number of its first row on that CPU.
     fn stretches(&mut self, cpus: &[i32]) -> Vec<(std::ops::Range<usize>, i32, i64)> {
         let (mut found, mut begin) = (Vec::new(), 0);
         for stretch in cpus.chunk_by(|a, b| a == b) {
@@ -87,8 +87,8 @@ impl Place {
     }
 }
 
-/// The detours of the selected nodes and CPUs, as they lie in the bundle: node after node, segment after segment. Fails
-/// if the run cannot be read, or does not hold what was selected.
+/// The detours of the selected nodes and CPUs, in the order of the bundle: by node, then by segment. Fails if the run cannot be read or
+/// lacks the selected part.
 pub fn detours(bundle: &Bundle, selection: &Selection) -> fault::Result<RecordBatch> {
     let (mut place, mut starts, mut durations) = (Place::default(), Vec::new(), Vec::new());
     let mut incomplete = BooleanBufferBuilder::new(0);
@@ -115,7 +115,7 @@ pub fn detours(bundle: &Bundle, selection: &Selection) -> fault::Result<RecordBa
     ])
 }
 
-/// The samples of a run of work, in the same way.
+/// The samples of a run of work, likewise.
 pub fn samples(bundle: &Bundle, selection: &Selection) -> fault::Result<RecordBatch> {
     let (mut place, mut starts, mut durations, mut work) = (Place::default(), Vec::new(), Vec::new(), Vec::new());
     let mut incomplete = BooleanBufferBuilder::new(0);
@@ -144,7 +144,7 @@ pub fn samples(bundle: &Bundle, selection: &Selection) -> fault::Result<RecordBa
     ])
 }
 
-/// The activities, in the same way; `detour` is the number of the detour (or sample) on its CPU.
+/// The activities, likewise; `detour` is the number of the detour (or sample) on its CPU.
 pub fn activities(bundle: &Bundle, selection: &Selection) -> fault::Result<RecordBatch> {
     let (mut place, mut starts, mut self_times) = (Place::default(), Vec::new(), Vec::new());
     let (mut kinds, mut sources, mut details) = (Names::default(), Names::default(), Names::default());
@@ -153,7 +153,7 @@ pub fn activities(bundle: &Bundle, selection: &Selection) -> fault::Result<Recor
         let (key, mut counted) = (place.nodes.key(&node), Counted::new(selection));
         for batch in bundle.activities(&node)? {
             let batch = batch?;
-            // The keys of a batch are its own. Of many names in the file only those of rows are taken over.
+            // Keys are local to a batch. Take only names that rows use.
             let (source_names, detail_names) = (batch.source_values(), batch.detail_values());
             let mut source_keys: Vec<Option<i32>> = vec![None; source_names.len()];
             let mut detail_keys: Vec<Option<i32>> = vec![None; detail_names.len()];
@@ -185,14 +185,14 @@ pub fn activities(bundle: &Bundle, selection: &Selection) -> fault::Result<Recor
     ])
 }
 
-/// The names of the selected nodes. That the CPUs are there is said once for all nodes.
+/// The names of the selected nodes. Checks once for all nodes that the selected CPUs exist.
 fn nodes(bundle: &Bundle, selection: &Selection) -> fault::Result<Vec<String>> {
     if bundle.nodes().iter().all(|doc| doc.settings.work.is_none()) {
         return Ok(selection.documents(bundle)?.into_iter().map(|doc| doc.node).collect());
     }
     let names = bundle.nodes().iter().map(|doc| doc.node.clone());
     match &selection.node {
-        // The bundle's own error names the nodes that there are.
+        // The bundle's own error lists the nodes.
         Some(node) => Ok(bundle.samples(node).map(|_| vec![node.clone()])?),
         None => Ok(names.collect()),
     }
@@ -213,7 +213,7 @@ fn table(columns: Vec<(&str, Result<ArrayRef, ArrowError>)>) -> fault::Result<Re
         }
         RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
     };
-    // No bundle can make that happen: columns are as long as each other, and keys are in their dictionaries.
+    // Cannot fail for any bundle: all columns have equal length, and keys are in their dictionaries.
     made().map_err(|error| fault::Error::new(error.to_string()))
 }
 

@@ -1,4 +1,4 @@
-//! `becalm.report`, of recordings of detours.
+//! `becalm.report`, for recordings of detours.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::caller::{self, Answer};
 use crate::error::exception;
 use crate::values;
 
-/// Answers what `becalm report --json` does of a recording of detours; nothing of whatever else a bundle holds.
+/// The equivalent of `becalm report --json` for a recording of detours; nothing else in a bundle is reported.
 #[pyfunction]
 #[pyo3(signature = (run, *, node, cpus, with_self, ranks))]
 pub fn report(

@@ -1,4 +1,4 @@
-//! A stored run, open.
+//! An open stored run.
 
 use std::path::PathBuf;
 
@@ -37,13 +37,13 @@ impl StoredRun {
         py.detach(|| Bundle::open(&path)).map(Self).map_err(exception)
     }
 
-    /// Its folder.
+    /// Its path.
     #[getter]
     fn path(&self) -> PathBuf {
         self.0.path().to_owned()
     }
 
-    /// Whether it holds samples of work and no detours.
+    /// Whether it contains samples of work and no detours.
     #[getter]
     fn is_work(&self) -> bool {
         self.0.nodes().iter().any(|doc| doc.settings.work.is_some())

@@ -1,4 +1,4 @@
-//! Tables whose columns Arrow and NumPy read where they are, by the Arrow PyCapsule interface and by NumPy's array interface.
+//! Tables that Arrow and NumPy read in place, by the Arrow PyCapsule interface and NumPy's array interface.
 
 use std::ffi::CStr;
 
@@ -22,7 +22,7 @@ fn arrow_error(error: ArrowError) -> PyErr {
     BecalmError::new_err(error.to_string())
 }
 
-/// A schema and an array, each in a capsule that frees what nobody took.
+/// A schema and an array in capsules, which free them if they are not consumed.
 fn capsules<'py>(
     py: Python<'py>,
     (array, schema): (FFI_ArrowArray, FFI_ArrowSchema),
@@ -30,7 +30,7 @@ fn capsules<'py>(
     Ok((PyCapsule::new_with_value(py, schema, SCHEMA)?, PyCapsule::new_with_value(py, array, ARRAY)?))
 }
 
-/// A table of a run. Whoever reads it by Arrow gets its columns where they are.
+/// A table of a run. Arrow consumers get its columns without copying.
 #[pyclass(frozen, module = "becalm")]
 pub struct Table(RecordBatch);
 
@@ -42,7 +42,7 @@ impl Table {
 
 #[pymethods]
 impl Table {
-    /// The Arrow stream of the table, of one batch. A schema that is asked for is not converted to, as the interface allows.
+    /// The table as an Arrow stream of one batch. A requested schema is ignored, as the interface allows.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -71,7 +71,7 @@ impl Table {
         PyCapsule::new_with_value(py, schema, SCHEMA)
     }
 
-    /// How many rows it has.
+    /// The number of rows.
     fn __len__(&self) -> usize {
         self.0.num_rows()
     }
@@ -108,12 +108,12 @@ impl Column {
         capsules(py, to_ffi(&self.0.to_data()).map_err(arrow_error)?)
     }
 
-    /// How many rows it has.
+    /// The number of rows.
     fn __len__(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether a row is a whole number (`int`), a name (`name`) or yes and no (`flag`).
+    /// The type of the rows: a whole number (`int`), a name (`name`) or a boolean (`flag`).
     #[getter]
     fn content(&self) -> &'static str {
         match self.0.data_type() {
@@ -123,15 +123,15 @@ impl Column {
         }
     }
 
-    /// The names by key, of a column of names; else none.
+    /// The names by key, for a column of names; else empty.
     #[getter]
     fn values(&self) -> Vec<String> {
         let names = self.0.as_any_dictionary_opt().and_then(|column| column.values().as_string_opt::<i32>());
         names.map_or_else(Vec::new, |names| names.iter().flatten().map(str::to_owned).collect())
     }
 
-    /// Where NumPy finds the column: its numbers, its keys, or its flags, eight in a byte from the lowest bit on. Whoever looks there
-    /// must hold the column, as NumPy does.
+    /// NumPy's view of the column: its numbers, its keys, or its flags, eight per byte from the lowest bit on. Users of the view must keep
+    /// the column alive, as NumPy does.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (kind, address, length) = match self.0.data_type() {

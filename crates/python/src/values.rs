@@ -1,4 +1,4 @@
-//! Values of Python as those of becalm.
+//! Converts Python values to becalm's.
 
 use std::str::FromStr;
 
@@ -13,7 +13,7 @@ pub fn times(values: Vec<i64>) -> Vec<Nanos> {
     values.into_iter().map(Nanos::new).collect()
 }
 
-/// What a text or a number stands for on the command line.
+/// Parses a text or a number as the command line does.
 pub fn parsed<T: FromStr>(text: &str) -> PyResult<T>
 where
     T::Err: std::fmt::Display,
@@ -21,18 +21,18 @@ where
     text.parse().map_err(usage)
 }
 
-/// A share from 0 to 1. Fails if it is another number.
+/// A share from 0 to 1. Fails for other numbers.
 pub fn share(ratio: f64) -> PyResult<Share> {
     Share::from_ratio(ratio).ok_or_else(|| usage(format!("{ratio} is not a share: give a number from 0 to 1")))
 }
 
-/// The share of its time that a job may lose: not all of it. Fails if it is, or is no share.
+/// The share of its time that a job may lose, less than all of it. Fails otherwise.
 pub fn tolerated(ratio: f64) -> PyResult<Share> {
     let share = share(ratio)?;
     if share.ratio() < 1.0 { Ok(share) } else { Err(usage(format!("{share} is all of the time: give less than 100%"))) }
 }
 
-/// Which part of a run is read. Fails if no CPU is named, or one that no machine has.
+/// The selected part of a run. Fails if the list of CPUs is empty, or contains an impossible one.
 pub fn selection(node: Option<String>, cpus: Option<Vec<u32>>, with_self: bool) -> PyResult<Selection> {
     Ok(Selection { node, cpus: cpus.map(cpu_list).transpose()?, with_self, ..Selection::default() })
 }

@@ -1,11 +1,11 @@
-//! How much of a run's noise fell into each of a fixed number of equal stretches of time.
+//! The noise in each of a fixed number of equal time slices of a run.
 
-/// How many cells a run is cut into.
+/// The number of cells in a run.
 pub(super) const CELLS: usize = 256;
 
-/// The noise of one CPU, or the sum of several, in 256 equal cells of time that cover the run.
+/// The noise of one CPU, or the sum of several, in 256 equal time cells that cover the run.
 ///
-/// A detour that reaches over the end of a cell is split at that end, so that the cells add up to all noise exactly.
+/// A detour that crosses the end of a cell is split there, so the cells add up to the total noise exactly.
 #[derive(Clone, Debug)]
 pub struct TimeCells {
     start: i64,
@@ -20,15 +20,14 @@ impl TimeCells {
     /// Cells over `length` nanoseconds from `start` on; a length below 1 counts as 1.
     pub fn new(start: i64, length: i64) -> Self {
         let length = length.max(1);
-        // Rounded up, so that the cells cover the run; the last one is shorter by less than 256 ns. Only runs below
-        // 65 us need fewer cells.
+        // Rounded up to cover the run; the last cell is shorter by less than 256 ns. Only runs below 65 us need fewer cells.
         let width = (length - 1) / CELLS as i64 + 1;
         let cells = ((length - 1) / width + 1) as usize;
         Self { start, length, width, current: 0, current_end: start.saturating_add(width), noise: vec![0; cells] }
     }
 
-    /// Creates cells from their sums; cells are `width` nanoseconds long, at least 1, and the run begins with the first. Of no cells
-    /// there is one without noise.
+    /// Creates cells of `width` nanoseconds (at least 1) from their sums; the run starts with the first. No sums give one cell without
+    /// noise.
     pub fn from_sums(width: i64, mut sums: Vec<i64>) -> Self {
         if sums.is_empty() {
             sums.push(0);
@@ -44,7 +43,7 @@ impl TimeCells {
         }
     }
 
-    /// The number of the cell in which this time lies; times outside of the run lie in its first or last cell.
+    /// The number of the cell that contains this time; times outside the run map to the first or last cell.
     #[inline]
     pub fn place(&self, time: i64) -> usize {
         if time >= self.current_end.saturating_sub(self.width) && time < self.current_end {
@@ -54,11 +53,11 @@ impl TimeCells {
         }
     }
 
-    /// Adds a detour. What lies outside of the run is counted in its first or last cell.
+    /// Adds a detour. Parts outside the run count in the first or last cell.
     #[inline]
     pub fn add(&mut self, start: i64, duration: i64) {
         let end = start.saturating_add(duration);
-        // Detours come in order of time and most are shorter than a cell, so the cell of the last one is tried first.
+        // Detours come in order of time and most are shorter than a cell, so try the cell of the last one first.
         if start < self.current_end.saturating_sub(self.width) || end > self.current_end {
             self.add_anywhere(start, end);
         } else {
@@ -88,7 +87,7 @@ impl TimeCells {
         self.start.saturating_add(self.width.saturating_mul(cell as i64 + 1))
     }
 
-    /// Adds another CPU's noise, cell by cell. The two runs should begin and end together: cells are matched by number.
+    /// Adds another CPU's noise, cell by cell. Both runs should start and end together: cells are matched by number.
     pub fn merge(&mut self, other: &Self) {
         self.noise.resize(self.noise.len().max(other.noise.len()), 0);
         for (ours, theirs) in self.noise.iter_mut().zip(&other.noise) {
@@ -101,17 +100,17 @@ impl TimeCells {
         &self.noise
     }
 
-    /// When the run begins, in nanoseconds.
+    /// The start of the run, in nanoseconds.
     pub const fn start(&self) -> i64 {
         self.start
     }
 
-    /// How long it lasts, in nanoseconds, at least 1.
+    /// The length of the run, in nanoseconds, at least 1.
     pub const fn length(&self) -> i64 {
         self.length
     }
 
-    /// How long one cell lasts, in nanoseconds.
+    /// The length of a cell, in nanoseconds.
     pub const fn width(&self) -> i64 {
         self.width
     }

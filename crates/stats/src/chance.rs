@@ -1,31 +1,28 @@
-//! What a run of a given length can have seen: how long to run for rare events, and which it may have missed.
+//! How long to run to see rare events, and how rare an event a run may have missed.
 //!
-//! Events that come independently at a rate r are seen at least once within a time t with the probability 1 - e^(-rt).
-//! That is 95 % at rt = 3 (-ln 0.05 = 2.996): the "rule of three" of J. A. Hanley, A. Lippman-Hand, *If nothing goes
-//! wrong, is everything all right?*, JAMA 249 (1983). Events in trains are rarer than their rate says; the rate to be put
-//! in is that of trains.
+//! Independent events at a rate r occur at least once within a time t with probability 1 - e^(-rt). That is 95 % at rt = 3 (-ln 0.05 =
+//! 2.996): the "rule of three" of J. A. Hanley, A. Lippman-Hand, *If nothing goes wrong, is everything all right?*, JAMA 249 (1983). Events
+//! in trains are rarer than their rate suggests; use the rate of trains.
 //!
-//! Of an event that was seen k times the rate is not known, and k / T is too high an estimate for what was seen by luck: of many
-//! rare causes those show that happen to come. With all magnitudes of rates alike (density 1/r) the rate of what was seen k
-//! times in T is gamma distributed with shape k and rate T, and within t none comes with the probability (T / (T + t))^k:
-//! A. Gelman et al., *Bayesian Data Analysis*, 3rd edition, section 2.6. So 95 % need t = T (20^(1/k) - 1).
+//! The rate of an event that was seen k times is unknown, and k / T overestimates it: of many rare causes, only those that happen to occur
+//! are seen. If all magnitudes of rates are equally likely (density 1/r), the rate of an event seen k times in T is gamma distributed with
+//! shape k and rate T, and none occurs within t with probability (T / (T + t))^k: A. Gelman et al., *Bayesian Data Analysis*, 3rd edition,
+//! section 2.6. So 95 % need t = T (20^(1/k) - 1).
 
-/// How many events must be expected so that at least one comes with a probability of 95 %.
+/// The expected number of events for which at least one occurs with 95 % probability.
 pub const CERTAIN_COUNT: f64 = 3.0;
 
-/// One in so many runs may miss the event.
+/// One in this many runs may miss the event.
 const MISSED_IN: f64 = 20.0;
 
-/// How long to run, in nanoseconds, to see with 95 % an event again that was seen `count` times in `observed` nanoseconds:
-/// 19 times as long for what was seen once, 3.5 times for what was seen twice. `None` of events that were not seen, and of
-/// times above 292 years.
+/// How long to run, in nanoseconds, to see an event again with 95 % probability after it was seen `count` times in `observed` nanoseconds:
+/// 19 times as long if it was seen once, 3.5 times if twice. `None` if it was never seen or the time exceeds 292 years.
 pub fn run_again_for(count: u64, observed: i64) -> Option<i64> {
     let ns = observed as f64 * (MISSED_IN.powf(1.0 / count as f64) - 1.0);
     (ns > 0.0 && ns < i64::MAX as f64).then_some(ns as i64)
 }
 
-/// The longest mean time between two events that a run over `observed` nanoseconds sees with 95 %: what comes more
-/// rarely than once in that time may have been missed.
+/// The longest mean time between events that a run of `observed` nanoseconds sees with 95 % probability; it may miss rarer events.
 pub fn rarest_seen(observed: i64) -> i64 {
     (observed as f64 / CERTAIN_COUNT) as i64
 }

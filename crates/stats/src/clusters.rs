@@ -1,23 +1,22 @@
-//! Detours over a threshold in clusters that are independent of each other.
+//! Independent clusters of detours over a threshold.
 //!
-//! One cause makes several long detours in a row, and a tail fitted to all of them would take them for as many causes.
-//! The runs method starts a new cluster where nothing exceeded the threshold for a while. How long that must be comes
-//! from the data: C. A. T. Ferro, J. Segers, *Inference for clusters of extreme values*, J. R. Stat. Soc. B 65 (2003),
-//! estimate the share theta of exceedances that begin a cluster (the extremal index) from the times between them, which
-//! are exponential between clusters and 0 within, and take the theta N longest of those times for the gaps between
-//! clusters.
+//! One cause makes several long detours in a row, and a tail fitted to all of them would count each as a cause of its own. The runs method
+//! starts a new cluster once nothing has exceeded the threshold for a while. The data determine that time: C. A. T. Ferro, J. Segers,
+//! *Inference for clusters of extreme values*, J. R. Stat. Soc. B 65 (2003), estimate the share theta of exceedances that start a cluster
+//! (the extremal index) from the times between exceedances, which are exponential between clusters and 0 within, and take the theta N
+//! longest of those times for the gaps between clusters.
 
-/// What exceeded a threshold, by cluster.
+/// Detours over a threshold, in clusters.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Clusters {
-    /// By how much the longest detour of each cluster exceeds the threshold, in nanoseconds, in order of time.
+    /// The excess of each cluster's longest detour over the threshold, in nanoseconds, in order of time.
     pub(super) excesses: Vec<f64>,
-    /// How many detours exceeded it.
+    /// The number of detours over the threshold.
     pub(super) exceedances: usize,
 }
 
 impl Clusters {
-    /// Of detours, start and duration in order of time, over this threshold.
+    /// Clusters detours, given as start and duration in order of time, over this threshold.
     pub(super) fn for_threshold(threshold: i64, detours: &[(i64, i64)]) -> Self {
         let over: Vec<(i64, i64)> = detours.iter().copied().filter(|(_, duration)| *duration > threshold).collect();
         let gaps: Vec<i64> = over.windows(2).map(|pair| pair[1].0.saturating_sub(pair[0].0)).collect();
@@ -33,13 +32,13 @@ impl Clusters {
         Self { excesses, exceedances: over.len() }
     }
 
-    /// What share of the exceedances begins a cluster.
+    /// The share of exceedances that start a cluster.
     pub(super) fn extremal_index(&self) -> f64 {
         self.excesses.len() as f64 / self.exceedances.max(1) as f64
     }
 }
 
-/// The longest gap that does not part two clusters.
+/// The longest gap that does not separate two clusters.
 fn longest_within(gaps: &[i64]) -> i64 {
     let (mut sum, mut squares) = (0.0, 0.0);
     for gap in gaps {
@@ -56,7 +55,7 @@ fn longest_within(gaps: &[i64]) -> i64 {
         return -1;
     }
     let mut sorted = gaps.to_vec();
-    // Of equal gaps either all part clusters or none.
+    // Equal gaps separate clusters either all or not at all.
     *sorted.select_nth_unstable_by(between, |a, b| b.cmp(a)).1
 }
 

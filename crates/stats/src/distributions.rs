@@ -5,13 +5,12 @@ use std::f64::consts::FRAC_1_SQRT_2;
 use statrs::function::beta::beta_reg;
 use statrs::function::erf::erfc;
 
-/// With more degrees of freedom than these, Student's distribution differs from the normal one by less than is lost when
-/// `freedom / (freedom + t^2)` is rounded.
+/// Above this many degrees of freedom, Student's distribution differs from the normal one by less than the rounding error of
+/// `freedom / (freedom + t^2)`.
 const NORMAL_FREEDOM: f64 = 1e9;
 
-/// The probability that Student's t with `freedom` degrees of freedom, above 0, exceeds `t`: an incomplete beta function
-/// (*Handbook of Mathematical Functions*, 26.7.1). Without end of them it is the normal distribution. A `t` or a `freedom`
-/// that is no number tells nothing, like a `t` of 0.
+/// The probability that Student's t with `freedom` degrees of freedom, above 0, exceeds `t`: an incomplete beta function (*Handbook of
+/// Mathematical Functions*, 26.7.1). Infinitely many give the normal distribution. NaN in `t` or `freedom` counts as a `t` of 0.
 pub fn student_tail(t: f64, freedom: f64) -> f64 {
     if t.is_nan() || freedom.is_nan() || freedom <= 0.0 {
         return 0.5;
@@ -28,8 +27,7 @@ pub fn student_tail(t: f64, freedom: f64) -> f64 {
     0.5 * incomplete_beta(freedom / 2.0, 0.5, freedom / (freedom + t * t))
 }
 
-/// The value that Student's t with `freedom` degrees of freedom exceeds with the probability `tail`, which is above 0
-/// and at most 1/2.
+/// The value that Student's t with `freedom` degrees of freedom exceeds with probability `tail`, above 0 and at most 1/2.
 pub fn student_quantile(tail: f64, freedom: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     while student_tail(high, freedom) > tail && high < 1e12 {
@@ -42,9 +40,8 @@ pub fn student_quantile(tail: f64, freedom: f64) -> f64 {
     (low + high) / 2.0
 }
 
-/// The probability that Fisher's F with `upper` and `lower` degrees of freedom exceeds `x`, for `x` of at least 0: the
-/// regularized incomplete beta function at lower / (lower + upper x). An `x` that is no number, and degrees of freedom that
-/// are none or without end, tell nothing, like an `x` of 0.
+/// The probability that Fisher's F with `upper` and `lower` degrees of freedom exceeds `x`, at least 0: the regularized incomplete beta
+/// function at lower / (lower + upper x). A NaN `x`, and zero or infinite degrees of freedom, count as an `x` of 0.
 pub fn fisher_tail(x: f64, upper: f64, lower: f64) -> f64 {
     let is_freedom = |freedom: f64| freedom.is_finite() && freedom > 0.0;
     if x.is_nan() || !is_freedom(upper) || !is_freedom(lower) {
@@ -53,15 +50,15 @@ pub fn fisher_tail(x: f64, upper: f64, lower: f64) -> f64 {
     incomplete_beta(lower / 2.0, upper / 2.0, lower / (lower + upper * x))
 }
 
-/// The regularized incomplete beta function I_x(a, b), for a and b above 0; 0 below x = 0 and 1 above x = 1.
+/// The regularized incomplete beta function I_x(a, b) for a and b above 0; 0 below x = 0, 1 above x = 1.
 fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
     if x <= 0.0 || x >= 1.0 { x.clamp(0.0, 1.0) } else { beta_reg(a, b, x) }
 }
 
-/// The natural logarithm of the probability that the sum of `n` standard exponential values exceeds `x`: that of
-/// e^-x (1 + x + x^2/2! + ... + x^(n-1)/(n-1)!).
+/// The natural logarithm of the probability that the sum of `n` standard exponential values exceeds `x`, which is e^-x (1 + x + x^2/2! +
+/// ... + x^(n-1)/(n-1)!).
 pub(super) fn ln_erlang_tail(n: usize, x: f64) -> f64 {
-    // Divided by the largest term, so that neither a large nor a small x leaves the range of numbers.
+    // Divided by the largest term to avoid overflow and underflow.
     if x <= 0.0 {
         return 0.0;
     }

@@ -1,13 +1,12 @@
 //! The power of a real signal by frequency: the squares |X_k|^2 of its discrete Fourier transform.
 //!
-//! A real signal of n values is taken as n/2 complex ones, the values at even places being the real parts and those at odd
-//! places the imaginary parts. With Z the transform of those, E_k = (Z_k + conj Z_(n/2-k)) / 2 is that of the values at
-//! even places, O_k = (Z_k - conj Z_(n/2-k)) / 2i that of the values at odd places, and X_k = E_k + e^(-2 pi i k/n) O_k:
-//! H. V. Sorensen et al., *Real-valued fast Fourier transform algorithms*, IEEE Trans. Acoust. Speech Signal Process. 35
-//! (1987). That is half of the work and memory of a transform of n complex values.
+//! A real signal of n values is treated as n/2 complex ones, with the values at even places as real parts and those at odd places as
+//! imaginary parts. With Z their transform, E_k = (Z_k + conj Z_(n/2-k)) / 2 is that of the values at even places, O_k = (Z_k - conj
+//! Z_(n/2-k)) / 2i that of the values at odd places, and X_k = E_k + e^(-2 pi i k/n) O_k: H. V. Sorensen et al., *Real-valued fast Fourier
+//! transform algorithms*, IEEE Trans. Acoust. Speech Signal Process. 35 (1987). That takes half the time and memory of a transform of n
+//! complex values.
 //!
-//! All lengths are powers of two, and all numbers are `f64`: the one algorithm that is used is compiled here, and only
-//! once.
+//! All lengths are powers of two and all numbers `f64`, so a single algorithm is compiled, once.
 
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
@@ -16,19 +15,19 @@ use rustfft::algorithm::Radix4;
 use rustfft::num_complex::Complex;
 use rustfft::{Fft, FftDirection, Length};
 
-/// A real signal, stored as it is transformed. Where nothing was put, it is 0.
+/// A real signal, packed as the transform needs it; 0 where not set.
 #[derive(Clone, Debug)]
 pub struct Signal(Vec<Complex<f64>>);
 
 impl Signal {
-    /// A signal of so many zeros. An odd length becomes the even one above it.
+    /// A signal of this many zeros, rounded up to an even number.
     pub fn zeros(length: usize) -> Self {
         Self(vec![Complex::default(); length.div_ceil(2)])
     }
 }
 
 impl FromIterator<f64> for Signal {
-    /// After an odd number of values follows a 0.
+    /// An odd number of values is padded with a 0.
     fn from_iter<I: IntoIterator<Item = f64>>(values: I) -> Self {
         let mut values = values.into_iter();
         let pair = || Some(Complex::new(values.next()?, values.next().unwrap_or(0.0)));
@@ -55,14 +54,14 @@ impl IndexMut<usize> for Signal {
 /// The transform of signals of one length.
 #[derive(Clone)]
 pub struct Fourier {
-    /// Of half as many complex values.
+    /// The transform of half as many complex values.
     half: Arc<Radix4<f64>>,
-    /// e^(-2 pi i k/n) for k = 0..=n/4, as one signal after the other needs them.
+    /// e^(-2 pi i k/n) for k = 0..=n/4, computed once for all signals.
     turns: Arc<[Complex<f64>]>,
 }
 
 impl Fourier {
-    /// Prepares for signals of this length. Panics if the length is no power of two, or 1.
+    /// Prepares for signals of this length. Panics if the length is 1 or not a power of two.
     pub fn new(length: usize) -> Self {
         assert!(length.is_power_of_two() && length > 1, "a signal of {length} values cannot be transformed");
         let half = length / 2;
@@ -70,15 +69,14 @@ impl Fourier {
         Self { half: Arc::new(Radix4::new(half, FftDirection::Forward)), turns: (0..=half / 2).map(turn).collect() }
     }
 
-    /// The powers |X_k|^2 at k = 0..=n/2 cycles in the n values of the signal. One of another length is cut off, or goes on
-    /// with zeros.
+    /// The powers |X_k|^2 at k = 0..=n/2 cycles in the signal's n values. A signal of another length is cut off or padded with zeros.
     pub fn powers(&self, signal: Signal) -> Vec<f64> {
         let Signal(mut pairs) = signal;
         let half = self.half.len();
         pairs.resize(half, Complex::default());
         self.half.process(&mut pairs);
         let mut powers = vec![0.0; half + 1];
-        // What is at k also gives what is at n/2 - k, with the conjugates of all terms.
+        // The terms at k also give those at n/2 - k, conjugated.
         for (k, turn) in self.turns.iter().enumerate() {
             let (this, mirrored) = (pairs[k], pairs[(half - k) % half].conj());
             let even = (this + mirrored) * 0.5;

@@ -1,15 +1,15 @@
-//! How many detours of which length began in which stretch of the run, in bounded memory.
+//! Counts of detours by length and by time of their start, in bounded memory.
 
 use super::TimeCells;
 use super::cells::CELLS;
 
-/// Classes in each doubling of the length: a class is at most 25 % wide.
+/// Classes per doubling of the length: a class is at most 25 % wide.
 const CLASSES_PER_OCTAVE: usize = 4;
 
-/// Counts by cell of time and class of length.
+/// Counts by time cell and length class.
 ///
-/// A class takes its memory, one KiB, with its first detour; a CPU whose detours last from 100 ns to 10 ms has about 70.
-/// All classes of a signed 64-bit length would be 244 KiB.
+/// A class allocates its 1 KiB with its first detour; a CPU with detours from 100 ns to 10 ms has about 70. All classes of a signed 64-bit
+/// length would take 244 KiB.
 #[derive(Clone, Debug)]
 pub struct LengthCells {
     cells: usize,
@@ -23,8 +23,7 @@ impl LengthCells {
         Self { cells: cells.noise().len(), width: cells.width(), classes: Vec::new() }
     }
 
-    /// Takes a detour of `duration` nanoseconds that began in the cell of this number, as
-    /// [`TimeCells::place`] gives it. A negative duration counts as 0.
+    /// Takes a detour of `duration` nanoseconds that started in this cell ([`TimeCells::place`]). A negative duration counts as 0.
     #[inline]
     pub fn add(&mut self, cell: usize, duration: i64) {
         let class = class_of(duration);
@@ -55,19 +54,19 @@ impl LengthCells {
         }
     }
 
-    /// How long a cell lasts, in nanoseconds.
+    /// The length of a cell, in nanoseconds.
     pub const fn width(&self) -> i64 {
         self.width
     }
 
-    /// How many detours began in each cell.
+    /// The number of detours that started in each cell.
     pub fn counts(&self) -> Vec<i64> {
         let mut counts = vec![0; self.cells];
         self.classes().for_each(|class| sum_into(&mut counts, class));
         counts
     }
 
-    /// The counts of each class that has any, the longest detours first.
+    /// The counts of each class that is not empty, the longest detours first.
     pub(super) fn classes(&self) -> impl Iterator<Item = &[u32]> {
         self.classes.iter().rev().flatten().map(|counts| &counts[..self.cells])
     }

@@ -1,8 +1,8 @@
-//! The statistics that a report rests on: exact moments, quantiles, the intervals of all that is estimated, the tail of the
-//! longest detours, periods with the spectrum, and outliers among equals.
+//! Statistics behind the reports: exact moments, quantiles, confidence intervals, the tail of the longest detours, periods and spectrum,
+//! and outliers among peers.
 //!
-//! Everything here takes plain integers in nanoseconds, one at a time, and keeps a bounded amount of them: a run of
-//! hours is summarized in the memory of a run of seconds. Nothing here knows of bundles, CPUs or sources.
+//! All of it takes integers in nanoseconds one at a time and keeps a bounded number of them, so a run of hours needs no more memory than
+//! one of seconds. This crate does not know bundles, CPUs or sources.
 
 #![forbid(unsafe_code)]
 

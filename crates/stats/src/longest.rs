@@ -1,14 +1,14 @@
-//! The longest detours with their times, in bounded memory: what a tail is fitted to.
+//! The longest detours with their times, in bounded memory: the input for fitting a tail.
 
-/// How many are kept at least, if there are that many.
+/// The number kept at least, if there are that many.
 pub const LONGEST: usize = 1_024;
 
-/// The [`LONGEST`] longest detours so far, and at most as many more until they are sorted out.
+/// The [`LONGEST`] longest detours so far, and at most as many more until the next cleanup.
 #[derive(Clone, Debug)]
 pub struct Longest {
-    /// The start and the duration of each detour that is kept.
+    /// The start and duration of each detour kept.
     kept: Vec<(i64, i64)>,
-    /// Detours up to this length may have been left out; all longer ones are there.
+    /// All detours longer than this are kept.
     floor: i64,
     count: u64,
 }
@@ -20,10 +20,10 @@ impl Default for Longest {
 }
 
 impl Longest {
-    /// Creates the longest of `count` detours from those that were kept, with start and duration.
+    /// Creates a set for `count` detours from those that were kept, given as start and duration.
     pub fn from_kept(mut kept: Vec<(i64, i64)>, count: u64) -> Self {
         let shortest = kept.iter().map(|detour| detour.1).min().unwrap_or(-1);
-        // Others as long as the shortest may have been left out.
+        // Others as long as the shortest may be missing.
         let floor = if kept.len() as u64 == count { -1 } else { shortest };
         kept.retain(|detour| detour.1 > floor);
         Self { kept, floor, count }
@@ -49,7 +49,7 @@ impl Longest {
         self.drop_short();
     }
 
-    /// Selects once for as many new detours as are kept, so that a detour costs constant time on average.
+    /// Runs once per [`LONGEST`] new detours, so a detour costs constant time on average.
     #[cold]
     fn drop_short(&mut self) {
         if self.kept.len() > LONGEST {
@@ -60,13 +60,12 @@ impl Longest {
         self.kept.retain(|(_, duration)| *duration > floor);
     }
 
-    /// How many detours were taken, kept or not.
+    /// The number of detours taken, kept or not.
     pub const fn count(&self) -> u64 {
         self.count
     }
 
-    /// All detours that are longer than a length which is shorter than all of these, with that length; start and duration
-    /// in order of time. Fewer than [`LONGEST`] if many are equally long.
+    /// A length, and all detours longer than it as start and duration in order of time. Fewer than [`LONGEST`] if many are equally long.
     #[must_use]
     pub fn sorted(mut self) -> (i64, Vec<(i64, i64)>) {
         self.drop_short();

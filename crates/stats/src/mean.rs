@@ -1,10 +1,10 @@
-//! The mean of a few independent values, and how well it is known.
+//! The mean of a few independent values, with its confidence interval.
 
 use crate::distributions::student_quantile;
 use crate::interval::CONFIDENCE;
 
-/// The mean of these values, and half the width of the interval that holds the true mean with [`CONFIDENCE`] if the values
-/// are independent and about normally distributed (Student's t). `None` for no values, and no width for a single one.
+/// The mean of these values and the half width of its interval at the level [`CONFIDENCE`], for independent, roughly normal values
+/// (Student's t). `None` for no values; no width for a single one.
 pub fn mean_with_half_width(values: &[f64]) -> Option<(f64, Option<f64>)> {
     let count = values.len() as f64;
     if values.is_empty() {

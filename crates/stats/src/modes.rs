@@ -1,26 +1,26 @@
-//! The modes of lengths: ranges in which detours gather, apart from each other by valleys.
+//! Modes: ranges of lengths in which detours cluster, separated by valleys.
 //!
-//! Lengths are counted in bins, each a tenth longer than the one before. Every rise after a fall begins another range. Then the range with the
-//! lowest peak goes to one of its neighbors, that with the higher valley between them, as long as it holds less than one in a hundred of all
-//! lengths, or its peak does not stand out: at least twice the valley, and above it by three times the scatter that counting has.
+//! Lengths are counted in bins, each 10 % longer than the one before. Every rise after a fall starts a new range. Then the range with the
+//! lowest peak is merged into the neighbor across the higher valley, as long as it holds less than 1 % of all lengths or its peak is not
+//! significant: a peak must be at least twice the valley, and above it by three times the counting error.
 
 use std::ops::Range;
 
-/// By which factor a bin is longer than the one before.
+/// The ratio of the lengths of successive bins.
 const WIDTH: f64 = 1.1;
-/// A mode holds at least this share of all.
+/// A mode holds at least this share of all lengths.
 const SHARE: f64 = 0.01;
 
-/// A range of lengths in which many gather; whole nanoseconds.
+/// A range in which many lengths cluster; in whole nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mode {
     /// How many there are.
     pub count: usize,
-    /// The shortest of them.
+    /// The shortest length.
     pub shortest: i64,
-    /// Half of them are not longer; of an even number the shorter one in the middle.
+    /// The lower median.
     pub median: i64,
-    /// The longest of them.
+    /// The longest length.
     pub longest: i64,
 }
 
@@ -31,7 +31,7 @@ struct BinRange {
     sum: usize,
 }
 
-/// The modes of lengths, which rise and are at least 1: in this order, and with all of them in one.
+/// The modes of these lengths, which must be ascending and at least 1. The modes are ascending too and contain all lengths.
 pub fn modes(lengths: &[i64]) -> Vec<Mode> {
     let (Some(first), Some(last)) = (lengths.first(), lengths.last()) else { return Vec::new() };
     let number = |length: i64| ((length.max(1) as f64).ln() / WIDTH.ln()).floor() as usize;
@@ -65,7 +65,7 @@ pub fn modes(lengths: &[i64]) -> Vec<Mode> {
     ranges.iter().map(mode).collect()
 }
 
-/// Ranges that rise and then fall; each has something in it.
+/// Ranges that rise and then fall; none is empty.
 fn rises(counts: &[usize]) -> Vec<BinRange> {
     let mut ranges: Vec<BinRange> = Vec::new();
     let mut falling = true;
@@ -87,12 +87,12 @@ fn rises(counts: &[usize]) -> Vec<BinRange> {
     ranges
 }
 
-/// How many there are in the bin between two ranges that has fewest.
+/// The smallest count in the bins between two ranges.
 fn valley(left: &BinRange, right: &BinRange, counts: &[usize]) -> usize {
     counts[left.bins.end - 1].min(counts[right.bins.start])
 }
 
-/// The range with the lowest peak of those that are no modes of their own.
+/// The range with the lowest peak among those that are not modes of their own.
 fn weakest(ranges: &[BinRange], counts: &[usize], all: usize) -> Option<usize> {
     if ranges.len() < 2 {
         return None;

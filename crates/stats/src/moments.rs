@@ -1,10 +1,9 @@
 //! Count, extremes, sum, mean and standard deviation, from exact integer sums.
 
-/// What is known of a set of values after each was seen once.
+/// Summary of a set of values, in one pass.
 ///
-/// The sums are integers of 128 bits, so that neither the order nor the number of the values changes the result, and
-/// two halves merge into exactly the whole. They saturate instead of overflowing: a sum that does not fit comes from
-/// a damaged file.
+/// The sums are 128-bit integers, so the result depends neither on the order of the values nor on how they are split, and two halves merge
+/// exactly. They saturate instead of overflowing: a sum that does not fit comes from a damaged file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Moments {
     count: u64,
@@ -21,16 +20,16 @@ impl Default for Moments {
 }
 
 impl Moments {
-    /// The moments of no values.
+    /// Moments of no values.
     pub const EMPTY: Self = Self { count: 0, min: i64::MAX, max: i64::MIN, sum: 0, squares: 0 };
 
-    /// The moments that somebody else has summed up: the number of values, their sum, the sum of their squares, and the
-    /// smallest and the largest of them, which mean nothing where there are no values.
+    /// Moments from existing sums: the number of values, their sum, the sum of their squares, and their minimum and maximum, which are
+    /// ignored if there are no values.
     pub const fn from_parts(count: u64, sum: i128, squares: u128, (min, max): (i64, i64)) -> Self {
         if count == 0 { Self::EMPTY } else { Self { count, min, max, sum, squares } }
     }
 
-    /// Takes one more value.
+    /// Adds a value.
     #[inline]
     pub fn add(&mut self, value: i64) {
         self.count += 1;
@@ -41,7 +40,7 @@ impl Moments {
         self.squares = self.squares.saturating_add(magnitude * magnitude);
     }
 
-    /// Takes all values of another set.
+    /// Adds all values of another set.
     pub fn merge(&mut self, other: &Self) {
         self.count += other.count;
         self.min = self.min.min(other.min);
@@ -65,7 +64,7 @@ impl Moments {
         (self.count > 0).then_some(self.max)
     }
 
-    /// The sum of all values; saturated to the range of `i64`, which is 292 years of nanoseconds.
+    /// The sum of all values, saturated to `i64`: 292 years in nanoseconds.
     pub fn total(&self) -> i64 {
         i64::try_from(self.sum).unwrap_or(if self.sum < 0 { i64::MIN } else { i64::MAX })
     }
@@ -75,15 +74,14 @@ impl Moments {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64)
     }
 
-    /// The standard deviation of the population that the values are a sample of, with the divisor n - 1; `None` of fewer
-    /// than two values.
+    /// The sample standard deviation, with divisor n - 1; `None` for fewer than two values.
     pub fn stddev(&self) -> Option<f64> {
         if self.count < 2 {
             return None;
         }
         let n = u128::from(self.count);
-        // n * sum(x^2) - (sum x)^2 cancels almost entirely where the values are alike, so it is taken in integers. It
-        // outgrows them only with sums no recording reaches.
+        // n * sum(x^2) - (sum x)^2 cancels almost entirely for similar values, so compute it in integers. Only sums beyond any recording
+        // overflow them.
         let magnitude = self.sum.unsigned_abs();
         let spread = match (n.checked_mul(self.squares), magnitude.checked_mul(magnitude)) {
             (Some(squares), Some(square)) => squares.saturating_sub(square) as f64,

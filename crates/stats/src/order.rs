@@ -1,10 +1,10 @@
-//! Medians and the place of a quantile. For an even number of values there are three of them, and each use says by its name which one it means.
+//! Medians and the rank of a quantile. An even number of values has three medians; each function name says which one it returns.
 
 use std::cmp::Ordering;
 
-/// Numbers that can be brought into order.
+/// Numbers with a total order.
 pub trait Ordered: Copy {
-    /// The order of two numbers, total also where some are not numbers.
+    /// Compares two numbers; NaN has a place as well.
     fn order(&self, other: &Self) -> Ordering;
 }
 
@@ -26,22 +26,19 @@ impl Ordered for f64 {
     }
 }
 
-/// The lower one of the two values in the middle, or the middle one of an odd number; `None` for no values. It is one of the
-/// values. The values change their places.
+/// The lower of the two middle values, or the middle one of an odd number; `None` for no values. Reorders the values.
 pub fn median_low<T: Ordered>(values: &mut [T]) -> Option<T> {
     let middle = values.len().checked_sub(1)? / 2;
     Some(*values.select_nth_unstable_by(middle, T::order).1)
 }
 
-/// The upper one of the two values in the middle, or the middle one of an odd number; `None` for no values. It is one of the
-/// values. The values change their places.
+/// The upper of the two middle values, or the middle one of an odd number; `None` for no values. Reorders the values.
 pub fn median_high<T: Ordered>(values: &mut [T]) -> Option<T> {
     let middle = values.len() / 2;
     if values.is_empty() { None } else { Some(*values.select_nth_unstable_by(middle, T::order).1) }
 }
 
-/// Half way between the two values in the middle, or the middle one of an odd number; `None` for no values. The values
-/// change their places.
+/// The midpoint of the two middle values, or the middle one of an odd number; `None` for no values. Reorders the values.
 pub fn median_mid(values: &mut [f64]) -> Option<f64> {
     let high = median_high(values)?;
     let below = &values[..values.len() / 2];
@@ -49,8 +46,8 @@ pub fn median_mid(values: &mut [f64]) -> Option<f64> {
     Some(f64::midpoint(low, high))
 }
 
-/// The mean of what is left when this share of the values is left out at either end, rounded to whole values; `None` for no values,
-/// and for a share of a half or more. A mean that a few wild values do not move. The values change their places.
+/// The mean without this share of the values at either end (rounded to whole values): outliers do not move it. `None` for no values
+/// and for a share of a half or more. Reorders the values.
 pub fn trimmed_mean(values: &mut [f64], share: f64) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
     let out = (share * values.len() as f64).round() as usize;
@@ -58,8 +55,8 @@ pub fn trimmed_mean(values: &mut [f64], share: f64) -> Option<f64> {
     if kept.is_empty() { None } else { Some(kept.iter().sum::<f64>() / kept.len() as f64) }
 }
 
-/// Where the quantile of a share stands among `count` sorted values, counted from 0, by nearest rank: the first value that
-/// at least this share of all do not exceed. Of no values it is 0.
+/// The index of a quantile among `count` sorted values by nearest rank: the first value that at least this share of all do not exceed; 0
+/// for no values.
 pub fn nearest_rank(share: f64, count: usize) -> usize {
     ((share * count as f64).ceil() as usize).clamp(1, count.max(1)) - 1
 }

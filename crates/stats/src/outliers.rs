@@ -1,76 +1,75 @@
-//! Which of several equals - the CPUs of a node, the nodes of a cluster - is noisier or quieter than the others.
+//! Which of several peers (the CPUs of a node, the nodes of a cluster) is noisier or quieter than the others.
 //!
-//! Noise ratios of equals scatter by factors, so their logarithms are compared. The middle is the median and the spread
-//! s the median absolute deviation times 1.4826, which outliers do not move (F. R. Hampel, J. Am. Stat. Assoc. 69
-//! (1974)). The score of one is its distance from the middle over sqrt(s^2 + e^2), with its own error e from the interval
-//! of its ratio, so that a run too short to know a CPU does not call it an outlier.
+//! Noise ratios of peers differ by factors, so their logarithms are compared. The center is the median and the spread s is the median
+//! absolute deviation times 1.4826, both robust against outliers (F. R. Hampel, J. Am. Stat. Assoc. 69 (1974)). The score of a peer is its
+//! distance from the center over sqrt(s^2 + e^2), with its own error e from the interval of its ratio, so a CPU with too short a run is not
+//! called an outlier.
 //!
-//! With the spread from few equals the score has heavy tails: it is compared with Student's t, whose degrees of freedom
-//! are 0.37 (n - 1), as the median absolute deviation of n values is worth that many as a spread (its efficiency is 37 %);
-//! and at 5 % over the number compared (Bonferroni), so that among equals a false outlier is named in at most 5 of 100
-//! runs. Equals may differ a little without that being of interest: what is within [`FACTOR_MIN`] of the middle is none.
+//! With the spread from few peers the score has heavy tails. It is compared with Student's t with 0.37 (n - 1) degrees of freedom, because
+//! the median absolute deviation has an efficiency of 37 %, at the 5 % level over the number compared (Bonferroni): at most 5 of 100 runs
+//! name a false outlier. Small differences do not matter: a peer within [`FACTOR_MIN`] of the center is no outlier.
 //!
-//! One whose noise comes too unevenly for an interval is not compared, but for one thing: where even the quietest part of its time
-//! ([`Peer::steady`]) is noisier than the others' whole time by what their scatter allows, it is noisier. Its noise as a whole is larger than
-//! that of its quietest part, so that this is said even less often of equals.
+//! A peer with noise too uneven for an interval is compared only in one way: it is noisier if even the quietest part of its time
+//! ([`Peer::steady`]) is noisier than the others' whole time by more than their scatter allows. Its total noise is larger than that of its
+//! quietest part, so false outliers are even rarer.
 
 use super::Interval;
 use super::distributions::student_tail;
 use crate::median_mid;
 
-/// With fewer equals there is no telling what is usual.
+/// Fewer peers do not show what is usual.
 pub const PEERS_MIN: usize = 6;
 
-/// An outlier differs at least by this factor from the middle.
+/// An outlier differs from the center at least by this factor.
 pub const FACTOR_MIN: f64 = 1.25;
 
-/// The probability of naming any where there is none, at most.
+/// The maximum probability of naming any outlier if there is none.
 pub const FALSE_ALARM: f64 = 0.05;
 
-/// A value that differs from the others it was compared with.
+/// A value that differs from its peers.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Outlier {
-    /// Its place among those that were compared.
+    /// Its index among the peers.
     pub place: usize,
     /// Its ratio over the median of all: above 1 noisier, below 1 quieter.
     pub factor: f64,
-    /// The probability that any of so many equals would differ as much, at most.
+    /// The maximum probability that any of so many equal peers would differ as much.
     pub chance: f64,
 }
 
-/// There are too few to compare.
+/// There are too few peers to compare.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TooFewPeers {
-    /// How many have an interval; [`PEERS_MIN`] are needed.
+    /// The number with an interval; [`PEERS_MIN`] are needed.
     pub compared: usize,
 }
 
-/// One of the equals.
+/// A peer to compare.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Peer {
     /// Its noise ratio, as parts of 1.
     pub ratio: f64,
-    /// The interval of that.
+    /// The interval of the ratio.
     pub interval: Interval,
-    /// Its noise ratio in the quietest of [`PARTS`] equal parts of its time; `None` where that is not known.
+    /// Its noise ratio in the quietest of [`PARTS`] equal parts of its time; `None` if unknown.
     pub steady: Option<f64>,
 }
 
-/// Into so many parts the time of one is cut whose noise comes too unevenly for an interval.
+/// The number of parts into which the time of a peer without an interval is divided.
 pub const PARTS: usize = 8;
 
-/// Those that differ from the others, the noisiest first, out of the noise ratio and its interval of each. One without an
-/// interval, or whose interval reaches down to 0, is not compared. Fails if fewer than [`PEERS_MIN`] can be compared.
+/// The peers that differ from the others, the noisiest first, given the noise ratio and interval of each. Peers without an interval, or
+/// with one that reaches down to 0, are not compared. Fails if fewer than [`PEERS_MIN`] can be compared.
 pub fn outliers(peers: &[(f64, Interval)]) -> Result<Vec<Outlier>, TooFewPeers> {
     let peers: Vec<Peer> =
         peers.iter().map(|(ratio, interval)| Peer { ratio: *ratio, interval: *interval, steady: None }).collect();
     outliers_of(&peers, 0)
 }
 
-/// The same of peers whose noise in the quietest part of their time may be known, where so many others are compared apart from them: the
-/// probability of a false outlier is that of all of them. Fails if fewer than [`PEERS_MIN`] can be compared.
+/// The same for peers with a known quietest part, when `others` more are compared separately: the false alarm probability covers all of
+/// them. Fails if fewer than [`PEERS_MIN`] can be compared.
 pub fn outliers_of(peers: &[Peer], others: usize) -> Result<Vec<Outlier>, TooFewPeers> {
-    // Place, logarithm, error of the logarithm.
+    // Index, logarithm, error of the logarithm.
     let known: Vec<(usize, f64, f64)> = peers
         .iter()
         .enumerate()
@@ -97,7 +96,7 @@ pub fn outliers_of(peers: &[Peer], others: usize) -> Result<Vec<Outlier>, TooFew
         .collect();
     let all = (n + uneven.len() + others) as f64;
     let chance = |deviation: f64, error: f64| {
-        // The errors of all are in the spread already; its own may be larger.
+        // The spread includes the errors of all; this one's may be larger.
         let score = deviation / (spread * spread + error * error).sqrt();
         if deviation == 0.0 { 1.0 } else { (2.0 * student_tail(score, freedom) * all).min(1.0) }
     };

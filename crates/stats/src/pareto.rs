@@ -1,14 +1,14 @@
-//! The generalized Pareto distribution: fitted by maximum likelihood, tested, and read as return levels.
+//! The generalized Pareto distribution: maximum likelihood fit, goodness of fit, and return levels.
 //!
-//! What exceeds a high threshold follows it, whatever the law below (A. A. Balkema, L. de Haan, Ann. Probab. 2 (1974);
-//! J. Pickands, Ann. Statist. 3 (1975)): P(Y > y) = (1 + xi y / sigma)^(-1/xi), with the scale sigma, and the shape xi
-//! below 0 for bounded, 0 for exponential and above 0 for heavy tails. With theta = xi / sigma and s = 1 / sigma the log
-//! likelihood of n excesses is n ln s - (theta + s) M(theta), M(theta) the sum of ln(1 + theta y) / theta, smooth through
-//! theta = 0. Its maximum over s is at n / M, so that one search over theta is left: S. D. Grimshaw, *Computing maximum
-//! likelihood estimates for the generalized Pareto distribution*, Technometrics 35 (1993).
+//! Excesses over a high threshold follow it, whatever the distribution below (A. A. Balkema, L. de Haan, Ann. Probab. 2 (1974); J.
+//! Pickands, Ann. Statist. 3 (1975)): P(Y > y) = (1 + xi y / sigma)^(-1/xi), with the scale sigma, and the shape xi below 0 for bounded, 0
+//! for exponential and above 0 for heavy tails. With theta = xi / sigma and s = 1 / sigma the log likelihood of n excesses is n ln s -
+//! (theta + s) M(theta), M(theta) the sum of ln(1 + theta y) / theta, smooth through theta = 0. Its maximum over s is at n / M, which
+//! leaves one search over theta: S. D. Grimshaw, *Computing maximum likelihood estimates for the generalized Pareto distribution*,
+//! Technometrics 35 (1993).
 //!
-//! Shapes are confined to -1/2 and above, where the likelihood is regular (R. L. Smith, Biometrika 72 (1985)), and to at
-//! most [`SHAPE_MAX`], beyond which not even a mean exists.
+//! Shapes are limited to -1/2 and above, where the likelihood is regular (R. L. Smith, Biometrika 72 (1985)), and to at most [`SHAPE_MAX`],
+//! beyond which even the mean does not exist.
 
 use super::distributions::student_quantile;
 use super::interval::CONFIDENCE;
@@ -19,21 +19,21 @@ pub(super) const SHAPE_MIN: f64 = -0.5;
 /// The heaviest tail that is fitted.
 pub(super) const SHAPE_MAX: f64 = 1.0;
 
-/// By what part the deviance of few excesses exceeds that of many: times 1 + 20/n. A correction of the form that
-/// M. S. Bartlett gave it (Proc. R. Soc. A 160 (1937)), with its constant found by simulation: without it intervals from
-/// 100 clusters of exponential, heavy and bounded tails hold the truth in 91 to 93 of 100 runs, with it in 94 to 95.
+/// The deviance of few excesses exceeds that of many by 1 + 20/n: a Bartlett correction (Proc. R. Soc. A 160 (1937)) with a simulated
+/// constant. Without it, intervals from 100 clusters of exponential, heavy and bounded tails contain the truth in 91 to 93 of 100 runs,
+/// with it in 94 to 95.
 const SMALL_SAMPLE: f64 = 20.0;
 
-/// Points of the search over theta.
+/// Grid points of the search over theta.
 const GRID: usize = 96;
 
-/// A fitted tail, with what its likelihood needs.
+/// A fitted tail, with the data for its likelihood.
 #[derive(Clone, Debug)]
 pub(super) struct Pareto {
     pub(super) shape: f64,
     /// The scale, in nanoseconds.
     pub(super) scale: f64,
-    /// The excesses over their mean, rising.
+    /// The excesses over their mean, ascending.
     excesses: Vec<f64>,
     mean: f64,
     /// theta and M(theta), for excesses over their mean.
@@ -41,7 +41,7 @@ pub(super) struct Pareto {
     log_likelihood: f64,
 }
 
-/// The level that is exceeded once in a time, with its interval, above the threshold and in nanoseconds.
+/// The level exceeded once per period, with its interval, in nanoseconds above the threshold.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Level {
     pub(super) best: f64,
@@ -49,14 +49,14 @@ pub(super) struct Level {
     pub(super) high: f64,
 }
 
-/// ln(1 + theta y) / theta, which is y at 0.
+/// ln(1 + theta y) / theta; y for a theta of 0.
 fn stretched(theta: f64, y: f64) -> f64 {
     let x = theta * y;
     if x.abs() < 1e-5 { y * (1.0 - x / 2.0) } else { x.ln_1p() / theta }
 }
 
 impl Pareto {
-    /// Of excesses above 0, at least 10 of them that are not all alike; else none.
+    /// Fits excesses above 0; `None` for fewer than 10, or if all are equal.
     pub(super) fn fit(excesses: &[f64]) -> Option<Self> {
         let n = excesses.len() as f64;
         let mean = excesses.iter().sum::<f64>() / n;
@@ -66,7 +66,7 @@ impl Pareto {
         if n < 10.0 || !(first > 0.0 && last.is_finite() && last > first) {
             return None;
         }
-        // theta = (e^v - 1) / largest reaches from the bounded tails that end just above the largest to the heaviest.
+        // theta = (e^v - 1) / largest covers bounded tails that end just above the largest up to the heaviest.
         let (from, to) = (-9.0, (40.0 * last).ln_1p());
         let grid: Vec<(f64, f64)> = (0..=GRID)
             .map(|k| {
@@ -77,7 +77,7 @@ impl Pareto {
         let mut pareto = Self { shape: 0.0, scale: 0.0, excesses, mean, grid, log_likelihood: f64::NEG_INFINITY };
         let at = |theta: f64, sum: f64| (n * (n / sum).ln() - n - theta * sum, theta, n / sum);
         let allowed = |s: f64, theta: f64| (SHAPE_MIN * s..=SHAPE_MAX * s).contains(&theta);
-        // Beyond the range of shapes the best of its edge is taken.
+        // Outside the range of shapes, take the best at its edge.
         let confined = |theta: f64, sum: f64| {
             let s = (theta / SHAPE_MIN).max(theta / SHAPE_MAX).max(n / sum);
             if allowed(n / sum, theta) { at(theta, sum) } else { (n * s.ln() - (theta + s) * sum, theta, s) }
@@ -92,7 +92,7 @@ impl Pareto {
         self.excesses.iter().map(|y| stretched(theta, *y)).sum()
     }
 
-    /// The theta with the largest value: the best of the grid, then by golden section between its neighbors.
+    /// The theta that maximizes `value`: the best of the grid, then golden section between its neighbors.
     fn refined(&self, value: impl Fn(f64, f64) -> f64) -> f64 {
         let best = (0..self.grid.len())
             .max_by(|a, b| {
@@ -114,11 +114,10 @@ impl Pareto {
         (1.0 + self.shape) / (self.excesses.len() as f64).sqrt()
     }
 
-    /// What [`Self::anderson_darling`] stays below in 90 of 100 samples that do follow the law, for the fitted shape.
+    /// The value that [`Self::anderson_darling`] stays below in 90 of 100 samples that follow the distribution, for the fitted shape.
     ///
-    /// As V. Choulakian and M. A. Stephens, *Goodness-of-fit tests for the generalized Pareto distribution*,
-    /// Technometrics 43 (2001), tabulate for both parameters unknown; these values are from 6,000 samples of 150 each,
-    /// fitted as here. A test draws some of them again.
+    /// As tabulated by V. Choulakian and M. A. Stephens, *Goodness-of-fit tests for the generalized Pareto distribution*, Technometrics 43
+    /// (2001), for both parameters unknown; these values are from 6,000 samples of 150 each, fitted with this code. A test repeats some.
     pub(super) fn anderson_darling_limit(&self) -> f64 {
         const LIMITS: [(f64, f64); 8] = [
             (-0.5, 1.0),
@@ -135,7 +134,7 @@ impl Pareto {
         a + (b - a) * ((self.shape - left) / (right - left)).clamp(0.0, 1.0)
     }
 
-    /// How badly the excesses fit: the statistic A^2 of T. W. Anderson and D. A. Darling, J. Am. Stat. Assoc. 49 (1954).
+    /// The misfit of the excesses: the statistic A^2 of T. W. Anderson and D. A. Darling, J. Am. Stat. Assoc. 49 (1954).
     pub(super) fn anderson_darling(&self) -> f64 {
         let (n, theta, s) = (self.excesses.len(), self.shape * self.mean / self.scale, self.mean / self.scale);
         // The logarithm of the share above each excess.
@@ -148,12 +147,12 @@ impl Pareto {
         -(n as f64) - sum / n as f64
     }
 
-    /// The level that a cluster exceeds once in `period`, if these came in a time of `observed`, which must be less than
-    /// `period` times the number of excesses. None if the likelihood bounds it on no side.
+    /// The level that a cluster exceeds once per `period`, if these came in a time of `observed`, which must be less than `period` times
+    /// the number of excesses. `None` if the likelihood does not bound it above.
     ///
-    /// The interval is that of the profile likelihood (S. Coles, *An Introduction to Statistical Modeling of Extreme
-    /// Values*, 2001, sections 2.6.5 and 4.3.3), with the rate of clusters as a third parameter beside shape and scale,
-    /// Student's t in place of the normal distribution, and a correction for few excesses.
+    /// The interval is that of the profile likelihood (S. Coles, *An Introduction to Statistical Modeling of Extreme Values*, 2001,
+    /// sections 2.6.5 and 4.3.3), with the rate of clusters as a third parameter next to shape and scale, Student's t in place of the
+    /// normal distribution, and a correction for few excesses.
     pub(super) fn level(&self, period: f64, observed: f64) -> Option<Level> {
         let n = self.excesses.len() as f64;
         let (theta, s) = (self.shape * self.mean / self.scale, self.mean / self.scale);
@@ -181,15 +180,15 @@ impl Pareto {
         Some(Level { best: best * self.mean, low: low * self.mean, high: high * self.mean })
     }
 
-    /// The largest log likelihood of shape, scale and rate together that have this level.
+    /// The maximum log likelihood of shape, scale and rate with this level.
     fn profile(&self, level: f64, periods: f64) -> f64 {
         let n = self.excesses.len() as f64;
         let value = |theta: f64, sum: f64| {
             if theta * level <= -1.0 {
                 return f64::NEG_INFINITY;
             }
-            // With D = ln(1 + theta level) / theta the rate is e^(s D) a period; what is left is concave in s:
-            // n s D - periods e^(s D) + n ln s - (theta + s) M.
+            // With D = ln(1 + theta level) / theta the rate is e^(s D) per period; the rest is concave in s: n s D - periods e^(s D) + n ln
+            // s - (theta + s) M.
             let reach = stretched(theta, level);
             let slope = |s: f64| n * reach + n / s - sum - periods * reach * (s * reach).exp();
             let bend = |s: f64| -n / (s * s) - periods * reach * reach * (s * reach).exp();
@@ -206,7 +205,7 @@ impl Pareto {
             let s = s.max(theta / SHAPE_MIN).max(theta / SHAPE_MAX);
             n * s * reach - periods * (s * reach).exp() + n * s.ln() - (theta + s) * sum
         };
-        // A parabola through the best point of the grid and its neighbors finds the maximum between them.
+        // Interpolate the maximum by a parabola through the best grid point and its neighbors.
         let values: Vec<f64> = self.grid.iter().map(|(theta, sum)| value(*theta, *sum)).collect();
         let best = (0..values.len()).max_by(|a, b| values[*a].total_cmp(&values[*b])).unwrap_or(0);
         match (best.checked_sub(1).map(|at| values[at]), values[best], values.get(best + 1)) {
@@ -218,7 +217,7 @@ impl Pareto {
     }
 }
 
-/// Where between a point inside and one outside the border lies, to a ten-thousandth of their distance.
+/// The border between a point inside and one outside, to 1/10,000 of their distance.
 fn bisect(mut inside: f64, mut outside: f64, is_inside: &impl Fn(f64) -> bool) -> f64 {
     for _ in 0..14 {
         let middle = (inside + outside) / 2.0;

@@ -1,29 +1,29 @@
-//! Periods in the times of events: a timer among interrupts, a daemon's poll among wake-ups.
+//! Finds periods in the times of events: a timer among interrupts, a daemon's poll among wake-ups.
 //!
-//! Events that come every P, with jitter, missed beats, and others in between, add up in phase at the frequency 1/P and,
-//! as their beat is sharp, at its multiples; events at random times do not. With the power
-//! p(f) = |sum of e^(2 pi i f t)|^2 / N of N events at times t, that of random events is exponential with mean 1 at every
-//! frequency (Lord Rayleigh, 1880), so that m multiples add up to an Erlang variable: the statistic Z^2_m / 2 of
-//! R. Buccheri et al., *Search for pulsed gamma-ray emission*, Astron. Astrophys. 128 (1983), for m = 1, 2, 4 and 8.
+//! Events every P, even with jitter, missed beats and others in between, add up in phase at the frequency 1/P and, because the beat is
+//! sharp, at its multiples; events at random times do not. With the power p(f) = |sum of e^(2 pi i f t)|^2 / N of N events at times t, that
+//! of random events is exponential with mean 1 at every frequency (Lord Rayleigh, 1880), so the sum over m multiples is an Erlang variable:
+//! the statistic Z^2_m / 2 of R. Buccheri et al., *Search for pulsed gamma-ray emission*, Astron. Astrophys. 128 (1983), for m = 1, 2, 4
+//! and 8.
 //!
-//! - A Fourier transform of the counts in narrow bins gives the power at all frequencies. The few best are then computed
-//!   again from the times themselves, on a finer grid.
-//! - Trains of events raise the power at low frequencies without any period. Each power is therefore divided by the level
-//!   around it, the median of a band of frequencies, where that is above 1.
-//! - The probability of the best, times the number of frequencies and sums that were looked at (Bonferroni), is the
-//!   [false alarm](Period::false_alarm) of the whole search. The caller says which one to accept.
-//! - Multiples of the frequency, and its divisors where beats are missed, have power too: the lowest frequency whose own
-//!   power is that of the best is the one.
-//! - Two trains of events add up at the greatest common divisor of their periods. If most residues of the beats modulo m have hardly
-//!   any events, and one has far more than chance allows (hypergeometric), the events of that residue have m times the period.
-//! - A line through the times of the events on the beat gives the period, its error and the jitter. What is on the beat is
-//!   taken out and the search is done again, as a source may have two periods.
-//! - Who sleeps for a time and then works, or starts again after a disturbance, keeps no beat over the whole run: its events
-//!   add up best at some fraction of its period, which no two events are apart. Where neighbors are apart by one time far
-//!   more exactly than the events lie on the line, that time is the period, and who is apart by it is taken out.
+//! - A Fourier transform of the counts in narrow bins gives the power at all frequencies. The few best are recomputed from the times
+//!   themselves, on a finer grid.
+//! - Trains of events raise the power at low frequencies without any period. Each power is therefore divided by the median of a band of
+//!   frequencies around it, if that is above 1.
+//! - The probability of the best, times the number of frequencies and sums examined (Bonferroni), is the [false alarm](Period::false_alarm)
+//!   of the whole search. The caller chooses which one to accept.
+//! - Multiples of the frequency have power too, and so do its divisors if beats are missed. The lowest frequency with a power of its own
+//!   like that of the best wins.
+//! - Two trains of events add up at the greatest common divisor of their periods. If most residues of the beats modulo m have hardly any
+//!   events, and one has far more than chance allows (hypergeometric), the events of that residue have m times the period.
+//! - A line through the times of the events on the beat gives the period, its error and the jitter. These events are removed and the search
+//!   is repeated, because a source may have two periods.
+//! - A program that sleeps and then works, or restarts after a disturbance, keeps no beat over the whole run. Its events add up best at
+//!   some fraction of its period, an interval that no two of them have. If the gap between neighbors is far more constant than the distance
+//!   of the events from the line, that gap is the period, and the events with that gap are removed.
 //!
-//! What it does not find: a period with less than a quarter of its beats, one that fewer than about a tenth of the events
-//! belong to, and one whose beat drifts so much that the events that are kept add up nowhere.
+//! Not found: a period with fewer than a quarter of its beats, one that fewer than about a tenth of the events belong to, and one with a
+//! beat that drifts too much over the events kept.
 
 use rustfft::num_complex::Complex;
 
@@ -31,50 +31,50 @@ use super::distributions::ln_erlang_tail;
 use super::fourier::{Fourier, Signal};
 use super::median_high;
 
-/// How many events of a kind are kept to be searched: the first ones.
+/// The number of events of a kind that are kept and searched: the first ones.
 pub const EVENTS: usize = 1_024;
 
-/// The shortest period that is looked for, in nanoseconds: that of 10 kHz, and a little more so that it is inside.
+/// The shortest period searched for, in nanoseconds: slightly below that of 10 kHz, to include it.
 const SHORTEST_NS: f64 = 95_000.0;
 
 /// Fewer beats are no period.
 const BEATS_MIN: usize = 8;
 
-/// At least this share of the beats must be there.
+/// At least this share of the beats must have an event.
 const FILL_MIN: f64 = 0.25;
 
-/// How many periods one kind of events may have.
+/// The maximum number of periods of one kind of events.
 const PERIODS_MAX: usize = 3;
 
-/// The sums of powers at multiples that are looked at.
+/// The numbers of multiples to sum powers over.
 const SUMS: [usize; 4] = [1, 2, 4, 8];
 
-/// How many of the best frequencies are computed again.
+/// The number of best frequencies to recompute.
 const CANDIDATES: usize = 4;
 
-/// How much finer than 1 / (time of all events) that is done.
+/// The grid of the recomputed frequencies is this many times finer than 1 / (time of all events).
 const FINER: usize = 16;
 
-/// Events that come again and again after the same time.
+/// Events that recur after the same time.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Period {
-    /// The time between two of them, in nanoseconds.
+    /// The time between two events, in nanoseconds.
     pub interval_ns: f64,
-    /// The standard error of that, in nanoseconds.
+    /// The standard error of the interval, in nanoseconds.
     pub interval_error_ns: f64,
-    /// The standard deviation of single events around the beat, in nanoseconds; where there is no beat over the whole run,
-    /// around the time after the event before.
+    /// The standard deviation of events around the beat, in nanoseconds; without a beat over the whole run, around one interval after the
+    /// previous event.
     pub jitter_ns: f64,
-    /// How many events were on the beat.
+    /// The number of events on the beat.
     pub events: u64,
-    /// How many beats there were from the first of them to the last; what is more than `events` was missed.
+    /// The number of beats from the first event to the last; those in excess of `events` were missed.
     pub beats: u64,
-    /// The probability that events without any period would have shown one as clear anywhere in the search, at most.
+    /// The maximum probability that events without a period would show one as clear anywhere in the search.
     pub false_alarm: f64,
 }
 
 impl Period {
-    /// How often it comes, in Hz.
+    /// The frequency in Hz.
     pub fn frequency_hz(&self) -> f64 {
         1e9 / self.interval_ns
     }
@@ -85,7 +85,7 @@ impl Period {
 pub struct Times(Vec<i64>);
 
 impl Times {
-    /// Takes the time of an event, in nanoseconds; those of a kind come roughly in order.
+    /// Adds the time of an event, in nanoseconds; events of a kind come roughly in order.
     #[inline]
     pub fn add(&mut self, time: i64) {
         if self.0.len() < EVENTS {
@@ -98,7 +98,7 @@ impl Times {
         self.0.len() > BEATS_MIN
     }
 
-    /// The periods in these events, the clearest first, each with a false alarm of at most this.
+    /// The periods in these events, the clearest first, each with at most this false alarm.
     pub fn periods(&self, false_alarm: f64) -> Vec<Period> {
         let origin = self.0.first().copied().unwrap_or(0);
         let mut times: Vec<f64> = self.0.iter().map(|time| time.saturating_sub(origin) as f64).collect();
@@ -107,7 +107,7 @@ impl Times {
         while periods.len() < PERIODS_MAX
             && let Some((period, beat, rest)) = search(&times, false_alarm)
         {
-            // What jitter has left of a beat that was found already.
+            // Caused by the jitter of a beat found before.
             let is_known = |interval: f64| beats.iter().any(|known: &f64| (known / interval - 1.0).abs() < 0.01);
             if !is_known(beat) && !is_known(period.interval_ns) {
                 periods.push(period);
@@ -122,7 +122,7 @@ impl Times {
     }
 }
 
-/// The clearest period, the beat at which it was found, which it may be a multiple of, and the events that are not on its own.
+/// The clearest period; the beat at which it was found, of which it may be a multiple; and the events that do not belong to the period.
 fn search(times: &[f64], false_alarm: f64) -> Option<(Period, f64, Vec<f64>)> {
     let length = times.last()? - times.first()?;
     if times.len() <= BEATS_MIN || length <= 0.0 {
@@ -132,7 +132,7 @@ fn search(times: &[f64], false_alarm: f64) -> Option<(Period, f64, Vec<f64>)> {
     let trials = coarse.highest() * length * 8.0 * SUMS.len() as f64;
     let mut best: Option<(f64, f64)> = None;
     for frequency in coarse.candidates() {
-        // Half of 1 / length to both sides; the next candidates are no nearer.
+        // Up to half of 1 / length on both sides; the next candidates are no closer.
         for step in 0..=FINER {
             let frequency = frequency + (step as f64 / FINER as f64 - 0.5) / length;
             if frequency * length < BEATS_MIN as f64 {
@@ -159,7 +159,7 @@ fn search(times: &[f64], false_alarm: f64) -> Option<(Period, f64, Vec<f64>)> {
     (period.interval_ns >= SHORTEST_NS).then_some((period, 1.0 / frequency, rest))
 }
 
-/// The powers at a frequency and its multiples, from the times themselves.
+/// The powers at a frequency and its multiples, computed from the times themselves.
 fn multiples(times: &[f64], frequency: f64) -> [f64; 8] {
     let mut sums = [Complex::new(0.0, 0.0); 8];
     for time in times {
@@ -175,7 +175,7 @@ fn multiples(times: &[f64], frequency: f64) -> [f64; 8] {
     sums.map(|sum| sum.norm_sqr() / times.len() as f64)
 }
 
-/// The lowest frequency that has about the power of the clearest one of its multiples.
+/// The lowest frequency with about the power of the strongest of its multiples.
 fn fundamental(times: &[f64], frequency: f64, length: f64) -> f64 {
     let powers = multiples(times, frequency);
     let strongest = (0..8).max_by(|a, b| powers[*a].total_cmp(&powers[*b])).unwrap_or(0);
@@ -191,7 +191,7 @@ fn fundamental(times: &[f64], frequency: f64, length: f64) -> f64 {
     frequency / (2..=8).map(f64::from).rfind(divided).unwrap_or(1.0)
 }
 
-/// The period from a line through the events on the beat, with those events taken out.
+/// The period from a line through the events on the beat, and the remaining events.
 fn on_the_beat(times: &[f64], frequency: f64, false_alarm: f64) -> Option<(Period, Vec<f64>)> {
     let sum: Complex<f64> =
         times.iter().map(|time| Complex::from_polar(1.0, std::f64::consts::TAU * (time * frequency).fract())).sum();
@@ -203,7 +203,7 @@ fn on_the_beat(times: &[f64], frequency: f64, false_alarm: f64) -> Option<(Perio
         let beats = nearest_to_beats(times, first, interval, window);
         let fitted = Line::through(&beats)?;
         (first, interval) = (fitted.first, fitted.interval);
-        // As wide as the jitter asks for; what is outside is other events.
+        // As wide as the jitter requires; events outside are others.
         window = (4.0 * fitted.spread / interval).clamp(0.01, 0.2);
         line = Some((fitted, beats));
     }
@@ -237,7 +237,7 @@ fn on_the_beat(times: &[f64], frequency: f64, false_alarm: f64) -> Option<(Perio
     Some(Gap::from_beats(&on_beat, &line).map_or((period, rest), |gap| gap.period(times, &on_beat, false_alarm)))
 }
 
-/// The share of the beats from the first event to the last that have one.
+/// The share of beats with an event, from the first event to the last.
 fn filled(beats: &[(f64, f64)]) -> f64 {
     match beats {
         [(first, _), .., (last, _)] => beats.len() as f64 / (last - first + 1.0),
@@ -245,20 +245,20 @@ fn filled(beats: &[(f64, f64)]) -> f64 {
     }
 }
 
-/// The largest modulus m that is tried.
+/// The largest modulus m tried.
 const PLACES: u32 = 32;
 
-/// How rarely events on random beats may have one of two residues as often. The limit falls with the square of m, so at most 3 in 1,000
-/// periods with missed beats are taken for longer ones.
+/// The maximum probability that events on random beats have one of two residues as often. The limit falls with the square of m, so at most
+/// 3 in 1,000 periods with missed beats are mistaken for longer ones.
 const BY_CHANCE: f64 = 1e-3;
 
-/// The share of its beats that a train must have where the beat of all events has less than [`FILL_MIN`].
+/// The share of its beats that a train needs if the beat of all events has less than [`FILL_MIN`].
 const CLEARLY_FILLED: f64 = 0.5;
 
-/// A residue counts as used if its beats are filled to this share of the fullest one.
+/// A residue counts as used if its share of filled beats is at least this part of the fullest one's.
 const USED: f64 = 0.45;
 
-/// The modulus m and the residue that the events have, or `None` if they are spread over all beats alike.
+/// The modulus m and the residue of the events; `None` if they are spread evenly over all beats.
 fn place_in_turn(beats: &[(f64, f64)]) -> Option<(f64, f64)> {
     let (first, last) = (beats.first()?.0, beats.last()?.0);
     let all = (last - first) as u32 + 1;
@@ -273,7 +273,7 @@ fn place_in_turn(beats: &[(f64, f64)]) -> Option<(f64, f64)> {
         let place = (0..places).max_by(|a, b| filled(*a).total_cmp(&filled(*b)))?;
         let chance = ln_factorials.ln_hypergeometric_tail(all, beats_of(place), events, counts[place as usize]);
         let limit = BY_CHANCE * (2.0 / f64::from(places)).powi(2);
-        // A beat that another train hides again and again is a beat all the same.
+        // A beat that another train hides repeatedly is still a beat.
         let used = (0..places).filter(|other| filled(*other) >= USED * filled(place)).count() as u32;
         if 2 * used <= places && chance + f64::from(places).ln() < limit.ln() {
             found.push((places, place, filled(place)));
@@ -301,7 +301,7 @@ impl LnFactorials {
         self.0[all as usize] - self.0[drawn as usize] - self.0[(all - drawn) as usize]
     }
 
-    /// The logarithm of the probability that of `drawn` out of `all` at least `least` are among `marked`.
+    /// The logarithm of the probability that at least `least` of `drawn` out of `all` are among `marked`.
     fn ln_hypergeometric_tail(&self, all: u32, marked: u32, drawn: u32, least: u32) -> f64 {
         let possible = least.max((marked + drawn).saturating_sub(all))..=marked.min(drawn);
         let term = |hits: u32| {
@@ -313,26 +313,26 @@ impl LnFactorials {
     }
 }
 
-/// The time that neighbors are apart which keep no common beat.
+/// The gap between neighbors that keep no common beat.
 struct Gap {
     time: f64,
     /// The standard deviation, from the median of absolute deviations.
     spread: f64,
-    /// How many neighbors are so far apart.
+    /// The number of neighbors with this gap.
     count: usize,
 }
 
-/// Neighbors must be this many times closer to their gap than events are to the line.
+/// The gap must be this many times more constant than the distance of the events from the line.
 const CLOSER: f64 = 4.0;
 
-/// What is nearer than this, in nanoseconds, is not told apart: no loop sees a detour's start more exactly.
+/// In nanoseconds; smaller differences do not count, because no loop sees the start of a detour more precisely.
 const RESOLUTION: f64 = 100.0;
 
-/// The median of absolute deviations of normal values is this part of their standard deviation.
+/// The median absolute deviation of normal values over their standard deviation.
 const MAD_OF_NORMAL: f64 = 0.674_5;
 
 impl Gap {
-    /// The most frequent gap, if it is that of half of the neighbors, and the line does not do as well.
+    /// The most frequent gap, if half of the neighbors have it and the line does not fit as well.
     fn from_beats(beats: &[(f64, f64)], line: &Line) -> Option<Self> {
         let gaps: Vec<(f64, f64)> = beats.windows(2).map(|two| (two[1].0 - two[0].0, two[1].1 - two[0].1)).collect();
         let gaps_over = |step: u32| gaps.iter().filter(move |gap| gap.0 == f64::from(step)).map(|gap| gap.1);
@@ -348,7 +348,7 @@ impl Gap {
         (from_line > CLOSER * spread.max(RESOLUTION)).then_some(Self { time, spread, count })
     }
 
-    /// The period, and the events that are not apart by it from any other.
+    /// The period, and the events that no other is one gap away from.
     fn period(&self, times: &[f64], beats: &[(f64, f64)], false_alarm: f64) -> (Period, Vec<f64>) {
         let near = (5.0 * self.spread).max(2e-3 * self.time);
         let has_one_at = |time: f64| {
@@ -360,9 +360,9 @@ impl Gap {
         let events = self.count as u64 + 1;
         let period = Period {
             interval_ns: self.time,
-            // Of a median, of normal values.
+            // The standard error of the median of normal values.
             interval_error_ns: (std::f64::consts::FRAC_PI_2 / self.count as f64).sqrt() * self.spread,
-            // That of each event against the one before, which has its own.
+            // The spread of each gap includes the jitter of both events.
             jitter_ns: self.spread / std::f64::consts::SQRT_2,
             events,
             beats: ((length / self.time).round() as u64 + 1).max(events),
@@ -372,12 +372,12 @@ impl Gap {
     }
 }
 
-/// The upper median, which is a gap or a distance that occurred; 0 where there are none.
+/// The upper median, which is a value that occurred; 0 for no values.
 fn median(mut values: Vec<f64>) -> f64 {
     median_high(&mut values).unwrap_or(0.0)
 }
 
-/// Of each beat the event that is nearest to it, as the beat's number and the time.
+/// The event nearest to each beat: the beat's number and the time.
 fn nearest_to_beats(times: &[f64], first: f64, interval: f64, window: f64) -> Vec<(f64, f64)> {
     let mut beats: Vec<(f64, f64)> = Vec::new();
     let off = |time: f64, beat: f64| (time - first - beat * interval).abs();
@@ -398,7 +398,7 @@ fn nearest_to_beats(times: &[f64], first: f64, interval: f64, window: f64) -> Ve
     beats
 }
 
-/// A line of least squares through the times of beats.
+/// A least-squares line through the times of beats.
 #[derive(Clone, Copy)]
 struct Line {
     first: f64,
@@ -428,17 +428,17 @@ impl Line {
 /// The power at equally spaced frequencies, two in each 1 / (time of all events).
 struct Powers {
     powers: Vec<f64>,
-    /// The ends of the bands and the level in each.
+    /// The end and level of each band.
     bands: Vec<(usize, f64)>,
     step: f64,
-    /// The range of frequencies that are looked at, by number.
+    /// The indices of the frequencies searched.
     range: std::ops::Range<usize>,
 }
 
 impl Powers {
     fn from_times(times: &[f64], length: f64) -> Self {
         let bins = (16 * times.len()).next_power_of_two();
-        // As many zeros as bins follow, for a frequency between each two.
+        // Pad with as many zeros as bins: that adds a frequency between each two.
         let mut counts = Signal::zeros(2 * bins);
         let begin = times[0];
         for time in times {
@@ -449,7 +449,7 @@ impl Powers {
         powers.truncate(bins);
         powers.iter_mut().for_each(|power| *power /= n);
         let step = 1.0 / (2.0 * length);
-        // A period of which a quarter of the beats is there comes four times as often as the events.
+        // If only a quarter of its beats have an event, a period is four times as frequent as its events.
         let highest = (n / length / FILL_MIN).min(1.0 / SHORTEST_NS);
         let range = 2 * BEATS_MIN..((highest / step) as usize + 1).min(bins / 2);
         Self { bands: bands(&powers), powers, step, range }
@@ -466,7 +466,7 @@ impl Powers {
         self.bands[band].1
     }
 
-    /// The frequencies with the most power in themselves and in twice themselves.
+    /// The frequencies with the highest power at themselves and at twice themselves.
     fn candidates(&self) -> Vec<f64> {
         let mut level = self.bands.iter().copied().peekable();
         let mut whitened = Vec::with_capacity(self.powers.len());
@@ -478,7 +478,7 @@ impl Powers {
         }
         let score = |at: usize| {
             let twice = whitened[2 * at - 1].max(whitened[2 * at]).max(whitened[2 * at + 1]);
-            // -ln of the chances of one power and of two.
+            // -ln of the probabilities of one power and of two.
             let sum = whitened[at] + twice;
             whitened[at].max(sum - sum.ln_1p())
         };
@@ -497,8 +497,8 @@ impl Powers {
     }
 }
 
-/// Bands of frequencies, each a fifth wider than the one before, with the level of the power in each: the median over
-/// ln 2, which is the mean of exponential powers and does not see single lines.
+/// Frequency bands, each a fifth wider than the one before, with the level of the power in each: the median over ln 2, which equals the
+/// mean of exponential powers and ignores single lines.
 fn bands(powers: &[f64]) -> Vec<(usize, f64)> {
     let (mut begin, mut bands) = (1, Vec::new());
     while begin < powers.len() {

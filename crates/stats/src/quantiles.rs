@@ -4,7 +4,7 @@ use hdrhistogram::Histogram;
 
 use crate::order::nearest_rank;
 
-/// How many values are kept one by one before they go into a histogram: 128 KiB, less than the histogram takes.
+/// The number of values kept individually before they go into a histogram: 128 KiB, less than the histogram takes.
 const EXACT: usize = 16_384;
 
 /// Quantiles by the nearest-rank definition: the smallest value that at least a share q of all values do not exceed.
@@ -19,11 +19,11 @@ pub struct Quantiles {
 #[derive(Clone, Debug)]
 enum State {
     Exact(Values),
-    // Counts of 32 bits: a CPU with four billion detours of one length has other problems.
+    // 32-bit counts: a CPU with four billion detours of one length has other problems.
     Rounded(Histogram<u32>),
 }
 
-/// Values in any order. Whoever asks for one quantile asks for several, some for hundreds: they are sorted when first asked.
+/// Values in any order, sorted at the first query, because a caller asks for several quantiles, sometimes hundreds.
 #[derive(Clone, Debug, Default)]
 struct Values {
     values: Vec<i64>,
@@ -31,7 +31,7 @@ struct Values {
 }
 
 impl Values {
-    /// The value at this place in order, counted from 0, below their number.
+    /// The value with this rank, counted from 0 and below their number.
     fn at(&mut self, rank: usize) -> i64 {
         if !self.sorted {
             self.values.sort_unstable();
@@ -48,8 +48,8 @@ impl Default for Quantiles {
 }
 
 impl Quantiles {
-    /// Of values of which only counts are known: how many times each of them came, and the largest. As exact as the values are; counts above
-    /// four billion of one value are taken for that many.
+    /// Creates the quantiles from counts: how often each value occurred, and the largest. As exact as the values are; a count above four
+    /// billion is reduced to that.
     pub fn from_counts(counts: impl IntoIterator<Item = (i64, u64)>, max: i64) -> Self {
         let mut histogram = Histogram::new(3).expect("three digits are allowed");
         for (value, count) in counts {
@@ -59,7 +59,7 @@ impl Quantiles {
         if histogram.is_empty() { Self::default() } else { Self { state: State::Rounded(histogram), max } }
     }
 
-    /// Takes one more value; a negative one counts as 0.
+    /// Adds a value; a negative one counts as 0.
     #[inline]
     pub fn add(&mut self, value: i64) {
         let value = value.max(0);
@@ -74,7 +74,7 @@ impl Quantiles {
         }
     }
 
-    /// Takes all values of another set.
+    /// Adds all values of another set.
     pub fn merge(&mut self, other: &Self) {
         match &other.state {
             State::Exact(exact) => exact.values.iter().for_each(|value| self.add(*value)),
@@ -85,28 +85,26 @@ impl Quantiles {
         }
     }
 
-    /// The smallest value that at least the share `quantile` of all values do not exceed, for shares above 0 and up to
-    /// 1; `None` if there are no values. The quantile of few values is one of the largest: that of 0.999 of 500 values is their
-    /// maximum.
+    /// The smallest value that at least the share `quantile` of all values do not exceed, for shares above 0 and up to 1; `None` if there
+    /// are no values. A high quantile of few values is their maximum: that of 0.999 of 500 values, for example.
     #[must_use]
     pub fn at(&mut self, quantile: f64) -> Option<i64> {
         match &mut self.state {
             State::Exact(exact) if exact.values.is_empty() => None,
             State::Exact(exact) => Some(exact.at(nearest_rank(quantile, exact.values.len()))),
-            // The histogram answers with the upper end of a bucket, which may lie above every value.
+            // The histogram returns the upper end of a bucket, which may exceed every value.
             State::Rounded(histogram) => Some((histogram.value_at_quantile(quantile) as i64).min(self.max)),
         }
     }
 
-    /// The value of that rank, 1 for the smallest; `None` if there are not so many. Beyond 16,384 values it is rounded like
-    /// [`Self::at`].
+    /// The value of that rank, 1 for the smallest; `None` if there are fewer. Beyond 16,384 values it is rounded like [`Self::at`].
     #[must_use]
     pub fn ranked(&mut self, rank: u64) -> Option<i64> {
         let at = usize::try_from(rank).ok()?.checked_sub(1)?;
         match &mut self.state {
             State::Exact(exact) => (at < exact.values.len()).then(|| exact.at(at)),
             State::Rounded(histogram) if rank > histogram.len() => None,
-            // In the middle of the share of that rank, so that rounding cannot lead to its neighbor.
+            // Use the middle of that rank's share, so rounding cannot select its neighbor.
             State::Rounded(histogram) => {
                 let share = (rank as f64 - 0.5) / histogram.len() as f64;
                 Some((histogram.value_at_quantile(share) as i64).min(self.max))
@@ -114,7 +112,7 @@ impl Quantiles {
         }
     }
 
-    /// The values as a histogram, into which they go if they are not yet.
+    /// The histogram; moves the values into it first if necessary.
     fn histogram(&mut self) -> &mut Histogram<u32> {
         if let State::Exact(exact) = &self.state {
             let mut histogram = Histogram::new(3).expect("three digits are allowed");

@@ -1,15 +1,14 @@
 //! The interval of a median from the order of the values alone, by the sign test.
 //!
-//! Of n independent values the number below the true median is binomial with p = 1/2, whatever their distribution; so
-//! the k-th smallest and the k-th largest enclose it with probability 1 - 2 P(B < k) (W. R. Thompson, Annals of
-//! Mathematical Statistics 7, 1936).
+//! Of n independent values of any distribution, the number below the true median is binomial with p = 1/2, so the k-th smallest and the
+//! k-th largest enclose it with probability 1 - 2 P(B < k) (W. R. Thompson, Annals of Mathematical Statistics 7, 1936).
 
 use std::f64::consts::LN_2;
 
 use super::CONFIDENCE;
 
-/// The median of these values (of an even number the lower one of the two in the middle) and the ends of an interval
-/// that holds the true one with at least [`CONFIDENCE`]; no interval for fewer than 6 values, and nothing without values.
+/// The lower median of these values and the ends of an interval that contains the true one with at least [`CONFIDENCE`]. No interval for
+/// fewer than 6 values; `None` for no values.
 ///
 /// Of 20 values, the ends are the 6th and the 15th in order.
 pub fn median_with_interval(values: &[i64]) -> Option<(i64, Option<(i64, i64)>)> {
@@ -22,7 +21,7 @@ pub fn median_with_interval(values: &[i64]) -> Option<(i64, Option<(i64, i64)>)>
 
 /// The largest k with P(B < k) <= (1 - confidence) / 2 for B binomial of n and 1/2.
 fn rank(n: usize) -> Option<usize> {
-    // P(B = i), from one to the next, as logarithms: the first is 2^-n, which beyond a thousand values is too little for a number.
+    // P(B = i), each from the one before, as logarithms: the first is 2^-n, which underflows beyond a thousand values.
     let mut ln_term = -(n as f64) * LN_2;
     let (mut below, mut k) = (0.0, 0);
     while k < n {

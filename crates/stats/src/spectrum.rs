@@ -1,38 +1,38 @@
-//! The spectrum of the noise: at which frequencies time is lost, for a chart and with its peaks named.
+//! The spectrum of the noise: the frequencies at which time is lost, for a chart with named peaks.
 //!
-//! The share of time lost in bins of 50 us is a signal, whose power spectral density is estimated by averaging the
-//! periodograms of stretches of time: P. D. Welch, *The use of fast Fourier transform for the estimation of power
-//! spectra*, IEEE Trans. Audio Electroacoust. 15 (1967), with Hann windows and without overlap. A CPU contributes up to
-//! eight stretches of 1.6 s, spread over the run; a shorter run one, of the longest power of two of bins that fits. Of more than
-//! 256 CPUs each contributes fewer, at least the first and the last one: the average of 2,048 stretches is known to 2 %.
+//! The signal is the share of time lost in bins of 50 us. Its power spectral density is the average of the periodograms of segments: P. D.
+//! Welch, *The use of fast Fourier transform for the estimation of power spectra*, IEEE Trans. Audio Electroacoust. 15 (1967), with Hann
+//! windows and without overlap. A CPU contributes up to eight segments of 1.6 s, spread over the run; a shorter run one, of the longest
+//! power of two of bins that fits. With more than 256 CPUs each contributes fewer, but at least the first and the last one: the average of
+//! 2,048 segments is accurate to 2 %.
 
 use super::fourier::Fourier;
 
 /// The length of a bin in nanoseconds: two bins for a cycle of 10 kHz.
 const BIN_NS: i64 = 50_000;
 
-/// The bins of a stretch, at most and at least.
+/// The bins of a segment, at least and at most.
 const BINS: std::ops::RangeInclusive<usize> = 1_024..=32_768;
 
-/// How many stretches of one CPU are taken, at least and at most.
+/// The number of segments per CPU, at least and at most.
 const STRETCHES: std::ops::RangeInclusive<usize> = 2..=8;
 
-/// How many stretches are enough for all CPUs.
+/// This many segments are enough for all CPUs.
 const ENOUGH: usize = 2_048;
 
-/// How many points a tenfold of frequencies has, at most.
+/// The maximum number of points per decade of frequency.
 const POINTS_PER_DECADE: f64 = 150.0;
 
 /// The spectrum of a run's noise, averaged over its CPUs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Spectrum {
-    /// The distance of two frequencies that can be told apart, in Hz.
+    /// The smallest difference of distinguishable frequencies, in Hz.
     pub resolution_hz: f64,
-    /// How many stretches of time were averaged.
+    /// The number of segments averaged.
     pub segments: u32,
-    /// The curve in order of frequency, reduced for drawing: each point is the highest of its surroundings.
+    /// The curve in order of frequency, reduced for drawing: each point is the maximum around it.
     pub points: Vec<SpectrumPoint>,
-    /// Where it stands out, in order of frequency.
+    /// The named peaks, in order of frequency.
     pub peaks: Vec<Peak>,
 }
 
@@ -45,47 +45,47 @@ pub struct SpectrumPoint {
     pub power: f64,
 }
 
-/// A peak of the curve that belongs to a period that was found.
+/// A peak of the curve at the frequency of a known period.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Peak {
     /// The period's frequency in Hz.
     pub hz: f64,
     /// The highest power within the resolution around it, in 1/Hz.
     pub power: f64,
-    /// The name of what comes with that period, and the period: `timer: every 4.000ms`.
+    /// The name of the periodic source, and the period: `timer: every 4.000ms`.
     pub label: String,
 }
 
-/// The bins of the stretch of one CPU that is being filled: 128 KiB.
+/// The bins of the CPU's current segment: 128 KiB.
 #[derive(Clone, Debug)]
 pub struct FilledStretch {
-    /// When the run begins.
+    /// The start of the run.
     start: i64,
-    /// From the begin of a stretch to that of the next.
+    /// The distance between the starts of two segments.
     stride: i64,
     count: i64,
-    /// The number of the one that is being filled.
+    /// The number of the current segment.
     current: i64,
     begin: i64,
     bins: usize,
-    /// The bins; none before the first detour, as a run may have thousands of CPUs without any.
+    /// The bins; empty before the first detour, because a run may have thousands of CPUs without any.
     noise: Vec<f32>,
 }
 
 impl FilledStretch {
-    /// For one of so many CPUs, in a run of `length` nanoseconds from `start` on; `None` for one below 51 ms.
+    /// For each of this many CPUs, in a run of `length` nanoseconds from `start`; `None` for a run below 51 ms.
     pub fn new(start: i64, length: i64, cpus: usize) -> Option<Self> {
         let fits = usize::try_from(length / BIN_NS).ok().filter(|bins| bins >= BINS.start())?;
         let bins = (1 << fits.ilog2()).min(*BINS.end());
         let span = bins as i64 * BIN_NS;
         let most = (ENOUGH / cpus.max(1)).clamp(*STRETCHES.start(), *STRETCHES.end());
         let count = (length / span).clamp(1, most as i64);
-        // The first begins with the run and the last ends with it.
+        // The first segment starts with the run and the last ends with it.
         let stride = if count > 1 { (length - span) / (count - 1) } else { length };
         Some(Self { start, stride, count, current: 0, begin: start, bins, noise: Vec::new() })
     }
 
-    /// Adds a detour; those of a CPU come in order of time. Stretches that end before it are averaged.
+    /// Adds a detour; those of a CPU come in order of time. Segments that end before it are averaged.
     #[inline]
     pub fn add(&mut self, start: i64, duration: i64, welch: &mut Welch) {
         if start.saturating_sub(self.begin) >= self.span() {
@@ -114,7 +114,7 @@ impl FilledStretch {
         }
     }
 
-    /// Averages the stretches that end before this time.
+    /// Averages the segments that end before this time.
     #[cold]
     fn close(&mut self, time: i64, welch: &mut Welch) {
         while self.current < self.count && time.saturating_sub(self.begin) >= self.span() {
@@ -122,13 +122,13 @@ impl FilledStretch {
             self.current += 1;
             self.begin = match self.current < self.count {
                 true => self.start.saturating_add(self.current.saturating_mul(self.stride)),
-                // Nothing comes after the last.
+                // No segment follows the last.
                 false => i64::MAX,
             };
         }
     }
 
-    /// Averages what is left.
+    /// Averages the remaining segment.
     pub fn finish(mut self, welch: &mut Welch) {
         self.close(i64::MAX - 1, welch);
     }
@@ -137,13 +137,13 @@ impl FilledStretch {
 /// The average of periodograms.
 #[derive(Clone, Default)]
 pub struct Welch {
-    /// The sum of the periodograms, a value for each frequency; empty before the first.
+    /// The sum of the periodograms, one value per frequency; empty before the first.
     power: Vec<f64>,
     segments: u32,
     windowed: Option<Windowed>,
 }
 
-/// What is the same for all stretches of a size.
+/// The data shared by all segments of a size.
 #[derive(Clone)]
 struct Windowed {
     window: Vec<f32>,
@@ -151,7 +151,7 @@ struct Windowed {
 }
 
 impl Windowed {
-    /// For stretches of `n` bins.
+    /// For segments of `n` bins.
     fn new(n: usize) -> Self {
         let hann = |at: usize| 0.5 - 0.5 * (std::f32::consts::TAU * at as f32 / n as f32).cos();
         Self { window: (0..n).map(hann).collect(), transform: Fourier::new(n) }
@@ -172,8 +172,8 @@ impl std::fmt::Debug for Welch {
 }
 
 impl Welch {
-    /// Takes a stretch of `n` bins, or without any one in which nothing was lost, and leaves its bins at 0. One of another size
-    /// than the first is left out.
+    /// Adds a segment of `n` bins, which may be empty if nothing was lost, and resets its bins to 0. Ignores a segment that differs in size
+    /// from the first.
     fn add(&mut self, noise: &mut [f32], n: usize) {
         if self.power.is_empty() {
             self.power = vec![0.0; n / 2];
@@ -188,7 +188,7 @@ impl Welch {
         noise.fill(0.0);
     }
 
-    /// Takes all stretches of another average; those of another size than ours are left out.
+    /// Adds all segments of another average; those of another size are ignored.
     pub fn merge(&mut self, other: &Self) {
         if self.power.is_empty() {
             self.power.clone_from(&other.power);
@@ -199,15 +199,14 @@ impl Welch {
         }
     }
 
-    /// The spectrum, with peaks at these frequencies; `None` before the first stretch. Of two names for the same frequency the
-    /// first stays.
+    /// The spectrum, with peaks at these frequencies; `None` before the first segment. Of two names for one frequency the first wins.
     pub fn spectrum(&self, periods: impl IntoIterator<Item = (f64, String)>) -> Option<Spectrum> {
         if self.segments == 0 {
             return None;
         }
         let (half, rate) = (self.power.len(), 1e9 / BIN_NS as f64);
         let step = rate / (2 * half) as f64;
-        // One-sided; the squares of a Hann window add up to 3/8 of its length.
+        // One-sided; the squares of a Hann window sum to 3/8 of its length.
         let scale = 2.0 / (rate * 0.375 * (2 * half) as f64) / f64::from(self.segments);
         let at = |bin: usize| self.power[bin] * scale;
         let mut points: Vec<SpectrumPoint> = Vec::new();

@@ -1,8 +1,8 @@
-//! `SplitMix64`, where numbers must look random, be the same on every machine forever, and need no more than that.
+//! `SplitMix64`: numbers that look random and are the same on every machine forever, with no stronger guarantees.
 //!
 //! G. Steele, D. Lea, C. Flood, *Fast splittable pseudorandom number generators*, OOPSLA 2014, figure 13.
 
-/// The odd constant by which the state grows.
+/// The odd constant added to the state at each step.
 pub const STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The finalizer: all bits of the result depend on all bits of `z`.
@@ -13,29 +13,29 @@ pub const fn finalize(z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The first output for the seed `value`: a number that has nothing to do with those of neighboring values.
+/// The first output for the seed `value`, unrelated to those of neighboring values.
 #[inline]
 pub const fn scramble(value: u64) -> u64 {
     finalize(value.wrapping_add(STRIDE))
 }
 
-/// The output number `number`, from 0, for the seed 0, without those before it.
+/// Output number `number`, from 0, for the seed 0, without computing the previous ones.
 #[inline]
 pub const fn nth(number: u64) -> u64 {
     finalize(number.wrapping_add(1).wrapping_mul(STRIDE))
 }
 
-/// A sequence of numbers from a seed.
+/// A random sequence.
 #[derive(Clone, Debug)]
 pub struct SplitMix64(u64);
 
 impl SplitMix64 {
-    /// The sequence of this seed.
+    /// The sequence with this seed.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// Draws the next number, of 64 random bits.
+    /// The next number, of 64 random bits.
     #[inline]
     pub const fn next_u64(&mut self) -> u64 {
         let number = scramble(self.0);
@@ -43,19 +43,18 @@ impl SplitMix64 {
         number
     }
 
-    /// A number in `0..bound`: the high half of the product, uniform enough for a small bound, without a division. 0 for a
-    /// bound of 0.
+    /// A number in `0..bound`: the high half of the product, uniform enough for a small bound, without a division. 0 for a bound of 0.
     pub const fn below(&mut self, bound: u64) -> u64 {
         ((self.next_u64() as u128 * bound as u128) >> 64) as u64
     }
 
-    /// A number from 0 and below 1, with 53 random bits.
+    /// A number in [0, 1) with 53 random bits.
     pub const fn uniform(&mut self) -> f64 {
         unit(self.next_u64())
     }
 }
 
-/// The upper 53 bits of a number as a fraction from 0 and below 1.
+/// The upper 53 bits of a number as a fraction in [0, 1).
 #[inline]
 pub const fn unit(number: u64) -> f64 {
     (number >> 11) as f64 / (1_u64 << 53) as f64

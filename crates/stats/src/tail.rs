@@ -1,28 +1,25 @@
-//! Which length a detour exceeds once in an hour: the maximum by peaks over a threshold.
+//! The length that a detour exceeds once per hour or other period: the maximum by peaks over a threshold.
 //!
-//! The longest detour of a run says little by itself: a run twice as long would have a longer one. What exceeds a high
-//! threshold follows a generalized Pareto distribution, and its fit says what comes once in a given time
-//! ([return level](Tail::return_level)), with an interval, also for times a few times as long as the run.
+//! The longest detour of a run means little by itself: a run twice as long would have a longer one. Lengths over a high threshold follow a
+//! generalized Pareto distribution. Its fit gives the length exceeded once per period ([return level](Tail::return_level)), with an
+//! interval, also for periods a few times as long as the run.
 //!
-//! - *Clusters.* One cause makes several long detours; they are taken as one, by the runs method with the run length of
-//!   Ferro and Segers.
-//! - *Threshold.* At most a tenth of all detours (W. H. DuMouchel, Ann. Statist. 11 (1983)) and at most [`LONGEST`] may
-//!   exceed it. From there it rises in steps that each leave 1/sqrt(2) of the exceedances, down to [`CLUSTERS_MIN`]
-//!   clusters, and the first step is taken at which the fit passes both diagnostics: as many clusters as possible, as few
-//!   as necessary.
-//! - *Diagnostics.* The Anderson-Darling test with both parameters estimated, at 10 %, as it is the good fit that has to be
-//!   shown; and the shape is stable: fitted to the upper half of the exceedances it differs by no more than chance gives
-//!   once in 100 (the variance of the difference is that of the half less that of the whole, J. A. Hausman, Econometrica
-//!   46 (1978)).
-//! - *The longest are no exceptions.* The fit must rest on clusters all the way up: at least [`LONG_MIN`] of them are longer than
-//!   the geometric mean of the threshold and the longest. A daemon that came twice with 5 ms among interrupts of 50 us leaves a
-//!   gap that no test of fit sees in 40 clusters, and of which two events say nothing. Measured by a test of this module: of 10 s with a tick, a host and such a daemon, 7 of
-//!   600 runs get a level; without this 535 of 600 did, of which 82 held the truth.
-//! - *Refusal.* Where no step passes, or there are too few clusters, there is no tail, with the reason ([`NoTail`]).
-//!   Nothing is said of times over [`EXTRAPOLATION`] times the run's.
+//! - *Clusters.* Several long detours with one cause count as one, by the runs method with the run length of Ferro and Segers.
+//! - *Threshold.* At most a tenth of all detours (W. H. DuMouchel, Ann. Statist. 11 (1983)) and at most [`LONGEST`] may exceed it. From
+//!   there it rises in steps that each keep 1/sqrt(2) of the exceedances, down to [`CLUSTERS_MIN`] clusters. The first step with a fit that
+//!   passes both diagnostics is used: it keeps the most clusters.
+//! - *Diagnostics.* The Anderson-Darling test with both parameters estimated, at 10 %, because a good fit is what has to be shown; and a
+//!   stable shape: fitted to the upper half of the exceedances it differs by no more than chance gives once in 100 (the variance of the
+//!   difference is that of the half less that of the whole, J. A. Hausman, Econometrica 46 (1978)).
+//! - *The longest are no exceptions.* The fit must rest on clusters all the way up: at least [`LONG_MIN`] of them are longer than the
+//!   geometric mean of the threshold and the longest. A daemon that runs twice for 5 ms among interrupts of 50 us leaves a gap that no test
+//!   of fit detects in 40 clusters, and two events do not suffice to extrapolate. A test of this module measured 10 s with a tick, a host
+//!   and such a daemon: 7 of 600 runs get a level; without this rule 535 did, of those 82 contained the truth.
+//! - *Refusal.* If no step passes, or there are too few clusters, there is no tail, with the reason ([`NoTail`]). There are no levels for
+//!   periods over [`EXTRAPOLATION`] times the run.
 //!
-//! The method is that of A. C. Davison, R. L. Smith, *Models for exceedances over high thresholds*, J. R. Stat. Soc. B 52
-//! (1990). What it cannot know: a law that changes beyond what was seen, as of a job that runs once a day.
+//! The method is that of A. C. Davison, R. L. Smith, *Models for exceedances over high thresholds*, J. R. Stat. Soc. B 52 (1990). It cannot
+//! detect a distribution that changes beyond the lengths seen, such as that of a job that runs once a day.
 
 use super::clusters::Clusters;
 use super::longest::{LONGEST, Longest};
@@ -31,38 +28,37 @@ use super::pareto::Pareto;
 /// The name of the method, for the output.
 pub const METHOD: &str = "peaks over threshold, generalized Pareto by maximum likelihood, profile likelihood interval";
 
-/// A tail is not fitted to fewer clusters.
+/// The minimum number of clusters for a fit.
 pub const CLUSTERS_MIN: usize = 40;
 
-/// How many times as long as the run the time of a return level may be.
+/// The maximum period of a return level, in lengths of the run.
 pub const EXTRAPOLATION: i64 = 3;
 
-/// So many clusters must be longer than the geometric mean of the threshold and the longest.
+/// At least this many clusters must be longer than the geometric mean of the threshold and the longest.
 pub const LONG_MIN: usize = 5;
 
-/// A cause that came less often than this has shown too little of its lengths; what knows the causes refuses by it
-/// ([`NoTail::RareCause`]).
+/// The lengths of a cause with fewer events are too little known; callers that know the causes refuse it with [`NoTail::RareCause`].
 pub const CAUSE_EVENTS_MIN: u64 = 10;
 
-/// One of so many detours may exceed the threshold.
+/// One in this many detours may exceed the threshold.
 const DETOURS_PER_EXCEEDANCE: u64 = 10;
 
-/// By how many standard errors the shape may differ above: 1 % by chance.
+/// The maximum difference of the shapes, in standard errors: 1 % by chance.
 const DRIFT_MAX: f64 = 2.576;
 
-/// The times in which people think, in seconds: 1 s, 10 s, 30 s, 1 min, 10 min, 30 min, 1 h, 1 day.
+/// Customary periods, in seconds: 1 s, 10 s, 30 s, 1 min, 10 min, 30 min, 1 h, 1 day.
 const PERIODS_S: [i64; 8] = [1, 10, 30, 60, 600, 1_800, 3_600, 86_400];
 
 /// The fitted tail of a run's detours.
 #[derive(Clone, Debug)]
 pub struct Tail {
-    /// What counts as exceeding, in nanoseconds.
+    /// The threshold, in nanoseconds.
     pub threshold_ns: i64,
-    /// How many detours exceed it.
+    /// The number of detours over the threshold.
     pub exceedances: usize,
-    /// The number of clusters that the exceedances come in.
+    /// The number of clusters of exceedances.
     pub clusters: usize,
-    /// What share of exceedances begins a cluster: 1 where they are independent.
+    /// The share of exceedances that start a cluster: 1 if they are independent.
     pub extremal_index: f64,
     /// The shape xi: below 0 for a bounded tail, 0 for an exponential, above for a heavy one.
     pub shape: f64,
@@ -72,20 +68,20 @@ pub struct Tail {
     pub scale_ns: f64,
     /// The Anderson-Darling statistic of the fit.
     pub misfit: f64,
-    /// What that exceeds in one of ten samples that do follow the law.
+    /// The value that the statistic exceeds in one of ten samples that do follow the distribution.
     pub misfit_limit: f64,
     observed: i64,
     fit: Pareto,
 }
 
-/// The length that a detour exceeds once in a time, on average.
+/// The length that a detour exceeds once per period, on average.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReturnLevel {
-    /// The time, in nanoseconds.
+    /// The period, in nanoseconds.
     pub period_ns: i64,
     /// The length, in nanoseconds.
     pub level_ns: i64,
-    /// The lower end of its 95 % interval.
+    /// The lower end of its 95 % interval, in nanoseconds.
     pub low_ns: i64,
     /// The upper end of the interval, in nanoseconds.
     pub high_ns: i64,
@@ -96,51 +92,51 @@ pub struct ReturnLevel {
 pub enum NoTail {
     /// There are too few independent clusters of long detours.
     FewClusters {
-        /// How many there are over the lowest threshold.
+        /// The number over the lowest threshold.
         clusters: usize,
     },
-    /// The long detours do not follow the law: several causes of different lengths, or one that always takes the same.
+    /// The long detours do not follow the distribution: several causes of different lengths, or one with constant length.
     BadFit {
-        /// The Anderson-Darling statistic where it was smallest against its limit; `None` if the lengths are all alike.
+        /// The Anderson-Darling statistic at the threshold where it was closest to its limit; `None` if all lengths are equal.
         misfit: Option<f64>,
-        /// The limit that the statistic exceeds there.
+        /// The limit at that threshold.
         limit: f64,
     },
-    /// The longer the detours, the more the shape changes: beyond what was seen it may change again.
+    /// The shape changes with the length, so it may change again beyond the lengths seen.
     ShapeDrifts {
         /// The shape over the threshold.
         shape: f64,
-        /// The shape of the longer half.
+        /// The shape for the longer half.
         higher: f64,
     },
-    /// The longest clusters are exceptions: between them and the others there is a gap.
+    /// The longest clusters are exceptions, with a gap between them and the others.
     FewLong {
-        /// How many are longer than the geometric mean of the threshold and the longest.
+        /// The number longer than the geometric mean of the threshold and the longest.
         clusters: usize,
     },
-    /// The cause of the longest detour came fewer than [`CAUSE_EVENTS_MIN`] times.
+    /// The cause of the longest detour occurred fewer than [`CAUSE_EVENTS_MIN`] times.
     RareCause {
         /// How often it came.
         events: u64,
     },
-    /// Of several CPUs together: the level would be below that of one of them.
+    /// For several CPUs together: the level would be below that of one of them.
     BelowPart {
-        /// The highest level of a part, in nanoseconds.
+        /// The highest level of a single CPU, in nanoseconds.
         part_ns: i64,
     },
-    /// The fit leaves the level open upward.
+    /// The fit does not bound the level above.
     Unbounded,
-    /// The time asked for is longer than [`EXTRAPOLATION`] runs.
+    /// The requested period is longer than [`EXTRAPOLATION`] runs.
     TooFar {
-        /// How long the run would have to be, in nanoseconds.
+        /// The run length needed, in nanoseconds.
         needed_ns: i64,
     },
-    /// The time asked for is so short that the level is not in the tail.
+    /// The requested period is so short that the level is below the tail.
     TooNear,
 }
 
 impl Tail {
-    /// Of the longest detours of a loop that was observed for so many nanoseconds.
+    /// Fits the longest detours of a loop that ran for `observed` nanoseconds.
     pub fn fit(longest: Longest, observed: i64) -> Result<Self, NoTail> {
         let share = usize::try_from(longest.count() / DETOURS_PER_EXCEEDANCE).unwrap_or(usize::MAX);
         let (floor, detours) = longest.sorted();
@@ -155,7 +151,7 @@ impl Tail {
         loop {
             let (threshold, clusters) = candidate(exceedances);
             if clusters.exceedances < CLUSTERS_MIN && exceedances >= CLUSTERS_MIN {
-                // There are enough detours, but so many are equally long that few exceed what most of them have.
+                // There are enough detours, but so many of equal length that few exceed it.
                 return Err(refusal.unwrap_or(NoTail::BadFit { misfit: None, limit: 0.0 }));
             }
             if clusters.excesses.len() < CLUSTERS_MIN || observed <= 0 {
@@ -169,7 +165,7 @@ impl Tail {
         }
     }
 
-    /// The fit over a threshold, if it passes.
+    /// The fit over a threshold, if it passes the diagnostics.
     fn diagnosed(threshold: i64, clusters: &Clusters, higher: &Clusters, observed: i64) -> Result<Self, NoTail> {
         let no_fit = NoTail::BadFit { misfit: None, limit: 0.0 };
         let fit = Pareto::fit(&clusters.excesses).ok_or(no_fit)?;
@@ -202,8 +198,8 @@ impl Tail {
         })
     }
 
-    /// The length that a detour exceeds once in `period` nanoseconds, with its 95 % interval; a cluster counts as one.
-    /// Fails if the period is too long for the run, or so short that the level is not in the tail.
+    /// The length that a detour exceeds once per `period` nanoseconds, with its 95 % interval; a cluster counts as one. Fails if the period
+    /// is too long for the run, or so short that the level is below the tail.
     pub fn return_level(&self, period: i64) -> Result<ReturnLevel, NoTail> {
         if period > self.observed.saturating_mul(EXTRAPOLATION) {
             return Err(NoTail::TooFar { needed_ns: period / EXTRAPOLATION });
@@ -216,8 +212,7 @@ impl Tail {
         Ok(ReturnLevel { period_ns: period, level_ns: ns(level.best), low_ns: ns(level.low), high_ns: ns(level.high) })
     }
 
-    /// The level for the longest of 1 s, 10 s, 30 s, 1 min, 10 min, 30 min, 1 h and 1 day that the run allows. Fails if
-    /// it allows none.
+    /// The level for the longest of 1 s, 10 s, 30 s, 1 min, 10 min, 30 min, 1 h and 1 day that the run supports. Fails if there is none.
     pub fn longest_return_level(&self) -> Result<ReturnLevel, NoTail> {
         let reach = self.observed.saturating_mul(EXTRAPOLATION);
         let periods = PERIODS_S.map(|seconds| seconds * 1_000_000_000);
@@ -231,7 +226,7 @@ impl Tail {
     }
 }
 
-/// How many clusters lie in the upper half of their range, on a logarithmic scale of length.
+/// The number of clusters in the upper half of their range, on a logarithmic scale of length.
 fn clusters_that_are_long(threshold: i64, excesses: &[f64]) -> usize {
     let threshold = threshold.max(1) as f64;
     let longest = excesses.iter().copied().fold(0.0, f64::max);
@@ -239,12 +234,12 @@ fn clusters_that_are_long(threshold: i64, excesses: &[f64]) -> usize {
     excesses.iter().filter(|excess| threshold + *excess > middle).count()
 }
 
-/// Of two refusals the one that comes nearer to a fit.
+/// The refusal that is closer to a fit.
 fn nearer(a: NoTail, b: NoTail) -> NoTail {
     let distance = |why: &NoTail| match why {
         NoTail::BadFit { misfit: Some(misfit), limit } => misfit / limit,
         NoTail::ShapeDrifts { .. } => 1.0,
-        // Where nothing else is wrong.
+        // Reported only if nothing else is wrong.
         NoTail::FewLong { .. } => f64::MAX,
         _ => f64::INFINITY,
     };

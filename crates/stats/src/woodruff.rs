@@ -1,43 +1,41 @@
-//! Between which lengths a quantile lies, for detours that come in trains.
+//! Confidence intervals of quantiles, for detours that come in trains.
 //!
-//! The interval that order statistics give holds for independent values only: of a train of 50 detours of 100 us it would
-//! take 50 to be evidence of what is one event. The way of R. S. Woodruff, *Confidence intervals for medians and other
-//! position measures*, J. Am. Stat. Assoc. 47 (1952), asks instead how well the share p of detours above the quantile is
-//! known, and reads the lengths off at the ends of *its* interval:
+//! Order statistics give an interval for independent values only: they would count a train of 50 detours of 100 us as 50 observations,
+//! although it is one event. The method of R. S. Woodruff, *Confidence intervals for medians and other position measures*, J. Am. Stat.
+//! Assoc. 47 (1952), instead takes the interval of the share p of detours above the quantile, and reads the lengths off at its ends:
 //!
-//! - The run is cut into equal cells of time; of cell k, with n(k) detours and e(k) above the quantile, the residual is
-//!   r(k) = e(k) - p n(k), the linearized ratio (W. G. Cochran, *Sampling Techniques*, 1977, section 6.3).
-//! - The variance of their sum allows for their dependence as that of the [noise ratio](super::Interval) does. Over the
-//!   variance of independent values it is the design effect, which is taken to be at least 1; the number of detours over that is how many independent ones
-//!   would tell as much.
-//! - With that number the interval of p is E. B. Wilson's, J. Am. Stat. Assoc. 22 (1927), which holds where few values lie
-//!   above (design effect and score interval together: P. S. Kott, D. A. Carr, *Developing an estimation strategy for a
-//!   pesticide data program*, J. Official Statistics 13 (1997)), with Student's t for as many blocks as there are.
+//! - The run is divided into equal time cells. For cell k, with n(k) detours and e(k) above the quantile, the residual is r(k) = e(k) - p
+//!   n(k), the linearized ratio (W. G. Cochran, *Sampling Techniques*, 1977, section 6.3).
+//! - The variance of their sum allows for dependence like that of the [noise ratio](super::Interval). Its ratio to the variance of
+//!   independent values is the design effect, at least 1; the number of detours over that is the effective number of independent ones.
+//! - With that number the interval of p is E. B. Wilson's, J. Am. Stat. Assoc. 22 (1927), which is valid even if few values are above the
+//!   quantile (design effect and score interval together: P. S. Kott, D. A. Carr, *Developing an estimation strategy for a pesticide data
+//!   program*, J. Official Statistics 13 (1997)), with Student's t for the number of blocks.
 //!
-//! The counts by cell come in classes of length ([`LengthCells`]). The class that holds the quantile is divided in
-//! proportion, and the chance of that division is added to the variance.
+//! The counts per cell are grouped by length class ([`LengthCells`]). The class with the quantile is divided in proportion, and the
+//! sampling error of that division is added to the variance.
 
 use super::distributions::student_quantile;
 use super::interval::{CONFIDENCE, blocks, rough_blocks, trains};
 use super::{LengthCells, Quantiles};
 
-/// Detours above the quantile must come from at least this many blocks, counted by weight, for their spread to be known;
-/// below 10 the blocks that they fall into are still few, which Student's t allows for.
+/// Detours above the quantile must come from at least this many blocks, counted by weight, for their spread to be known. Below 10 the
+/// blocks are still few, which Student's t allows for.
 const TRAINS_MIN: f64 = 4.0;
 
-/// Between which lengths a quantile lies with 95 %, in nanoseconds. Where the run does not bound it, there is no end.
+/// The 95 % interval of a quantile, in nanoseconds. An end that the run does not bound is `None`.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct QuantileBounds {
-    /// The lower end; `None` where there are too few values for one.
+    /// The lower end; `None` if there are too few values.
     pub low: Option<i64>,
-    /// The upper end; `None` where there are too few values for one.
+    /// The upper end; `None` if there are too few values.
     pub high: Option<i64>,
-    /// Whether they rest on so few stretches of time that the share of intervals which hold the truth is not well kept.
+    /// Whether there are so few blocks that the coverage is only approximate.
     pub rough: bool,
 }
 
 impl QuantileBounds {
-    /// Bounds of which neither end is known.
+    /// An interval without ends.
     pub const UNKNOWN: Self = Self { low: None, high: None, rough: false };
 
     /// Computes the bounds of the quantile for this share, which is above 0 and below 1.
@@ -46,8 +44,8 @@ impl QuantileBounds {
         let Some(tail) = QuantileTail::from_lengths(lengths, 1.0 - share) else { return Self::UNKNOWN };
         let Some(ShareBounds { low, high, rough }) = tail.interval() else { return Self::UNKNOWN };
         Self {
-            // Of the shares that may lie above the quantile the largest gives the shortest length. Where less than one
-            // detour lies above, the true quantile may be longer than all that was seen; and so below.
+            // The largest possible share above the quantile gives the shortest length. With less than one detour above, the true quantile
+            // may exceed all lengths seen; likewise below.
             low: if (1.0 - high) * tail.detours >= 1.0 { quantiles.at(1.0 - high) } else { None },
             high: if low * tail.detours >= 1.0 { quantiles.at(1.0 - low) } else { None },
             rough,
@@ -59,11 +57,11 @@ impl QuantileBounds {
 struct QuantileTail {
     share: f64,
     detours: f64,
-    /// How many there are in each cell; fractions where the quantile divides a class.
+    /// The number in each cell; fractional if the quantile divides a class.
     counts: Vec<f64>,
-    /// How many more there are in each cell than its detours let expect.
+    /// The number in each cell above the number expected from its detours.
     residuals: Vec<f64>,
-    /// The variance of how many of the divided class lie above.
+    /// The variance of the number of detours in the divided class above the quantile.
     divided: f64,
 }
 

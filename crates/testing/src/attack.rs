@@ -1,7 +1,7 @@
-//! Attacks that are made many times over: how often, from which random numbers, and how many went wrong.
+//! Repeated attacks: number of tries, their random numbers, and number of failures.
 //!
-//! Each kind of attack is a row: it has a name, is tried a number of times, and none of them may go wrong. Every run of the
-//! tests makes a few tries of each row; all of them are made where the variable `BECALM_ATTACK` is `full`.
+//! Each kind of attack is a row with a name and a number of tries; none may fail. Every run of the tests makes a few tries of each row, and
+//! all of them if the variable `BECALM_ATTACK` is `full`.
 
 use std::env;
 use std::fs::OpenOptions;
@@ -14,10 +14,10 @@ use std::time::Duration;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// After so many the rest of them is only counted.
+/// Further failures are only counted.
 const SHOWN: u32 = 20;
 
-/// How often a row is tried.
+/// Numbers of tries of a row.
 #[derive(Debug, Clone, Copy)]
 pub struct Tries {
     /// With `BECALM_ATTACK=full`.
@@ -27,13 +27,13 @@ pub struct Tries {
 }
 
 impl Tries {
-    /// As many as are wanted now.
+    /// The number of tries in this run.
     fn wanted(self) -> u32 {
         if is_full() { self.all } else { self.few }
     }
 }
 
-/// Whether all tries of each row are wanted.
+/// Whether all tries of each row are requested.
 pub fn is_full() -> bool {
     env::var("BECALM_ATTACK").is_ok_and(|wanted| wanted == "full")
 }
@@ -43,9 +43,9 @@ pub fn is_full() -> bool {
 pub struct Random(Xoshiro256PlusPlus);
 
 impl Random {
-    /// Those of one try of a row.
+    /// The numbers for one try of a row.
     pub fn for_try(seed: u64, row: &str, number: u32) -> Self {
-        // FNV-1a, so that no two rows have the same numbers.
+        // FNV-1a, so no two rows have the same numbers.
         let row_hash = row
             .bytes()
             .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
@@ -59,16 +59,16 @@ impl Random {
 
     /// A number below `limit`, which must not be 0.
     pub fn below(&mut self, limit: usize) -> usize {
-        // The bias of a remainder matters to nobody here.
+        // The bias of a remainder does not matter here.
         (self.number() % limit as u64) as usize
     }
 
-    /// Yes once in `times`.
+    /// True once in `times`.
     pub fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
-    /// One of several.
+    /// One of these items.
     pub fn one<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.below(items.len())]
     }
@@ -79,7 +79,7 @@ impl Random {
     }
 }
 
-/// Makes the tries of a row one after another.
+/// Runs the tries of a row one after another.
 ///
 /// # Panics
 /// At the end, if a try panicked.
@@ -92,7 +92,7 @@ pub fn attack(row: &str, tries: Tries, mut attempt: impl FnMut(u32, &mut Random)
     row.end();
 }
 
-/// Makes the tries of a row side by side, one on each CPU.
+/// Runs the tries of a row in parallel, one per CPU.
 ///
 /// # Panics
 /// At the end, if a try panicked.
@@ -141,7 +141,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Prints the row, and appends it to the file that `BECALM_ATTACK_TABLE` names, from which a table of all is made.
+    /// Prints the row, and appends it to the file named by `BECALM_ATTACK_TABLE`, for a table of all rows.
     #[track_caller]
     fn end(self) {
         let wrong = self.wrong.into_inner();

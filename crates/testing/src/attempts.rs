@@ -1,4 +1,4 @@
-//! Tests that measure may try again, and say how often they did.
+//! Retries for tests that measure, with a report of the number of attempts.
 
 use std::env;
 use std::fmt::Write as _;
@@ -7,13 +7,13 @@ use std::io::Write as _;
 
 use crate::test_name;
 
-/// Runs an attempt until one succeeds, at most `budget` times, and hands back what that one returned.
+/// Runs an attempt until one succeeds, at most `budget` times, and returns its result.
 ///
-/// This is for measurements on a machine that is not the test's alone: a hypervisor that takes the CPU away, or another
-/// thread of the kernel, spoils a figure that is right. What must never fail is asserted within the attempt.
+/// For measurements on a shared machine: a hypervisor that takes the CPU, or a kernel thread, spoils a correct measurement. Assert what
+/// must never fail within the attempt.
 ///
-/// The number of attempts is printed. If the variable `BECALM_ATTEMPTS_FILE` names a file, a line `TEST<TAB>ATTEMPTS` is
-/// appended to it, from which a summary of all tests is made.
+/// Prints the number of attempts. If the variable `BECALM_ATTEMPTS_FILE` names a file, appends a line `TEST<TAB>ATTEMPTS` to it for a
+/// summary of all tests.
 ///
 /// # Panics
 ///
@@ -37,12 +37,12 @@ pub fn attempts<T>(budget: u32, mut attempt: impl FnMut() -> Result<T, String>) 
     panic!("all {budget} attempts failed:{failures}");
 }
 
-/// Says how many attempts it took.
+/// Reports the number of attempts.
 fn report(attempts: u32, budget: u32) {
     let test = test_name();
     eprintln!("{test}: {attempts} of at most {budget} attempts");
     let Some(path) = env::var_os("BECALM_ATTEMPTS_FILE") else { return };
-    // One write, so that the lines of tests that run at the same time do not mix.
+    // A single write keeps lines of parallel tests apart.
     let line = format!("{test}\t{attempts}\n");
     let written =
         OpenOptions::new().create(true).append(true).open(&path).and_then(|mut file| file.write_all(line.as_bytes()));

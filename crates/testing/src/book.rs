@@ -1,26 +1,26 @@
-//! The book's commands with the outputs that it shows, and holding these against what is printed.
+//! The book's commands with the outputs it shows, and comparison with actual output.
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What holds a command of the book.
+/// The test that covers a command of the book.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Holder {
-    /// Golden tests: it prints this at its beginning, word for word.
+    /// Golden tests: the output starts with exactly this.
     Exactly,
-    /// Golden tests: this command of `becalm`, on inputs made there, prints the same structure and ends well.
+    /// Golden tests: this command of `becalm`, on generated inputs, prints the same structure and succeeds.
     As(&'static str),
-    /// `root_becalm`, as it changes or measures the machine as it is, or wants an optimized build.
+    /// `root_becalm`: the command changes or measures the machine, or needs an optimized build.
     Root,
-    /// The tests of `report`, of documents that only a job of MPI makes.
+    /// The tests of `report`, for documents that only an MPI job creates.
     Report,
-    /// No output is shown of it, and it measures the reader's machine, for as long as the reader likes: that it is a command is
-    /// held by the tests of the command line itself.
+    /// It shows no output and measures the reader's machine for as long as the reader likes. The tests of the command line itself cover
+    /// that it is valid.
     Reader,
 }
 
-/// How the commands of the book are held, by how they begin; the first that fits counts.
+/// How commands of the book are tested, by prefix; the first match wins.
 const HOLDERS: &[(&str, Holder)] = &[
     (
         "becalm law --grain 1ms,3ms,10ms,30ms,100ms --delay 1ms --rate 0.1Hz --ranks 1,10,100,1000,10000,100000 --html",
@@ -139,7 +139,7 @@ const HOLDERS: &[(&str, Holder)] = &[
     ("becalm man --page record", Holder::As("man --page record")),
     ("mpirun -n 2 becalm-mpi --phases", Holder::As("report job")),
     ("mpirun -n 2 becalm-mpi validate", Holder::Report),
-    // What who works on becalm runs.
+    // For developers of becalm.
     ("make ", Holder::Reader),
     (".ci/", Holder::Reader),
     ("becalm inject --signal", Holder::Reader),
@@ -158,22 +158,22 @@ const HOLDERS: &[(&str, Holder)] = &[
     ("becalm run-quiet", Holder::Root),
 ];
 
-/// A command that the book shows, with what it prints.
+/// A command in the book, with its output.
 #[derive(Debug)]
 pub struct BookCommand {
-    /// The page that shows it.
+    /// The page with the command.
     pub page: String,
-    /// The command, without the prompt and the remark behind it.
+    /// The command, without the prompt and a trailing comment.
     pub command: String,
-    /// What the page shows below the command, which may be nothing.
+    /// The output on the page, possibly empty.
     pub output: String,
 }
 
 impl BookCommand {
-    /// What holds it.
+    /// The test that covers it.
     ///
     /// # Panics
-    /// If nothing does, or if an output is shown that nothing holds.
+    /// If there is none, or if an output has none.
     pub fn holder(&self) -> Holder {
         let Self { page, command, output } = self;
         if command == "becalm" {
@@ -189,7 +189,7 @@ impl BookCommand {
     }
 }
 
-/// All commands that the book shows.
+/// All commands in the book.
 ///
 /// # Panics
 /// If the book cannot be read.
@@ -203,7 +203,7 @@ pub fn book() -> Vec<BookCommand> {
                 folders.push(path);
                 continue;
             }
-            // Pictures and schemas lie beside the pages.
+            // Skip images and schemas.
             if path.extension().is_none_or(|extension| extension != "md") {
                 continue;
             }
@@ -214,7 +214,7 @@ pub fn book() -> Vec<BookCommand> {
     shown
 }
 
-/// The commands of a page that are shown with an output.
+/// The commands of a page, with their outputs.
 fn commands(name: &str, page: &str) -> Vec<BookCommand> {
     let mut shown: Vec<BookCommand> = Vec::new();
     let mut inside = false;
@@ -222,7 +222,7 @@ fn commands(name: &str, page: &str) -> Vec<BookCommand> {
         if line.starts_with("```") {
             inside = line == "```console";
         } else if let Some(command) = line.strip_prefix("$ ").filter(|_| inside) {
-            // What follows a # is the book's remark.
+            // The text after a # is a comment.
             let command = command.split(" #").next().unwrap_or_default().trim().to_owned();
             shown.push(BookCommand { page: name.to_owned(), command, output: String::new() });
         } else if let Some(shown) = shown.last_mut().filter(|_| inside) {
@@ -233,11 +233,11 @@ fn commands(name: &str, page: &str) -> Vec<BookCommand> {
     shown
 }
 
-/// Compares what the book shows, word for word, with the beginning of what was printed. With `TRYCMD=overwrite` the page is changed instead, to
-/// as many lines as it showed.
+/// Checks that the printed output starts with exactly the output in the book. With `TRYCMD=overwrite`, updates the page instead, with the
+/// same number of lines.
 ///
 /// # Panics
-/// If that is another text.
+/// If the texts differ.
 #[track_caller]
 pub fn holds_exactly(shown: &BookCommand, printed: &str) {
     let BookCommand { page, command, output } = shown;
@@ -251,15 +251,15 @@ pub fn holds_exactly(shown: &BookCommand, printed: &str) {
     assert!(text(printed).starts_with(&text(output)), "{page}: '{command}' prints\n{printed}\nand not\n{output}");
 }
 
-/// Without spaces at the ends of lines and of the text.
+/// Strips spaces at the ends of lines and of the text.
 fn text(output: &str) -> String {
     output.trim_end().lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
-/// Holds the structure of what the book shows against what a command printed: the tables with their columns, and the titles.
+/// Compares the structure of the book's output with that of a command: tables with their columns, and titles.
 ///
 /// # Panics
-/// If the book shows a table or a title that was not printed.
+/// If the book shows a table or a title that the command did not print.
 #[track_caller]
 pub fn holds_structure(shown: &BookCommand, command: &str, printed: &str) {
     let lacks = |what: &str| -> ! {
@@ -267,7 +267,7 @@ pub fn holds_structure(shown: &BookCommand, command: &str, printed: &str) {
     };
     let tables = tables_shown(printed);
     for columns in tables_shown(&shown.output) {
-        // A column that says nothing is left out, on either side.
+        // Either side may omit empty columns.
         let same = |other: &Vec<&str>| other[0] == columns[0] && (is_part(&columns, other) || is_part(other, &columns));
         if !tables.iter().any(same) {
             lacks(&format!("a table of {columns:?}"));
@@ -281,16 +281,16 @@ pub fn holds_structure(shown: &BookCommand, command: &str, printed: &str) {
     }
 }
 
-/// Whether all of `part` stand in `whole`, in this order.
+/// Whether `whole` contains all of `part`, in this order.
 fn is_part(part: &[&str], whole: &[&str]) -> bool {
     let mut rest = whole.iter();
     part.iter().all(|column| rest.any(|other| other == column))
 }
 
-/// The first columns of the tables of a short report, which have no line below their titles.
+/// The first columns of tables in a short report, which have no line below their titles.
 const PLAIN_TABLES: [&str; 3] = ["What took the time  ", "CPU  ", "Kernel counters that grew most  "];
 
-/// The columns of the tables: what stands over a line.
+/// The columns of the tables: the text above a line.
 fn tables_shown(text: &str) -> Vec<Vec<&str>> {
     let lines: Vec<&str> = text.lines().collect();
     let is_line = |line: &str| !line.trim().is_empty() && line.trim().chars().all(|sign| sign == '\u{2500}');
@@ -302,20 +302,19 @@ fn tables_shown(text: &str) -> Vec<Vec<&str>> {
         .map(|head| head.split("  ").map(str::trim).filter(|title| !title.is_empty()).collect())
         .collect();
     let columns = heads.map(|head| head.split("  ").map(str::trim).filter(|title| !title.is_empty()).collect());
-    // A line may also part the rows of a table: what stands over that has figures.
+    // A line may also separate rows of a table: the row above it contains figures.
     columns
         .filter(|titles: &Vec<&str>| !titles.is_empty() && !titles.iter().any(|title| is_figure(title)))
         .chain(plain)
         .collect()
 }
 
-/// Whether it is a number or begins with one, like `39ns`.
+/// Whether it starts with a number, like `39ns`.
 fn is_figure(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// The titles: the first two words of the lines that begin at the left with a capital, without numbers and without the name
-/// that stands before a colon.
+/// The titles: the first two words of unindented lines that start with a capital, without numbers and without a name before a colon.
 fn titles_shown(text: &str) -> Vec<String> {
     let lines = text.lines().filter(|line| line.starts_with(|first: char| first.is_ascii_uppercase()));
     lines

@@ -1,4 +1,4 @@
-//! Control groups that a test makes, of whichever version the machine has.
+//! Control groups for tests, of either version.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,12 +6,12 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-/// A control group, removed when it is dropped.
+/// A control group, removed on drop.
 #[derive(Debug)]
 pub struct ControlGroup(PathBuf);
 
 impl ControlGroup {
-    /// Makes a group that may use so many MiB of memory; `None` where none can be had.
+    /// Creates a group limited to this many MiB of memory; `None` if that is impossible.
     #[must_use]
     pub fn with_memory(mebibytes: u32) -> Option<Self> {
         let (group, is_old) = Self::make("memory", "memory.limit_in_bytes")?;
@@ -19,19 +19,19 @@ impl ControlGroup {
         Some(group)
     }
 
-    /// Makes a group that may use these CPUs; `None` where none can be had.
+    /// Creates a group limited to these CPUs; `None` if that is impossible.
     #[must_use]
     pub fn with_cpus(cpus: &str) -> Option<Self> {
         let (group, is_old) = Self::make("cpuset", "cpuset.cpus")?;
         group.set("cpuset.cpus", cpus)?;
         if is_old {
-            // Without memory nothing can be moved there.
+            // Tasks cannot be moved into a cpuset without memory nodes.
             group.set("cpuset.mems", fs::read_to_string(group.0.parent()?.join("cpuset.mems")).ok()?.trim())?;
         }
         Some(group)
     }
 
-    /// Makes a group whose threads may run for so many microseconds of each period; `None` where none can be had.
+    /// Creates a group limited to `quota` microseconds per period; `None` if that is impossible.
     #[must_use]
     pub fn with_time(quota: u32, period: u32) -> Option<Self> {
         let (group, is_old) = Self::make("cpu", "cpu.shares")?;
@@ -44,7 +44,7 @@ impl ControlGroup {
         Some(group)
     }
 
-    /// Takes one thread of a process in. `None` where a group of version 2 cannot: the process has to be in the topmost one then.
+    /// Adds one thread of a process. `None` if a group of version 2 cannot: its process must be in the top-level group then.
     #[must_use]
     pub fn take_thread(&self, thread: i32) -> Option<()> {
         if self.0.join("tasks").exists() {
@@ -54,11 +54,11 @@ impl ControlGroup {
         self.set("cgroup.threads", &thread.to_string())
     }
 
-    /// How often the kernel kept its threads from running, and for how long, by its `cpu.stat`.
+    /// The number of times that the kernel throttled its threads, and the total time, from `cpu.stat`.
     ///
     /// # Panics
     ///
-    /// If the file cannot be read or does not say so.
+    /// If the file is unreadable or lacks these values.
     #[must_use]
     pub fn throttled(&self) -> (u64, Duration) {
         let text = fs::read_to_string(self.0.join("cpu.stat")).expect("a group of the controller cpu has it");
@@ -70,13 +70,13 @@ impl ControlGroup {
         (number("nr_throttled").expect("a number"), time.expect("a time"))
     }
 
-    /// A group of a controller, and whether it is of version 1, whose hierarchy has this file.
+    /// A group of a controller, and whether its hierarchy has this file, i.e. is of version 1.
     fn make(controller: &str, file_of_old: &str) -> Option<(Self, bool)> {
         let new = Path::new("/sys/fs/cgroup");
         let old = new.join(controller);
         let is_old = old.join(file_of_old).exists();
         if !is_old {
-            // Where it is handed down already, or not there, making the group or setting it tells.
+            // If it is delegated already, or missing, creating or configuring the group will show it.
             let _ = fs::write(new.join("cgroup.subtree_control"), format!("+{controller}"));
         }
         let parent = if is_old { old.as_path() } else { new };
@@ -89,7 +89,7 @@ impl ControlGroup {
         fs::write(self.0.join(file), value).ok()
     }
 
-    /// The command, to be run inside.
+    /// The command, to run inside.
     #[must_use]
     pub fn inside(&self, command: &Command) -> Command {
         let mut inside = Command::new("sh");
@@ -101,7 +101,7 @@ impl ControlGroup {
 
 impl Drop for ControlGroup {
     fn drop(&mut self) {
-        // The kernel takes a moment to forget the last process.
+        // The kernel releases the last process after a moment.
         for _ in 0..1_000 {
             if fs::remove_dir(&self.0).is_ok() {
                 break;

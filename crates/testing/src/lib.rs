@@ -1,7 +1,7 @@
-//! Helpers that the tests of several crates share. No product code uses this crate.
+//! Helpers for the tests of several crates. No product code uses this crate.
 
 #![forbid(unsafe_code)]
-// A skipped test says why, and a repeated one says how often, on standard error.
+// A skipped test prints the reason, and a repeated one the number of attempts, on standard error.
 #![allow(clippy::print_stderr)]
 
 pub mod attack;
@@ -22,7 +22,7 @@ pub use attempts::attempts;
 pub use needs::{Need, find_program, machine_has, skip};
 pub use patience::{PATIENCE, wait_until};
 
-/// The name of the running test with its modules. The test harness runs each test on a thread of that name.
+/// The name of the running test with its modules: the test harness names each test's thread after it.
 fn test_name() -> String {
     std::thread::current().name().unwrap_or("a thread without a name").to_owned()
 }

@@ -1,5 +1,5 @@
-//! The machine under test: what a becalm that runs as root may touch of it, looked at without becalm's code before and
-//! after, and compared byte by byte.
+//! The machine under test: everything that becalm may change as root, read without becalm's code before and after, and compared byte by
+//! byte.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,16 +16,16 @@ use serde_json::Value;
 use crate::program::{becalm, instances, path, run};
 use crate::{Need, PATIENCE, machine_has};
 
-/// One machine can be tuned once at a time.
+/// Only one test can tune the machine at a time.
 static MACHINE: Mutex<()> = Mutex::new(());
 
-/// Folders in which becalm has a folder of its own: root's journal, and what programs under noise load.
+/// Directories that may contain becalm's own: root's journal, and programs under noise.
 const PLACES: [&str; 4] = ["/run/becalm", "/dev/shm/becalm-inject-0", "/var/lib/becalm", "/tmp/becalm-inject-0"];
 
-/// What stays in a journal's folder: the last one, put away, and the lock.
+/// Files that remain in a journal's directory: the lock, and the last journal, archived.
 const KEPT: [&str; 2] = ["lock", "restored.jsonl"];
 
-/// A folder for the journal, and the machine as it was. However a test ends, the machine is that again.
+/// A directory for the journal, and the original state of the machine, which is restored when the test ends.
 pub struct Bench {
     journal: tempfile::TempDir,
     cpu: String,
@@ -35,19 +35,19 @@ pub struct Bench {
     _machine: MutexGuard<'static, ()>,
 }
 
-/// What tuning does not touch, but recording and injecting leave behind if they are not careful.
+/// State that tuning does not change, but that careless recording and injecting leave behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Traces {
-    /// Trace instances of becalms that have ended, and of others.
+    /// Trace instances of ended becalms, and of other programs.
     instances: BTreeSet<String>,
-    /// Mounts of the kernel's own file systems: where, and with which options.
+    /// Mounts of kernel file systems: place and options.
     mounts: BTreeSet<String>,
-    /// Files of becalm's in the folders where all of them lie.
+    /// becalm's files in shared directories.
     files: BTreeSet<PathBuf>,
 }
 
 impl Bench {
-    /// The machine as it is now; nothing, said so, where root or a second CPU is missing.
+    /// The current state of the machine; `None`, with a message, without root or a second CPU.
     pub fn new() -> Option<Self> {
         let machine = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
         if !machine_has(&[Need::Root, Need::TwoCpus]) {
@@ -66,27 +66,27 @@ impl Bench {
         })
     }
 
-    /// The folder of the journal.
+    /// The directory of the journal.
     pub fn folder(&self) -> &str {
         path(self.place())
     }
 
-    /// A folder of the test's own, with the journal.
+    /// A directory for the test, with the journal.
     pub fn place(&self) -> &Path {
         self.journal.path()
     }
 
-    /// The CPU that is made quiet.
+    /// The CPU to isolate.
     pub fn cpu(&self) -> &str {
         &self.cpu
     }
 
-    /// The files that a plan may touch, with what was in them.
+    /// The files that a plan may change, with their contents.
     pub fn originals(&self) -> &BTreeMap<PathBuf, Vec<u8>> {
         &self.before
     }
 
-    /// A command line of `becalm tune`, with the journal.
+    /// A command line of `becalm tune`, with this journal.
     pub fn tune(&self, words: &[&str]) -> Command {
         let (what, rest) = words.split_first().expect("a subcommand is given");
         becalm(&[&["tune", what, "--journal", self.folder()], rest].concat())
@@ -97,13 +97,12 @@ impl Bench {
         self.place().join("journal.jsonl")
     }
 
-    /// Looks again where threads may run: those of others come, and choose CPUs for themselves, in the course of a long
-    /// test.
+    /// Reads the threads' affinities again: during a long test, other threads appear and choose their CPUs.
     pub fn see_threads(&mut self) {
         self.threads = threads();
     }
 
-    /// All settings are as they were, and every thread that was there may run where it might.
+    /// Checks that all settings, and the affinities of all threads from before, are as they were.
     #[track_caller]
     pub fn is_as_before(&self, when: &str) {
         assert!(!self.journal().exists(), "{when}: the journal is still there");
@@ -127,12 +126,13 @@ impl Bench {
         assert!(changed.is_empty(), "{when}: {changed:?}");
     }
 
-    /// And no trace instance, mount or file of becalm's came or went, in its own folder either but for what is named.
+    /// Also checks that no trace instance, mount or file of becalm's appeared or disappeared, including its own directory except for
+    /// `named`.
     #[track_caller]
     pub fn is_untouched(&self, when: &str, named: &[&str]) {
         self.is_as_before(when);
         let begin = Instant::now();
-        // What others do at this moment passes.
+        // Temporary changes by other programs pass.
         while Traces::now() != self.traces {
             assert!(begin.elapsed() < PATIENCE, "{when}: {}", Traces::now().difference_from(&self.traces));
             thread::sleep(Duration::from_millis(100));
@@ -153,7 +153,7 @@ impl Drop for Bench {
 }
 
 impl Traces {
-    /// What came and what went since then.
+    /// The differences since then.
     fn difference_from(&self, before: &Self) -> String {
         fn difference<T: Ord + std::fmt::Debug>(now: &BTreeSet<T>, before: &BTreeSet<T>) -> String {
             let came: Vec<_> = now.difference(before).collect();
@@ -176,14 +176,14 @@ impl Traces {
         let mounts = mounts.lines().filter(|line| kernels.iter().any(|kind| line.contains(kind)));
         Self {
             instances: instances().into_iter().filter(|name| !is_of_living(name)).collect(),
-            // Behind their numbers, which others' mounts take as well.
+            // Without ids, which other mounts change.
             mounts: mounts.map(|line| line.split(' ').skip(3).collect::<Vec<_>>().join(" ")).collect(),
             files: files_of_becalm(),
         }
     }
 }
 
-/// Files in becalm's own folders. These stay when they are empty, and in that of the journal the last one, put away, and the lock.
+/// Files in becalm's own directories. These may remain if empty, and that of the journal with the last one, archived, and the lock.
 fn files_of_becalm() -> BTreeSet<PathBuf> {
     let mut left: Vec<PathBuf> = PLACES.map(PathBuf::from).into_iter().filter(|place| place.exists()).collect();
     let mut files = BTreeSet::new();
@@ -202,7 +202,7 @@ fn names(folder: &Path) -> Vec<String> {
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// All files that a plan may touch, with what is in them.
+/// All files that a plan may change, with their contents.
 pub fn knobs() -> BTreeMap<PathBuf, Vec<u8>> {
     let mut paths: Vec<PathBuf> = [
         "/proc/irq/default_smp_affinity",
@@ -244,8 +244,7 @@ pub fn knobs() -> BTreeMap<PathBuf, Vec<u8>> {
     paths.into_iter().filter_map(|path| Some((path.clone(), fs::read(&path).ok()?))).collect()
 }
 
-/// Those of all threads that have been there for a second. Younger ones, of what others run beside the tests, still
-/// choose their CPUs themselves.
+/// The threads that have existed for a second. Younger ones, of programs next to the tests, still choose their CPUs.
 fn settled_threads() -> BTreeMap<(i32, u64), String> {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime).tv_sec.unsigned_abs();
     let second = rustix::param::clock_ticks_per_second();
@@ -254,15 +253,15 @@ fn settled_threads() -> BTreeMap<(i32, u64), String> {
     threads
 }
 
-/// Where every thread may run, and its class and priority, by its number and its start. One that has ended runs nowhere, also where its
-/// process has other threads or was not waited for: nobody gives it its CPUs back.
+/// The affinity, class and priority of each thread, by its id and start. Skips ended threads, even if their process has other threads or
+/// was not waited for: their affinity is never restored.
 fn threads() -> BTreeMap<(i32, u64), String> {
     let mut found = BTreeMap::new();
     for process in fs::read_dir("/proc").expect("proc can be listed").flatten() {
         for thread in fs::read_dir(process.path().join("task")).into_iter().flatten().flatten() {
             let text = |name: &str| fs::read_to_string(thread.path().join(name)).unwrap_or_default();
             let (stat, status) = (text("stat"), text("status"));
-            // From the third field on, as a name may hold anything.
+            // From the third field on, because a name may contain anything.
             let fields: Vec<&str> = stat.rsplit_once(") ").map_or_else(Vec::new, |(_, rest)| rest.split(' ').collect());
             let field = |number: usize| fields.get(number - 3).copied().unwrap_or_default();
             let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:\t"));
@@ -277,7 +276,7 @@ fn threads() -> BTreeMap<(i32, u64), String> {
     found
 }
 
-/// What a journal tells of a thread, line by line: why it stayed where it had been moved to can be seen from nothing else.
+/// The journal's entries about a thread, line by line: nothing else shows why it stayed on the CPUs it was moved to.
 fn told(journal: &str, tid: i32) -> Vec<String> {
     let (mut told, mut ours) = (Vec::new(), BTreeSet::new());
     for line in journal.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
@@ -296,11 +295,11 @@ fn told(journal: &str, tid: i32) -> Vec<String> {
     told
 }
 
-/// A CPU that is taken offline, and brought back at the end.
+/// Takes a CPU offline until dropped.
 pub struct Offline(PathBuf);
 
 impl Offline {
-    /// Nothing where the CPU cannot be taken.
+    /// `None` if the CPU cannot be taken offline.
     pub fn take(cpu: u32) -> Option<Self> {
         let switch = PathBuf::from(format!("/sys/devices/system/cpu/cpu{cpu}/online"));
         fs::write(&switch, "0").ok().map(|()| Self(switch))
@@ -313,14 +312,14 @@ impl Drop for Offline {
     }
 }
 
-/// A setting of the kernel with another value, until the end.
+/// Changes a kernel setting until dropped.
 pub struct ChangedSetting {
     file: PathBuf,
     before: String,
 }
 
 impl ChangedSetting {
-    /// Nothing where it cannot be changed.
+    /// `None` if it cannot be changed.
     pub fn new(file: &str, value: &str) -> Option<Self> {
         let before = fs::read_to_string(file).ok()?;
         fs::write(file, value).ok().map(|()| Self { file: file.into(), before })
@@ -333,14 +332,14 @@ impl Drop for ChangedSetting {
     }
 }
 
-/// The machine's wall clock set to another time, and put back at the end to where it would be by then.
+/// Steps the wall clock until dropped, and then sets it to the correct time.
 pub struct SteppedClock {
-    /// What the wall clock is ahead of the clock that nobody can set, in nanoseconds.
+    /// The offset of the wall clock from the monotonic clock, which cannot be set, in nanoseconds.
     ahead: i128,
 }
 
 impl SteppedClock {
-    /// Steps the clock; nothing where it cannot be set.
+    /// Steps the clock; `None` if it cannot be set.
     pub fn new(seconds: i64) -> Option<Self> {
         let ahead = nanos(clock_gettime(ClockId::Realtime)) - nanos(clock_gettime(ClockId::Monotonic));
         set_wall(ahead + i128::from(seconds) * 1_000_000_000).then_some(Self { ahead })
@@ -357,7 +356,7 @@ fn nanos(time: Timespec) -> i128 {
     i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
 }
 
-/// Sets the wall clock to be so far ahead of the other; tells whether that was allowed.
+/// Sets the wall clock's offset; returns whether that was allowed.
 fn set_wall(ahead: i128) -> bool {
     let wall = nanos(clock_gettime(ClockId::Monotonic)) + ahead;
     let part = |ns: i128| i64::try_from(ns).expect("the wall clock is within centuries");
@@ -365,11 +364,11 @@ fn set_wall(ahead: i128) -> bool {
     clock_settime(ClockId::Realtime, wall).is_ok()
 }
 
-/// A file system in memory with these options, unmounted at the end.
+/// An in-memory file system with these options, unmounted on drop.
 pub struct Mounted(tempfile::TempDir);
 
 impl Mounted {
-    /// Mounts it in a folder of its own.
+    /// Mounts it in a new directory.
     pub fn tmpfs(options: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder can be made");
         let status = Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(folder.path()).status();
@@ -377,7 +376,7 @@ impl Mounted {
         Self(folder)
     }
 
-    /// Where it is.
+    /// The mount point.
     pub fn path(&self) -> &Path {
         self.0.path()
     }

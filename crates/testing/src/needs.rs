@@ -1,7 +1,6 @@
-//! What a test needs that not every machine has, and skipping where it is missing.
+//! Requirements of tests that not every machine meets, and skipping.
 //!
-//! A skipped test says why on standard error. Where everything must run, with the variable `BECALM_CI` set, skipping is a
-//! failure.
+//! A skipped test prints the reason on standard error. With the variable `BECALM_CI` set, skipping is a failure.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -11,10 +10,10 @@ use rustix::thread::sched_getaffinity;
 
 use crate::test_name;
 
-/// Something that a test needs.
+/// A requirement of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need<'a> {
-    /// The rights of root.
+    /// Root rights.
     Root,
     /// At least two CPUs that this process may run on.
     TwoCpus,
@@ -25,7 +24,7 @@ pub enum Need<'a> {
 }
 
 impl Need<'_> {
-    /// Whether the machine meets the need, for a test that does less without it and is not skipped.
+    /// Whether the machine meets the need, for a test that does less without it instead of being skipped.
     pub fn is_met(self) -> bool {
         self.missing().is_none()
     }
@@ -45,7 +44,7 @@ impl Need<'_> {
     }
 }
 
-/// Whether the machine has everything that the running test needs. If not, this says what is missing, and the test returns.
+/// Whether the machine has everything that the running test needs. If not, prints what is missing; the test should return.
 ///
 /// ```no_run
 /// # use becalm_testing::{Need, machine_has};
@@ -69,7 +68,7 @@ pub fn machine_has(needs: &[Need<'_>]) -> bool {
     }
 }
 
-/// Says why the running test is skipped, in whole or in part.
+/// Prints why the running test is skipped, in whole or in part.
 ///
 /// # Panics
 ///
@@ -81,7 +80,7 @@ pub fn skip(why: &str) {
     eprintln!("{test}: skipped, as {why}");
 }
 
-/// The path of a program. Administrators' programs are found as well, which other users may not have in their `PATH`.
+/// The path of a program, including administrators' programs that may not be in a user's `PATH`.
 pub fn find_program(name: &str) -> Option<PathBuf> {
     let folders = env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = env::split_paths(&folders).chain(["/usr/sbin".into(), "/sbin".into()]).collect();

@@ -1,20 +1,20 @@
-//! Noise whose law is known, to test estimates with.
+//! Noise from a known distribution, to test estimates.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// How much noise falls into slots of time one after another, on a node that is like its equals.
+/// The noise in successive time slots, on a node that is like its peers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SlotLaw {
-    /// A tick, and daemons at random.
+    /// A tick, and random daemons.
     Daemons,
-    /// Trains at random that last for five slots on average, with slots of a generalized Pareto law whose variance is infinite.
+    /// Random trains of five slots on average; slots have a generalized Pareto distribution with infinite variance.
     Bursts,
-    /// A tick, and in a fifth of the slots a detour of a generalized Pareto law whose variance is infinite.
+    /// A tick, and in a fifth of the slots a detour with a generalized Pareto distribution of infinite variance.
     HeavyTails,
-    /// Noise that drifts: its logarithm wanders, and remembers itself for 50 slots.
+    /// Drifting noise: its logarithm is autocorrelated over 50 slots.
     Drift,
-    /// A tick, and on every second node a storm or two that take ten times as much, for 25 slots on average.
+    /// A tick, and on every second node one or two storms with ten times the noise, for 25 slots on average.
     Storms,
 }
 
@@ -22,7 +22,7 @@ impl SlotLaw {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Daemons, Self::Bursts, Self::HeavyTails, Self::Drift, Self::Storms];
 
-    /// What a slot has on average, in nanoseconds, about.
+    /// The approximate mean of a slot, in nanoseconds.
     pub const MEAN: f64 = 10_000.0;
 }
 
@@ -35,7 +35,7 @@ impl Source {
         Self(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// Above 0 and below 1.
+    /// Uniform between 0 and 1, exclusive.
     pub fn uniform(&mut self) -> f64 {
         ((self.0.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
     }
@@ -61,7 +61,7 @@ impl Source {
         if shape == 0.0 { -scale * u.ln() } else { scale / shape * (u.powf(-shape) - 1.0) }
     }
 
-    /// Times at random with this rate, from 0 to `length` nanoseconds, in order.
+    /// Random times at this rate, from 0 to `length` nanoseconds, in order.
     pub fn poisson(&mut self, hz: f64, length: f64) -> Vec<f64> {
         let mut times = Vec::new();
         let mut time = self.exponential(1e9 / hz);
@@ -72,7 +72,7 @@ impl Source {
         times
     }
 
-    /// The noise in so many slots of one node, in nanoseconds: [`SlotLaw::MEAN`] on average, about.
+    /// The noise in each slot of one node, in nanoseconds, with a mean of about [`SlotLaw::MEAN`].
     pub fn slots(&mut self, law: SlotLaw, slots: usize) -> Vec<i64> {
         // A generalized Pareto value of shape 0.6 and mean 1.
         let heavy = |source: &mut Self| source.pareto(0.4, 0.6);
@@ -86,7 +86,7 @@ impl Source {
                     tick(self) + daemons
                 }
                 SlotLaw::Bursts => {
-                    // Trains follow one another after 20 slots on average.
+                    // Trains are 20 slots apart on average.
                     if left == 0 && self.uniform() < 0.05 {
                         left = 1 + self.exponential(4.5) as u32;
                     }
@@ -113,8 +113,8 @@ impl Source {
         (0..slots).map(slot).collect()
     }
 
-    /// Trains at random times with this rate; each with a geometric number of events, `size` on average, that follow
-    /// each other after `gap` nanoseconds on average. Trains that began before 0 reach into the time. In order.
+    /// Trains at random times with this rate, in order; each has a geometric number of events, `size` on average, with gaps of `gap`
+    /// nanoseconds on average. Includes trains that started before 0.
     pub fn trains(&mut self, hz: f64, size: f64, gap: f64, length: f64) -> Vec<f64> {
         let before = 50.0 * size * gap;
         let mut times = Vec::new();

@@ -1,11 +1,11 @@
-//! Pages for browsers, as tests compare them.
+//! Pages in a form for comparison.
 
 use std::collections::BTreeMap;
 
-/// The contents of a page, as they are marked up, and below that a line for each chart.
+/// The marked-up contents of a page, followed by a line for each chart.
 ///
 /// # Panics
-/// If a part of the page is missing, or two charts have one name.
+/// If a part of the page is missing, or two charts have the same name.
 #[must_use]
 pub fn contents(page: &str) -> String {
     let between = |begin: &str, end: &str| {

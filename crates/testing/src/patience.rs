@@ -1,10 +1,9 @@
-//! Waiting for what must happen, however busy the machine is.
+//! Waits for events that must happen, however busy the machine is.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Long enough for anything that must happen, with checked and little optimized code, on a slow machine that is busy with other work. A test
-/// that waits longer has found a hang, never a slow machine.
+/// Long enough for anything that must happen, in a checked and hardly optimized build, on a slow and busy machine. A longer wait is a hang.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Waits until a condition holds.

@@ -1,5 +1,4 @@
-//! The program `becalm` under test: started, watched, signalled, and looked after: whatever it is put through, no process
-//! and no trace instance of it may remain.
+//! Runs the program `becalm` under test: starts, watches and signals it, and checks that no process or trace instance of it remains.
 
 use std::env;
 use std::ffi::OsStr;
@@ -21,18 +20,18 @@ use serde_json::Value;
 
 use crate::wait_until;
 
-/// Where the kernel keeps trace instances.
+/// The kernel's directory of trace instances.
 pub const INSTANCES: &str = "/sys/kernel/tracing/instances";
 
 /// Marks the processes of one start in their environment.
 const MARK: &str = "BECALM_TEST_MARK";
 
-/// The path of the program, which Cargo builds for the integration tests of its package.
+/// The path of the program, built by Cargo for the integration tests of its package.
 pub fn executable() -> PathBuf {
     env::var_os("CARGO_BIN_EXE_becalm").map(PathBuf::from).expect("Cargo tells integration tests where the program is")
 }
 
-/// A command that runs the program with these arguments, and without the defaults that whoever runs the tests has set.
+/// A command that runs the program with these arguments, without the developer's defaults.
 pub fn becalm(arguments: &[&str]) -> Command {
     let mut command = Command::new(executable());
     command.args(arguments).env("BECALM_CONFIG", "");
@@ -40,8 +39,8 @@ pub fn becalm(arguments: &[&str]) -> Command {
     command
 }
 
-/// Takes out of the environment of a command how the texts of all programs look: what a developer has said, or a service that
-/// runs tests. Such a service sets `CI`, with which even a dumb terminal gets colors.
+/// Removes variables that affect the appearance of texts: the developer's, or a CI service's. Such a service sets `CI`, which enables
+/// colors even on a dumb terminal.
 pub fn forget_looks(command: &mut Command) {
     for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI", "COLUMNS", "LINES", "PAGER", "LESS"] {
         command.env_remove(name);
@@ -51,16 +50,16 @@ pub fn forget_looks(command: &mut Command) {
 /// How a process ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// Its exit code; for a signal 128 and its number, as in shells.
+    /// Its exit code; after a signal 128 plus its number, as in shells.
     pub code: i32,
-    /// What it wrote to standard output.
+    /// Its standard output.
     pub stdout: String,
-    /// What it wrote to standard error.
+    /// Its standard error.
     pub stderr: String,
 }
 
 impl Ended {
-    /// Checks the exit code, and that the messages hold these words.
+    /// Checks the exit code, and that the messages contain these words.
     #[track_caller]
     pub fn expect(&self, code: i32, words: &[&str]) -> &Self {
         assert_eq!(self.code, code, "{self:#?}");
@@ -72,7 +71,7 @@ impl Ended {
     }
 }
 
-/// A running process, with its output read as it comes.
+/// A running process with captured output.
 pub struct Running {
     child: Child,
     mark: String,
@@ -81,18 +80,18 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts a command with its output captured and nothing to read.
+    /// Starts a command with captured output and no input.
     pub fn start(command: Command) -> Self {
         Self::start_into(command, Stdio::piped())
     }
 
-    /// The same with standard output into something else.
+    /// The same with standard output redirected.
     pub fn start_into(mut command: Command, output: impl Into<Stdio>) -> Self {
         command.stdout(output).stderr(Stdio::piped());
         Self::spawn(command)
     }
 
-    /// The same with both outputs into a pipe of the caller's.
+    /// The same with both outputs redirected to the caller's pipe.
     pub fn start_on(mut command: Command, pipe: &PipeWriter) -> Self {
         let end = || pipe.try_clone().expect("the pipe is open");
         command.stdout(end()).stderr(end());
@@ -109,7 +108,7 @@ impl Running {
         Self { child, mark, stdout, stderr }
     }
 
-    /// The number of the program's process.
+    /// The id of the program's process.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -120,12 +119,12 @@ impl Running {
         assert!(Command::new("kill").args(["-s", name, &pid]).status().expect("kill runs").success());
     }
 
-    /// Waits until the recording in a bundle has begun: its document is written just before the loops start.
+    /// Waits until the recording in a bundle has started: its document is written just before the loops start.
     pub fn wait_for_start(&mut self, bundle: &Path) {
         self.wait_until("the recording begins", || document_path(bundle).is_some());
     }
 
-    /// Waits for something that happens while the process runs.
+    /// Waits for a condition while the process runs.
     #[track_caller]
     pub fn wait_until(&mut self, what: &str, happened: impl Fn() -> bool) {
         wait_until(what, || {
@@ -141,19 +140,19 @@ impl Running {
     pub fn end(mut self) -> Ended {
         wait_until("it ends", || self.has_ended());
         let pid = self.pid();
-        // A killed process leaves its janitor a moment to clean up.
+        // The janitor of a killed process needs a moment to clean up.
         wait_until("its processes and trace instances are gone", || {
             processes(&self.mark).is_empty() && instances_of(pid).is_empty()
         });
         self.take_end()
     }
 
-    /// Whether it has ended by itself.
+    /// Whether it has ended.
     pub(crate) fn has_ended(&mut self) -> bool {
         self.child.try_wait().expect("the process is ours").is_some()
     }
 
-    /// How it ended.
+    /// Its result.
     pub(crate) fn take_end(&mut self) -> Ended {
         let status = self.child.wait().expect("the process is ours");
         let text = |reader: &mut Option<JoinHandle<String>>| {
@@ -165,7 +164,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // A test that failed must not leave a recording behind.
+        // A failed test must not leave a recording behind.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -179,19 +178,19 @@ fn reader(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
     })
 }
 
-/// Runs a command to its end.
+/// Runs a command to completion.
 #[track_caller]
 pub fn run(command: Command) -> Ended {
     Running::start(command).end()
 }
 
-/// Runs becalm to its end.
+/// Runs becalm to completion.
 #[track_caller]
 pub fn run_becalm(arguments: &[&str]) -> Ended {
     run(becalm(arguments))
 }
 
-/// A copy of the program in a folder that everybody may use from now on, which the folder of the build need not be.
+/// A copy of the program in a directory, which becomes accessible to all users, unlike the build directory.
 pub fn public_program(folder: &Path) -> PathBuf {
     fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).expect("the folder is ours");
     let program = folder.join("becalm");
@@ -201,9 +200,9 @@ pub fn public_program(folder: &Path) -> PathBuf {
     program
 }
 
-/// Runs a command of which nothing may be left to its end, and gives up after `longest`: `None` if it had to be killed.
+/// Runs a command that leaves nothing behind, and kills it after `longest`: `None` in that case.
 ///
-/// For thousands of short runs: unlike [`run`] it starts no threads, and does not look for what remains.
+/// For thousands of short runs: unlike [`run`] it starts no threads, and does not check for leftovers.
 pub fn run_within(mut command: Command, longest: Duration) -> Option<Ended> {
     let output = || File::from(memfd_create("output", MemfdFlags::CLOEXEC).expect("there is memory for an output"));
     let (mut stdout, mut stderr) = (output(), output());
@@ -226,7 +225,7 @@ pub fn run_within(mut command: Command, longest: Duration) -> Option<Ended> {
     (ended > 0).then(|| Ended { code: code(status), stdout: read(&mut stdout), stderr: read(&mut stderr) })
 }
 
-/// Does something while this process and those that it starts may have so many bytes of memory at most.
+/// Runs `act` with a memory limit, in bytes, on this process and its children.
 pub fn within_memory(bytes: u64, act: impl FnOnce()) {
     let before = getrlimit(Resource::As);
     let limit = before.maximum.map_or(bytes, |maximum| maximum.min(bytes));
@@ -238,7 +237,7 @@ pub fn within_memory(bytes: u64, act: impl FnOnce()) {
     }
 }
 
-/// Lets this process open so many files and sockets at once, where it may; tells how many it may open.
+/// Raises the limit of open files to `wanted` if allowed; returns the limit.
 pub fn allow_descriptors(wanted: u64) -> u64 {
     let before = getrlimit(Resource::Nofile);
     let maximum = before.maximum.map_or(wanted, |maximum| maximum.max(wanted));
@@ -252,12 +251,12 @@ pub fn allow_descriptors(wanted: u64) -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// The exit code, or 128 and the number of the signal.
+/// The exit code, or 128 plus the number of the signal.
 fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
 }
 
-/// The living processes whose environment holds the mark, by name.
+/// The names of living processes with the mark in their environment.
 fn processes(mark: &str) -> Vec<String> {
     let entry = format!("{MARK}={mark}");
     let living = fs::read_dir("/proc").expect("proc can be listed").flatten().filter(|process| {
@@ -267,19 +266,19 @@ fn processes(mark: &str) -> Vec<String> {
     living.filter_map(|process| fs::read_to_string(process.path().join("comm")).ok()).collect()
 }
 
-/// The trace instances that a process made.
+/// The trace instances of a process.
 pub fn instances_of(pid: u32) -> Vec<String> {
     let prefix = format!("becalm-{pid}-");
     instances().into_iter().filter(|name| name.starts_with(&prefix)).collect()
 }
 
-/// All trace instances; none where they cannot be seen.
+/// All trace instances; empty if they are inaccessible.
 pub fn instances() -> Vec<String> {
     let entries = fs::read_dir(INSTANCES).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// The document of the only node of a bundle, once it is there.
+/// The document of a bundle's only node, once it exists.
 pub fn document_path(bundle: &Path) -> Option<PathBuf> {
     let documents = fs::read_dir(bundle.join("runs")).ok()?.flatten().map(|entry| entry.path());
     documents.into_iter().find(|path| path.extension() == Some(OsStr::new("json")))
@@ -297,7 +296,7 @@ pub fn warning_codes(document: &Value) -> Vec<&str> {
     document["warnings"].as_array().into_iter().flatten().filter_map(|warning| warning["code"].as_str()).collect()
 }
 
-/// What was recorded opens: its report as JSON, which must close its books where it has any.
+/// The recording's report as JSON; fails unless it opens and its accounts, if any, are exact.
 #[track_caller]
 pub fn report(bundle: &Path) -> Value {
     let ended = run_becalm(&["report", "--json", path(bundle)]);
@@ -308,14 +307,14 @@ pub fn report(bundle: &Path) -> Value {
     report
 }
 
-/// How many segments of a table a bundle holds.
+/// The number of segments of a table in a bundle.
 pub fn segments(bundle: &Path) -> usize {
     let nodes = fs::read_dir(bundle.join("detours")).into_iter().flatten().flatten();
     let files = nodes.flat_map(|node| fs::read_dir(node.path()).into_iter().flatten().flatten());
     files.filter(|file| file.path().extension() == Some(OsStr::new("parquet"))).count()
 }
 
-/// A pipe that is full, as long as nothing reads it.
+/// A pipe that is full until read.
 pub fn full_pipe() -> (PipeReader, PipeWriter) {
     let (reader, mut writer) = io::pipe().expect("there is room for a pipe");
     fcntl_setfl(&writer, OFlags::NONBLOCK).expect("the pipe is open");
@@ -324,7 +323,7 @@ pub fn full_pipe() -> (PipeReader, PipeWriter) {
     (reader, writer)
 }
 
-/// Takes what an instance holds of a CPU at the moment. Once becalm has switched it off, nothing more may ever come.
+/// Reads a CPU's buffered events of an instance. There may never be more if becalm has switched it off.
 pub fn take_events(instance: &Path, cpu: u32) {
     let mut reader =
         File::open(instance.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw"))).expect("an instance of tracefs");

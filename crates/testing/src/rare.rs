@@ -1,27 +1,27 @@
-//! Nodes whose noise is a known process: ticks, and rare detours of a known law. The cost of such noise at scale is computed
-//! without any recording, from the process itself.
+//! Nodes with noise from a known process: ticks, and rare detours with a known distribution. The cost at scale is computed from the
+//! process, without a recording.
 
 use crate::noise::Source;
 
-/// Ticks a second, and the lengths between which each has one, in nanoseconds.
+/// Ticks per second, and the range of their lengths, in nanoseconds.
 const TICKS_HZ: f64 = 250.0;
 const TICK: (f64, f64) = (3_000.0, 6_000.0);
 
-/// Rare detours a second of one CPU.
+/// Rare detours per second of one CPU.
 const RARE_HZ: f64 = 2.0;
 
-/// The law of the lengths of rare detours.
+/// The distribution of the lengths of rare detours.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RareLaw {
     /// Exponential, 100 us on average.
     Exponential,
     /// Lognormal with a median of 50 us and a sigma of 1.5.
     Lognormal,
-    /// Pareto of exponent 1.5 from 20 us to 20 ms.
+    /// Pareto with exponent 1.5 from 20 us to 20 ms.
     Pareto,
-    /// One of the first two, each as often.
+    /// The first two, equally often.
     Two,
-    /// One of the three, each as often.
+    /// All three, equally often.
     Three,
 }
 
@@ -48,7 +48,7 @@ impl RareLaw {
         }
     }
 
-    /// A recording of one CPU of so many nanoseconds: starts and lengths of its detours, in order and apart.
+    /// A recording of one CPU over `length` nanoseconds: starts and lengths of its detours, in order and not overlapping.
     pub fn recording(self, source: &mut Source, length: i64) -> Vec<(i64, i64)> {
         let mut detours = Vec::new();
         let interval = (1e9 / TICKS_HZ) as i64;
@@ -63,7 +63,7 @@ impl RareLaw {
             detours.push((at as i64, self.length(source) as i64));
         }
         detours.sort_unstable();
-        // What comes while another lasts follows it; what reaches over the end is cut.
+        // Overlapping detours are shifted to the end of the previous one; the last one is cut off.
         let mut end = 0;
         detours.retain_mut(|(start, duration)| {
             *start = (*start).max(end);
@@ -74,11 +74,10 @@ impl RareLaw {
         detours
     }
 
-    /// By which part of a grain a phase of so many ranks is longer, on average over so many phases; every rank has the
-    /// process to itself.
+    /// The mean extension of a phase with this many ranks, relative to the grain, over this many phases; each rank has its own process.
     ///
-    /// Phase by phase: detours begin in ranks while they work, and while they wait for the last one; of these the rest counts
-    /// in the next phase. Two rare detours of one rank in one phase are left out: they are as rare as that.
+    /// Phase by phase: detours start in ranks while they work, and while they wait for the last one; the remainder of the latter counts in
+    /// the next phase. Two rare detours of one rank in one phase are rare enough to be ignored.
     pub fn added(self, source: &mut Source, ranks: u64, grain_ns: f64, phases: u64) -> f64 {
         let ticked = grain_ns * TICKS_HZ / 1e9;
         // The longest of very many ticks.

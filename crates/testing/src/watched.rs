@@ -1,4 +1,4 @@
-//! A `becalm watch` under test, and what it answers.
+//! A `becalm watch` under test, and its responses.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -7,13 +7,13 @@ use std::process::Command;
 use crate::program::{Ended, Running, becalm};
 use crate::{PATIENCE, wait_until};
 
-/// An address of this machine at which nothing listens.
+/// An unused address of this machine.
 pub fn free_address() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there is a free port");
     listener.local_addr().expect("it has an address")
 }
 
-/// What a server answers to these bytes: the whole response, as far as it came.
+/// A server's response to these bytes, as far as it arrives.
 pub fn ask(address: SocketAddr, request: &str) -> Option<String> {
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
@@ -23,22 +23,22 @@ pub fn ask(address: SocketAddr, request: &str) -> Option<String> {
     Some(answer)
 }
 
-/// What it answers under that path.
+/// The response for that path.
 pub fn get(address: SocketAddr, what: &str) -> Option<String> {
     ask(address, &format!("GET {what} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"))
 }
 
-/// The value of a series, by its name with labels, in a text of metrics.
+/// The value of a series, given by name and labels, in a text of metrics.
 pub fn value_in(text: &str, series: &str) -> Option<f64> {
     text.lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok())
 }
 
-/// The value of a series now.
+/// The current value of a series.
 pub fn value(address: SocketAddr, series: &str) -> Option<f64> {
     value_in(&get(address, "/metrics")?, series)
 }
 
-/// A watch, and where it answers.
+/// A watch, with its address.
 pub struct WatchProcess {
     /// The program.
     pub running: Running,
@@ -46,46 +46,46 @@ pub struct WatchProcess {
 }
 
 impl WatchProcess {
-    /// One that measures all the time, with little work for each window.
+    /// Starts one that measures continuously, with little work per window.
     pub fn start(more: &[&str]) -> Self {
         Self::with_options(
             &[&["--interval", "100ms", "--busy", "100%", "--window", "20ms", "--budget", "100%"], more].concat(),
         )
     }
 
-    /// One with these options.
+    /// Starts one with these options.
     pub fn with_options(options: &[&str]) -> Self {
         Self::with_start(options, Running::start)
     }
 
-    /// The same, started in another way.
+    /// The same, with another way to start it.
     pub fn with_start(options: &[&str], start: impl FnOnce(Command) -> Running) -> Self {
         let address = free_address();
         let listen = address.to_string();
         Self { running: start(becalm(&[&["watch", "--listen", &listen], options].concat())), address }
     }
 
-    /// The value of a series now; 0 if there is none.
+    /// The current value of a series; 0 if there is none.
     pub fn value(&self, series: &str) -> f64 {
         value(self.address, series).unwrap_or(0.0)
     }
 
-    /// Where it answers.
+    /// Its address.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The number of its process.
+    /// The id of its process.
     pub fn pid(&self) -> u32 {
         self.running.pid()
     }
 
-    /// How many windows ended so.
+    /// The number of windows with this result.
     pub fn windows(&self, result: &str) -> f64 {
         self.value(&format!(r#"becalm_windows_total{{result="{result}"}}"#))
     }
 
-    /// Waits until a number of further windows are measured.
+    /// Waits until `windows` further windows are measured.
     #[track_caller]
     pub fn goes_on(&mut self, windows: u32) {
         let before = self.windows("measured");
@@ -93,7 +93,7 @@ impl WatchProcess {
         assert!(get(self.address, "/healthz").is_some_and(|answer| answer.starts_with("HTTP/1.1 200")));
     }
 
-    /// Waits for something that it does.
+    /// Waits for a condition on it.
     #[track_caller]
     pub fn until(&mut self, what: &str, happened: impl Fn(&Self) -> bool) {
         wait_until(what, || {
@@ -104,7 +104,7 @@ impl WatchProcess {
         });
     }
 
-    /// Ends in good order, with nothing left behind.
+    /// Ends it regularly, and checks that it leaves nothing behind.
     #[track_caller]
     pub fn end(self) -> Ended {
         self.running.signal("TERM");

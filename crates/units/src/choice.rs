@@ -1,11 +1,11 @@
-//! Settings that offer several words, as the kernel writes them: the chosen one in brackets, `always [madvise] never`.
+//! Kernel settings with several words, the chosen one in brackets: `always [madvise] never`.
 
-/// The chosen word of such a setting. A text without brackets is the choice itself.
+/// The chosen word of such a setting. A text without brackets is itself the choice.
 pub fn chosen(text: &str) -> &str {
     bracketed(text).unwrap_or(text).trim()
 }
 
-/// The text between the first bracket and the one that closes it; `None` without brackets.
+/// The text in the first pair of brackets; `None` without one.
 pub fn bracketed(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once('[')?;
     rest.split_once(']').map(|(inside, _)| inside)

@@ -1,4 +1,4 @@
-//! Whole numbers: counts of anything, and bytes. A suffix has one meaning for both: `k` is 1,000, and `Ki` 1,024.
+//! Whole numbers: counts, and bytes. Suffixes mean the same for both: `k` is 1,000, and `Ki` 1,024.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,7 +17,7 @@ pub struct ParseCountError {
 
 const PREFIXES: [char; 4] = ['k', 'M', 'G', 'T'];
 
-/// The number without its suffix, and the factor that the suffix stands for.
+/// The number without its suffix, and the factor of the suffix.
 fn split(text: &str) -> Option<(&str, u64)> {
     let (number, base) = text.strip_suffix('i').map_or((text, 1_000_u64), |number| (number, 1_024));
     match number.chars().last()? {
@@ -39,7 +39,7 @@ fn parse(text: &str) -> Result<u64, ParseCountError> {
     if number.is_empty() || !number.bytes().all(|b| b.is_ascii_digit()) {
         return Err(err("it does not start with a whole number"));
     }
-    // 10,000 is two numbers where a list is read.
+    // In a list, 10,000 is two numbers.
     if number.len() > 1 && number.starts_with('0') {
         return Err(err("it begins with 0, as what follows a comma in 10,000 does, which is written 10000"));
     }
@@ -54,12 +54,12 @@ macro_rules! count {
         pub struct $name(u64);
 
         impl $name {
-            /// This many.
+            /// Creates a value from a number.
             pub const fn new(count: u64) -> Self {
                 Self(count)
             }
 
-            /// As a plain number.
+            /// The value as a number.
             pub const fn get(self) -> u64 {
                 self.0
             }
@@ -68,12 +68,12 @@ macro_rules! count {
 }
 
 count! {
-    /// Ranks, phases, samples, detours and whatever else is counted, read like `64 10k 16Ki`, and written like `16,384`.
+    /// A count of ranks, phases, samples, detours and so on, parsed as in `64 10k 16Ki`, and printed as in `16,384`.
     Count
 }
 
 count! {
-    /// Bytes, read like `64 16KiB 1M 1GiB`, and written like `16KiB`.
+    /// Bytes, parsed as in `64 16KiB 1M 1GiB`, and printed as in `16KiB`.
     ByteCount
 }
 

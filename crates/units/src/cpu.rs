@@ -1,4 +1,4 @@
-//! Processor numbers and lists of them, as the kernel writes them.
+//! CPU numbers and lists of them, in the kernel's syntax.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,16 +11,16 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct CpuId(u32);
 
 impl CpuId {
-    /// The largest number that a list may hold. The kernel's own limit is `NR_CPUS`, 8,192 in distributions; a million
-    /// leaves room and keeps a mistyped range from filling the memory.
+    /// The largest number in a list. The kernel's own limit is `NR_CPUS`, 8,192 in distributions; a million leaves room and prevents a
+    /// mistyped range from exhausting memory.
     pub const LIMIT: u32 = 1 << 20;
 
-    /// The CPU with this number, by which the kernel knows it.
+    /// The CPU with this kernel number.
     pub const fn new(id: u32) -> Self {
         Self(id)
     }
 
-    /// The number by which the kernel knows the CPU, from 0.
+    /// The kernel's number of the CPU, from 0.
     pub const fn get(self) -> u32 {
         self.0
     }
@@ -32,17 +32,17 @@ impl fmt::Display for CpuId {
     }
 }
 
-/// A set of CPUs, sorted, without duplicates; written like `0-3,8`.
+/// A set of CPUs, sorted, without duplicates; printed as in `0-3,8`.
 #[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
 pub struct CpuList(Vec<CpuId>);
 
 impl CpuList {
-    /// Whether the list holds the CPU.
+    /// Whether the list contains the CPU.
     pub fn contains(&self, cpu: CpuId) -> bool {
         self.0.binary_search(&cpu).is_ok()
     }
 
-    /// The CPUs in rising order.
+    /// The CPUs in ascending order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = CpuId> + '_ {
         self.0.iter().copied()
     }
@@ -52,12 +52,12 @@ impl CpuList {
         self.0.len()
     }
 
-    /// Whether the list holds no CPU.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The CPUs that are here and not in the other list.
+    /// The CPUs in this list but not in the other.
     pub fn without(&self, other: &Self) -> Self {
         self.iter().filter(|cpu| !other.contains(*cpu)).collect()
     }
@@ -67,8 +67,8 @@ impl CpuList {
         self.iter().filter(|cpu| other.contains(*cpu)).collect()
     }
 
-    /// From the comma-separated hexadecimal words of 32 bits, highest first, in which the kernel writes CPU masks.
-    /// Fails if a word is not hexadecimal or longer than eight digits, or a CPU is beyond [`CpuId::LIMIT`].
+    /// Parses the kernel's format of CPU masks: comma-separated hexadecimal words of 32 bits, highest first. Fails if a word is not
+    /// hexadecimal or longer than eight digits, or a CPU is beyond [`CpuId::LIMIT`].
     pub fn from_mask(text: &str) -> Result<Self, ParseCpuListError> {
         let err = |why: &str| ParseCpuListError { text: text.trim().to_owned(), why: why.to_owned() };
         let mut cpus = Vec::new();
@@ -84,8 +84,7 @@ impl CpuList {
         Ok(Self(cpus))
     }
 
-    /// As the comma-separated hexadecimal words of 32 bits, highest first, in which the kernel takes CPU masks
-    /// (`tracing_cpumask`, `smp_affinity`).
+    /// The list as a mask for the kernel (`tracing_cpumask`, `smp_affinity`): comma-separated hexadecimal words of 32 bits, highest first.
     pub fn to_mask(&self) -> String {
         let words = self.0.last().map_or(1, |cpu| cpu.0 as usize / 32 + 1);
         let mut mask = vec![0_u32; words];
@@ -97,7 +96,7 @@ impl CpuList {
     }
 }
 
-/// The list of this one CPU.
+/// The list with only this CPU.
 impl From<CpuId> for CpuList {
     fn from(cpu: CpuId) -> Self {
         Self(vec![cpu])
@@ -135,8 +134,8 @@ pub struct ParseCpuListError {
     why: String,
 }
 
-/// Reads numbers and ranges, `0-3,8`, with the kernel's stride `0-62:2`. White space around the parts is allowed. An
-/// empty text is an empty list, as in the kernel's files; whether that makes sense is for the caller to say.
+/// Parses numbers and ranges, `0-3,8`, with the kernel's stride `0-62:2`. White space around the parts is allowed. An empty text is an
+/// empty list, as in the kernel's files; the caller decides whether that is valid.
 impl FromStr for CpuList {
     type Err = ParseCpuListError;
 
@@ -168,7 +167,7 @@ impl FromStr for CpuList {
             if first > last {
                 return Err(err(format!("the range {first}-{last} runs backwards")));
             }
-            // A short text could name the same million again and again.
+            // A short text could name the same million repeatedly.
             if cpus.len() + ((last - first) / stride) as usize >= CpuId::LIMIT as usize {
                 return Err(err("it names more CPUs than any machine has".to_owned()));
             }

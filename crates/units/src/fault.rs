@@ -1,7 +1,7 @@
 //! Errors that know whether the user caused them and which parameter helps.
 //!
-//! A library states the facts and names a parameter as `{node}` in a [`Wording`]. Each front end shows it its own way: the command line
-//! as `--node`, Python as `node=`.
+//! A library states the facts and names a parameter as `{node}` in a [`Wording`]. Each front end formats it: the command line as `--node`,
+//! Python as `node=`.
 
 use std::error::Error as StdError;
 use std::fmt::{self, Display};
@@ -12,7 +12,7 @@ pub use crate::{bail, ensure, faultless};
 
 /// An error that the user may have caused or may be able to fix.
 pub trait Fault: StdError {
-    /// Whether the user asked for something that makes no sense.
+    /// Whether the user requested something invalid.
     fn is_usage(&self) -> bool {
         false
     }
@@ -36,19 +36,19 @@ macro_rules! faultless {
 
 faultless!(io::Error, crate::UnknownName);
 
-/// The way a front end shows a parameter.
+/// How a front end formats a parameter.
 pub type Dialect = fn(Param<'_>) -> String;
 
-/// A parameter that a text names.
+/// A parameter in a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Param<'a> {
     /// The name, with `_` between words.
     pub name: &'a str,
-    /// The value that the text speaks of.
+    /// The value mentioned in the text.
     pub setting: Setting<'a>,
 }
 
-/// The value of a parameter that a text speaks of.
+/// The value of a parameter in a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Setting<'a> {
     /// Any value.
@@ -68,13 +68,13 @@ pub fn option(param: Param<'_>) -> String {
     }
 }
 
-/// The name alone, for texts that no front end shows.
+/// The plain name, for texts outside front ends.
 fn neutral(param: Param<'_>) -> String {
     format!("`{}`", param.name)
 }
 
-/// A text that names parameters. `{}` stands for the next value, `{node}` for a parameter, `{partly!}` for one that is switched on, and
-/// `{node=}` for one that is set to the next value.
+/// A text with parameters. `{}` stands for the next value, `{node}` for a parameter, `{partly!}` for one that is switched on, and `{node=}`
+/// for one that is set to the next value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Wording {
     template: &'static str,
@@ -94,7 +94,7 @@ impl Wording {
         self
     }
 
-    /// The text as a front end shows it.
+    /// The text in the format of a front end.
     pub fn shown(&self, dialect: Dialect) -> String {
         let (mut text, mut rest) = (String::new(), self.template);
         let mut values = self.values.iter().map(String::as_str);
@@ -114,7 +114,7 @@ impl Wording {
     }
 }
 
-/// The first braces of a template: the text before them, in them, and after them.
+/// The first braces of a template: the text before, inside, and after them.
 fn braces(template: &str) -> Option<(&str, &str, &str)> {
     let (before, rest) = template.split_once('{')?;
     let (name, after) = rest.split_once('}')?;
@@ -135,7 +135,7 @@ impl Display for Wording {
     }
 }
 
-/// Arguments that can be read but make no sense, found where they are used.
+/// Arguments that can be parsed but are invalid, detected at their use.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct UsageError(Wording);
@@ -157,14 +157,14 @@ impl Fault for UsageError {
     }
 }
 
-/// An error that is nothing but a text.
+/// A plain text as an error.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Message(String);
 
 faultless!(Message);
 
-/// Any error, with the attempts that failed because of it. Commands return it, because they only report errors.
+/// Any error, with the actions that failed because of it. For commands, which only report errors.
 #[derive(Debug)]
 pub struct Error {
     cause: Box<dyn Fault + Send + Sync>,
@@ -181,14 +181,14 @@ impl Error {
         Message(text.into()).into()
     }
 
-    /// The same as the reason why an attempt failed.
+    /// Adds the action that failed because of this error.
     #[must_use]
     pub fn context(mut self, attempt: impl Display) -> Self {
         self.attempts.push(attempt.to_string());
         self
     }
 
-    /// Whether the user asked for something that makes no sense.
+    /// Whether the user requested something invalid.
     pub fn is_usage(&self) -> bool {
         self.cause.is_usage()
     }
@@ -199,14 +199,14 @@ impl Error {
         successors(Some(error), |&error| error.source())
     }
 
-    /// Attempts, error and causes in one line, as a front end shows them.
+    /// Actions, error and causes in one line, in the format of a front end.
     pub fn text(&self, dialect: Dialect) -> String {
         let attempts = self.attempts.iter().rev().cloned();
         let causes = self.causes().skip(1).map(ToString::to_string);
         attempts.chain([self.cause.wording().shown(dialect)]).chain(causes).collect::<Vec<_>>().join(": ")
     }
 
-    /// A fix, which follows the text.
+    /// A fix, to follow the text.
     pub fn hint(&self) -> Option<Wording> {
         self.cause.hint()
     }
@@ -230,12 +230,12 @@ impl<E: Fault + Send + Sync + 'static> From<E> for Error {
     }
 }
 
-/// Adds to an error the attempt that failed because of it. Where there is nothing, the attempt is the error.
+/// Adds the action that failed to an error. For a missing value, the action is the error.
 pub trait Context<T>: Sized {
-    /// Adds the attempt that is found only if there is an error. Fails if there is an error, or nothing.
+    /// Adds an action that is computed only for an error. Fails if there is an error, or no value.
     fn with_context<D: Display>(self, attempt: impl FnOnce() -> D) -> Result<T>;
 
-    /// Adds this attempt. Fails if there is an error, or nothing.
+    /// Adds this action. Fails if there is an error, or no value.
     fn context(self, attempt: impl Display) -> Result<T> {
         self.with_context(|| attempt)
     }

@@ -1,13 +1,13 @@
-//! Maps by keys that are numbers.
+//! Maps with numbers as keys.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// A map by a few numbers: process numbers, addresses, labels. A look-up takes a fraction of the time of one in a map of the standard
-/// library, whose hashing is made for texts.
+/// A map with a few numbers as key: process ids, addresses, labels. Lookups take a fraction of the time of the standard library's maps,
+/// whose hashing is made for texts.
 pub type NumberMap<K, V> = HashMap<K, V, NumberHashing>;
 
-/// The hashing of a [`NumberMap`]. Each map has a seed of its own, so that a file cannot hold keys that collide.
+/// The hashing of a [`NumberMap`]. Each map has its own seed, so files cannot contain keys that collide.
 #[derive(Clone, Debug)]
 pub struct NumberHashing {
     seed: u64,
@@ -32,7 +32,7 @@ impl BuildHasher for NumberHashing {
 #[derive(Clone, Debug)]
 pub struct NumberHasher(u64);
 
-/// The golden section of 2^64, which is odd and has as many ones as zeros.
+/// The golden ratio of 2^64, which is odd and has as many ones as zeros.
 const MULTIPLIER: u128 = 0x9e37_79b9_7f4a_7c15;
 
 impl Hasher for NumberHasher {
@@ -66,7 +66,7 @@ impl Hasher for NumberHasher {
         bytes.iter().for_each(|byte| self.write_u8(*byte));
     }
 
-    /// A map takes the place from the low bits, on which those of a number with many zeros at its end have little effect.
+    /// Maps use the low bits, which hardly change with numbers that end in many zeros.
     #[inline]
     fn finish(&self) -> u64 {
         self.0 ^ (self.0 >> 29)

@@ -1,9 +1,8 @@
-//! The quantities of becalm and how they are written and read: durations ([`Nanos`]), counter values ([`Ticks`],
-//! [`TickRate`]), processors ([`CpuId`], [`CpuList`]), counts ([`Count`], [`ByteCount`]) and shares ([`Share`]); and
-//! the lines of files that set them ([`SettingLine`]). Also the encoding of messages that several crates write
-//! ([`protobuf`]), and maps by numbers ([`NumberMap`]).
+//! becalm's quantities with their parsers and formats: durations ([`Nanos`]), counter values ([`Ticks`], [`TickRate`]), CPUs ([`CpuId`],
+//! [`CpuList`]), counts ([`Count`], [`ByteCount`]) and shares ([`Share`]); and lines of settings files ([`SettingLine`]). Also the encoding
+//! of messages for several crates ([`protobuf`]), and maps with number keys ([`NumberMap`]).
 //!
-//! Nothing here does input or output. Every parser names the value and the allowed form in its error.
+//! Nothing here does input or output. Every parser's error contains the value and the allowed form.
 
 #![forbid(unsafe_code)]
 

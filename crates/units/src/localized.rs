@@ -1,7 +1,7 @@
-//! Numbers as they are written where others live: `1,5ms`, `10 000`, `10'000`, `１０`. They are refused, as a comma stands between the parts
-//! of a list here and means two things elsewhere; this says how they are to be written.
+//! Numbers in other notations: `1,5ms`, `10 000`, `10'000`, `１０`. They are refused, because a comma separates elements of a list here and
+//! has two meanings elsewhere; this module suggests the accepted form.
 
-/// The same number as becalm reads it; `None` where the text is no number of another way of writing.
+/// The same number in becalm's notation; `None` if the text is not a number in another notation.
 pub fn plain_number(text: &str) -> Option<String> {
     let unit_at =
         text.rfind(|c: char| digit(c).is_some()).map(|at| at + text[at..].chars().next().map_or(0, char::len_utf8))?;
@@ -31,7 +31,7 @@ pub fn plain_number(text: &str) -> Option<String> {
     if groups.iter().any(String::is_empty) || (marks == ['.'] && !is_foreign) {
         return None;
     }
-    // A mark before three digits stands between thousands, unless it is the last one of several kinds.
+    // A mark before three digits separates thousands, unless it is the last one of several kinds.
     let last = *marks.last()?;
     let is_fraction = matches!(last, '.' | ',' | '\u{66b}')
         && marks.iter().filter(|mark| **mark == last).count() == 1
@@ -41,7 +41,7 @@ pub fn plain_number(text: &str) -> Option<String> {
     Some(groups.concat() + &point + unit)
 }
 
-/// The digit that a character stands for, in the scripts that write decimal numbers most: Latin, full-width, Arabic, Persian, Devanagari.
+/// The digit of a character, in the most common scripts with decimal numbers: Latin, full-width, Arabic, Persian, Devanagari.
 fn digit(c: char) -> Option<char> {
     const ZEROS: [char; 5] = ['0', '\u{ff10}', '\u{660}', '\u{6f0}', '\u{966}'];
     let digit_after = |zero: char| (c as u32).checked_sub(zero as u32).filter(|digit| *digit < 10);

@@ -1,6 +1,6 @@
-//! Names of enum variants: how every enum of becalm that stands in a document, a table or an argument is written.
+//! Names of enum variants in documents, tables and arguments, for every enum of becalm.
 //!
-//! The names are derived by strum, beside serde's where the enum is part of a document, with the same case for both:
+//! strum derives the names, next to serde for enums in documents, both with the same case:
 //!
 //! ```
 //! use becalm_units::{Named, UnknownName};
@@ -29,14 +29,14 @@
 //! assert_eq!(error.to_string(), "'fast' is no profile; choose one of hpc, cloud-guest, rt");
 //! ```
 //!
-//! Only what is needed is derived: `IntoStaticStr` and `VariantArray` give [`Named`], `Display` prints the name with the
-//! formatter's width, and `EnumString` reads it.
+//! Derive only what is needed: `IntoStaticStr` and `VariantArray` give [`Named`], `Display` prints the name with the formatter's width, and
+//! `EnumString` parses it.
 
 use strum::VariantArray;
 
-/// An enum whose variants have names. Whatever derives `strum::IntoStaticStr` and `strum::VariantArray` is one.
+/// An enum with names for its variants. Every type that derives `strum::IntoStaticStr` and `strum::VariantArray` is one.
 pub trait Named: Copy + Into<&'static str> + VariantArray {
-    /// Every variant, in the order in which they are declared.
+    /// Every variant, in the order of declaration.
     const ALL: &'static [Self] = Self::VARIANTS;
 
     /// The variant's name in documents, tables and arguments.
@@ -47,7 +47,7 @@ pub trait Named: Copy + Into<&'static str> + VariantArray {
 
 impl<T: Copy + Into<&'static str> + VariantArray> Named for T {}
 
-/// A text that is the name of none of an enum's variants. The message lists those that there are.
+/// A text that is not the name of a variant. The message lists the valid names.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{text}' is no {what}; choose one of {}", known.join(", "))]
 pub struct UnknownName {
@@ -57,7 +57,7 @@ pub struct UnknownName {
 }
 
 impl UnknownName {
-    /// For a text that was to name a variant of `T`; `what` says in words what the variants are, like `profile`.
+    /// For a text that should name a variant of `T`; `what` describes the variants, e.g. `profile`.
     pub fn new<T: Named>(what: &'static str, text: &str) -> Self {
         Self { text: text.to_owned(), what, known: T::ALL.iter().map(|variant| variant.name()).collect() }
     }

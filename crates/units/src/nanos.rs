@@ -9,50 +9,49 @@ use serde::{Deserialize, Serialize};
 
 /// A duration, or an instant since the origin of a run, in integer nanoseconds.
 ///
-/// The range is that of `i64`: 292 years. Arithmetic through the operators panics on overflow in every build, since an
-/// overflow here can only be a bug; where the values come from a user or a file, use the `checked_` and `saturating_`
-/// methods.
+/// The range is that of `i64`: 292 years. The operators panic on overflow in every build, because overflow can only be a bug. For values
+/// from users or files, use the `checked_` and `saturating_` methods.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Nanos(i64);
 
 impl Nanos {
-    /// No time at all; the origin of a run.
+    /// Zero; the origin of a run.
     pub const ZERO: Self = Self(0);
-    /// The longest time that can be said, about 292 years.
+    /// The longest time, about 292 years.
     pub const MAX: Self = Self(i64::MAX);
 
-    /// A time of this many nanoseconds; negative ones lie before the origin.
+    /// A time in nanoseconds; negative times are before the origin.
     pub const fn new(ns: i64) -> Self {
         Self(ns)
     }
 
-    /// A time of this many microseconds of 1,000 ns.
+    /// A time in microseconds.
     pub const fn from_micros(us: i64) -> Self {
         Self(us * 1_000)
     }
 
-    /// A time of this many milliseconds of 1,000,000 ns.
+    /// A time in milliseconds.
     pub const fn from_millis(ms: i64) -> Self {
         Self(ms * 1_000_000)
     }
 
-    /// A time of this many seconds of 1,000,000,000 ns.
+    /// A time in seconds.
     pub const fn from_secs(s: i64) -> Self {
         Self(s * 1_000_000_000)
     }
 
-    /// The time as a number of nanoseconds.
+    /// The number of nanoseconds.
     pub const fn get(self) -> i64 {
         self.0
     }
 
-    /// As seconds, rounded to the nearest double.
+    /// The time in seconds, rounded to the nearest double.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// The sum, or nothing where it does not fit.
+    /// The sum; `None` on overflow.
     pub const fn checked_add(self, other: Self) -> Option<Self> {
         match self.0.checked_add(other.0) {
             Some(ns) => Some(Self(ns)),
@@ -60,7 +59,7 @@ impl Nanos {
         }
     }
 
-    /// The difference, or nothing where it does not fit.
+    /// The difference; `None` on overflow.
     pub const fn checked_sub(self, other: Self) -> Option<Self> {
         match self.0.checked_sub(other.0) {
             Some(ns) => Some(Self(ns)),
@@ -68,12 +67,12 @@ impl Nanos {
         }
     }
 
-    /// The sum, or the longest time where it does not fit: of times of a file that may hold any.
+    /// The sum, saturated on overflow: for times from a file, which may be arbitrary.
     pub const fn saturating_add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// The same instant or duration for the standard library; negative ones become zero.
+    /// The same duration for the standard library; negative ones become zero.
     pub fn to_std(self) -> std::time::Duration {
         std::time::Duration::from_nanos(u64::try_from(self.0).unwrap_or(0))
     }
@@ -118,7 +117,7 @@ impl Sum for Nanos {
     }
 }
 
-/// Names and lengths of the units that can be written, largest first.
+/// Names and lengths of the units for parsing, largest first.
 const UNITS: [(&str, i64); 6] = [
     ("h", 3_600_000_000_000),
     ("m", 60_000_000_000),
@@ -128,8 +127,8 @@ const UNITS: [(&str, i64); 6] = [
     ("ns", 1),
 ];
 
-/// Prints with the largest of ns, us, ms, s that keeps the number at 1 or more, and three decimals at most:
-/// `850ns`, `15.2us`, `1ms`, `12.345s`. A precision sets the number of decimals instead: `{:.1}`.
+/// Prints in the largest of ns, us, ms, s that keeps the number at 1 or more, with at most three decimals: `850ns`, `15.2us`, `1ms`,
+/// `12.345s`. A precision sets the number of decimals instead: `{:.1}`.
 impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let magnitude = self.0.unsigned_abs();
@@ -167,8 +166,8 @@ pub struct ParseNanosError {
     why: &'static str,
 }
 
-/// Reads `100ns 5us 1.5ms 10s 2m 1h`. The unit is required; zero is allowed, a sign is not. What is finer than a
-/// nanosecond is refused rather than rounded.
+/// Parses `100ns 5us 1.5ms 10s 2m 1h`. The unit is required; zero is allowed, a sign is not. Fractions of a nanosecond are refused rather
+/// than rounded.
 impl FromStr for Nanos {
     type Err = ParseNanosError;
 

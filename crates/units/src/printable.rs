@@ -1,14 +1,14 @@
-//! Texts of anyone's making on their way to a terminal.
+//! Makes foreign texts safe for a terminal.
 
 use std::borrow::Cow;
 
-/// A text as a terminal may get it within a line. Names of threads, paths and what others' files hold may contain characters that
-/// move the cursor, begin a line or turn the direction of writing; each becomes U+FFFD, so that the text is as long as before.
+/// A text that is safe within a line on a terminal. Names of threads, paths and contents of foreign files may contain characters that move
+/// the cursor, start a line or change the writing direction. Each becomes U+FFFD, so the length stays the same.
 pub fn printable(text: &str) -> Cow<'_, str> {
     replaced(text, is_printable)
 }
 
-/// The same of whole lines: line feeds stay.
+/// The same for whole lines: line feeds stay.
 pub fn printable_lines(text: &str) -> Cow<'_, str> {
     replaced(text, |c| c == '\n' || is_printable(c))
 }
@@ -21,7 +21,7 @@ fn replaced(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
 }
 
 fn is_printable(c: char) -> bool {
-    // The separators of lines and paragraphs, and the marks that turn the direction.
+    // Separators of lines and paragraphs, and marks of the writing direction.
     let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     !c.is_control() && !turns
 }

@@ -1,13 +1,13 @@
-//! Messages as Protocol Buffers encode them on the wire.
+//! Messages in the wire format of Protocol Buffers.
 //!
-//! Written by hand, as a few kinds of messages are a page of code; a crate for it brings a compiler of schemas along.
+//! Hand-written, because a few kinds of messages need only a page of code; a crate for it would add a schema compiler.
 
-/// What a field's value is written as.
+/// The wire types of fields.
 const VARINT: u64 = 0;
 const FIXED64: u64 = 1;
 const BYTES: u64 = 2;
 
-/// A message that is being written, field by field.
+/// A message under construction, field by field.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Message(Vec<u8>);
 
@@ -17,17 +17,17 @@ impl Message {
         &self.0
     }
 
-    /// The same, taken out.
+    /// The encoded fields, moved out.
     pub fn into_bytes(self) -> Vec<u8> {
         self.0
     }
 
-    /// Leaves a message without fields, which keeps its memory.
+    /// Removes all fields, but keeps the memory.
     pub fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// A number by itself, seven bits a byte from the lowest on: a length in front of a message, an entry of a packed list.
+    /// A plain number, seven bits per byte from the lowest on: the length of a message, an entry of a packed list.
     pub fn varint(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.0.push(value as u8 | 0x80);
@@ -36,13 +36,13 @@ impl Message {
         self.0.push(value as u8);
     }
 
-    /// Bytes by themselves, behind their length.
+    /// Plain bytes, preceded by their length.
     pub fn delimited(&mut self, bytes: &[u8]) {
         self.varint(bytes.len() as u64);
         self.0.extend(bytes);
     }
 
-    /// A field of the types `uint32`, `uint64`, `bool` and enumerations, and of `int64` where it is not negative.
+    /// A field of the types `uint32`, `uint64`, `bool` and enumerations, and of `int64` if it is not negative.
     pub fn number(&mut self, field: u64, value: u64) -> &mut Self {
         self.varint(field << 3 | VARINT);
         self.varint(value);
@@ -81,7 +81,7 @@ impl Message {
     }
 }
 
-/// Signed numbers so that small ones are short.
+/// Maps signed numbers so that small magnitudes stay short.
 pub const fn zigzag(value: i64) -> u64 {
     (value << 1 ^ value >> 63) as u64
 }

@@ -1,4 +1,4 @@
-//! JSON schemas of the quantities, which stand where they are used: as plain numbers and texts.
+//! JSON schemas of the quantities, as plain numbers and texts.
 
 use std::borrow::Cow;
 

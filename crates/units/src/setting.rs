@@ -1,26 +1,26 @@
-//! A line of a file of settings: `key = value`, a section in brackets, or a remark after `#`.
+//! A line of a settings file: `key = value`, a section in brackets, or a comment after `#`.
 
 use crate::printable;
 
-/// What a line of a file of settings says.
+/// The content of a line of a settings file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SettingLine<'a> {
-    /// Nothing: it is blank, or a remark.
+    /// A blank line or a comment.
     Nothing,
-    /// What follows belongs to the section of this name, in which nothing but single blanks parts words.
+    /// The start of a section with this name; its words are separated by single spaces.
     Section(&'a str),
     /// A setting. The value may be empty.
     Setting {
         /// Its name.
         key: &'a str,
-        /// Its value, without the quotes that it may stand in.
+        /// Its value, without quotes around it.
         value: &'a str,
     },
 }
 
 impl<'a> SettingLine<'a> {
-    /// Reads a line. A value may stand in quotes, in which nothing is special; outside of them a blank and `#` begin a
-    /// remark. Fails if it is none of the three.
+    /// Parses a line. Quotes around a value make all characters in it literal; outside of them a space and `#` start a comment. Fails if it
+    /// is none of the three.
     pub fn parse(line: &'a str) -> Result<Self, String> {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -51,7 +51,7 @@ impl<'a> SettingLine<'a> {
     }
 }
 
-/// Refuses what stands behind something but for a remark.
+/// Refuses text after `what`, except for a comment.
 fn refuse_rest(what: &str, rest: &str) -> Result<(), String> {
     let rest = rest.trim();
     if rest.is_empty() || rest.starts_with('#') {

@@ -1,23 +1,23 @@
-//! Shares of time, written in percent.
+//! Shares of time, in percent.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A share between 0 and 1, written like `0.1%`.
+/// A share between 0 and 1, printed as in `0.1%`.
 #[derive(Clone, Copy, Default, PartialEq, PartialOrd, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Share(f64);
 
 impl Share {
-    /// The share that is this part of 1; `None` for other numbers than those from 0 to 1.
+    /// The share for this part of 1; `None` for numbers outside 0 to 1.
     #[must_use]
     pub fn from_ratio(ratio: f64) -> Option<Self> {
         (0.0..=1.0).contains(&ratio).then_some(Self(ratio))
     }
 
-    /// Creates a share from thousandths; 1,000 and more are all.
+    /// Creates a share from thousandths; more than 1,000 count as 1,000.
     pub const fn from_per_mille(thousandths: u16) -> Self {
         Self(if thousandths < 1_000 { thousandths as f64 / 1_000.0 } else { 1.0 })
     }
@@ -30,7 +30,7 @@ impl Share {
 
 impl fmt::Display for Share {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Without the digits by which a product of binary fractions is off: 7%, not 7.000000000000001%.
+        // Without rounding errors of binary fractions: 7%, not 7.000000000000001%.
         write!(f, "{}%", (self.0 * 1e12).round() / 1e10)
     }
 }
@@ -38,7 +38,7 @@ impl fmt::Display for Share {
 /// A text that is not a share.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseShareError {
-    /// A number alone could be a percentage or a part of 1.
+    /// A number without unit is ambiguous: a percentage or a part of 1.
     #[error("'{number}' has no unit: write {number}%{}", part_of_one(number).map_or_else(String::new, |share| format!(", or {share} if you mean a part of 1")))]
     NoUnit {
         /// The number.

@@ -14,7 +14,7 @@ pub struct Ticks(u64);
 
 impl Ticks {
     /// A reading with this value of the counter.
-    // Always inlined, as this one and the next are part of the loops that measure.
+    // Always inlined, because this function and the next are part of measuring loops.
     #[inline(always)]
     pub const fn new(ticks: u64) -> Self {
         Self(ticks)
@@ -30,36 +30,35 @@ impl Ticks {
 impl Sub for Ticks {
     type Output = Self;
 
-    /// The distance from an earlier value; a counter that wrapped at 2^64 is followed across the wrap.
+    /// The distance from an earlier value, correct even if the counter wrapped at 2^64.
     fn sub(self, earlier: Self) -> Self {
         Self(self.0.wrapping_sub(earlier.0))
     }
 }
 
-/// How fast a counter runs.
+/// The rate of a counter.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TickRate(f64);
 
 impl TickRate {
-    /// From ticks a second; must be finite, at least 1 kHz and at most 1 THz. Panics on a rate outside that range,
-    /// which no counter has.
+    /// Creates a rate from ticks per second. Panics unless it is finite and from 1 kHz to 1 THz, the range of real counters.
     pub fn from_hz(hz: f64) -> Self {
         assert!((1e3..=1e12).contains(&hz), "a counter runs at 1 kHz to 1 THz, not at {hz} Hz");
         Self(hz)
     }
 
-    /// The rate in ticks a second.
+    /// The rate in ticks per second.
     pub const fn hz(self) -> f64 {
         self.0
     }
 
-    /// How long one tick lasts, in nanoseconds.
+    /// The length of a tick, in nanoseconds.
     pub fn tick_ns(self) -> f64 {
         1e9 / self.0
     }
 
-    /// The duration rounded up to whole ticks.
+    /// The duration in ticks, rounded up.
     pub fn ticks_in(self, duration: Nanos) -> Ticks {
         Ticks((duration.get().max(0) as f64 * self.0 / 1e9).ceil() as u64)
     }
@@ -71,10 +70,10 @@ impl fmt::Display for TickRate {
     }
 }
 
-/// The one place where ticks become time: `ns = (ticks - origin) * multiplier / 2^32`, rounded down, through 128 bits.
+/// The only conversion from ticks to time: `ns = (ticks - origin) * multiplier / 2^32`, rounded down, through 128 bits.
 ///
-/// The multiplier has 32 fractional bits, so that its own rounding is below 2.4e-10 of a nanosecond a tick: less than
-/// a nanosecond in a second at 4 GHz, and constant over a run, so that differences keep it. The conversion is monotone.
+/// The multiplier has 32 fractional bits, so its rounding error is below 2.4e-10 ns per tick: less than a nanosecond per second at 4 GHz,
+/// and constant over a run, so differences have the same relative error. The conversion is monotone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TicksToNanos {
     origin: Ticks,
@@ -82,9 +81,9 @@ pub struct TicksToNanos {
 }
 
 impl TicksToNanos {
-    /// Of a counter with this rate, from this origin on.
+    /// For a counter with this rate, from this origin on.
     pub fn new(origin: Ticks, rate: TickRate) -> Self {
-        // A rate of 1 kHz at least keeps the multiplier below 2^52.
+        // A rate of at least 1 kHz keeps the multiplier below 2^52.
         Self { origin, multiplier: (1e9 / rate.hz() * f64::from(2_u32.pow(31)) * 2.0).round() as u64 }
     }
 
@@ -93,7 +92,7 @@ impl TicksToNanos {
         self.origin
     }
 
-    /// The time of a counter value since the origin; negative for values before it.
+    /// The time of a counter value since the origin; negative before it.
     pub const fn instant(self, ticks: Ticks) -> Nanos {
         let since = ticks.get().wrapping_sub(self.origin.get()) as i64;
         Nanos::new(((since as i128 * self.multiplier as i128) >> 32) as i64)

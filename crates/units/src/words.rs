@@ -1,18 +1,18 @@
-//! Numbers in sentences: the words that depend on how many things there are.
+//! Numbers in sentences, with singular and plural.
 
 use crate::CpuList;
 
-/// The word for so many things: `one` for a single one, else `many`.
+/// Selects the word for this number: `one` for 1, else `many`.
 pub const fn plural<'a>(count: u64, one: &'a str, many: &'a str) -> &'a str {
     if count == 1 { one } else { many }
 }
 
-/// A number and what is counted: `1 detour`, `2 detours`.
+/// A number with its noun: `1 detour`, `2 detours`.
 pub fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", plural(count, one, many))
 }
 
-/// CPUs as a sentence names them: `CPU 3`, `CPUs 1-3,8`.
+/// CPUs in a sentence: `CPU 3`, `CPUs 1-3,8`.
 pub fn cpus(list: &CpuList) -> String {
     format!("{} {list}", plural(list.len() as u64, "CPU", "CPUs"))
 }

@@ -1,4 +1,4 @@
-//! Jobs of `becalm-mpi` against the first of them.
+//! Compares jobs of `becalm-mpi` with the first of them.
 
 use std::path::{Path, PathBuf};
 
@@ -10,8 +10,7 @@ use becalm_units::fault::{self, UsageError};
 
 use crate::Asker;
 
-/// Checks if all of these are jobs. A file that cannot be read is none, and is refused with its reason later. Fails if
-/// only some are jobs.
+/// Whether all of these are jobs. An unreadable file counts as none, and is refused later with its reason. Fails if only some are jobs.
 pub fn are_jobs(paths: &[PathBuf]) -> fault::Result<bool> {
     let is_job = |path: &&PathBuf| matches!(Contents::read(path), Ok(Contents::Phases));
     let Some(job) = paths.iter().find(is_job) else { return Ok(false) };
@@ -27,7 +26,7 @@ pub fn are_jobs(paths: &[PathBuf]) -> fault::Result<bool> {
     }
 }
 
-/// Reads the jobs, and shows them beside each other.
+/// Reads the jobs and shows them together.
 pub(super) fn answer(paths: &[PathBuf], asker: &mut impl Asker) -> fault::Result<()> {
     let [_, _, ..] = paths else {
         return Err(UsageError::new("a second job is missing: becalm compare JOB_A JOB_B").into());
@@ -47,8 +46,8 @@ fn read(path: &Path) -> fault::Result<(String, JobPhases)> {
     Ok((name, JobPhases::from_run(&run)?))
 }
 
-/// Refuses jobs that did something else in a phase than the first, and one that stands there twice. Jobs may have other numbers of ranks, as
-/// one that leaves a CPU idle has.
+/// Refuses jobs with phases that differ from the first one's, and repeated jobs. Numbers of ranks may differ, as in a job that leaves a CPU
+/// idle.
 fn refuse_others(jobs: &[(String, JobPhases)]) -> fault::Result<()> {
     let phase = |job: &JobDoc| (job.grain_ns, job.collective, job.bytes);
     let start = |(_, phases): &(String, JobPhases)| phases.nodes.first().map(|doc| (phase(&doc.job), doc.origin));

@@ -1,4 +1,4 @@
-//! Runs against each other, before and after; and jobs against the first of them.
+//! Compares runs, before and after; and jobs with the first of them.
 
 mod jobs;
 mod nodes;
@@ -17,25 +17,24 @@ use becalm_units::fault::{self, UsageError, Wording};
 pub use self::jobs::are_jobs;
 use crate::Asker;
 
-/// What is asked of two sides, each of one run or several.
+/// A comparison of two sides, each with one run or several.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CompareQuestion {
     /// The runs before the change.
     pub before: Vec<PathBuf>,
-    /// Those after it.
+    /// The runs after it.
     pub after: Vec<PathBuf>,
-    /// What is compared of those before.
+    /// The selected parts of the runs before.
     pub selection_before: Selection,
-    /// What is compared of those after.
+    /// The selected parts of the runs after.
     pub selection_after: Selection,
-    /// By which share these figures may become worse, if that is asked.
+    /// The share by which these figures may worsen, if limited.
     pub limit: Option<(Share, Vec<Metric>)>,
 }
 
 impl CompareQuestion {
-    /// Reads all runs, shows what changed, and says which of the limited figures are exceeded, in words. Fails if a run
-    /// cannot be read or does not hold what was asked for, the two have nothing in common, or the answer cannot be
-    /// shown.
+    /// Reads all runs, shows the changes, and returns the exceeded limits as texts. Fails if a run cannot be read or lacks the selected
+    /// part, the two have nothing in common, or the answer cannot be shown.
     pub fn answer(&self, asker: &mut impl Asker) -> fault::Result<Vec<String>> {
         let comparison = self.comparison(asker)?;
         let is_doubtful = comparison.notes.iter().any(|note| note.bearing() == Bearing::NotEnough);
@@ -66,23 +65,22 @@ impl CompareQuestion {
     }
 }
 
-/// Returns true if one of these is an imported distribution, which the crate `foreign` compares. Runs that cannot be read are refused
-/// later, with the reason.
+/// Whether one of these is an imported distribution, which the crate `foreign` compares. Unreadable runs are refused later, with the
+/// reason.
 pub fn are_distributions(paths: &[PathBuf]) -> bool {
     paths.iter().any(|path| matches!(Contents::read(path), Ok(Contents::Distribution)))
 }
 
-/// Compares jobs. Fails if a job cannot be read or did something else than the first, or the answer
-/// cannot be shown.
+/// Compares jobs. Fails if a job cannot be read or differs in its phases from the first, or the answer cannot be shown.
 pub fn jobs(paths: &[PathBuf], asker: &mut impl Asker) -> fault::Result<()> {
     jobs::answer(paths, asker)
 }
 
-/// Refuses a recording that would stand against itself, where it can show nothing, or count twice on a side, where it would make the
-/// runs look more alike than they are. A copy is the same recording; other nodes or CPUs of it are not.
+/// Refuses a recording that is on both sides, because it shows nothing, or twice on one, because that makes runs look too much alike. A
+/// copy is the same recording; other nodes or CPUs of it are not.
 fn refuse_repeated(runs: &[(&Bundle, &Selection)]) -> fault::Result<()> {
     let documents: Vec<Vec<NodeDoc>> =
-        // What cannot be read is refused with its reason later.
+        // Unreadable runs are refused later with the reason.
         runs.iter().map(|(bundle, selection)| selection.documents(bundle).unwrap_or_default()).collect();
     let original = |run: usize, node: &str| runs[run].0.nodes().iter().find(|doc| doc.node == node);
     for (b, of_b) in documents.iter().enumerate() {
@@ -101,7 +99,7 @@ fn refuse_repeated(runs: &[(&Bundle, &Selection)]) -> fault::Result<()> {
     Ok(())
 }
 
-/// That two runs hold the same recording of a node.
+/// The error for two runs that contain the same recording of a node.
 fn repeated(a: &Path, b: &Path, doc: &NodeDoc) -> UsageError {
     let text = Wording::new(
         "{} and {} hold the same recording, of node {}{}: against itself it shows nothing, and twice on a side it makes the runs look \
@@ -114,8 +112,8 @@ fn repeated(a: &Path, b: &Path, doc: &NodeDoc) -> UsageError {
 /// The bundles of the runs before and of those after.
 type BothSides = (Vec<Bundle>, Vec<Bundle>);
 
-/// The bundles of both sides, if they are full recordings that can be read. `None` where some nodes are in summary form, or some of several
-/// cannot be read: such runs are compared node by node.
+/// The bundles of both sides, if they are readable full recordings. `None` if some nodes are in summary form, or some of several are
+/// unreadable: such runs are compared node by node.
 fn full_recordings(a: &[PathBuf], b: &[PathBuf]) -> fault::Result<Option<BothSides>> {
     let open = |path: &PathBuf| -> fault::Result<Option<Bundle>> {
         let nodes = StoredNodes::open(path)?;

@@ -1,4 +1,4 @@
-//! Runs of which not all are full recordings that can be read: node by node, in summary form.
+//! Compares runs node by node, in summary form, if not all are readable full recordings.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use becalm_units::fault;
 
 use super::repeated;
 
-/// The runs of a side, and what is compared of them.
+/// The runs of a side, and their selected parts.
 type Side<'a> = (&'a [PathBuf], &'a Selection);
 
 /// Compares them.
@@ -26,7 +26,7 @@ pub fn compare(a: Side<'_>, b: Side<'_>) -> fault::Result<Comparison> {
     Ok(comparison)
 }
 
-/// Refuses a recording that stands against itself, or twice on a side: a node that began at the same instant, by the same counter.
+/// Refuses a recording on both sides, or twice on one: a node with the same start by the same counter.
 fn refuse_repeated(comparison: &Comparison) -> fault::Result<()> {
     let runs: Vec<&ComparedRun> = comparison.a.runs.iter().chain(&comparison.b.runs).collect();
     let shares = |a: &NodeDoc, b: &NodeDoc| a.cpus.iter().any(|cpu| b.cpus.iter().any(|other| other.cpu == cpu.cpu));
@@ -35,7 +35,7 @@ fn refuse_repeated(comparison: &Comparison) -> fault::Result<()> {
     };
     for (number, b) in runs.iter().enumerate() {
         for a in &runs[..number] {
-            // Documents are in the order of the nodes' names.
+            // Documents are sorted by node name.
             let found = b.docs.iter().find(|doc| {
                 let at = a.docs.binary_search_by(|other| other.node.cmp(&doc.node));
                 at.is_ok_and(|at| same(&a.docs[at], doc))

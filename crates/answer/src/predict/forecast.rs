@@ -1,4 +1,4 @@
-//! A forecast of the time that a prediction takes, from the pace of its first phases.
+//! Forecasts the time of a prediction from its first phases.
 
 use std::time::{Duration, Instant};
 
@@ -12,16 +12,16 @@ use becalm_units::fault::{self, UsageError, Wording};
 use super::source::PreparedNoise;
 use crate::Asker;
 
-/// The time for which first phases are replayed, at least.
+/// The minimum time to replay the first phases.
 const TRIAL: Duration = Duration::from_millis(5);
-/// Maximum number of ranks to replay them with if messages are followed, because the time of a phase grows with their steps.
+/// The maximum number of ranks for this replay if messages are followed, because the time of a phase grows with their steps.
 const TRIAL_RANKS: u64 = 1 << 10;
-/// Shortest prediction, in seconds, that is announced.
+/// The shortest announced prediction, in seconds.
 const TOLD: f64 = 30.0;
-/// Shortest prediction, in seconds, that is refused unless long ones are allowed.
+/// The shortest prediction, in seconds, that is refused unless long ones are allowed.
 const REFUSED: f64 = 1_800.0;
 
-/// The steps of one phase: one for a look at the largest delay, else the sends and receives of each rank.
+/// The steps of one phase: one to find the largest delay, else the sends and receives of each rank.
 pub(super) fn steps_of_phase(question: &Question, ranks: u64) -> f64 {
     match question.collective {
         Collective::Ideal => 1.0,
@@ -36,19 +36,19 @@ pub(super) fn steps_of_row(question: &Question, ranks: u64) -> f64 {
     steps_of_phase(question, ranks) * question.phases as f64 * question.replicas as f64
 }
 
-/// The steps and the time of all that is asked.
+/// The steps and the time of all questions.
 #[derive(Default)]
 pub(super) struct Forecast {
     steps: f64,
     seconds: f64,
-    /// The question that takes longest, and its time.
+    /// The longest question, and its time.
     longest: Option<(Question, f64)>,
-    /// The time of a phase of the ideal collective, once it is known: its tables are not made again for another grain.
+    /// The time of a phase of the ideal collective, once known: its tables are reused for other grains.
     ideal_seconds: Option<f64>,
 }
 
 impl Forecast {
-    /// Adds a question, which is replayed this many times.
+    /// Adds a question that will be replayed this many times.
     pub(super) fn add(
         &mut self,
         prepared: &PreparedNoise,
@@ -78,8 +78,7 @@ impl Forecast {
         self.steps as u64
     }
 
-    /// Tells the user if it takes more than half a minute. Fails if it takes more than half an hour, unless that is
-    /// allowed.
+    /// Announces predictions of more than half a minute. Fails for more than half an hour, unless that is allowed.
     pub(super) fn judge(&self, ranks: &[u64], allow_long: bool, asker: &impl Asker) -> fault::Result<()> {
         let Some((question, _)) = self.longest.filter(|_| self.seconds >= TOLD) else { return Ok(()) };
         if self.seconds >= REFUSED && !allow_long {
@@ -91,7 +90,7 @@ impl Forecast {
     }
 }
 
-/// The time of one step of the largest job that is asked for, or of one that can be tried.
+/// The time of one step of the largest job requested, or of the largest that can be tried.
 fn seconds_of_step(prediction: &Prediction<'_>, ranks: &[u64]) -> Result<f64, ScaleError> {
     let question = prediction.question();
     let limit = if question.collective == Collective::Ideal { RANKS_LIMIT } else { TRIAL_RANKS };
@@ -102,7 +101,7 @@ fn seconds_of_step(prediction: &Prediction<'_>, ranks: &[u64]) -> Result<f64, Sc
     let took = loop {
         let took = after_first_phase(&replay, phases)?;
         if took >= TRIAL || phases >= question.phases {
-            // Something else may have had the CPU meanwhile, but seldom twice.
+            // Another task may have taken the CPU meanwhile, but rarely twice.
             break took.min(after_first_phase(&replay, phases)?);
         }
         phases = question.phases.min(4 * phases);
@@ -111,7 +110,7 @@ fn seconds_of_step(prediction: &Prediction<'_>, ranks: &[u64]) -> Result<f64, Sc
     Ok(took.as_secs_f64() / steps)
 }
 
-/// The time of this many phases without the first, which comes after what is made once.
+/// The time of this many phases without the first, which includes one-time setup.
 fn after_first_phase(replay: &FirstReplica<'_>, phases: u64) -> Result<Duration, ScaleError> {
     let mut first = None;
     replay(phases, &mut || {
@@ -120,7 +119,7 @@ fn after_first_phase(replay: &FirstReplica<'_>, phases: u64) -> Result<Duration,
     Ok(first.map_or(Duration::ZERO, |first| first.elapsed()))
 }
 
-/// Why a question is refused, and what to ask instead.
+/// The reason for refusing a question, and what to ask instead.
 fn refusal(question: &Question, ranks: u64, seconds: f64) -> Wording {
     let collective = question.collective;
     let (phases, job) = (Count::new(question.phases), Count::new(ranks));
@@ -145,7 +144,7 @@ fn refusal(question: &Question, ranks: u64, seconds: f64) -> Wording {
     refusal.with(other.unwrap_or_default())
 }
 
-/// A time in words of two digits.
+/// A time in words, to two digits.
 fn about(seconds: f64) -> String {
     const UNITS: [(&str, f64); 5] =
         [("years", 31_557_600.0), ("days", 86_400.0), ("hours", 3_600.0), ("minutes", 60.0), ("seconds", 1.0)];

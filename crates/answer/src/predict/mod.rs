@@ -1,4 +1,4 @@
-//! What the noise of runs, or of formulas, costs a job of any size.
+//! The cost of noise, from runs or formulas, for a job of any size.
 
 mod forecast;
 mod source;
@@ -24,74 +24,74 @@ use self::source::PreparedNoise;
 use crate::noise::NoiseArg;
 use crate::{Asker, Steps};
 
-/// How many sources are taken out, one after another.
+/// The maximum number of sources to remove, one after another.
 const STEPS: usize = 3;
 
-/// How many of the detours that cost most are named.
+/// The number of costliest detours to name.
 const DETOURS: usize = 10;
 
-/// What is asked of a prediction. One noise, one payload, one window and one way in which noise comes make `becalm.predict/1`, several
-/// of them `becalm.predict-sweep/1`.
+/// A question for a prediction. A single noise, payload, window and synchronization make `becalm.predict/1`, several of one make
+/// `becalm.predict-sweep/1`.
 #[derive(Clone, Debug)]
 pub struct PredictQuestion {
-    /// The noises, each with the text that stands for it; at least one.
+    /// The noises with their texts; at least one.
     pub noises: Vec<(String, AskedNoise)>,
-    /// Which nodes and CPUs of a run, and whether becalm's own time counts.
+    /// The selected nodes and CPUs of a run, and whether becalm's own time counts.
     pub selection: Selection,
     /// Numbers of ranks.
     pub ranks: Vec<u64>,
     /// The useful CPU time of a phase; at least one.
     pub grains: Vec<Nanos>,
-    /// How many phases are replayed.
+    /// The number of phases to replay.
     pub phases: u64,
-    /// What ends a phase; at least one.
+    /// The collectives that end a phase; at least one.
     pub collectives: Vec<Collective>,
-    /// What messages cost.
+    /// The cost of messages.
     pub network: Network,
     /// The bytes of the collective; at least one.
     pub bytes: Vec<u64>,
-    /// How many ranks a node has, where that is not what was recorded.
+    /// The number of ranks per node, if not as recorded.
     pub ranks_per_node: Option<u64>,
-    /// Which ranks replay at one common offset.
+    /// Which ranks replay at a common offset.
     pub alignment: Alignment,
-    /// Whether noise is synchronized, for each way in which it is asked; at least one.
+    /// The values of whether noise is synchronized; at least one.
     pub synchronized: &'static [bool],
-    /// The windows in which noise is coalesced, 0 for none; at least one.
+    /// The windows for coalescing noise, 0 for none; at least one.
     pub coalesced: Vec<Nanos>,
-    /// Sources that are taken out: a name, or `kind:name`.
+    /// Sources to remove: a name, or `kind:name`.
     pub without: Vec<String>,
-    /// Whether it is asked whose the added time is.
+    /// Whether to attribute the added time to sources.
     pub blame: bool,
-    /// The share of its time that a job may lose, if that is asked.
+    /// The share of its time that a job may lose, if given.
     pub tolerated: Option<Share>,
-    /// How many node-hours such jobs take in a year, if that is asked.
+    /// The node-hours of such jobs per year, if given.
     pub node_hours: Option<f64>,
-    /// From which offsets and the detours of formulas are drawn.
+    /// The seed for offsets and for detours of formulas.
     pub seed: u64,
-    /// How often the job is replayed; at least once.
+    /// The number of replays; at least one.
     pub replicas: u64,
-    /// Whether it may take longer than half an hour.
+    /// Whether the prediction may take longer than half an hour.
     pub allow_long: bool,
 }
 
-/// A noise that is asked about.
+/// A noise in a question.
 #[derive(Clone, Debug)]
 pub enum AskedNoise {
-    /// What a text stands for: a run, a formula, or both.
+    /// A run, a formula, or both.
     Named(NoiseArg),
-    /// Detours that are there already, and have no books.
+    /// Existing detours without accounts.
     Given(Box<NoiseInput>),
 }
 
 impl PredictQuestion {
-    /// Refuses what has no sense, and numbers of ranks that have no answer, before anything is read.
+    /// Refuses invalid questions, and numbers of ranks without an answer, before anything is read.
     pub fn check(&self) -> fault::Result<()> {
         self.refuse_what_has_no_sense()?;
         Ok(self.ranks.iter().try_for_each(|ranks| self.check_ranks(*ranks))?)
     }
 
-    /// Reads the noise, and predicts. What [`Self::check`] refuses should have been. Fails if the noise cannot be read,
-    /// the question makes no sense or would take too long, or the answer cannot be shown.
+    /// Reads the noise and predicts. Call [`Self::check`] first. Fails if the noise cannot be read, the question is invalid or would take
+    /// too long, or the answer cannot be shown.
     pub fn answer(&self, asker: &mut impl Asker) -> fault::Result<()> {
         if self.is_sweep() {
             return sweep::answer(self, asker);
@@ -100,19 +100,19 @@ impl PredictQuestion {
         self.single(prepared, asker)
     }
 
-    /// Whether more is asked than a table of ranks, grains and collectives.
+    /// Whether there are more dimensions than ranks, grains and collectives.
     fn is_sweep(&self) -> bool {
         [self.noises.len(), self.bytes.len(), self.synchronized.len(), self.coalesced.len()]
             .iter()
             .any(|some| *some > 1)
     }
 
-    /// Whether noise is put off until the end of windows.
+    /// Whether noise is delayed until the end of windows.
     fn is_coalesced(&self) -> bool {
         self.coalesced.iter().any(|window| *window != Nanos::ZERO)
     }
 
-    /// One noise, one payload, one way in which it comes.
+    /// Answers for a single noise, payload and synchronization.
     fn single(&self, prepared: PreparedNoise, asker: &mut impl Asker) -> fault::Result<()> {
         let mut prepared = prepared;
         let questions = self.questions(prepared.per_node);
@@ -157,7 +157,7 @@ impl PredictQuestion {
             }
             if let (true, Some(booked)) = (self.blame, &source.booked) {
                 bar.say("blame".to_owned());
-                // It may end early, with nothing left to gain.
+                // It may end early, when no gain is left.
                 end += (blamed * ranks.iter().map(|ranks| steps_of_row(question, *ranks)).sum::<f64>()) as u64;
                 // The delays of a summary form are no detours.
                 let detours = if source.summary.is_some() { 0 } else { DETOURS };
@@ -187,8 +187,7 @@ impl PredictQuestion {
         asker.show(&report)
     }
 
-    /// Refuses blame of several collectives at once, a tolerance of one that costs time, and both where there are several noises or none
-    /// with books.
+    /// Refuses blame for several collectives, tolerance for collectives with a cost, and both for several noises or noise without accounts.
     fn refuse_what_has_no_sense(&self) -> fault::Result<()> {
         let refused = |why| Err(UsageError::new(Wording::new(why)).into());
         if self.blame && self.collectives.len() > 1 {
@@ -217,7 +216,7 @@ impl PredictQuestion {
         Ok(())
     }
 
-    /// A question for each grain and collective, of nodes of so many ranks.
+    /// A question for each grain and collective, with this many ranks per node.
     fn questions(&self, per_node: u64) -> Vec<Question> {
         let one = |grain: Nanos, collective: Collective| Question {
             grain,
@@ -237,7 +236,7 @@ impl PredictQuestion {
         self.grains.iter().flat_map(of_grain).collect()
     }
 
-    /// Finds out whether a number of ranks has an answer.
+    /// Checks that a number of ranks has an answer.
     fn check_ranks(&self, ranks: u64) -> Result<(), ScaleError> {
         if ranks == 0 {
             return Err(ScaleError::NoRanks);
@@ -261,7 +260,8 @@ impl PredictQuestion {
     }
 }
 
-/// How often a row is replayed for its blame. With books only those sources are taken out that add most; else each is, at every step.
+/// The number of replays of a row for its blame. With accounts only the costliest sources are removed; otherwise each one is, at every
+/// step.
 fn blame_replays(prepared: &PreparedNoise, has_books: bool) -> f64 {
     let sources = prepared.taken_out.iter().filter(|out| !**out).count();
     let steps = STEPS.min(sources);

@@ -1,4 +1,4 @@
-//! The noise of a prediction, from a run or a formula, put on ranks as it was asked.
+//! The noise of a prediction, from a run or a formula, assigned to ranks.
 
 use std::path::Path;
 
@@ -18,14 +18,14 @@ use crate::{Asker, open};
 pub(super) struct PreparedNoise {
     pub(super) source: NoiseInput,
     pub(super) per_node: u64,
-    /// The names of its sources, where it has books.
+    /// The names of its sources, if it has accounts.
     pub(super) sources: Vec<String>,
     pub(super) taken_out: Vec<bool>,
 }
 
 impl PreparedNoise {
-    /// Reads or draws it for phases of a grain, without what is to be left out of it, coalesced in windows if they are
-    /// longer than nothing. Fails if it cannot be read, is not what options ask for, or leaves no time for work.
+    /// Reads or draws the noise for phases of a grain, without removed sources, coalesced in windows unless `window` is zero. Fails if it
+    /// cannot be read, does not match the options, or leaves no time for work.
     pub(super) fn read(
         asked: &PredictQuestion,
         noise: &AskedNoise,
@@ -33,7 +33,7 @@ impl PreparedNoise {
         window: Nanos,
         asker: &impl Asker,
     ) -> fault::Result<Self> {
-        // Where noise is put off, it is that of a whole window.
+        // Delayed noise covers a whole window.
         let (mut source, per_node) = aligned(asked, source(asked, noise, grain.max(window), asker)?)?;
         let sources: Vec<String> = source.booked.as_ref().map_or_else(Vec::new, |booked| booked.sources().to_vec());
         let mut taken_out = vec![false; sources.len()];
@@ -51,12 +51,12 @@ impl PreparedNoise {
         Ok(Self { source, per_node, sources, taken_out })
     }
 
-    /// Whether it is for phases of this grain as well, with noise in such windows.
+    /// Whether it also serves phases of this grain, with noise in such windows.
     pub(super) fn serves(&self, grain: Nanos, window: Nanos) -> bool {
         self.source.summary.is_none_or(|summary| summary.grain == grain.max(window))
     }
 
-    /// What is predicted from it, with what is known of its error.
+    /// The prediction for a question, with the noise's known error.
     pub(super) fn prediction(&self, question: Question) -> Result<Prediction<'_>, ScaleError> {
         let prediction = Prediction::new(&self.source.noise, question)?.with_draws(&self.source.draws)?;
         Ok(match self.source.summary {
@@ -66,7 +66,7 @@ impl PreparedNoise {
     }
 }
 
-/// The noise, with its books if the question is about sources.
+/// The noise, with its accounts if the question is about sources.
 fn source(asked: &PredictQuestion, noise: &AskedNoise, grain: Nanos, asker: &impl Asker) -> fault::Result<NoiseInput> {
     let books = asked.blame || !asked.without.is_empty();
     let chosen = asked.selection.cpus.is_some() || asked.selection.node.is_some();
@@ -124,7 +124,7 @@ fn recorded(
     Ok(NoiseInput::from_run(&bundle, &asked.selection, books)?)
 }
 
-/// From what the detours of a formula are drawn, and for how long.
+/// The random source and the length for the detours of a formula.
 fn drawing(asked: &PredictQuestion) -> Drawing<'static> {
     let ranks = asked.ranks.iter().copied().max().unwrap_or(1).min(RANKS_LIMIT);
     let grain = asked.grains.iter().copied().max().unwrap_or(Nanos::ZERO);
@@ -133,7 +133,7 @@ fn drawing(asked: &PredictQuestion) -> Drawing<'static> {
     Drawing { seed: asked.seed, number: 0, time: Nanos::new(time), read: &read_named }
 }
 
-/// Puts ranks at common offsets as it was asked, and says how many a node has: as many as were asked for or recorded.
+/// Assigns ranks to common offsets, and returns the ranks per node: as requested or recorded.
 fn aligned(asked: &PredictQuestion, source: NoiseInput) -> fault::Result<(NoiseInput, u64)> {
     if asked.alignment == Alignment::Recording && source.origin != NoiseOrigin::Recorded {
         let text = Wording::new("a formula was not recorded: {as_recorded!} needs a run");

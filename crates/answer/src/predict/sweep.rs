@@ -1,4 +1,4 @@
-//! Predictions of several noises, payloads and ways in which noise comes.
+//! Predictions for several noises, payloads and synchronizations.
 
 use becalm_report::{PredictSweepReport, SweptCell, SweptNoise};
 use becalm_scale::Noise;
@@ -12,20 +12,19 @@ use super::forecast::{Forecast, steps_of_phase};
 use super::source::PreparedNoise;
 use crate::{Asker, Steps};
 
-/// So many detours of noises are kept from when the bill is made until they are replayed; more are read or drawn again. They take 24
-/// bytes each.
+/// The maximum number of detours kept from the forecast until their replay; further ones are read or drawn again. They take 24 bytes each.
 const KEPT_DETOURS: usize = 1 << 24;
 
-/// A noise in one window, with what is known of it before it is replayed.
+/// A noise in one window, with the data known before its replay.
 struct Planned {
     noise: usize,
     window: usize,
     questions: Vec<Question>,
-    /// Kept, if there is room for it.
+    /// Kept if there is space.
     prepared: Option<PreparedNoise>,
 }
 
-/// Predicts each cell, and shows all of them.
+/// Predicts and shows all cells.
 pub(super) fn answer(asked: &PredictQuestion, asker: &mut impl Asker) -> fault::Result<()> {
     let mut forecast = Forecast::default();
     let (noises, planned) = plan(asked, asker, &mut forecast)?;
@@ -92,7 +91,7 @@ fn has_payload(collective: Collective) -> bool {
     !matches!(collective.operation(), None | Some(Operation::Barrier))
 }
 
-/// The questions that are computed: with each number of bytes where the collective has any, and for each way in which noise comes.
+/// The questions to compute: with each number of bytes if the collective has a payload, and for each synchronization.
 fn computed<'a>(questions: &'a [Question], asked: &'a PredictQuestion) -> impl Iterator<Item = Question> + 'a {
     questions.iter().flat_map(move |question| {
         let payloads = if has_payload(question.collective) { asked.bytes.len() } else { 1 };
@@ -106,7 +105,7 @@ fn computed<'a>(questions: &'a [Question], asked: &'a PredictQuestion) -> impl I
     })
 }
 
-/// The cells of one noise in one window, each with its place among all.
+/// The cells of one noise in one window, each with its index among all.
 fn cells_of(
     asked: &PredictQuestion,
     planned: Planned,
@@ -152,7 +151,7 @@ fn cells_of(
     Ok(cells)
 }
 
-/// The place of the cells of some values among all: by collective, bytes, whether noise is synchronized, window, noise and grain.
+/// The index of the cells of some values among all: by collective, bytes, whether noise is synchronized, window, noise and grain.
 fn place(asked: &PredictQuestion, numbers: [usize; 6]) -> usize {
     let counts = [
         asked.collectives.len(),

@@ -1,4 +1,4 @@
-//! The plain `becalm`: what can be seen on this machine, what not and why, and what to run first.
+//! Plain `becalm`: what this machine supports, what is missing and why, and what to run first.
 
 use std::io::Write;
 use std::path::Path;
@@ -26,8 +26,8 @@ impl Task for Audit {
     }
 }
 
-/// Reports in this form what can be measured on this machine. A file of the machine that cannot be read is a finding, not an error.
-/// Fails if the output cannot be written.
+/// Reports what can be measured on this machine. An unreadable file of the machine is a finding, not an error. Fails if the output cannot
+/// be written.
 fn run(output: Output, out: &mut dyn Write) -> fault::Result<()> {
     let audit = see::look(Path::new("/"));
     emit(&audit, output, out).context("cannot write the audit")

@@ -1,4 +1,4 @@
-//! `becalm check`: whether CPUs keep limits, for the jobs of CI systems.
+//! `becalm check`: checks CPUs against limits, for CI jobs.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -70,7 +70,7 @@ pub struct CheckArgs {
     form: FormArgs,
 }
 
-/// A file that is written in the end, and what it is.
+/// A file to write at the end, and its content.
 type Wanted<'a> = (Draft, &'a Path, fn(&CheckReport<'_>) -> String);
 
 impl Task for CheckArgs {
@@ -96,7 +96,7 @@ impl Task for CheckArgs {
         for (file, form) in [(&self.junit, as_junit), (&self.sarif, as_sarif)] {
             let Some(file) = file else { continue };
             refuse_file_of_root(file)?;
-            // Whether it can be written is found out before anything is measured.
+            // Fails early if the file cannot be written.
             wanted.push((Draft::replace(file)?, file, form));
         }
         let output = self.form.output_after_set_up()?;
@@ -119,7 +119,7 @@ impl Task for CheckArgs {
 /// The summary of a stored run.
 fn read(args: &CheckArgs, path: &Path) -> Result<Summary> {
     let selection = Selection { node: args.node.clone(), cpus: args.cpus.clone(), ..Selection::default() };
-    // Without a node that cannot be read the answer would be one for the others alone, which may be asked for by name.
+    // Without a damaged node the answer would cover only the others, so the user must name them.
     let others_may_lack = args.node.is_some();
     if Contents::read(path)? == Contents::Summary {
         let bundle = if others_may_lack { open_summary(path)? } else { SummaryBundle::open(path)? };
@@ -145,13 +145,13 @@ fn record(args: &CheckArgs) -> Result<Summary> {
     plan.limit_trace_buffers();
     plan.root = root.to_owned();
     plan.rights = give_up_after_set_up();
-    // While the process has one thread.
+    // Must run while the process has one thread.
     let session = Session::begin(root, true).context("cannot block signals")?;
     let store = RecordingStore::Full(Box::new(DetourStore::new(&path)));
     let mut recorded = recording::record(&session, plan, store, &path, args.form.takes_output())?;
     recorded.complete().with_context(|| format!("cannot complete the recording {}", path.display()))?;
     let node = &recorded.node;
-    // What was asked for, and what a Ctrl-C leaves of it, is checked; what the machine cut short is not.
+    // A recording that is complete or ended by Ctrl-C is checked; one that the machine cut short is not.
     fault::ensure!(
         matches!(node.ended, Some(Ended::Duration | Ended::Signal)),
         "the recording ended early; what was recorded is in {}",

@@ -1,4 +1,4 @@
-//! `becalm compare`: runs against each other, before and after.
+//! `becalm compare`: compares runs, before and after.
 
 mod record;
 
@@ -138,7 +138,7 @@ impl CheckedMetric {
     }
 }
 
-/// The runs before and after. Without `--` they are one each.
+/// The runs before and after. Without `--` one each.
 fn sides(args: &CompareArgs) -> Result<(&[PathBuf], &[PathBuf]), UsageError> {
     if let Some(option) = args.after.iter().find(|path| path.to_string_lossy().starts_with("--") && !path.exists()) {
         return Err(UsageError::new(format!(
@@ -163,7 +163,7 @@ fn sides(args: &CompareArgs) -> Result<(&[PathBuf], &[PathBuf]), UsageError> {
 }
 
 impl CompareArgs {
-    /// What is compared of the runs before and of those after.
+    /// The selected parts of the runs before and after.
     fn selections(&self) -> (Selection, Selection) {
         let selection = |node: &Option<String>, cpus: &Option<CpuList>| Selection {
             node: node.clone(),
@@ -187,7 +187,7 @@ impl CompareArgs {
         })
     }
 
-    /// Refuses options that jobs have no use for.
+    /// Refuses options that do not apply to jobs.
     fn refuse_of_jobs(&self) -> Result<(), UsageError> {
         let unused = [
             ("--", !self.after.is_empty()),
@@ -208,7 +208,7 @@ impl CompareArgs {
         }
     }
 
-    /// Refuses options that need times, which a distribution has not.
+    /// Refuses options that need times, which distributions lack.
     fn refuse_of_distributions(&self) -> Result<(), UsageError> {
         let unused = [("--fail-if-worse", self.fail_if_worse.is_some()), ("--with-self", self.with_self)];
         match unused.iter().find(|(_, is_given)| *is_given) {
@@ -222,7 +222,7 @@ impl CompareArgs {
 
 impl Task for CompareArgs {
     fn rights(&self) -> RightsKept {
-        // Its children record; it gives up its own before it compares.
+        // The recording children need the rights; this process drops its own before it compares.
         if self.record.is_some() {
             return RightsKept::All;
         }
@@ -238,8 +238,8 @@ impl Task for CompareArgs {
     }
 }
 
-/// Reads all runs and prints what changed, or writes its page. Fails if a run cannot be read or does not hold what was
-/// asked for, the two have nothing in common, or the output cannot be written.
+/// Reads all runs and prints the changes, or writes the page. Fails if a run cannot be read or lacks the requested part, the two have
+/// nothing in common, or the output cannot be written.
 fn run(args: CompareArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let Some(number) = args.record else { return compare_runs(&args, out) };
     let side = RecordedSide::plan(number.into(), &args.runs, args.output.as_deref(), args.duration)?;

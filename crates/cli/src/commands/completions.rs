@@ -1,4 +1,4 @@
-//! `becalm completions`: what shells need to complete the command line, made from the arguments themselves.
+//! `becalm completions`: completion scripts for shells, generated from the argument definitions.
 
 use std::io::Write;
 
@@ -39,7 +39,7 @@ impl Task for CompletionsArgs {
             ShellArg::Elvish => Shell::Elvish,
             ShellArg::Powershell => Shell::PowerShell,
         };
-        // It panics where it cannot write, so it writes to memory.
+        // The generator panics on write errors, so write to memory.
         let mut script = Vec::new();
         generate(shell, &mut Arguments::command(), "becalm", &mut script);
         out.write_all(&script)?;

@@ -1,4 +1,4 @@
-//! `becalm config`: which defaults are in force, where each was set, and which there can be.
+//! `becalm config`: shows which defaults apply, where each was set, and which can be set.
 
 use std::io::{self, Write};
 
@@ -73,7 +73,7 @@ impl Task for ConfigArgs {
     }
 }
 
-/// What is set, or what is wrong with it; if `all`, also what is not set.
+/// The defaults that are set, or their error; with `all`, also unset ones.
 pub fn report(all: bool) -> ConfigReport {
     let root = command_line();
     let off = settings::are_off() || looks::reads_no_defaults();
@@ -96,7 +96,7 @@ pub fn report(all: bool) -> ConfigReport {
     ConfigReport { off, files: read.places.iter().map(file).collect(), settings: rows.collect(), error }
 }
 
-/// A default as it would stand in a file.
+/// A default in the syntax of a file.
 fn row(set: &Setting) -> ConfigSetting {
     let value = match set.switch() {
         Some(is_on) => if is_on { "yes" } else { "no" }.to_owned(),

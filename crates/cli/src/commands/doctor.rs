@@ -1,4 +1,4 @@
-//! `becalm doctor`: what a report of a bug needs to know, and whether all is well with becalm itself.
+//! `becalm doctor`: collects facts for a bug report and checks becalm's installation.
 
 use std::env;
 use std::ffi::OsStr;
@@ -40,7 +40,7 @@ pub struct DoctorArgs {
     form: FormArgs,
 }
 
-/// What a kernel is told at its start that concerns noise.
+/// Boot parameters that affect noise.
 const BOOT: [&str; 20] = [
     "isolcpus",
     "nohz",
@@ -64,7 +64,7 @@ const BOOT: [&str; 20] = [
     "transparent_hugepage",
 ];
 
-/// Programs that becalm works with, and how they say their version.
+/// Programs that becalm works with, and their version options.
 const COMPANIONS: [(&str, &str); 5] = [
     ("becalm-mpi", "--version"),
     ("mpirun", "--version"),
@@ -73,7 +73,7 @@ const COMPANIONS: [(&str, &str); 5] = [
     ("tuned-adm", "--version"),
 ];
 
-/// Recordings need some room.
+/// The minimum free space for recordings.
 const ROOM: u64 = 1 << 30;
 
 impl Task for DoctorArgs {
@@ -163,7 +163,7 @@ fn not_ok(name: &'static str, what: impl Into<String>, advice: impl Into<String>
     DoctorCheck { name, state: DoctorState::NotOk, what: what.into(), advice: advice.into() }
 }
 
-/// Whether the defaults can be meant, and all files of them are read.
+/// Checks that the defaults are valid and all their files are read.
 fn check_settings(config: &ConfigReport) -> DoctorCheck {
     let name = "defaults";
     if let Some(error) = &config.error {
@@ -179,7 +179,7 @@ fn check_settings(config: &ConfigReport) -> DoctorCheck {
     }
 }
 
-/// Whether settings of the machine are left to restore.
+/// Checks whether machine settings still have to be restored.
 fn check_journal() -> DoctorCheck {
     let name = "tuning";
     let folder = Folder::new(Folder::DEFAULT);
@@ -205,7 +205,7 @@ fn check_journal() -> DoctorCheck {
     }
 }
 
-/// Whether another becalm is found before this one, or beside it.
+/// Checks for another becalm in the path, before or after this one.
 fn check_programs() -> DoctorCheck {
     let name = "programs";
     let own = env::current_exe().and_then(|own| own.canonicalize()).unwrap_or_default();
@@ -232,7 +232,7 @@ fn check_programs() -> DoctorCheck {
     }
 }
 
-/// Whether the becalm that works with MPI is of the same version.
+/// Checks that becalm-mpi has the same version.
 fn check_companions(companions: &[DoctorCompanion]) -> DoctorCheck {
     let name = "becalm-mpi";
     match companions.iter().find(|companion| companion.name == name) {
@@ -246,7 +246,7 @@ fn check_companions(companions: &[DoctorCompanion]) -> DoctorCheck {
     }
 }
 
-/// Whether there is room for recordings where they would lie.
+/// Checks the free space at the location of recordings.
 fn check_room() -> DoctorCheck {
     let name = "room";
     match free_bytes(Path::new(".")) {
@@ -273,7 +273,7 @@ fn check_last_error(last: Option<&LastError>, unread: Option<&str>) -> DoctorChe
     }
 }
 
-/// The versions of programs in the folders of PATH, as they say them in their first line.
+/// The versions of programs in PATH, from the first lines of their output.
 fn companions(discretion: &Discretion) -> Vec<DoctorCompanion> {
     let beside = env::current_exe().ok().map(|own| own.with_file_name("becalm-mpi")).filter(|path| path.is_file());
     let version = |(name, option): (&'static str, &str)| {
@@ -289,7 +289,7 @@ fn companions(discretion: &Discretion) -> Vec<DoctorCompanion> {
 }
 
 fn hidden_error(discretion: &Discretion, last: LastError) -> LastError {
-    // It was hidden when it was written; but this file is not what it was then for certain.
+    // It was hidden when written, but the file may have changed since.
     let hide = |text: &str| discretion.hide(text);
     LastError {
         when: hide(&last.when),
@@ -308,7 +308,7 @@ fn hidden_answer(discretion: &Discretion, answer: Answer) -> Answer {
     }
 }
 
-/// A default without its value where that is a text or a path, and with the kind of its origin.
+/// A default without its value if that is a text or a path, with the kind of its origin.
 fn hidden_setting(discretion: &Discretion, setting: ConfigSetting) -> ConfigSetting {
     let is_plain = settings::is_plain(&command_line(), &setting.command, &setting.option);
     let values = setting.values.iter().map(|value| if is_plain { discretion.hide(value) } else { "TEXT".to_owned() });

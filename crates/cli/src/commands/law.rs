@@ -1,4 +1,4 @@
-//! `becalm law`: the closed forms of the noise law, without any recording.
+//! `becalm law`: closed forms of the noise law, without a recording.
 
 use std::io::Write;
 
@@ -49,7 +49,7 @@ pub struct LawArgs {
     form: FormArgs,
 }
 
-/// A probability, which is a part of 1 where it has no `%`.
+/// A probability; without `%`, as a part of 1.
 fn probability(text: &str) -> Result<Share, String> {
     match text.parse().map(Share::from_ratio) {
         Ok(Some(share)) => Ok(share),
@@ -58,7 +58,7 @@ fn probability(text: &str) -> Result<Share, String> {
     }
 }
 
-/// A number of Hz, with its unit.
+/// A rate with its unit, Hz.
 fn rate_hz(text: &str) -> Result<f64, String> {
     let err = || format!("'{text}' is not a rate: write a number of Hz or kHz, like 100Hz");
     let (number, unit) = match text.strip_suffix("kHz") {

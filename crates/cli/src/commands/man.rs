@@ -1,4 +1,4 @@
-//! `becalm man`: manual pages, made from the arguments themselves.
+//! `becalm man`: manual pages, generated from the argument definitions.
 
 use std::io::Write;
 use std::path::PathBuf;

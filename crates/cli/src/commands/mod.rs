@@ -21,7 +21,7 @@ use becalm_command::{Task, built_without};
 use becalm_units::fault::UsageError;
 use clap::Subcommand;
 
-/// The table of commands: the name of each, its arguments, and the feature that builds it where there is one.
+/// The table of commands: name, arguments, and the feature that builds it, if any.
 macro_rules! commands {
     ($($(#[$built:meta])? $name:ident($args:path),)*) => {
         /// A command that was asked for.

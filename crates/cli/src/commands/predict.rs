@@ -1,4 +1,4 @@
-//! `becalm predict`: what the noise of a run, or of a formula, costs a job of any size.
+//! `becalm predict`: the cost of noise, from a run or a formula, for a job of any size.
 
 use std::io::Write;
 use std::str::FromStr;
@@ -145,7 +145,7 @@ enum Sync {
 }
 
 impl PredictArgs {
-    /// What is asked, in values.
+    /// The question as values.
     fn question(&self) -> PredictQuestion {
         let named = |(text, noise): &(String, _)| (text.clone(), AskedNoise::Named(Clone::clone(noise)));
         PredictQuestion {
@@ -190,7 +190,7 @@ fn grain(text: &str) -> Result<Nanos, <Nanos as FromStr>::Err> {
     if text == "0" { Ok(Nanos::ZERO) } else { text.parse() }
 }
 
-/// Parses node-hours, which may be written like 250k.
+/// Parses node-hours, e.g. 250k.
 fn node_hours(text: &str) -> Result<f64, String> {
     let (number, scale) = match text.strip_suffix('k') {
         Some(number) => (number, 1e3),
@@ -214,7 +214,7 @@ fn collectives() -> String {
 
 /// The presets with the sources of their figures.
 fn networks() -> String {
-    // Words of a width that a manual page can break.
+    // Short words, so manual pages can break the line.
     let shown = |network: Network| network.to_string().replace(",nL=", ", within a node nL=");
     let presets =
         Network::presets().map(|(name, source, network)| format!("  {name}: {}\n    {source}", shown(network)));
@@ -225,8 +225,8 @@ fn networks() -> String {
 
 reading_task!(PredictArgs);
 
-/// Asks, and prints the answer. Fails if the noise cannot be read, the question makes no sense or would take too long,
-/// or `out` cannot be written.
+/// Predicts and prints the answer. Fails if the noise cannot be read, the question is invalid or would take too long, or `out` cannot be
+/// written.
 fn run(args: &PredictArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let question = args.question();
     question.check()?;

@@ -1,4 +1,4 @@
-//! `becalm record`: watches CPUs as a busy thread would, and stores what interrupts them.
+//! `becalm record`: measures CPUs with busy threads and stores their interruptions.
 
 use std::io::{self, Write};
 use std::num::NonZeroU64;
@@ -115,7 +115,7 @@ fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
     let plan = plan(&args, root)?;
     let path = args.folder.place(args.output.as_ref(), args.node.as_deref(), root)?;
     refuse_place_of_root(&path, args.command_user.user().as_ref())?;
-    // Found out before anything is measured, not after.
+    // Fail before the measurement, not after.
     refuse_existing(&path)?;
     if let Some(program) = args.command.first() {
         refuse_missing(program)?;
@@ -124,7 +124,7 @@ fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
         wait_until_set_up(at)?;
     }
     let output = args.form.output_after_set_up()?;
-    // While the process has one thread.
+    // Must run while the process has one thread.
     let session = Session::begin(root, !args.measuring.no_sources).context("cannot block signals")?;
     let mut recorded = recording::record(&session, plan, store(&args, &path), &path, args.quiet)?;
     if let Some(at) = args.at {
@@ -148,7 +148,7 @@ fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
             emit(&RunReport { summary, drawn: None, at_scale: args.ranks.number().is_some() }, output, out)?;
         }
     }
-    // An interruption is meant for both; a recording that is over by itself is no reason to kill somebody's job.
+    // A signal is meant for both, but a recording that ends by itself must not kill the user's job.
     let stopped = node.ended == Some(Ended::Signal);
     if command.is_running() && !stopped {
         say(format_args!("the recording is complete; waiting for '{}' to end", args.command.join(" ")));
@@ -170,19 +170,19 @@ fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
     Ok(limits(&args, summary.as_ref()))
 }
 
-/// Everything is set up so long before an instant that was given.
+/// The time before a given start at which the setup starts.
 const LEAD: Nanos = Nanos::from_secs(5);
 
-/// What is off by more is told where several nodes are to begin at once.
+/// Larger clock errors are reported if several nodes start at once.
 const WALL_ERROR_MOST: Nanos = Nanos::from_millis(10);
 
-/// Parses how many detours are to be caught.
+/// Parses the number of detours to catch.
 fn number_of_detours(text: &str) -> Result<NonZeroU64, String> {
     let count = text.parse::<Count>().ok().and_then(|count| NonZeroU64::new(count.get()));
     count.ok_or_else(|| format!("'{text}' is no number of detours: write a whole one from 1 on, like 1000000 or 1M"))
 }
 
-/// Parses the name of a node, which names a file as well.
+/// Parses the name of a node, which is also part of a file name.
 fn name_of_node(text: &str) -> Result<String, String> {
     match check_node_name(text) {
         Ok(()) => Ok(text.to_owned()),
@@ -199,7 +199,7 @@ fn instant(text: &str) -> Result<Timestamp, String> {
     })
 }
 
-/// Sleeps until it is time to set up for that instant. Nothing was begun: Ctrl-C ends this as it ends any program.
+/// Sleeps until it is time to set up for `at`. Ctrl-C simply ends the process, because nothing was set up yet.
 fn wait_until_set_up(at: Timestamp) -> Result<()> {
     let left = at.as_nanosecond() - Timestamp::now().as_nanosecond();
     if left < 0 {
@@ -213,7 +213,7 @@ fn wait_until_set_up(at: Timestamp) -> Result<()> {
     Ok(())
 }
 
-/// Warns where the loops did not begin at the instant that was given, or it cannot be known.
+/// Warns if the loops did not start at the given time, or if that is unknown.
 fn note_start(at: Timestamp, node: &mut NodeDoc) {
     let began = node.cpus.iter().map(|cpu| cpu.start_ns.get()).min().unwrap_or(0);
     let late = node.origin_ns() + i128::from(began) - at.as_nanosecond();
@@ -228,7 +228,7 @@ fn note_start(at: Timestamp, node: &mut NodeDoc) {
     }
 }
 
-/// Where the recording goes.
+/// The destination of the recording.
 fn store(args: &RecordArgs, path: &Path) -> RecordingStore {
     if args.summary {
         RecordingStore::Summary(Box::new(SummaryStore::new(path)))
@@ -237,7 +237,7 @@ fn store(args: &RecordArgs, path: &Path) -> RecordingStore {
     }
 }
 
-/// An error if the recording ended before it should have.
+/// Fails if the recording ended early.
 fn refuse_early_end(args: &RecordArgs, node: &NodeDoc, path: &Path) -> Result<()> {
     let after = node.cpus.iter().map(|cpu| cpu.duration_ns).max().unwrap_or_default();
     match node.ended {
@@ -285,11 +285,11 @@ fn plan(args: &RecordArgs, root: &Path) -> Result<RecordPlan> {
         let mut command = process::Command::new(program);
         command.args(arguments);
         if let Some(user) = &user {
-            // It starts as the user that the recorder has become by then.
+            // It runs as the user that the recorder has become by then.
             user.equip(&mut command);
         }
         if args.form.takes_output() {
-            // Standard output holds one document.
+            // Standard output is for a single document.
             command.stdout(io::stderr());
         }
         let stored = if args.no_argv { vec![program.clone()] } else { args.command.clone() };
@@ -298,7 +298,7 @@ fn plan(args: &RecordArgs, root: &Path) -> Result<RecordPlan> {
     Ok(plan)
 }
 
-/// Holds the recording against the user's limits.
+/// Compares the recording with the user's limits.
 fn limits(args: &RecordArgs, summary: Option<&Summary>) -> Exit {
     let mut exit = Exit::Done;
     let checked = summary.map(|summary| check(summary, &args.limits.limits())).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `becalm report`: what a run recorded, on the terminal, as JSON, or as a page for a browser.
+//! `becalm report`: the report of a run as text, as JSON, or as a page.
 
 mod page;
 mod work;
@@ -57,7 +57,7 @@ fn is_work(bundle: &Bundle) -> bool {
     bundle.nodes().iter().any(|doc| doc.settings.work.is_some())
 }
 
-/// Prints what `becalm cost` or `becalm-mpi` measured, or writes its page.
+/// Prints measurements of `becalm cost` or `becalm-mpi`, or writes their page.
 fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> fault::Result<Exit> {
     let RunArgs { path, cpus, node, with_self: _ } = &args.run;
     let holds = contents.words();
@@ -94,7 +94,7 @@ fn measured(args: &ReportArgs, contents: Contents, out: &mut dyn Write) -> fault
     Err(built_without("cost").into())
 }
 
-/// Prints the report of a distribution that another program measured.
+/// Prints the report of an imported distribution.
 #[cfg(feature = "foreign")]
 fn imported(args: &ReportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let RunArgs { path, cpus, node, with_self: _ } = &args.run;
@@ -130,8 +130,8 @@ fn summary_form(args: &ReportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
 
 reading_task!(ReportArgs);
 
-/// Reads the run and prints its report, or writes its page. Fails if the run cannot be read, does not hold what was
-/// asked for, or the output cannot be written.
+/// Reads the run and prints its report, or writes its page. Fails if the run cannot be read or lacks the requested part, or the output
+/// cannot be written.
 fn run(args: &ReportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     if args.platforms || !args.more.is_empty() {
         #[cfg(feature = "research")]

@@ -1,4 +1,4 @@
-//! `becalm sources`: who took the time, over all CPUs, on each, or in single detours.
+//! `becalm sources`: the sources of noise, over all CPUs, per CPU, or in single detours.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -57,7 +57,7 @@ pub struct SourcesArgs {
 
 reading_task!(SourcesArgs);
 
-/// Reads the run and prints what was asked for.
+/// Reads the run and prints the requested view.
 fn run(args: &SourcesArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let wanted = match (&args.phases, args.together, args.detour, args.longest) {
         (Some(job), ..) => SourcesWanted::Phases { job: job.clone() },

@@ -1,4 +1,4 @@
-//! `becalm summary`: a full recording becomes one in summary form.
+//! `becalm summary`: converts a full recording to summary form.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -61,7 +61,7 @@ impl Task for SummaryArgs {
     }
 }
 
-/// A node in summary form, and how many bytes its tables have; one that is in that form already is taken over as it is, and has none.
+/// A node in summary form, and the bytes of its tables; `None` if it already was in that form and is copied unchanged.
 fn digest(nodes: &StoredNodes, name: &str) -> Result<(DigestDoc, Option<u64>), SummaryError> {
     let stored = nodes.read(name)?;
     let full = if let StoredNode::Full(bundle) = &stored { Some(bundle) } else { None };

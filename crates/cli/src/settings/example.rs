@@ -1,4 +1,4 @@
-//! A file of settings to begin with.
+//! An example file of settings.
 
-/// Remarks alone: each setting in it has the value that holds without it or, where that depends on something, a likely one.
+/// All lines are comments: each setting has the value that applies without it or, if that varies, a likely one.
 pub const EXAMPLE: &str = include_str!("example.conf");

@@ -1,4 +1,4 @@
-//! Which options may have a default: those that are the same for every call on a machine, of a site or of a user.
+//! Options that may have a default: those that stay the same for all calls on a machine, of a site or of a user.
 
 use std::any::TypeId;
 use std::env;
@@ -9,7 +9,7 @@ use becalm_units::printable;
 use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, Command};
 
-/// Names that are less like another one than this are not taken for a slip; from 0 to 1.
+/// Names with less similarity are not considered typos; from 0 to 1.
 const ALIKE: f64 = 0.7;
 
 /// The options that may have a default, in every command that has them.
@@ -58,20 +58,20 @@ pub struct Key<'a> {
 }
 
 impl<'a> Key<'a> {
-    /// The option of this name in a section. Fails if there is none or it may have no default.
+    /// The option of this name in a section. Fails if there is none, or it may have no default.
     pub fn find(root: &'a Command, section: &str, name: &str) -> Result<Self, String> {
         let command = self::section(root, section)?;
         let argument = candidates(command, section).find(|argument| argument.get_long() == Some(name));
         argument.map(|argument| Self { argument }).ok_or_else(|| unknown(root, command, section, name))
     }
 
-    /// Whether it is on or off, and takes no value.
+    /// Whether it is a switch without a value.
     pub fn is_switch(&self) -> bool {
         matches!(self.argument.get_action(), ArgAction::SetTrue)
     }
 
-    /// A value as the parser of the command line takes it: yes and no of what is given or not, and a path below the
-    /// home. Fails if it is neither yes nor no.
+    /// Converts a value for the command line's parser: yes and no for switches, and paths below the home. Fails if a switch has another
+    /// value.
     pub fn value(&self, text: &str) -> Result<OsString, String> {
         if self.is_switch() {
             return match text {
@@ -93,8 +93,7 @@ fn is_path(parser: &ValueParser) -> bool {
     parser.type_id() == TypeId::of::<PathBuf>()
 }
 
-/// The command that a section is for; all commands where it has no name. Fails if there is none or it takes no
-/// defaults.
+/// The command of a section; all commands if it has no name. Fails if there is none or it takes no defaults.
 pub fn section<'a>(root: &'a Command, name: &str) -> Result<&'a Command, String> {
     let mut command = root;
     for word in name.split(' ').filter(|word| !word.is_empty()) {
@@ -110,7 +109,7 @@ pub fn section<'a>(root: &'a Command, name: &str) -> Result<&'a Command, String>
     }
 }
 
-/// The options of a command that may have a default. Above all sections these are those which every command has.
+/// The options of a command that may have a default. Before the first section, those of every command.
 fn candidates<'a>(command: &'a Command, section: &str) -> impl Iterator<Item = &'a Arg> {
     let is_root = section.is_empty();
     command.get_arguments().filter(move |argument| {
@@ -140,7 +139,7 @@ fn unknown(root: &Command, command: &Command, section: &str, name: &str) -> Stri
     format!("{place} '{shown}'{}", hint(name, candidates(command, section).filter_map(Arg::get_long)))
 }
 
-/// What was meant, if one of the names is like it; else all of them.
+/// The similar name, if any; else all of them.
 fn hint<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.collect();
     let likeness = |other: &str| strsim::jaro_winkler(name, other);
@@ -152,7 +151,7 @@ fn hint<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
-/// All sections that there can be, as the words of their commands; first the one without a name.
+/// All possible sections, as the words of their commands; first the one without a name.
 fn sections(root: &Command) -> Vec<String> {
     fn below(command: &Command, words: &str, into: &mut Vec<String>) {
         into.push(words.to_owned());
@@ -177,7 +176,7 @@ pub fn all_keys(root: &Command) -> Vec<(String, String)> {
     keys
 }
 
-/// What becalm does by itself where an option has no default; `None` where that is no value, but depends.
+/// becalm's own value of an option without a default; `None` if it has no fixed one.
 pub fn built_in(root: &Command, section: &str, name: &str) -> Option<String> {
     let key = Key::find(root, section, name).ok()?;
     if key.is_switch() {
@@ -187,12 +186,12 @@ pub fn built_in(root: &Command, section: &str, name: &str) -> Option<String> {
     (!values.is_empty()).then(|| values.join(","))
 }
 
-/// Whether the values of an option give nobody away.
+/// Whether the values of an option are not private.
 pub fn is_plain(root: &Command, section: &str, name: &str) -> bool {
     Key::find(root, section, name).is_ok_and(|key| super::line::is_plain(key.argument))
 }
 
-/// The variable of the environment that sets an option.
+/// The environment variable that sets an option.
 pub fn variable(section: &str, name: &str) -> String {
     let words = section.split(' ').chain([name]).filter(|word| !word.is_empty());
     let words: Vec<String> = words.map(|word| word.replace('-', "_").to_ascii_uppercase()).collect();

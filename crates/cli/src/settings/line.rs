@@ -1,8 +1,7 @@
 //! The command line with the defaults below it.
 //!
-//! It is parsed twice where there are defaults: first to see which command it is and what it says itself, and then with those
-//! defaults as default values that it leaves room for. What is not said on the command line neither contradicts anything nor asks
-//! for anything else, as the parser sees it.
+//! With defaults, it is parsed twice: first to find the command and its explicit options, then with the remaining defaults as the parser's
+//! default values. For the parser, default values neither conflict with options nor require others.
 
 use std::any::TypeId;
 use std::error::Error;
@@ -18,10 +17,10 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use super::keys::all_keys;
 use super::{Setting, Settings, SettingsError};
 
-/// The beginning of the names under which the parser knows the opposites of options.
+/// The prefix of the parser's ids for opposites of options.
 const OPPOSITE: &str = "opposite of ";
 
-/// Why a command line is not obeyed.
+/// Why a command line is not executed.
 #[derive(Debug)]
 pub enum Asked {
     /// It is wrong, or asks for help or the version.
@@ -42,12 +41,12 @@ impl From<SettingsError> for Asked {
     }
 }
 
-/// The long name of the option that switches another one off: `no-json` of `json`, `sources` of `no-sources`.
+/// The long name of the option that switches another one off: `no-json` for `json`, `sources` for `no-sources`.
 pub fn opposite(long: &str) -> String {
     long.strip_prefix("no-").map_or_else(|| format!("no-{long}"), str::to_owned)
 }
 
-/// The commands with an opposite for each option that a default could switch on. They are not shown beside the others.
+/// Adds a hidden opposite for each option that a default could switch on.
 pub fn with_opposites(root: Command) -> Command {
     let mut root = root;
     for (section, name) in all_keys(&root) {
@@ -76,13 +75,13 @@ fn within(command: Command, words: &str, change: &mut dyn FnMut(Command) -> Comm
     }
 }
 
-/// Parses a command line with the defaults below what it says. Fails if either cannot be understood.
+/// Parses a command line with the defaults below it. Fails if either is invalid.
 pub fn ask(root: &Command, settings: &Settings, words: &[OsString]) -> Result<ArgMatches, Asked> {
     let plain = || root.clone().try_get_matches_from(words);
     if settings.settings.is_empty() {
         return Ok(plain()?);
     }
-    // What is wrong in it is said below; and no default changes what help says.
+    // Errors are reported below; and defaults do not change help.
     let Ok(said) = root.clone().ignore_errors(true).try_get_matches_from(words) else { return Ok(plain()?) };
     let (section, line) = deepest(&said);
     let due = due(root, line, settings.for_command(&section));
@@ -93,12 +92,12 @@ pub fn ask(root: &Command, settings: &Settings, words: &[OsString]) -> Result<Ar
     command.try_get_matches_from(words).map_err(|error| explained(error, &due))
 }
 
-/// Finds out whether the values of all defaults can be meant.
+/// Checks the values of all defaults.
 pub fn check(root: &Command, settings: &Settings) -> Result<(), SettingsError> {
     for setting in &settings.settings {
         let command = within(root.clone(), &setting.command, &mut |command| with_default(command, setting));
         let words = std::iter::once("becalm").chain(setting.command.split(' ').filter(|word| !word.is_empty()));
-        // That something else is missing there is no matter.
+        // Missing arguments do not matter here.
         if let Err(error) = command.try_get_matches_from(words)
             && let Asked::Settings(error) = explained(error, &[setting])
         {
@@ -108,7 +107,7 @@ pub fn check(root: &Command, settings: &Settings) -> Result<(), SettingsError> {
     Ok(())
 }
 
-/// The words of the command that was asked for, and what was said to it.
+/// The words of the selected command, and its arguments.
 fn deepest(said: &ArgMatches) -> (String, &ArgMatches) {
     let (mut words, mut at) = (Vec::new(), said);
     while let Some((word, below)) = at.subcommand() {
@@ -118,7 +117,7 @@ fn deepest(said: &ArgMatches) -> (String, &ArgMatches) {
     (words.join(" "), at)
 }
 
-/// The defaults that are in force beside what a command line says: not of what it says itself, or contradicts.
+/// The defaults that apply: those that the command line neither sets nor contradicts.
 fn due<'a>(root: &Command, line: &ArgMatches, all: impl Iterator<Item = &'a Setting>) -> Vec<&'a Setting> {
     let is_said =
         |id: &str| line.ids().any(|known| known == id) && line.value_source(id) == Some(ValueSource::CommandLine);
@@ -139,7 +138,7 @@ fn due<'a>(root: &Command, line: &ArgMatches, all: impl Iterator<Item = &'a Sett
     all.filter(is_due).collect()
 }
 
-/// The option that a default is for, and the command that has it.
+/// The option of a default, and its command.
 fn find<'a>(root: &'a Command, setting: &Setting) -> Option<(&'a Command, &'a Arg)> {
     let mut command = root;
     for word in setting.command.split(' ').filter(|word| !word.is_empty()) {
@@ -154,11 +153,11 @@ fn find<'a>(root: &'a Command, setting: &Setting) -> Option<(&'a Command, &'a Ar
 fn with_default(command: Command, setting: &Setting) -> Command {
     let id = command.get_arguments().find(|argument| argument.get_long() == Some(&setting.option));
     let Some(id) = id.map(|argument| argument.get_id().to_string()) else { return command };
-    // What has a default is not asked for any more.
+    // An option with a default is no longer required.
     command.mut_arg(id, |argument| argument.required(false).default_value(setting.value.clone()))
 }
 
-/// An error of the parser, said of the default that it is about, if it is about one.
+/// Converts an error of the parser to one about a default, if it is about one.
 fn explained(error: clap::Error, due: &[&Setting]) -> Asked {
     if !matches!(error.kind(), ErrorKind::InvalidValue | ErrorKind::ValueValidation) {
         return Asked::Line(error);
@@ -180,8 +179,8 @@ fn explained(error: clap::Error, due: &[&Setting]) -> Asked {
     Asked::Settings(SettingsError::at(&setting.origin, why))
 }
 
-/// What a command line is made of, for strangers: the command and its options, and the values of those that are numbers, times and choices;
-/// and all the other values.
+/// A command line with private data separated: the command, its options and the values that are numbers, times and choices; and all other
+/// values.
 pub fn command_shape(root: &Command, words: &[OsString]) -> (String, Vec<String>) {
     let Ok(said) = root.clone().ignore_errors(true).try_get_matches_from(words) else {
         return ("becalm".to_owned(), words.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect());
@@ -220,7 +219,7 @@ pub fn command_shape(root: &Command, words: &[OsString]) -> (String, Vec<String>
     (shape, hidden)
 }
 
-/// Whether the values of an option are numbers, times, lists of CPUs and choices, which give nobody away.
+/// Whether the values of an option are numbers, times, lists of CPUs or choices, which are not private.
 pub fn is_plain(argument: &Arg) -> bool {
     let parser = argument.get_value_parser();
     let id = parser.type_id();

@@ -1,9 +1,8 @@
-//! Defaults that users and sites set for the options of commands: in files, and in variables of the environment.
+//! Defaults that users and sites set for options of commands: in files, and in environment variables.
 //!
-//! What is the same for every call can be a default, under the name of its long option and in the section of its command: the list is in
-//! [`keys`]. A default is given to the parser of the command line as the option's
-//! default value, so that units, ranges and errors are the same ([`mod@line`]). What is over what: the command line, variables, the user's
-//! file, the system's file, what becalm does by itself.
+//! Options that stay the same for all calls can have a default, under their long names and in the section of the command; [`keys`] lists
+//! them. It becomes the default value of the command line's parser, so units, ranges and errors are the same ([`mod@line`]). Precedence:
+//! command line, variables, the user's file, the system's file, built-in value.
 
 mod example;
 mod keys;
@@ -27,13 +26,13 @@ use clap::Command;
 
 use keys::{Key, variable};
 
-/// The largest file of settings that is read, in bytes.
+/// The maximum size of a file of settings, in bytes.
 const LARGEST: u64 = 64 << 10;
 
-/// Where a default was set; the later over the earlier.
+/// The origin of a default; later ones take precedence.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Origin {
-    /// In a file, at a line that is counted from 1.
+    /// A file and line, counted from 1.
     File(PlaceKind, PathBuf, usize),
     Variable(String),
 }
@@ -52,13 +51,13 @@ impl fmt::Display for Origin {
 pub struct Setting {
     /// The words of the command, like `tune plan`; empty for what all commands have.
     pub command: String,
-    /// The option's long name, without its two strokes.
+    /// The option's long name, without the leading `--`.
     pub option: String,
-    /// Its value as the parser takes it.
+    /// Its value in the parser's form.
     pub value: OsString,
-    /// Whether it is one that is on or off.
+    /// Whether its option takes no value.
     is_switch: bool,
-    /// Where it was set.
+    /// Its origin.
     pub origin: Origin,
 }
 
@@ -67,13 +66,13 @@ impl Setting {
         Self { command: command.to_owned(), option: option.to_owned(), value, is_switch: key.is_switch(), origin }
     }
 
-    /// Whether it switches its option on; `None` if that takes values.
+    /// The state of a switch; `None` if the option takes values.
     pub fn switch(&self) -> Option<bool> {
         self.is_switch.then(|| self.value == "true")
     }
 }
 
-/// Defaults that cannot be read or meant, in words.
+/// Unreadable or invalid defaults, as a message.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct SettingsError(String);
@@ -88,19 +87,18 @@ impl SettingsError {
     }
 }
 
-/// All defaults that are set, and what was not read.
+/// All defaults that are set, and files that were not read.
 #[derive(Clone, Default, Debug)]
 pub struct Settings {
-    /// The one that is in force of each option, in the order in which they were found.
+    /// The effective default of each option, in the order found.
     pub settings: Vec<Setting>,
-    /// Where files were looked for.
+    /// The places searched for files.
     pub places: Vec<Place>,
 }
 
 impl Settings {
-    /// Reads files and variables. `command` says which options there are. Fails if a file that was named is not read;
-    /// if there is no such option, it may be no default, or it is set twice in a file. A file that is looked for
-    /// without being named is passed over if it cannot be read, or root must not trust it, which its [`Place`] says.
+    /// Reads files and variables. `command` defines the options. Fails if a named file cannot be read, an option does not exist or may have
+    /// no default, or is set twice in a file. Skips other files that cannot be read or that root must not trust; their [`Place`] tells why.
     pub fn read(command: &Command) -> Result<Self, SettingsError> {
         let mut read = Self { places: places(), ..Self::default() };
         let mut found = Vec::new();
@@ -140,13 +138,13 @@ impl Settings {
         setting.value.to_str().map(str::to_owned)
     }
 
-    /// Those of a command, and those of all commands.
+    /// The defaults of a command, and those of all commands.
     pub fn for_command(&self, command: &str) -> impl Iterator<Item = &Setting> {
         self.settings.iter().filter(move |setting| setting.command.is_empty() || setting.command == command)
     }
 }
 
-/// Where files are looked for, and whether each could be read, whatever stands in it.
+/// The places of files, and whether each could be read, regardless of contents.
 pub fn looked_at() -> Vec<Place> {
     let mut places = places();
     for place in &mut places {
@@ -194,7 +192,7 @@ fn from_environment(
     let variables: Vec<(String, OsString)> = variables
         .filter_map(|(name, value)| Some((name.into_string().ok().filter(|name| name.starts_with("BECALM_"))?, value)))
         .collect();
-    // The keys are gone through only where there is such a variable.
+    // Build the list of keys only if there is such a variable.
     if variables.iter().all(|(name, _)| name == SWITCH) {
         return Ok(Vec::new());
     }

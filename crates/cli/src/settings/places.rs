@@ -1,4 +1,4 @@
-//! Where files of settings lie.
+//! The places of settings files.
 
 use std::env;
 use std::ffi::OsStr;
@@ -9,27 +9,27 @@ use becalm_units::printable;
 
 const SYSTEM: &str = "/etc/becalm/config";
 
-/// Whose file it is; the later over the earlier.
+/// The owner of the file; later ones take precedence.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum PlaceKind {
-    /// That of the machine.
+    /// The machine's.
     System,
     User,
-    /// The one that `BECALM_CONFIG` names.
+    /// The file named by `BECALM_CONFIG`.
     Named,
 }
 
-/// What became of a file.
+/// The result of reading a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PlaceState {
     /// There is none.
     Absent,
     Read,
-    /// It is there, and was not read: why.
+    /// It exists but was not read, for this reason.
     Refused(String),
 }
 
-/// Where a file is looked for.
+/// A place of a settings file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Place {
     /// Whose it is.
@@ -44,18 +44,18 @@ impl Place {
         Self { kind, path: path.into(), state: PlaceState::Absent }
     }
 
-    /// Its path for a terminal.
+    /// Its path in printable form.
     pub fn shown(&self) -> String {
         printable(&self.path.to_string_lossy()).into_owned()
     }
 }
 
-/// Whether no defaults are read at all.
+/// Whether defaults are disabled.
 pub fn are_off() -> bool {
     env::var_os(SWITCH).is_some_and(|named| named.is_empty())
 }
 
-/// The files that are looked for, the one that is over the others last.
+/// The possible files, in ascending precedence.
 pub fn places() -> Vec<Place> {
     let variable = |name| env::var_os(name);
     chosen(variable(SWITCH).as_deref(), variable("XDG_CONFIG_HOME").as_deref(), variable("HOME").as_deref())
@@ -73,8 +73,8 @@ fn chosen(named: Option<&OsStr>, config_home: Option<&OsStr>, home: Option<&OsSt
     }
 }
 
-/// becalm's folder below one of the user's base folders, as the XDG specification has them: below `named` where that is a whole path,
-/// else below `usual` in the home.
+/// becalm's directory in one of the user's base directories of the XDG specification: in `named` if that is an absolute path, else in
+/// `usual` in the home.
 pub fn user_folder(named: Option<&OsStr>, home: Option<&OsStr>, usual: &str) -> Option<PathBuf> {
     let whole = |path: &&OsStr| Path::new(path).is_absolute();
     let named = named.filter(whole).map(PathBuf::from);

@@ -7,7 +7,7 @@ fn set(text: &str) -> Result<Settings, SettingsError> {
     set_over("", text)
 }
 
-/// What two files say together.
+/// The combined settings of two files.
 fn set_over(system: &str, user: &str) -> Result<Settings, SettingsError> {
     let root = command_line();
     let mut settings = Settings::default();
@@ -18,7 +18,7 @@ fn set_over(system: &str, user: &str) -> Result<Settings, SettingsError> {
     Ok(settings)
 }
 
-/// What the parser makes of a command line with these settings: the value of an option, as it was written.
+/// The value of an option in a command line with these settings, as text.
 fn value(settings: &Settings, line: &str, id: &str) -> Option<String> {
     let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
     let matches = match ask(&command_line(), settings, &words) {
@@ -88,7 +88,7 @@ fn what_is_on_can_be_switched_off_and_on_again() {
     assert_eq!(value_in("becalm record --argv --no-argv", "no_argv"), "true");
     assert_eq!(value_in("becalm record --no-argv --argv", "no_argv"), "false");
     assert_eq!(value_in("becalm record --last-error", "no_last_error"), "false");
-    // Without any default as well.
+    // Also without any default.
     assert_eq!(value(&Settings::default(), "becalm record --no-argv --argv", "no_argv").unwrap(), "false");
     let settings = set_over("[record]\nno-argv = yes", "[record]\nno-argv = no").unwrap();
     assert_eq!(value(&settings, "becalm record", "no_argv").unwrap(), "false");
@@ -98,7 +98,7 @@ fn what_is_on_can_be_switched_off_and_on_again() {
 fn a_default_gives_way_to_what_contradicts_it() {
     let settings = set("[record]\nduration = 5s\n[check]\nduration = 3s").unwrap();
     assert_eq!(value(&settings, "becalm record --until-stopped", "duration"), None);
-    // It has another default, by itself.
+    // Its built-in default differs.
     assert_eq!(value(&settings, "becalm check --max-noise 1% x.becalm", "duration").unwrap(), "10s");
     assert_eq!(value(&settings, "becalm check --max-noise 1%", "duration").unwrap(), "3s");
 }
@@ -110,7 +110,7 @@ fn lists_replace_lists() {
     assert_eq!(value(&settings, "becalm predict x --ranks 3,4", "ranks").unwrap(), "3,4");
 }
 
-/// What is required on the command line may be a default.
+/// Required arguments may come from a default.
 #[test]
 fn what_has_a_default_need_not_be_said() {
     let settings = set("[law]\ngrain = 1ms\n[tune plan]\ncpus = 1").unwrap();
@@ -162,7 +162,7 @@ fn a_wrong_value_is_said_with_its_place_where_the_command_is_used() {
     assert!(said.starts_with("/home/c:6: network = x: "), "{said}");
     let said = refused(&settings, "becalm tune plan --cpus 1");
     assert!(said.starts_with("/home/c:8: profile = y: "), "{said}");
-    // What is wrong on the command line is not said of a file.
+    // Errors of the command line are not attributed to a file.
     let said = refused(&settings, "becalm record --duration slow");
     assert!(said.contains("'slow' for '--duration"), "{said}");
     assert!(value(&settings, "becalm record --duration 1s", "duration").is_some());
@@ -191,9 +191,9 @@ fn each_line_of_the_example_can_be_used() {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
         assert!(ask(&root, &settings, &words).is_ok(), "{line}");
     }
-    // As it is, it changes nothing.
+    // Unchanged, it has no effect.
     assert_eq!(set(EXAMPLE).unwrap().settings, []);
-    // A value that does not depend on anything is the one that holds without it.
+    // A value with a fixed default is the built-in one.
     for setting in &settings.settings {
         let Some(built_in) = built_in(&root, &setting.command, &setting.option) else { continue };
         let given = if setting.value == "false" { "no".into() } else { setting.value.clone() };
@@ -201,7 +201,7 @@ fn each_line_of_the_example_can_be_used() {
     }
 }
 
-/// Whatever can be switched on by a default can be switched off on the command line.
+/// The command line can switch off any default that is on.
 #[test]
 fn each_option_that_is_on_or_off_has_an_opposite() {
     let root = command_line();
@@ -221,7 +221,7 @@ fn each_option_that_is_on_or_off_has_an_opposite() {
     assert!(flags >= 2, "{flags}");
 }
 
-/// What is refused by name is there.
+/// Each variable stands for one key, and none is one of becalm's other variables.
 #[test]
 fn the_names_of_variables_are_of_one_key_each() {
     let root = command_line();

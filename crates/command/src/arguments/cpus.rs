@@ -1,8 +1,8 @@
-//! CPUs as they are typed.
+//! Parsers for CPUs.
 
 use becalm_units::{CpuId, CpuList};
 
-/// A list of CPUs that is not empty. Fails if it is no list, or names none.
+/// A list of CPUs that is not empty. Fails if it is invalid or empty.
 pub fn some_cpus(text: &str) -> Result<CpuList, String> {
     match text.parse::<CpuList>() {
         Ok(cpus) if cpus.is_empty() => Err("it names no CPU".to_owned()),

@@ -1,4 +1,4 @@
-//! The form of a report: what every command that makes one takes.
+//! The form of a report: options of every command that prints one.
 
 use std::path::PathBuf;
 
@@ -25,11 +25,11 @@ pub struct FormArgs {
 }
 
 impl FormArgs {
-    /// Where the report goes, with all rows instead of the most important ones if `all`. Made before anything is read, because a page that
-    /// cannot be written is an error then.
+    /// The output of the report, with all rows instead of the most important ones if `all`. Created before anything is read, to fail early
+    /// if the page cannot be written.
     ///
     /// # Errors
-    /// If no file can be made for the page.
+    /// If the file of the page cannot be created.
     pub fn output(&self, all: bool) -> fault::Result<Output> {
         match &self.html {
             Some(file) => Output::page(file),
@@ -39,22 +39,22 @@ impl FormArgs {
         }
     }
 
-    /// The same for a command that goes on as the user behind `sudo` before it reports.
+    /// The same for a command that continues as the user behind `sudo` before it reports.
     ///
     /// # Errors
-    /// If no file can be made for the page, or that user may not write in its directory.
+    /// If the file of the page cannot be created, or that user may not write in its directory.
     pub fn output_after_set_up(&self) -> fault::Result<Output> {
         self.html.as_deref().map_or(Ok(()), refuse_file_of_root)?;
         self.output(false)
     }
 
-    /// Whether a form was named.
+    /// Whether a form was requested.
     #[must_use]
     pub const fn is_given(&self) -> bool {
         self.takes_output() || self.writes_page()
     }
 
-    /// Whether standard output holds one document and nothing else.
+    /// Whether standard output is for a single document.
     #[must_use]
     pub const fn takes_output(&self) -> bool {
         self.json || self.markdown

@@ -3,7 +3,7 @@
 use becalm_units::Nanos;
 use becalm_units::fault::UsageError;
 
-/// Refuses lists of grains of which one is not a phase's, or stands there twice.
+/// Fails if a grain is invalid or repeated.
 pub fn some_grains(grains: &[Nanos]) -> Result<(), UsageError> {
     if grains.iter().any(|grain| *grain <= Nanos::ZERO) {
         return Err(UsageError::new("--grain is 0: a phase without work says nothing about noise"));

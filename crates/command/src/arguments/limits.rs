@@ -1,4 +1,4 @@
-//! What a CPU may lose, for commands that end in exit code 3 where it loses more.
+//! Limits on the loss of a CPU, for commands that exit with code 3 above them.
 
 use becalm_analyze::limits::Limits;
 use becalm_units::{Nanos, Share};
@@ -17,12 +17,12 @@ pub struct LimitArgs {
 }
 
 impl LimitArgs {
-    /// What was asked.
+    /// The limits as values.
     pub const fn limits(self) -> Limits {
         Limits { max_noise: self.max_noise, max_detour: self.max_detour }
     }
 
-    /// Whether anything was asked.
+    /// Whether any limit was given.
     pub const fn are_given(self) -> bool {
         self.max_noise.is_some() || self.max_detour.is_some()
     }

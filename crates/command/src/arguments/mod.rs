@@ -1,4 +1,4 @@
-//! What several commands take: values of options, and what is checked of them before anything is done.
+//! Shared arguments: values of options, and early checks of them.
 
 mod cpus;
 mod form;

@@ -1,4 +1,4 @@
-//! The folders that recordings are written into.
+//! The destination of recordings.
 
 use std::path::{Path, PathBuf};
 
@@ -16,8 +16,8 @@ pub struct FolderArgs {
 }
 
 impl FolderArgs {
-    /// Where a recording goes: where the user said, else under the name `HOST-TIME.becalm`, or `HOST-TIME-2.becalm` and so on for others
-    /// of the same second. A node may be called otherwise than its host.
+    /// The path of a recording: `output`, else the name `HOST-TIME.becalm`, or `HOST-TIME-2.becalm` and so on within the same second. A
+    /// node may have another name than its host.
     pub fn place(&self, output: Option<&PathBuf>, node: Option<&str>, root: &Path) -> Result<PathBuf> {
         if let Some(output) = output {
             return Ok(output.clone());
@@ -33,7 +33,7 @@ impl FolderArgs {
     }
 }
 
-/// The first of these names in a folder that nothing bears.
+/// The first unused of these names in a directory.
 fn free_name(folder: &Path, stem: &str) -> PathBuf {
     let mut path = folder.join(format!("{stem}.becalm"));
     let mut number = 2_u64;
@@ -44,7 +44,7 @@ fn free_name(folder: &Path, stem: &str) -> PathBuf {
     path
 }
 
-/// The bundle's writer refuses more, and for good; this only spares the user ten seconds.
+/// The bundle's writer checks more, and reliably; this check saves the user ten seconds.
 pub fn refuse_existing(path: &Path) -> Result<()> {
     if path.as_os_str().is_empty() {
         return Err(UsageError::new("the name of the recording is empty; give one, like -o quiet.becalm").into());

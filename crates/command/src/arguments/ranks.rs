@@ -1,4 +1,4 @@
-//! For how many ranks a report says what the noise costs.
+//! Numbers of ranks, for reports with the cost of noise.
 
 use std::env;
 
@@ -16,23 +16,23 @@ pub struct RanksArgs {
 }
 
 impl RanksArgs {
-    /// Whether the user named a number.
+    /// Whether the user gave a number.
     pub const fn is_given(self) -> bool {
         self.ranks.is_some()
     }
 
-    /// The number that the user named, or that of the parallel job in which becalm runs.
+    /// The user's number, or that of the parallel job around becalm.
     pub fn number(self) -> Option<u64> {
         self.ranks.or_else(|| ranks_of_job(|name| env::var(name).ok()))
     }
 
-    /// What a summary has to compute for it.
+    /// The detail of a summary for it.
     pub fn detail(self) -> Detail {
         if self.number().is_some() { Detail::Scale } else { Detail::Figures }
     }
 }
 
-/// The variables in which Open MPI, MPICH and Slurm tell a program the number of its ranks.
+/// The variables of Open MPI, MPICH and Slurm with the number of ranks.
 const JOBS: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"];
 
 /// The number of ranks of a parallel job; `None` outside of one.
@@ -41,7 +41,7 @@ fn ranks_of_job(variable: impl Fn(&str) -> Option<String>) -> Option<u64> {
     (2..=UNITS_LIMIT).contains(&number).then_some(number)
 }
 
-/// Parses a number of ranks that order statistics can answer for.
+/// Parses a number of ranks that order statistics support.
 fn ranks(text: &str) -> Result<u64, String> {
     let ranks = text.parse::<Count>().map_err(|error| error.to_string())?.get();
     if (1..=UNITS_LIMIT).contains(&ranks) {

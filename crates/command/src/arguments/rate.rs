@@ -1,6 +1,6 @@
-//! How many timer interrupts are added to those of a CPU.
+//! Numbers of timer interrupts to add to those of a CPU.
 
-/// A number of interrupts a second, or `idle`.
+/// Interrupts per second, or `idle`.
 pub fn added_rate(text: &str) -> Result<u32, String> {
     let number = text.strip_suffix("Hz").unwrap_or(text);
     match number.parse() {

@@ -10,7 +10,7 @@ use clap::Args;
 use crate::arguments::some_cpus;
 use crate::messages;
 
-/// Opens a recording. Nodes that cannot be read are told, and the others are read.
+/// Opens a recording. Reports unreadable nodes and reads the others.
 pub fn open(path: &Path) -> Result<Bundle, BundleError> {
     becalm_answer::open::recording(path, messages::say)
 }
@@ -41,17 +41,17 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// Opens the run, be it of detours or of work. Nodes that cannot be read are told, and the others are read.
+    /// Opens the run, of detours or of work. Reports unreadable nodes and reads the others.
     pub fn open(&self) -> Result<Bundle, BundleError> {
         open(&self.path)
     }
 
-    /// Opens the run, which is in summary form, in the same way.
+    /// Opens the run, in summary form, in the same way.
     pub fn open_summary(&self) -> Result<SummaryBundle, BundleError> {
         open_summary(&self.path)
     }
 
-    /// The part that was asked for.
+    /// The requested part.
     pub fn selection(&self) -> Selection {
         let Self { node, cpus, with_self, .. } = self;
         Selection { node: node.clone(), cpus: cpus.clone(), with_self: *with_self, ..Selection::default() }

@@ -2,7 +2,7 @@
 
 use becalm_units::{ParseShareError, Share};
 
-/// Parses the share of a job's time that may be lost: not all of it.
+/// Parses a tolerable loss as a share of a job's time, less than all of it.
 pub fn tolerable(text: &str) -> Result<Share, String> {
     let share: Share = text.parse().map_err(|error: ParseShareError| error.to_string())?;
     if share.ratio() < 1.0 { Ok(share) } else { Err(format!("{share} is all of the time: give less than 100%")) }

@@ -1,4 +1,4 @@
-//! Ways to read the time, with the figures of what a reading costs.
+//! Ways to read the time, with the cost of a reading.
 
 use super::MeasuredCost;
 use crate::documents::{BY_SYSCALL, ClockCosts, ClockWayDoc, CostRun};

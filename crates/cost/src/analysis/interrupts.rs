@@ -9,12 +9,12 @@ use becalm_model::{Activity, Detour, Kind, Labels};
 pub struct Interruptions {
     /// The handler's own time, of each interrupt.
     pub handlers: Vec<i64>,
-    /// The whole detour, of those detours in which this was the only interrupt and no thread took the CPU: entry,
-    /// handler, what it raised (softirqs), exit, cache refill.
+    /// The detours with this as the only interrupt and without another thread on the CPU: entry, handler, softirqs that it raised, exit,
+    /// cache refill.
     pub detours: Vec<i64>,
 }
 
-/// Sorts the interrupts of a CPU's recording by source. Detours in which events were lost say nothing and are left out.
+/// Groups the interrupts of a CPU's recording by source. Skips detours with lost events.
 pub fn interruptions(detours: &[Detour], activities: &[Activity], labels: &Labels) -> BTreeMap<String, Interruptions> {
     let mut sources: BTreeMap<String, Interruptions> = BTreeMap::new();
     let mut rest = activities;

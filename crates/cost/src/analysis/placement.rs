@@ -12,17 +12,17 @@ use crate::documents::{CountedPairDoc, PlacementCosts, PlacementDoc, WorkPlace};
 pub struct QuietAndRaised {
     /// Time of the work without added interrupts, in nanoseconds.
     pub quiet_ns: f64,
-    /// Interrupts a second meanwhile.
+    /// Interrupts per second meanwhile.
     pub quiet_hz: f64,
-    /// Time of the work with them, in nanoseconds.
+    /// Time of the work with added interrupts, in nanoseconds.
     pub raised_ns: f64,
-    /// Interrupts a second meanwhile.
+    /// Interrupts per second meanwhile.
     pub raised_hz: f64,
 }
 
 impl QuietAndRaised {
-    /// The cost of one added interrupt in nanoseconds: (b - a) / ((h2 - h1) b), as for a [`RatePair`](super::tick::RatePair). Nothing
-    /// where the rate did not rise.
+    /// The cost of one added interrupt in nanoseconds: (b - a) / ((h2 - h1) b), as for a [`RatePair`](super::tick::RatePair). `None` if the
+    /// rate did not rise.
     pub fn cost_ns(&self) -> Option<f64> {
         let extra = (self.raised_hz - self.quiet_hz) * self.raised_ns / 1e9;
         (extra > 0.0).then(|| (self.raised_ns - self.quiet_ns) / extra)
@@ -32,8 +32,7 @@ impl QuietAndRaised {
 /// The cost over some rounds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PlacementCost {
-    /// The mean over the rounds, in nanoseconds an interrupt. About zero, of either sign, where interrupts do not touch
-    /// the work.
+    /// The mean over the rounds, in nanoseconds per interrupt. About zero, of either sign, if interrupts do not affect the work.
     pub mean_ns: f64,
     /// Its 95 % interval (Student's); `None` with one round.
     pub bounds: Option<RoundsInterval>,
@@ -54,23 +53,23 @@ impl PlacementCost {
 /// The cost at a place of a kind of work.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PlacedCost {
-    /// The place of the work, as seen from the interrupts.
+    /// The place of the work, relative to the interrupts.
     pub place: WorkPlace,
     /// The CPU at that place.
     pub cpu: CpuId,
     /// The kind of work, by its name.
     pub body: String,
-    /// Nothing where the interrupt rate did not rise, or nothing was measured yet.
+    /// `None` if the interrupt rate did not rise, or there are no measurements yet.
     pub cost: Option<PlacementCost>,
-    /// Counts of the processor that one more interrupt of the measured CPU adds, over all rounds; empty where the rate did not
-    /// rise, or nothing was counted.
+    /// Processor events that one more interrupt of the measured CPU adds, over all rounds; empty if the rate did not rise, or nothing was
+    /// counted.
     pub events: Vec<EventRate>,
-    /// Of work that is bound to no CPU: the share of its pieces that began on the interrupted CPU while that took more interrupts, and how
-    /// often a second it came to another CPU meanwhile.
+    /// For work that is not bound to a CPU: the share of its pieces that started on the interrupted CPU while that took more interrupts,
+    /// and its migrations per second meanwhile.
     pub roamed: Option<(f64, f64)>,
 }
 
-/// The places of rounds of unbound work; `None` of bound work.
+/// The places of unbound work over all rounds; `None` for bound work.
 fn roamed<'a>(results: impl Iterator<Item = &'a PlacementDoc>) -> Option<(f64, f64)> {
     let (mut pieces, mut there, mut moves, mut seconds) = (0, 0, 0, 0.0);
     for result in results {

@@ -1,29 +1,28 @@
-//! A cost in figures: location with its interval, spread, and what interruptions did to the samples.
+//! Statistics of a cost: location with its interval, spread, and the effect of interruptions on the samples.
 
 use becalm_analyze::events::{EventRate, event_rates};
 use becalm_stats::{median_with_interval, nearest_rank};
 
 use crate::documents::{CostRun, ProbeCosts, ProbeDoc, SeriesDoc};
 
-/// An interruption that becomes visible in a sample takes at least so long, in picoseconds: 1 us, the threshold of
-/// Beckman et al. 2007.
+/// The shortest interruption that shows up in a sample, in picoseconds: 1 us, the threshold of Beckman et al. 2007.
 pub const SHORTEST_INTERRUPTION_PS: i64 = 1_000_000;
 
 /// The statistics of the samples of a probe. Times are in picoseconds per repetition.
 ///
-/// No sample is left out of any figure but of the mean, and what is left out there is counted.
+/// All samples count in every figure except mean and standard deviation; those left out there are counted.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SampleFigures {
     /// Number of samples.
     pub samples: u64,
     /// Repetitions in a sample, which is their mean.
     pub batch: u32,
-    /// Number of processes that took samples; 0 if the document does not list several. Rounds take their place then.
+    /// Number of processes that took samples; 0 if the document lists no processes and rounds take their place.
     pub processes: u64,
-    /// The median over the processes. Each process counts with the median of its rounds' medians.
+    /// The median over the processes. A process counts with the median of its rounds' medians.
     pub median_ps: i64,
-    /// The ends of its interval, from the order of the processes' medians, wider by what these drifted; `None` with fewer than six.
-    /// It holds what changes from process to process, which neither the number of samples nor that of rounds makes smaller.
+    /// The ends of its interval, from the order of the processes' medians, widened by their drift; `None` with fewer than six. It includes
+    /// the variation between processes, which more samples or rounds do not reduce.
     pub interval_ps: Option<(i64, i64)>,
     /// The smallest of all samples.
     pub min_ps: i64,
@@ -35,22 +34,22 @@ pub struct SampleFigures {
     pub max_ps: i64,
     /// The mean of the samples that were not interrupted.
     pub mean_ps: f64,
-    /// The standard deviation of the samples that were not interrupted; 0 of one sample.
+    /// The standard deviation of the samples that were not interrupted; 0 for one sample.
     pub stddev_ps: f64,
-    /// Number of slow samples: beyond the upper quartile by three times the distance between the quartiles, and by
-    /// 1 us over all their repetitions. A tick came in between, or they took a longer way through the kernel.
+    /// Number of slow samples: above the upper quartile by three times the interquartile range, and by 1 us over all their repetitions. A
+    /// tick interrupted them, or they took a slower path through the kernel.
     pub slow: u64,
-    /// Number of samples that count as interrupted: of the slow ones the slowest, as many as the kernel counted interrupts
-    /// and pre-emptions at most; all of them where it does not tell.
+    /// Number of samples that count as interrupted: the slowest of the slow ones, at most as many as the kernel counted interrupts and
+    /// preemptions; all of them if it does not count these.
     pub interrupted: u64,
-    /// The time of interrupted samples beyond the median, all together and over all their repetitions.
+    /// The total excess of interrupted samples over the median, over all their repetitions.
     pub interrupted_excess_ps: i64,
 }
 
 impl SampleFigures {
-    /// The figures of rounds of samples, each a mean over `batch` repetitions; `None` without samples. `counted` is how many
-    /// interrupts and pre-emptions the kernel counted meanwhile, where it does; `by_process`, how many of the rounds each
-    /// process took, nothing where one took all.
+    /// Computes the figures from rounds of samples, each a mean over `batch` repetitions; `None` without samples. `counted` is the number
+    /// of interrupts and preemptions that the kernel counted, if it does. `by_process` is the number of rounds of each process; empty if
+    /// one process took all.
     pub fn new(rounds: &[Vec<i64>], by_process: &[u32], batch: u32, counted: Option<u64>) -> Option<Self> {
         let mut all: Vec<i64> = rounds.concat();
         all.sort_unstable();
@@ -88,9 +87,9 @@ impl SampleFigures {
     }
 }
 
-/// One value for each process: the median of its rounds' medians. The median of these is the cost. Rounds of one process
-/// share the places of its pages and its code, and the moment; so all of them are one value. Where one process took all rounds, as
-/// in measurements of old, the medians of its rounds take their place.
+/// One value per process: the median of its rounds' medians. The median of these values is the cost. Rounds of one process share the
+/// placement of its pages and code, and the moment, so they make one value. If one process took all rounds, as in old measurements, the
+/// medians of its rounds are used instead.
 fn values(rounds: &[Vec<i64>], by_process: &[u32]) -> Vec<i64> {
     let median = |values: &[i64]| Some(median_with_interval(values)?.0);
     if by_process.is_empty() {
@@ -107,10 +106,9 @@ fn values(rounds: &[Vec<i64>], by_process: &[u32]) -> Vec<i64> {
     values
 }
 
-/// The ends of an interval of processes' medians, wider by what these drifted: by the factor between the medians of the first and of
-/// the second half of the processes, and at most by half the width. What a CPU and its neighbors do lasts longer than a process,
-/// so processes in a row are alike, and as much may change again until the next run. Differences, which may be negative, have no
-/// factor; their own difference takes its place.
+/// Widens an interval of processes' medians by their drift: by the ratio of the medians of the first and the second half of the processes,
+/// and at most by half the width. Activity on a CPU and its neighbors outlasts a process, so successive processes are alike, and the next
+/// run may differ as much again. Differences may be negative, so for them the difference replaces the ratio.
 fn widened((low, high): (i64, i64), values: &[i64]) -> (i64, i64) {
     let (first, second) = values.split_at(values.len() / 2);
     let median = |half: &[i64]| median_with_interval(half).map_or(low, |found| found.0);
@@ -120,18 +118,18 @@ fn widened((low, high): (i64, i64), values: &[i64]) -> (i64, i64) {
         let by = i64::try_from(a.abs_diff(b).min(most)).unwrap_or(i64::MAX);
         return (low.saturating_sub(by), high.saturating_add(by));
     }
-    // The ends are the smallest and the largest of few values, and need not be so of many.
+    // The ends are the minimum and maximum only for few values.
     let (a, b) = (a.max(low) as f64, b.max(low) as f64);
     let factor = (a.max(b) / a.min(b)).min((high as f64 / low as f64).sqrt());
     ((low as f64 / factor).floor() as i64, (high as f64 * factor).ceil() as i64)
 }
 
-/// A measured cost, and what the kernel counted meanwhile.
+/// A measured cost, with the kernel's counts during it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MeasuredCost {
     /// The figures of the samples.
     pub cost: SampleFigures,
-    /// Interrupts that the kernel counted on the CPU; `None` if it does not tell.
+    /// Interrupts that the kernel counted on the CPU; `None` if unknown.
     pub interrupts: Option<u64>,
     /// Number of preemptions of the measuring thread.
     pub preempted: u64,
@@ -143,7 +141,7 @@ impl MeasuredCost {
     /// The cost of a series of a stored measurement, with the rounds of its samples; `None` without samples.
     pub fn new(series: &SeriesDoc, rounds: &[Vec<i64>]) -> Option<Self> {
         let counted = match series.interruptions {
-            // None of them is slow for having been interrupted.
+            // These samples are interruptions, so none is slow because of one.
             true => Some(0),
             false => series.interrupts.map(|interrupts| interrupts.saturating_add(series.preempted)),
         };
@@ -158,7 +156,7 @@ impl MeasuredCost {
 pub struct ProbeCost {
     /// The probe: its name, its method, and the reason if it was not measured.
     pub probe: ProbeDoc,
-    /// Its figures; `None` where nothing was measured, for the reason that the probe gives.
+    /// Its figures; `None` if it was not measured, with the reason in the probe.
     pub measured: Option<MeasuredCost>,
 }
 

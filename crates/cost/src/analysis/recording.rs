@@ -1,5 +1,4 @@
-//! The probes of a short recording: the tick and the interrupts of devices, which come from outside and cannot be brought
-//! about.
+//! Probes from a short recording: the tick and device interrupts, which cannot be caused on purpose.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +9,10 @@ use becalm_units::{CpuId, Nanos};
 use super::interrupts::{Interruptions, interruptions};
 use crate::documents::{Probe, ProbeSamples, into_rounds};
 
-/// The samples of a probe in rounds, or why there are none.
+/// The samples of a probe in rounds, or the reason why there are none.
 type ProbeOutcome = Result<Vec<Vec<i64>>, String>;
 
-/// The probes of the tick and of the devices' interrupts, from a recording of one CPU that took `length`.
+/// The probes of the tick and of device interrupts, from a recording of one CPU over `length`.
 pub fn recorded(
     cpu: CpuId,
     length: Nanos,
@@ -53,7 +52,7 @@ fn device_row(what: &str, how: &str, outcome: ProbeOutcome) -> Probe {
     probe("device_interrupt", what, method, outcome)
 }
 
-/// The probes of a recording that could not be made, each with the reason why.
+/// The probes for a recording that failed, each with the reason.
 pub fn not_recorded(why: &str) -> Vec<Probe> {
     let why = || Err(format!("no recording could be made: {why}"));
     let mut rows = tick_rows(why(), why(), "a recording").to_vec();
@@ -81,7 +80,7 @@ fn traced(cpu: CpuId, length: Nanos, mut sources: BTreeMap<String, Interruptions
     let alone = || format!("none of the {} interrupts of the timer came alone", timer.handlers.len());
     let whole = rounds(&timer.detours).ok_or_else(|| if timer.handlers.is_empty() { none() } else { alone() });
     let mut rows = tick_rows(handler, whole, &how).to_vec();
-    // The source that came most often; the others are in `becalm record`.
+    // The most frequent source; the others are in `becalm record`.
     let most = sources.into_iter().max_by_key(|(_, times)| times.detours.len());
     let device = most.and_then(|(name, times)| Some((name, rounds(&times.detours)?)));
     rows.push(match device {
@@ -95,8 +94,8 @@ fn traced(cpu: CpuId, length: Nanos, mut sources: BTreeMap<String, Interruptions
     rows
 }
 
-/// Without tracing nobody says which detour was a tick. But where there are as many as the kernel counted timer
-/// interrupts, most of them were, and the median is one's.
+/// Without tracing no detour is known to be a tick. But if there are as many detours as timer interrupts counted by the kernel, most of
+/// them are ticks, and so is the median.
 fn untraced(cpu: CpuId, length: Nanos, detours: &[Detour], counters: &[CounterGrowth]) -> Vec<Probe> {
     let ticks = counters
         .iter()
@@ -121,7 +120,7 @@ fn untraced(cpu: CpuId, length: Nanos, detours: &[Detour], counters: &[CounterGr
     vec![tick, handler, device_row("interrupt of a device", &how, Err(needs.to_owned()))]
 }
 
-/// Checks whether detours are mostly those of ticks: within a quarter of their number.
+/// Checks whether most detours are ticks: within a quarter of their number.
 const fn mostly_ticks(seen: u64, ticks: u64) -> bool {
     seen * 4 >= ticks * 3 && seen * 4 <= ticks * 5
 }

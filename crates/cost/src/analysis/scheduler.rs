@@ -15,19 +15,19 @@ pub struct SchedulerCost {
     pub tick_mean_ns: Option<f64>,
     /// The longest tick, in nanoseconds.
     pub tick_max_ns: Option<i64>,
-    /// Switches a second while the threads only counted.
+    /// Switches per second between counting threads.
     pub preemptions_hz: Option<f64>,
-    /// The time of a switch between threads that give way, in nanoseconds; `None` where none was switched.
+    /// The time of a switch between yielding threads, in nanoseconds; `None` without switches.
     pub switch_ns: Option<f64>,
-    /// The share of the calls to give way that led to a switch.
+    /// The share of yield calls that led to a switch.
     pub switched_ratio: Option<f64>,
-    /// The time of a call to give way, in nanoseconds.
+    /// The time of a yield call, in nanoseconds.
     pub yield_ns: Option<f64>,
-    /// The share of the CPU that the handlers of ticks took while the threads only counted.
+    /// The share of the CPU that tick handlers took from counting threads.
     pub ticks_ratio: Option<f64>,
-    /// The share that switches took meanwhile, by the time of a switch between threads that give way; 0 for one thread.
+    /// The share that switches took meanwhile, at the time of a switch between yielding threads; 0 for one thread.
     pub switches_ratio: Option<f64>,
-    /// Events that the kernel lost: the ticks are those that it kept.
+    /// Events that the kernel lost; ticks among them are not counted.
     pub lost_events: Option<u64>,
     /// Counts of the processor in a call to give way.
     pub events: Vec<EventRate>,
@@ -40,7 +40,7 @@ impl SchedulerCost {
         let ticks = doc.ticks.filter(|ticks| ticks.window_ns > 0);
         let rate = |count: fn(TicksDoc) -> u64| ticks.map(|ticks| count(ticks) as f64 * 1e9 / ticks.window_ns as f64);
         let elapsed = doc.elapsed_ns as f64;
-        // Of one thread, the few switches are to others that nobody has started here.
+        // With one thread, the few switches are to unrelated threads.
         let switch_ns = each(elapsed, doc.switches).filter(|_| doc.runnable > 1);
         let preemptions_hz = rate(|ticks| ticks.switches);
         let switches_ratio = match doc.runnable {
@@ -65,7 +65,7 @@ impl SchedulerCost {
 }
 
 impl SchedulerCost {
-    /// The share of the CPU that the scheduler takes in all, ticks and switches together (Tsafrir 2007, figure 3).
+    /// The share of the CPU that the scheduler takes in total, ticks and switches (Tsafrir 2007, figure 3).
     pub fn overhead_ratio(&self) -> Option<f64> {
         self.ticks_ratio.zip(self.switches_ratio).map(|(ticks, switches)| ticks + switches)
     }

@@ -1,4 +1,4 @@
-//! `becalm cost`: what an interruption, a trap or a reading of the clock costs on this machine. A file a subcommand.
+//! `becalm cost`: measures interruptions, traps and clock readings on this machine. One file per subcommand.
 
 mod placement;
 mod probe;
@@ -101,30 +101,30 @@ impl Task for CostArgs {
     }
 }
 
-/// The CPU to measure on: the one asked for, if it can be used, else the quietest.
+/// The CPU to measure on: the requested one, if usable, else the quietest.
 fn chosen_site(root: &Path, asked: Option<CpuId>) -> fault::Result<Site> {
     Ok(Site::choose(root, asked, Policy::Other)?)
 }
 
 impl SiteArgs {
-    /// The CPU that was asked for, if it can be used, else the quietest.
+    /// The requested CPU, if usable, else the quietest.
     fn choose(&self) -> fault::Result<Site> {
         Ok(Site::choose(Path::new("/"), self.cpu, self.sched)?)
     }
 }
 
-/// The events that the user wants counted.
+/// The events that the user wants to count.
 fn wanted(no_counters: bool) -> Vec<String> {
     let wanted = if no_counters { &[][..] } else { &PerfEvent::OF_PROCESSOR };
     wanted.iter().map(|event| event.name().to_owned()).collect()
 }
 
-/// Those that the processor counts, and why it does not count the others.
+/// The events that the processor counts, and why it does not count the others.
 fn counted(no_counters: bool) -> (Vec<String>, Vec<String>) {
     crate::measure::tick::events::counted(&wanted(no_counters))
 }
 
-/// The progress of a measurement in percent. It is drawn between two of its parts only, so that it is no noise.
+/// The progress of a measurement in percent, drawn only between two of its parts, so it causes no noise.
 fn progress_bar() -> Bar {
     Bar::new("measuring", 100, Tail::Percent)
 }

@@ -1,4 +1,4 @@
-//! `becalm cost placement`: what an interrupt costs work on the interrupted hardware thread, its sibling, another core.
+//! `becalm cost placement`: the cost of an interrupt for work on the interrupted hardware thread, its sibling, another core.
 
 use std::io::Write;
 use std::path::Path;
@@ -68,7 +68,7 @@ fn body(text: &str) -> Result<Body, String> {
     text.parse().map_err(|error: becalm_measure::work::ParseBodyError| error.to_string())
 }
 
-/// Measures, stores and prints. Fails if the machine does not allow the measurement, the bundle cannot be written, or `out` cannot.
+/// Measures, stores and prints. Fails if the machine does not support the measurement, or the bundle or `out` cannot be written.
 pub fn run(args: &PlacementArgs, out: &mut dyn Write) -> Result<Exit> {
     if args.cell < Nanos::from_millis(10) || args.cell > Nanos::from_secs(3_600) {
         return Err(UsageError::new("--cell must lie between 10ms and 1h").into());
@@ -114,7 +114,7 @@ pub fn run(args: &PlacementArgs, out: &mut dyn Write) -> Result<Exit> {
     };
     let mut store = |pair: PlacementDoc| {
         costs.results.push(pair);
-        // What is there stays, whatever comes.
+        // The completed part stays stored, even after an error.
         Ok(storing.write(Costs::Placement(costs.clone()), CostSamples::new(), None)?)
     };
     let measured = measure(root, &plan, &mut progress, &mut store);

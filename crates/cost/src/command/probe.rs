@@ -1,4 +1,4 @@
-//! `becalm cost clock`, `trap` and `detours`: probes that are timed one after the other on one CPU, by several processes.
+//! `becalm cost clock`, `trap` and `detours`: probes timed one after another on one CPU, by several processes.
 
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -41,7 +41,7 @@ impl ProbeCommand {
         }
     }
 
-    /// The measurement before anything is measured.
+    /// The document before the measurement.
     fn nothing(self) -> Costs {
         match self {
             Self::Clock => Costs::Clock(ClockCosts::default()),
@@ -51,7 +51,7 @@ impl ProbeCommand {
     }
 }
 
-// The commands' help stands at the variants of `CostCommand`; a doc comment here would take its place.
+// The help of the commands is at the variants of `CostCommand`; a doc comment here would replace it.
 #[derive(Args, Debug)]
 #[allow(missing_docs)]
 pub struct ProbeArgs {
@@ -74,8 +74,7 @@ pub struct ProbeArgs {
     output: OutputArgs,
 }
 
-/// Measures, stores and prints. Fails if the CPU cannot be used, a process that measures fails, the bundle cannot be written, or `out`
-/// cannot.
+/// Measures, stores and prints. Fails if the CPU cannot be used, a measuring process fails, or the bundle or `out` cannot be written.
 pub fn run(probes: ProbeCommand, args: &ProbeArgs, out: &mut dyn Write) -> Result<Exit> {
     if args.one_process {
         return measure(probes, &args.site, out);
@@ -83,7 +82,7 @@ pub fn run(probes: ProbeCommand, args: &ProbeArgs, out: &mut dyn Write) -> Resul
     if args.over < Nanos::ZERO || args.over > LONGEST {
         return Err(UsageError::new(format!("--over must be between 0s and {LONGEST}")).into());
     }
-    // While the process has one thread; afterwards it would be refused.
+    // Must run while the process has one thread; it is refused afterwards.
     let signals = StopSignals::block().context("cannot block signals")?;
     let site = args.site.choose()?;
     let mut storing = args.output.begin(site.document(site.policy, probes.nothing()))?;
@@ -129,7 +128,7 @@ fn since(start: Instant) -> i64 {
     i64::try_from(start.elapsed().as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// Sleeps until an instant; `false` once a signal has come.
+/// Sleeps until an instant; `false` after a signal.
 fn wait_until(end: Instant, signals: &StopSignals) -> Result<bool> {
     loop {
         if signals.take().is_some() {

@@ -1,4 +1,4 @@
-//! One process of several that measure the same probes: how it is started, and how it hands back what it measured.
+//! One of several processes that measure the same probes: how it is started, and how it returns its samples.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -22,12 +22,12 @@ use crate::measure::probe::{detours, traps};
 /// The longest wait for either a signal or the process; both wake it at once.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Measures in this process, which is one of several, and hands the samples to the one that started it. Fails if the CPU cannot be used, a
-/// signal ends the recording, or `out` cannot be written.
+/// Measures in this process, one of several, and returns the samples to its parent. Fails if the CPU cannot be used, a signal ends the
+/// recording, or `out` cannot be written.
 pub fn measure(probes: ProbeCommand, site: &SiteArgs, out: &mut dyn Write) -> Result<Exit> {
-    // While the process has one thread; afterwards it would be refused.
+    // Must run while the process has one thread; it is refused afterwards.
     let session = Session::begin(Path::new("/"), probes == ProbeCommand::Detours).context("cannot block signals")?;
-    // A killed becalm leaves nothing that measures.
+    // If becalm is killed, its measuring processes must end as well.
     end_with_parent().context("cannot ask to end with the process that started this one")?;
     let site = site.choose()?;
     let recorded = match probes {
@@ -52,8 +52,8 @@ pub fn measure(probes: ProbeCommand, site: &SiteArgs, out: &mut dyn Write) -> Re
     Ok(Exit::Done)
 }
 
-/// Has another process measure on the same CPU and in the same class, and waits for it; `None` if a signal came before it had
-/// measured anything. It passes signals on. Fails if it cannot be started, or fails; it has said why on standard error.
+/// Measures in another process on the same CPU and in the same class, and waits for it; `None` if a signal came before it measured
+/// anything. Passes signals on. Fails if the process cannot be started, or fails; its reason is on standard error.
 pub fn have_measured(probes: ProbeCommand, site: &Site, signals: &StopSignals) -> Result<Option<ProcessCosts>> {
     let mut command = child::becalm()?;
     command.args(["cost", probes.name(), "--one-process", "--cpu", &site.cpu.to_string()]);
@@ -63,14 +63,14 @@ pub fn have_measured(probes: ProbeCommand, site: &Site, signals: &StopSignals) -
     let (bytes, stopped) = match attend(&child, pipe, signals) {
         Ok(read) => read,
         Err(error) => {
-            // It has nobody to hand anything to.
+            // Its samples have no reader.
             let _ = child.kill().and_then(|()| child.wait());
             return Err(error).context("cannot read what it measured");
         }
     };
     let status = child.wait().context("cannot wait for it")?;
     if !status.success() {
-        // A signal may reach it before it has blocked any.
+        // A signal may arrive before it has blocked signals.
         fault::ensure!(stopped, "it ended with {status}");
         return Ok(None);
     }
@@ -79,14 +79,14 @@ pub fn have_measured(probes: ProbeCommand, site: &Site, signals: &StopSignals) -
     Ok(Some(handed).filter(|handed| handed.is_whole || !handed.samples.is_empty()))
 }
 
-/// Reads all that a process writes, and asks it to end if a signal comes; whether one came.
+/// Reads the output of a process, and terminates it after a signal; returns whether there was one.
 fn attend(child: &Child, mut pipe: ChildStdout, signals: &StopSignals) -> std::io::Result<(Vec<u8>, bool)> {
     let (mut bytes, mut stopped) = (Vec::new(), false);
     let mut part = vec![0; 1 << 16];
     loop {
         if signals.take().is_some() {
             stopped = true;
-            // One that has just ended needs no signal.
+            // It may just have ended, and then needs no signal.
             let _ = terminate(child.id());
         }
         let [_, readable] = wait_readable([Some(signals.as_fd()), Some(pipe.as_fd())], PATIENCE)?;

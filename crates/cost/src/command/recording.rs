@@ -1,5 +1,4 @@
-//! The detours that come from outside: a short recording, kept in memory, of which the tick and the interrupts of devices
-//! are taken out.
+//! Detours from outside: the tick and device interrupts in a short recording, kept in memory.
 
 use becalm_command::rights;
 use becalm_measure::RecordPlan;
@@ -11,11 +10,11 @@ use crate::analysis::{not_recorded, recorded};
 use crate::documents::Probe;
 use crate::measure::Site;
 
-/// The duration of a recording in one process.
+/// The duration of the recording in one process.
 const LENGTH: Nanos = Nanos::from_millis(500);
 
-/// Records the CPU for half a second, and gives the probes of the tick and of the devices' interrupts;
-/// `None` if a signal ended the recording. What else goes wrong is said in the probes.
+/// Records the CPU for half a second and returns the probes of the tick and of device interrupts; `None` if a signal ended the recording.
+/// Other failures are reported in the probes.
 pub fn probes(site: &Site, session: &Session) -> Option<Vec<Probe>> {
     let root = site.root();
     let mut plan = RecordPlan::new();
@@ -23,7 +22,7 @@ pub fn probes(site: &Site, session: &Session) -> Option<Vec<Probe>> {
     plan.duration = Some(LENGTH);
     plan.policy = site.policy;
     plan.root = root.to_owned();
-    // The other probes come after it.
+    // The other probes follow.
     plan.rights = rights::lower_while_recording();
     plan.limit_trace_buffers();
     let (node, memory) = match session.record(plan, MemoryStore::default(), &mut |_| {}) {
@@ -33,7 +32,7 @@ pub fn probes(site: &Site, session: &Session) -> Option<Vec<Probe>> {
     if node.ended == Some(Ended::Signal) {
         return None;
     }
-    // One CPU was measured.
+    // The recording covers one CPU.
     let (mut detours, mut activities) = (Vec::new(), Vec::new());
     for lane in memory.lanes {
         detours.extend(lane.detours);

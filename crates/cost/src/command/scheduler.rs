@@ -61,7 +61,7 @@ pub fn run(args: &SchedulerArgs, out: &mut dyn Write) -> Result<Exit> {
         .into());
     }
     let root = Path::new("/");
-    // While the process has one thread.
+    // Must run while the process has one thread.
     let guard = Janitor::spawn(&root.join("proc")).map(Arc::new);
     let warnings = guard.as_ref().err().map(|error| warning::no_janitor(&error.to_string()));
     let mut tracing = TraceUse::On(guard.ok());
@@ -102,7 +102,7 @@ pub fn run(args: &SchedulerArgs, out: &mut dyn Write) -> Result<Exit> {
             measured => measured,
         };
         costs.rows.push(measured?);
-        // What is there stays, whatever comes.
+        // The completed part stays stored, even after an error.
         storing.store(Costs::Scheduler(costs.clone()), CostSamples::new(), None)?;
     }
     drop(bar);

@@ -12,8 +12,8 @@ use becalm_units::fault::{self, Result};
 use crate::documents::CostRun;
 use crate::report::{CostRunReport, TickReport};
 
-/// Reports what a node measured: a campaign if the bundle has these contents, else costs. Fails if it cannot be read, is empty, or `out`
-/// cannot be written.
+/// Reports a node's measurement: a campaign if the bundle contains one, else costs. Fails if it cannot be read, is empty, or `out` cannot
+/// be written.
 pub fn report_stored(
     path: &Path,
     node: Option<&str>,

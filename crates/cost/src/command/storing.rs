@@ -1,4 +1,4 @@
-//! A measurement of costs on its way into its bundle, and from there to its reader: what is printed is what was stored.
+//! Stores a measurement of costs in its bundle and prints it from there.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ pub struct OutputArgs {
     form: FormArgs,
 }
 
-/// A measurement that is being made.
+/// A measurement in progress.
 pub struct Storing {
     path: PathBuf,
     writer: SeriesWriter,
@@ -41,7 +41,7 @@ pub struct Storing {
 }
 
 impl OutputArgs {
-    /// Makes the bundle, with a document that tells of no end, before anything is measured. Fails if it cannot be made.
+    /// Creates the bundle, with a document without an end, before the measurement. Fails if it cannot be created.
     pub fn begin(&self, doc: CostDoc) -> Result<Storing> {
         let output = self.form.output(false)?;
         let path = self.folder.place(self.output.as_ref(), None, Path::new("/"))?;
@@ -55,7 +55,7 @@ impl OutputArgs {
 }
 
 impl Storing {
-    /// Notes over which processes the measurement is spread.
+    /// Records the processes that the measurement is spread over.
     pub fn spread_over(&mut self, spread: SpreadDoc) {
         self.doc.spread = Some(spread);
     }
@@ -68,23 +68,23 @@ impl Storing {
         format!("process {process} of {planned} that measure failed{kept}")
     }
 
-    /// Stores what was measured so far. Fails if it cannot be stored.
+    /// Stores the measurement so far. Fails if it cannot be stored.
     pub fn store(&mut self, measured: Costs, samples: CostSamples, ended: Option<Ended>) -> Result<()> {
         let written = self.write(measured, samples, ended);
         written.with_context(|| format!("cannot complete the measurement {}", self.path.display()))
     }
 
-    /// The same, for those who have their own error for it. Fails if it cannot be stored.
+    /// Like [`Self::store`], for callers with their own error type.
     pub fn write(&mut self, measured: Costs, samples: CostSamples, ended: Option<Ended>) -> Result<(), BundleError> {
         let doc = CostDoc { measured, ended, ..self.doc.clone() };
         self.writer.store(&CostRun { doc, samples })
     }
 
-    /// Stores all that was measured, and prints what is stored. Nothing is measured any more, so that the rights over files are
-    /// enough; they are given up for good. Fails if it cannot be stored or read, the rights cannot be given up, or `out` cannot be written.
+    /// Stores the whole measurement and prints it from there. Drops all rights except those over files for good, because nothing is
+    /// measured any more. Fails if it cannot be stored or read, the rights cannot be dropped, or `out` cannot be written.
     pub fn finish(mut self, measured: Costs, samples: CostSamples, ended: Ended, out: &mut dyn Write) -> Result<Exit> {
         let left = rights::only_files();
-        // What was measured is not lost for that.
+        // A failure to drop rights must not lose the measurement.
         self.store(measured, samples, Some(ended))?;
         left?;
         let run = CostRun::load(&self.path, Some(&self.doc.node))?;

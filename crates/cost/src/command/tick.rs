@@ -1,4 +1,4 @@
-//! `becalm cost tick`: what a timer interrupt costs, direct and indirect.
+//! `becalm cost tick`: the direct and indirect cost of a timer interrupt.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -118,24 +118,23 @@ pub struct TickArgs {
 }
 
 impl TickArgs {
-    /// Checks whether tables or a stored run are read instead of measuring.
+    /// Whether the command reads tables or a stored run instead of measuring.
     pub fn reads(&self) -> bool {
         self.from.is_some()
     }
 
-    /// Checks whether it writes a page of an earlier measurement.
+    /// Whether it writes a page of an earlier measurement.
     pub fn writes_page(&self) -> bool {
         self.form.writes_page()
     }
 }
 
-/// Measures, or reads, and prints. Fails if a table is not what it should be, the machine does not allow the measurement, or `out` cannot
-/// be written.
+/// Measures or reads, and prints. Fails if a table is malformed, the machine does not support the measurement, or `out` cannot be written.
 pub fn run(args: &TickArgs, out: &mut dyn Write) -> Result<Exit> {
     let output = args.form.output(false)?;
     let report = match (&args.from, &args.direct) {
         (Some(sort), Some(direct)) => published(sort, direct, args.handler.as_deref())?,
-        // A table is a file; a run is a folder, with its ending or without.
+        // A table is a file; a run is a directory, with or without its suffix.
         (Some(path), None) if !path.is_file() => TickReport::from_campaign(node_document::load(path, None)?.doc)?,
         (Some(_), None) => {
             return Err(UsageError::new("a table of times needs the direct costs as well: give --direct FILE").into());
@@ -149,7 +148,7 @@ pub fn run(args: &TickArgs, out: &mut dyn Write) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// No table is larger, in bytes.
+/// The maximum size of a table, in bytes.
 const LARGEST: u64 = 64 << 20;
 
 fn published(sort: &Path, direct: &Path, handler: Option<&str>) -> Result<TickReport> {
@@ -165,10 +164,10 @@ fn published(sort: &Path, direct: &Path, handler: Option<&str>) -> Result<TickRe
     Ok(TickReport::from_tables(processors.iter().map(Analysis::new).collect()))
 }
 
-/// Measures, or goes on to; nothing if a signal came before a round was complete.
+/// Measures or resumes; `None` if a signal came before a round was complete.
 fn measured(args: &TickArgs) -> Result<Option<TickReport>> {
     let root = Path::new("/");
-    // While the process has one thread.
+    // Must run while the process has one thread.
     let guard = Janitor::spawn(&root.join("proc")).map(Arc::new).map_err(|error| error.to_string());
     let signals = StopSignals::block().context("cannot block signals")?;
     let (path, mut campaign) = match &args.resume {
@@ -205,7 +204,7 @@ fn measured(args: &TickArgs) -> Result<Option<TickReport>> {
     Ok(Some(TickReport::from_campaign(campaign)?))
 }
 
-/// The campaign to go on with, which must be one of this machine and kernel.
+/// The campaign to resume, which must be from this machine and kernel.
 fn resumed(path: &Path, root: &Path) -> Result<(PathBuf, Campaign)> {
     let node = node_name(&kernel::hostname(root)?);
     let stored: NodeDocument<Campaign> = match node_document::load(path, None) {

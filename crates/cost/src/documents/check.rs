@@ -1,8 +1,8 @@
-//! The limits that times in the documents of costs must keep.
+//! Limits on times in the documents of costs.
 
 use becalm_bundle::series::LONGEST_PS;
 
-/// No time here is longer: a day. Sums of them stay far from where integers end.
+/// The longest valid time: a day. Keeps sums far below integer overflow.
 pub(super) const LONGEST_NS: i64 = 86_400_000_000_000;
 
 pub(super) fn check_time(name: &str, ns: i64, shortest: i64) -> Result<(), String> {
@@ -10,7 +10,7 @@ pub(super) fn check_time(name: &str, ns: i64, shortest: i64) -> Result<(), Strin
     if range.contains(&ns) { Ok(()) } else { Err(format!("{name} is {ns}, outside of {shortest} to {LONGEST_NS}")) }
 }
 
-/// None of what is counted comes more often than once a nanosecond.
+/// Counts are limited to one per nanosecond.
 pub(super) fn check_count(name: &str, count: u64) -> Result<(), String> {
     if count <= LONGEST_NS as u64 { Ok(()) } else { Err(format!("{name} is {count}, above {LONGEST_NS}")) }
 }

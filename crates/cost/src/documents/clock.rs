@@ -1,11 +1,11 @@
-//! Ways to read the time, and what each costs.
+//! Ways to read the time, and their costs.
 
 use serde::{Deserialize, Serialize};
 
 use super::check::{check_count, check_picos};
 use super::probe::{InstrumentDoc, SeriesDoc};
 
-/// The end of the name of samples by a clock's raw system call.
+/// The suffix of samples by a clock's raw system call.
 pub const BY_SYSCALL: &str = ":syscall";
 
 /// Ways to read the time.

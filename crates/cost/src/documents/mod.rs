@@ -1,7 +1,7 @@
-//! The document of a measurement of costs, `runs/node=HOST.json` of a bundle that `becalm cost` wrote: what was measured,
-//! where and how. The samples of its probes are a table beside it; see [`becalm_bundle::series`].
+//! The document of a measurement of costs, `runs/node=HOST.json` of a bundle by `becalm cost`: what was measured, where and how. The
+//! samples of its probes are in a separate table; see [`becalm_bundle::series`].
 //!
-//! Statistics of the samples are not stored: they are computed again by each reader of the bundle.
+//! It contains no statistics of the samples: each reader of the bundle recomputes them.
 
 mod check;
 mod clock;
@@ -31,7 +31,7 @@ pub use self::spread::{MOST_PROCESSES, PROCESSES, ProcessCosts, ProcessDoc, Spre
 /// The version of the document's schema that this program writes and reads.
 pub const SCHEMA: &str = Contents::Costs.schema();
 
-/// The samples of some series by name: the rounds of each, in picoseconds per repetition.
+/// Samples by series name: the rounds of each, in picoseconds per repetition.
 pub type CostSamples = Samples;
 
 /// A measurement of costs: its document and its samples.
@@ -86,7 +86,7 @@ pub enum Costs {
 }
 
 impl Costs {
-    /// The command's name behind `becalm cost`.
+    /// The subcommand of `becalm cost`.
     pub const fn command(&self) -> &'static str {
         match self {
             Self::Clock(_) => "clock",
@@ -161,7 +161,7 @@ impl Sampled for CostDoc {
 }
 
 impl CostDoc {
-    /// The series of samples that the document tells of, in its order, each with the name under which they stand.
+    /// The series of samples in the document, in its order, each with its name.
     pub fn series(&self) -> Vec<(String, SeriesDoc)> {
         let mut all = Vec::new();
         match &self.measured {
@@ -180,7 +180,7 @@ impl CostDoc {
         all
     }
 
-    /// Checks whether nothing was measured yet.
+    /// Whether nothing was measured yet.
     pub fn is_empty(&self) -> bool {
         match &self.measured {
             Costs::Clock(costs) => costs.clocks.is_empty(),

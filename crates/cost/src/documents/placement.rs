@@ -1,4 +1,4 @@
-//! The cost of an interrupt by where the work runs, as seen from the interrupted CPU.
+//! The cost of an interrupt by the place of the work, relative to the interrupted CPU.
 
 use becalm_model::event_count::EventCount;
 use becalm_units::CpuId;
@@ -134,7 +134,7 @@ pub struct TimedDoc {
 }
 
 impl TimedDoc {
-    /// Timer interrupts a second.
+    /// Timer interrupts per second.
     #[must_use]
     pub fn rate_hz(self) -> f64 {
         self.interrupts as f64 * 1e9 / self.window_ns as f64

@@ -1,4 +1,4 @@
-//! Probes of traps and of detours: samples that a probe took, or the reason why it took none.
+//! Probes of traps and detours: samples, or the reason why there are none.
 
 use becalm_model::event_count::EventCount;
 use serde::{Deserialize, Serialize};
@@ -69,18 +69,18 @@ pub struct ProbeDoc {
     pub not_in_all: Option<String>,
 }
 
-/// The samples of a probe: what is told of them, and their times.
+/// The samples of a probe: their description and their times.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProbeSamples {
     /// The description of the samples.
     pub series: SeriesDoc,
-    /// The times of each round in the order in which they were taken, in picoseconds a repetition. No round is empty.
+    /// The times of each round in order, in picoseconds per repetition. No round is empty.
     pub rounds: Vec<Vec<i64>>,
 }
 
 impl ProbeSamples {
-    /// Rounds of samples, each the mean of `batch` repetitions, of which nothing else is known. Rounds without samples are
-    /// left out: they say nothing, and could not be told from rounds that are missing.
+    /// Rounds of samples without other information; each sample is the mean of `batch` repetitions. Empty rounds are dropped: they are
+    /// indistinguishable from missing ones.
     pub fn new(batch: u32, mut rounds: Vec<Vec<i64>>) -> Self {
         rounds.retain(|round| !round.is_empty());
         let series = SeriesDoc {
@@ -102,12 +102,12 @@ impl ProbeSamples {
 pub struct Probe {
     /// The document of the probe.
     pub doc: ProbeDoc,
-    /// Its samples' times, as in [`ProbeSamples::rounds`]; none where there are none.
+    /// Its samples' times, as in [`ProbeSamples::rounds`]; empty without samples.
     pub rounds: Vec<Vec<i64>>,
 }
 
 impl Probe {
-    /// A probe that gave samples, or the reason why it gave none.
+    /// A probe with its samples, or the reason why there are none.
     pub fn new(name: &str, what: &str, method: impl Into<String>, outcome: Result<ProbeSamples, String>) -> Self {
         let (series, not_measured, rounds) = match outcome {
             Ok(ProbeSamples { series, rounds }) if series.samples > 0 => (Some(series), None, rounds),
@@ -126,12 +126,11 @@ impl Probe {
     }
 }
 
-/// The most rounds of a probe in a process. A probe sets itself up again between rounds. Their medians have one
-/// median, which is the value of the process: rounds of one process share what does not change within it.
+/// The maximum number of rounds of a probe in a process. A probe sets itself up again for each round. The median of the rounds' medians is
+/// the value of the process, because rounds of one process share what does not change within it.
 pub const ROUNDS: usize = 5;
 
-/// Cuts samples, in the order in which they were taken, into [`ROUNDS`] rounds, or fewer where there are not so many samples.
-/// Their lengths differ by one at most.
+/// Splits samples, in order, into [`ROUNDS`] rounds, or fewer if there are fewer samples. Their lengths differ by at most one.
 pub fn into_rounds<T: Clone>(samples: &[T]) -> Vec<Vec<T>> {
     let rounds = ROUNDS.min(samples.len());
     (0..rounds).map(|n| samples[n * samples.len() / rounds..(n + 1) * samples.len() / rounds].to_vec()).collect()
@@ -148,7 +147,7 @@ pub struct ProbeCosts {
 }
 
 impl ProbeCosts {
-    /// Adds probes to the document, and their times to the samples.
+    /// Adds probes to the document and their times to the samples.
     pub fn add(&mut self, probes: impl IntoIterator<Item = Probe>, samples: &mut CostSamples) {
         for Probe { doc, rounds } in probes {
             samples.extend(doc.series.as_ref().map(|_| (doc.name.clone(), rounds)));

@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 use super::check::check_time;
 use super::{CostSamples, Costs};
 
-/// Number of processes that measure probes, one after another. Of eight independent medians the smallest and the largest enclose the
-/// true median with 99.2 %; of fewer than six nothing does with 95 %.
+/// Default number of measuring processes, one after another. The minimum and maximum of eight independent medians enclose the true median
+/// with 99.2 %; fewer than six cannot reach 95 %.
 pub const PROCESSES: u32 = 8;
 
-/// The most processes that a measurement can have.
+/// The maximum number of processes.
 pub const MOST_PROCESSES: u32 = 1_000;
 
 /// The processes over which a measurement was spread. Each measures every probe in an address space and in pages of its own,
@@ -35,7 +35,7 @@ pub struct ProcessDoc {
     pub ended_ns: i64,
 }
 
-/// The measurement of one of these processes, as it hands it to the one that joins them.
+/// The measurement of one of these processes, in the form passed to its parent.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ProcessCosts {
@@ -43,7 +43,7 @@ pub struct ProcessCosts {
     pub measured: Costs,
     /// Their samples.
     pub samples: CostSamples,
-    /// True if it measured every probe: no signal ended it.
+    /// Whether it measured every probe, i.e. no signal ended it.
     pub is_whole: bool,
 }
 

@@ -1,6 +1,6 @@
-//! A tick campaign: the measurements of `becalm cost tick`, in one JSON document a node, `runs/node=HOST.json` of a bundle.
+//! A tick campaign: the measurements of `becalm cost tick`, in one JSON document per node, `runs/node=HOST.json` of a bundle.
 //!
-//! Each finished cell is stored before the next begins, so a campaign that is interrupted, or killed, goes on where it was.
+//! Each finished cell is stored before the next one starts, so an interrupted or killed campaign resumes there.
 
 use std::collections::HashSet;
 
@@ -77,7 +77,7 @@ pub struct CampaignPlan {
 }
 
 impl CampaignPlan {
-    /// The cells of a round, each as the interrupts that are added and what is measured.
+    /// The cells of a round, each as the added interrupts and the kind of measurement.
     pub fn cells(&self) -> Vec<(u32, CellKind)> {
         let of_rate = |rate_hz: &u32| {
             let rate_hz = *rate_hz;
@@ -152,7 +152,7 @@ pub enum CellResult {
 }
 
 impl CellResult {
-    /// The part of the cells of a round and a rate in which they differ.
+    /// The part that distinguishes the cells of a round and a rate.
     pub fn key(&self) -> CellKind {
         match self {
             Self::Sorts { copies, .. } => CellKind::Sorts { copies: *copies },
@@ -163,24 +163,24 @@ impl CellResult {
     }
 }
 
-/// The kinds of cells, which tell the cells of a round and a rate apart.
+/// The kinds of cells, unique within a round and a rate.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CellKind {
     /// The time of a fixed number of sorts, [`CellResult::Sorts`].
     Sorts {
-        /// Number of copies that share the CPU.
+        /// Number of copies sharing the CPU.
         copies: u32,
     },
     /// The time of the kernel's handler, [`CellResult::Handler`].
     Handler,
-    /// The time of a system call that does nothing, [`CellResult::Trap`].
+    /// The time of an empty system call, [`CellResult::Trap`].
     Trap,
     /// Counts of the processor, [`CellResult::Events`].
     Events,
 }
 
 impl Campaign {
-    /// The number of cells that the plan asks for.
+    /// The number of planned cells.
     pub fn cells_planned(&self) -> usize {
         self.plan.rounds as usize * self.plan.cells().len()
     }
@@ -207,7 +207,7 @@ impl Document for Campaign {
         &self.node
     }
 
-    /// Checks that the plan has cells, that each cell belongs to the plan and is there once, and that its figures can be true.
+    /// Checks that the plan has cells, that each cell belongs to it and is unique, and that its figures are plausible.
     fn check(&self) -> Result<(), String> {
         let plan = &self.plan;
         if plan.rounds == 0 || plan.copies.is_empty() || plan.rates_hz.is_empty() {
@@ -224,7 +224,7 @@ impl Document for Campaign {
         let mut seen = HashSet::with_capacity(self.cells.len());
         for (at, cell) in self.cells.iter().enumerate() {
             let key = cell.measured.key();
-            // A trap takes no added interrupts, and where they were added does no harm.
+            // A trap needs no added interrupts but tolerates them.
             let of_plan = key == CellKind::Trap || planned.contains(&(cell.added_hz, key));
             if cell.round >= plan.rounds || !of_plan {
                 return Err(format!("cell {at} is not part of its plan"));
@@ -238,7 +238,7 @@ impl Document for Campaign {
     }
 }
 
-/// More rounds are not planned.
+/// The maximum number of rounds.
 pub const ROUNDS_MAX: u32 = 100_000;
 
 fn check_sorts(sorts: u64) -> Result<(), String> {

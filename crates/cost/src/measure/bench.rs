@@ -1,4 +1,4 @@
-//! The timing of a probe: repeated in rounds, each repetition between two readings of the counter.
+//! Timing of a probe: repeated in rounds, each repetition between two readings of the counter.
 
 use std::io;
 use std::marker::PhantomData;
@@ -32,7 +32,7 @@ pub(super) struct Bench<'a, C> {
     calibration: Calibration,
     /// The median difference between two readings with nothing in between, in ticks.
     overhead: u64,
-    /// The events that are counted with each series.
+    /// The events to count with each series.
     events: Vec<PerfEvent>,
     not_counted: Vec<String>,
     counter: PhantomData<C>,
@@ -47,10 +47,10 @@ pub(super) struct Watch {
 }
 
 impl<'a, C: Counter> Bench<'a, C> {
-    /// Finds out what the readings cost on the current CPU, and which of these events can be counted.
+    /// Measures the cost of the readings on the current CPU, and finds which of these events can be counted.
     pub fn new(site: &'a Site, calibration: Calibration, events: &[PerfEvent]) -> Self {
         let mut samples = vec![1; 10_001];
-        // The first time warms up.
+        // The first pass warms up.
         for _ in 0..2 {
             Self::time_each(&mut samples, |_| ());
         }
@@ -74,14 +74,14 @@ impl<'a, C: Counter> Bench<'a, C> {
         self.overhead
     }
 
-    /// Times a body once for each sample, in ticks. Nothing happens in here but the body and two readings: each reading
-    /// waits for what stands before it and holds back what follows, so that the body can leak out of neither.
+    /// Times `body` once per sample, in ticks. Nothing else runs between the two readings: each one waits for earlier instructions and
+    /// delays later ones, so `body` cannot leak out.
     #[inline(always)]
     pub fn time_each(samples: &mut [u64], body: impl FnMut(usize)) {
         counting::during(|| Self::time_each_uncounted(samples, body));
     }
 
-    /// The same, for what belongs to the probe and is none of its samples.
+    /// The same without counters, for parts of the probe that are not samples.
     #[inline(always)]
     pub fn time_each_uncounted(samples: &mut [u64], mut body: impl FnMut(usize)) {
         for (at, sample) in samples.iter_mut().enumerate() {
@@ -91,7 +91,7 @@ impl<'a, C: Counter> Bench<'a, C> {
         }
     }
 
-    /// The same, with something untimed before each sample.
+    /// The same, with an untimed call before each sample.
     #[inline(always)]
     pub fn time_each_after(samples: &mut [u64], mut before_each: impl FnMut(), mut body: impl FnMut()) {
         for sample in samples {
@@ -102,12 +102,12 @@ impl<'a, C: Counter> Bench<'a, C> {
         }
     }
 
-    /// Ticks as picoseconds of each of `batch` repetitions.
+    /// Converts ticks to picoseconds per repetition, for `batch` repetitions.
     pub fn picos(&self, ticks: u64, batch: u32) -> i64 {
         (ticks as f64 * self.rate.tick_ns() * 1_000.0 / f64::from(batch)).round() as i64
     }
 
-    /// Repeats a round, which fills the samples it is given, once to warm up and then [`ROUNDS`] times.
+    /// Runs a round, which fills the given samples, once to warm up and then [`ROUNDS`] times.
     pub fn series(
         &self,
         batch: u32,
@@ -123,7 +123,7 @@ impl<'a, C: Counter> Bench<'a, C> {
             rounds.push(buffer.clone());
         }
         let mut taken = self.finish(watch, batch, &rounds);
-        // In rounds of their own, since what starts and stops the counters would be in the caches beside the samples.
+        // In rounds of their own, because starting and stopping the counters would disturb the caches.
         if !self.events.is_empty() {
             counting::arm(&self.events);
             let counted = (0..ROUNDS_COUNTED).try_for_each(|_| round(&mut buffer));
@@ -135,13 +135,13 @@ impl<'a, C: Counter> Bench<'a, C> {
         Ok(taken)
     }
 
-    /// Notes what the kernel has counted so far, for a series that makes its rounds itself.
+    /// Notes the kernel's counts so far, for a series that makes its rounds itself.
     pub fn watch(&self) -> Watch {
         let (root, cpu) = (self.site.root().to_owned(), self.site.cpu);
         Watch { interrupts: interrupts(&root, cpu), root, cpu, usage: ThreadUsage::for_current_thread() }
     }
 
-    /// The samples of rounds in ticks, each with two readings of the counter in it, which are taken off.
+    /// Converts the samples of rounds from ticks, each with two readings of the counter in it, which are subtracted.
     pub fn finish(&self, watch: Watch, batch: u32, rounds: &[Vec<u64>]) -> ProbeSamples {
         let usage = ThreadUsage::for_current_thread().since(watch.usage);
         let now = interrupts(&watch.root, watch.cpu);
@@ -171,17 +171,17 @@ pub(super) fn undisturbed(samples: &ProbeSamples) -> i64 {
     *all.select_nth_unstable(at).1
 }
 
-/// Told which probe comes next: how many are done, of how many, and its name. Says whether to go on with it; if not, what
-/// was measured so far is the result.
+/// Called with the probes done, the number of all, and the name of the next one. Returns whether to continue; if not, the measurement so
+/// far is the result.
 pub type CostProgress<'a> = dyn FnMut(usize, usize, &str) -> bool + Send + 'a;
 
-/// Work that is compiled for the counter that this machine has.
+/// Work compiled for this machine's counter.
 pub(super) trait ForCounter {
     type Out: Send;
     fn run<C: Counter>(self, bench: &Bench<C>) -> Self::Out;
 }
 
-/// Chooses the counter, and runs the work in a thread on the measured CPU. Returns what timed it as well.
+/// Chooses the counter and runs the work in a thread on the measured CPU. Returns the instrument as well.
 pub(super) fn run_at<W: ForCounter + Send>(site: &Site, work: W) -> Result<(InstrumentDoc, W::Out), CostError> {
     fn run_with_counter<C: Counter, W: ForCounter + Send>(
         site: &Site,
@@ -201,7 +201,7 @@ pub(super) fn run_at<W: ForCounter + Send>(site: &Site, work: W) -> Result<(Inst
     }
 }
 
-/// Takes probes in such a thread: their document, and their samples.
+/// Runs probes in such a thread and returns their document and samples.
 pub(super) fn probes_at(
     site: &Site,
     work: impl ForCounter<Out = Vec<Probe>> + Send,
@@ -213,7 +213,7 @@ pub(super) fn probes_at(
     Ok((costs, samples))
 }
 
-/// The reason why there is no second thread.
+/// The reason for a missing second thread.
 pub(super) fn no_thread(error: io::Error) -> String {
     format!("cannot start a second thread: {error}")
 }

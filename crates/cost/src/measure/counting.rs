@@ -1,5 +1,4 @@
-//! The processor's counters around the samples of a probe: armed for some rounds, they count while samples are taken, and
-//! stand still while a round is prepared.
+//! The processor's counters around the samples of a probe: while armed, they count during samples, and pause while a round is prepared.
 
 use std::cell::RefCell;
 
@@ -11,25 +10,25 @@ thread_local! {
     static ARMED: RefCell<Option<Counters>> = const { RefCell::new(None) };
 }
 
-/// Counts these events of the calling thread during samples from now on.
+/// Starts counting these events of the calling thread during samples.
 pub(super) fn arm(events: &[PerfEvent]) {
     ARMED.set(Some(Counters::for_current_thread(events, &Space::APART)));
 }
 
-/// Ends that, and returns what was counted; no counts if it failed.
+/// Stops counting and returns the counts; empty if that failed.
 pub(super) fn disarm() -> Vec<EventCount> {
     let counts = ARMED.take().and_then(|counters| counters.total().ok()).unwrap_or_default();
     counts.iter().map(event_count).collect()
 }
 
-/// Takes samples, counted where counters are armed. This looks once for all samples of a round, not within one.
+/// Takes samples, with the counters if armed. Checks that once per round, not per sample.
 #[inline(always)]
 pub(super) fn during(take: impl FnOnce()) {
     let armed = ARMED.with_borrow(|counters| counters.as_ref().is_some_and(|counters| counters.resume().is_ok()));
     take();
     if armed {
         ARMED.with_borrow(|counters| {
-            // If they cannot be stopped they count too much, which the kernel has never refused; reading them says so then.
+            // If stopping fails they count too much, and reading them will fail; the kernel has never refused it.
             let _ = counters.as_ref().map(Counters::stop);
         });
     }

@@ -5,7 +5,7 @@ use becalm_linux::sched::SchedError;
 use becalm_measure::machine::CpuError;
 use becalm_units::fault::{Fault, Wording};
 
-/// The reason for which nothing could be measured at all.
+/// The reason why nothing could be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum CostError {
     /// The CPU cannot be used.

@@ -1,14 +1,14 @@
 //! The costs of readings of the clock, traps, detours, timer interrupts and the scheduler on this machine.
 //!
 //! - [`clock`]: every way to read the time (B07 section 3.1).
-//! - [`probe`]: traps (system calls, faults, signals, switches: T07 section 2), and the catalogue of detours of B07 section 2,
-//!   from a cache miss to a pre-emption. They are the probes of [`becalm_linux::probe`], repeated and timed on one CPU.
+//! - [`probe`]: traps (system calls, faults, signals, switches: T07 section 2), and the catalogue of detours of B07 section 2, from a cache
+//!   miss to preemption. They are the probes of [`becalm_linux::probe`], repeated and timed on one CPU.
 //! - [`tick`]: the same work at several interrupt rates (T07 section 2).
 //! - [`scheduler`]: ticks and thread switches with many runnable threads.
-//! - [`placement`]: what an interrupt costs work on other hardware threads than the interrupted one (Radojković et al. 2008).
+//! - [`placement`]: the cost of an interrupt for work on other hardware threads than the interrupted one (Radojković et al. 2008).
 //!
-//! Measurements are filled into the documents, with the samples beside them, none of which is
-//! dropped; [`crate::analysis`] reduces them to figures. What cannot be measured here has its reason instead.
+//! The results are documents, with all samples in a separate table; [`crate::analysis`] reduces them to figures. Probes that cannot run
+//! here carry the reason instead.
 
 mod bench;
 pub mod clock;

@@ -14,22 +14,21 @@ use becalm_units::{CpuId, CpuList, Nanos, fault};
 use super::tick::{SortJob, TickError, events, no_thread, shuffled, time_work, timer_interrupts};
 use crate::documents::{CountedDoc, CountedPairDoc, PlaceDoc, PlacementDoc, RoamedDoc, TimedDoc, WorkPlace};
 
-/// A CPU for each place, as far as there is one.
+/// A CPU for each place that exists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WorkPlaces {
-    /// The CPU that is interrupted.
+    /// The interrupted CPU.
     pub same: CpuId,
     /// Another hardware thread of its core.
     pub sibling: Option<CpuId>,
-    /// A CPU of another core. Where the kernel does not tell which CPUs share a core, none but the interrupted one is
-    /// known to be on it, and every other CPU counts as another core.
+    /// A CPU of another core. If the kernel does not show which CPUs share a core, every other CPU counts as another core.
     pub other: Option<CpuId>,
-    /// True if the kernel tells which CPUs share a core.
+    /// Whether the kernel shows which CPUs share a core.
     pub topology_known: bool,
 }
 
 impl WorkPlaces {
-    /// Around an interrupted CPU, among the CPUs that can be used. Fails if sysfs says something else than a list of CPUs.
+    /// Finds the places around an interrupted CPU, among the usable CPUs. Fails if sysfs does not contain a list of CPUs.
     pub fn find(root: &Path, interrupted: CpuId, usable: &CpuList) -> Result<Self, FileError> {
         let core = siblings(root, interrupted)?;
         let topology_known = core.is_some();
@@ -43,7 +42,7 @@ impl WorkPlaces {
         })
     }
 
-    /// The places that there are.
+    /// The places that exist.
     pub fn iter(self) -> impl Iterator<Item = PlaceDoc> {
         let places =
             [(WorkPlace::Same, Some(self.same)), (WorkPlace::Sibling, self.sibling), (WorkPlace::Other, self.other)];
@@ -56,13 +55,13 @@ impl WorkPlaces {
 pub struct PlacementPlan {
     /// The places where the work runs.
     pub places: WorkPlaces,
-    /// The CPUs that work may use which is bound to none; `None` where there is no such work.
+    /// The CPUs for unbound work; `None` without such work.
     pub unbound: Option<CpuList>,
-    /// The kinds of work that are done at each place.
+    /// The kinds of work at each place.
     pub bodies: Vec<Body>,
     /// The scheduling class of the work.
     pub policy: Policy,
-    /// Interrupts a second that are added to those of the interrupted CPU.
+    /// Interrupts per second to add on the interrupted CPU.
     pub added_hz: u32,
     /// Duration of each measurement without them.
     pub cell: Nanos,
@@ -70,24 +69,24 @@ pub struct PlacementPlan {
     pub rounds: u32,
     /// The seed of the random order.
     pub seed: u64,
-    /// Names of events to count beside a tenth of the work of each measurement; see [`events::counted`].
+    /// Names of events to count with a tenth of the work of each measurement; see [`events::counted`].
     pub events: Vec<String>,
 }
 
 impl PlacementPlan {
-    /// The places that there are, and the work that is bound to none.
+    /// The places that exist, and that of unbound work.
     pub fn all_places(&self) -> impl Iterator<Item = PlaceDoc> {
         let unbound = self.unbound.is_some().then_some(PlaceDoc { place: WorkPlace::Unbound, cpu: self.places.same });
         self.places.iter().chain(unbound)
     }
 }
 
-/// About this much work is taken at a time; short against the cell.
+/// The approximate length of a piece of work; short compared with the cell.
 const PIECE: Nanos = Nanos::from_millis(1);
 
-/// Measures every place and body in each round, in random order; the quiet and the raised measurement follow each other,
-/// either of them first. `progress` learns the share that is done, and says whether to go on; `store` gets every pair as soon as
-/// it is complete. Fails if the interrupts cannot be caused or counted, a body does not run here, or `store` fails.
+/// Measures every place and body in each round, in random order; the quiet and the raised measurement are adjacent, in either order.
+/// `progress` gets the share done and returns whether to continue; `store` gets every complete pair. Fails if the interrupts cannot be
+/// caused or counted, a body does not run here, or `store` fails.
 pub fn measure(
     root: &Path,
     plan: &PlacementPlan,
@@ -106,7 +105,7 @@ pub fn measure(
         let _away = AffinityGuard::keep_off(&cpu.into())?;
         time_work(job(cpu, body, iterations, pieces))
     };
-    // How much work fills a piece, found once a body.
+    // The amount of work in a piece, determined once per body.
     let mut sizes: Vec<(Body, u64)> = Vec::new();
     for body in &plan.bodies {
         let mut iterations = 1;
@@ -163,7 +162,7 @@ pub fn measure(
     Ok(())
 }
 
-/// Times work that begins on the job's CPU and may then run on any of these: whether it stays, the scheduler decides. One thread does it.
+/// Times work that starts on the job's CPU in one thread and may then run on any of these: the scheduler decides.
 fn roaming(job: SortJob<'_>, cpus: &CpuList) -> Result<(TimedDoc, RoamedDoc), TickError> {
     std::thread::scope(|scope| {
         let prepare = || {
@@ -175,7 +174,7 @@ fn roaming(job: SortJob<'_>, cpus: &CpuList) -> Result<(TimedDoc, RoamedDoc), Ti
             let (mut there, mut moves, mut last) = (0, 0, Some(job.cpu));
             let first = MonotonicRaw::read();
             for _ in 0..job.pieces {
-                // The C library answers this without a system call, where the kernel lets it.
+                // The C library answers this without a system call if the kernel allows it.
                 let here = sched::current_cpu();
                 moves += u64::from(here != last);
                 there += u64::from(here == Some(job.interrupted));
@@ -190,7 +189,7 @@ fn roaming(job: SortJob<'_>, cpus: &CpuList) -> Result<(TimedDoc, RoamedDoc), Ti
         let before = (interrupts()?, MonotonicRaw::read());
         let ended = thread.start(()).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let after = (interrupts()?, MonotonicRaw::read());
-        // It has run, since it was ready.
+        // The thread was ready, so it has run.
         let (took, roamed) = ended.unwrap_or((0, RoamedDoc { pieces: job.pieces, there: 0, moves: 0 }));
         let time = TimedDoc {
             elapsed_ns: (took as i64).max(1),

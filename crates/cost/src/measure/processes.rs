@@ -1,4 +1,4 @@
-//! Joins the measurements of several processes, one after another, into one.
+//! Joins the measurements of several processes into one.
 
 use becalm_stats::median_low;
 
@@ -18,12 +18,12 @@ pub struct JoinedCosts {
 }
 
 impl JoinedCosts {
-    /// A measurement that no process has made yet; `nothing` says of what.
+    /// A measurement without processes; `nothing` determines its kind.
     pub const fn new(nothing: Costs) -> Self {
         Self { processes: 0, instruments: Vec::new(), costs: nothing, samples: CostSamples::new() }
     }
 
-    /// Joins what another process measured. Fails if that is no such measurement: a process of another program made it.
+    /// Adds the measurement of another process. Fails if its kind differs because another program made it.
     pub fn add(&mut self, part: Costs, mut samples: CostSamples) -> Result<(), String> {
         let before = self.processes;
         match (&mut self.costs, part) {
@@ -48,14 +48,14 @@ impl JoinedCosts {
         (self.costs.clone(), self.samples.clone())
     }
 
-    /// The same, once no process comes any more.
+    /// The same, after the last process.
     #[must_use]
     pub fn into_parts(self) -> (Costs, CostSamples) {
         (self.costs, self.samples)
     }
 }
 
-/// The median rate and the median of what readings cost; the largest error. Reasons why nothing is counted are those of the first.
+/// The median rate and the median overhead of readings; the largest error. Reasons for missing counts are those of the first.
 fn joined_instrument(each: &[InstrumentDoc]) -> Option<InstrumentDoc> {
     let mut rates: Vec<f64> = each.iter().map(|instrument| instrument.rate_hz).collect();
     rates.sort_by(f64::total_cmp);
@@ -68,8 +68,8 @@ fn joined_instrument(each: &[InstrumentDoc]) -> Option<InstrumentDoc> {
     })
 }
 
-/// Adds the series of a process, as the one after `before` others. Without one in this process or in all before it, there are no
-/// rounds of those.
+/// Appends the series of a process after those of `before` others. If it is missing in this process, or in all before it, it has no rounds
+/// of those.
 fn add_series(all: &mut Option<SeriesDoc>, part: Option<SeriesDoc>, rounds: usize, before: usize) {
     let rounds = u32::try_from(rounds).unwrap_or(u32::MAX);
     match (all.as_mut(), part) {
@@ -99,7 +99,7 @@ fn add_series(all: &mut Option<SeriesDoc>, part: Option<SeriesDoc>, rounds: usiz
     }
 }
 
-/// Puts rows of a process among those of others: each behind the one that it follows in its own process.
+/// Inserts a row of a process into those of others, after its predecessor in its own process; returns its index.
 fn place_of<T>(rows: &mut Vec<T>, last: Option<usize>, name: impl Fn(&T) -> bool, row: impl FnOnce() -> T) -> usize {
     match rows.iter().position(name) {
         Some(at) => at,
@@ -128,7 +128,7 @@ fn add_probes(
         let known = &mut all.probes[at];
         let mut rounds = part_samples.remove(&probe.name).unwrap_or_default();
         if probe.series.is_some() && known.series.is_some() && probe.what != known.what {
-            // The interrupts of the device that came most often: in this process another one.
+            // The row is the most frequent device interrupt: in this process another one.
             probe.not_measured = Some(format!("another one came most often: {}", probe.what));
             (probe.series, rounds) = (None, Vec::new());
         }
@@ -145,7 +145,7 @@ fn add_probes(
             samples.entry(probe.name).or_default().append(&mut rounds);
         }
     }
-    // A process that a signal ended has none of these.
+    // A process that a signal ended lacks these.
     for probe in all.probes.iter_mut().filter(|probe| !seen.contains(&probe.name)) {
         add_series(&mut probe.series, None, 0, before);
     }
@@ -161,7 +161,7 @@ fn add_clocks(
     if before == 0 {
         all.not_counted = part.not_counted;
     }
-    // How the counter steps does not depend on the process.
+    // The counter's steps do not depend on the process.
     all.successive = all.successive.take().or(part.successive);
     let mut last = None;
     let mut seen = Vec::with_capacity(part.clocks.len());
@@ -202,8 +202,7 @@ fn add_clocks(
     }
 }
 
-/// Joins the movement of a clock with the readings of another process. The median step is the one of the first process in which the
-/// clock moved.
+/// Joins a clock's steps with those of another process. The median step is that of the first process with moving clock.
 fn add_readings(all: &mut ClockWayDoc, part: &ClockWayDoc) {
     all.readings = all.readings.saturating_add(part.readings);
     all.backwards = all.backwards.saturating_add(part.backwards);

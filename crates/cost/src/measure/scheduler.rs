@@ -1,16 +1,15 @@
 //! Time per tick and per switch as the number of runnable processes, or threads, on a CPU grows (Tsafrir 2007, section 2).
 //!
-//! Processes are measured like threads; between those the kernel switches address spaces, too.
+//! Processes are measured like threads; between processes the kernel also switches address spaces.
 //!
-//! *Ticks.* Threads that only count keep the CPU; the kernel's trace tells how long each timer interrupt took, and how often
-//! the scheduler switched threads.
+//! *Ticks.* Threads that only count keep the CPU; the kernel's trace shows the length of each timer interrupt and the number of switches.
 //!
-//! *Switches.* When the next thread executes its first instruction is in no trace. So, without any tracing, threads that
-//! do nothing but give way (`sched_yield`) pass the CPU along; elapsed time by the number of switches that the kernel counts
-//! is the time of one, the system call that causes it included. A single thread gives way to nobody: its time is that of
-//! the system call with the scheduler's look for another thread.
+//! *Switches.* No trace shows when the next thread executes its first instruction. So, without tracing, threads that only yield
+//! (`sched_yield`) pass the CPU along; elapsed time over the number of switches counted by the kernel is the time of one, including the
+//! system call. A single thread has no other to yield to: its time is that of the system call with the scheduler's search for another
+//! thread.
 //!
-//! *Counters.* What the processor counts is taken of a further such round, always of threads, since switching counters with their threads takes
+//! *Counters.* The processor's counts are from another such round, always with threads, because switching counters with their threads takes
 //! time itself.
 
 use std::path::Path;
@@ -30,30 +29,30 @@ use becalm_units::{CpuId, Nanos};
 use super::tick::{TickError, events, record_timer};
 use crate::documents::SchedulerDoc;
 
-/// The use of the kernel's trace.
+/// Whether to use the kernel's trace.
 #[derive(Clone, Debug)]
 pub enum TraceUse {
-    /// It is; the janitor removes the trace instance if the process is killed.
+    /// Yes; the janitor removes the trace instance if the process is killed.
     On(Option<Arc<Janitor>>),
-    /// It is not, since it cannot be had.
+    /// No, because it is unavailable.
     Off,
 }
 
-/// The same for all numbers of runnable threads.
+/// Settings for all numbers of runnable threads.
 #[derive(Clone, Debug)]
 pub struct SchedulerPlan {
-    /// The CPU that they share.
+    /// The CPU that the threads share.
     pub cpu: CpuId,
-    /// True if processes share it; threads of one process otherwise.
+    /// Whether processes share it; otherwise threads of one process.
     pub processes: bool,
-    /// The length of the measurement with tracing, and of that without.
+    /// The length of each measurement, with and without tracing.
     pub window: Nanos,
-    /// The processor's events to count for a tenth of that, by name; see [`events::counted`].
+    /// The processor's events to count for a tenth of `window`, by name; see [`events::counted`].
     pub events: Vec<String>,
 }
 
 /// Measures one number of runnable threads with tracing, without, and with the processor's counters. Fails if the CPU cannot be used, or
-/// the kernel's trace cannot be had although it is wanted.
+/// the kernel's trace is requested but unavailable.
 pub fn measure(
     root: &Path,
     plan: &SchedulerPlan,
@@ -101,7 +100,7 @@ struct Ran {
     last: u64,
     calls: u64,
     switches: u64,
-    /// The thread's events that were counted while it ran.
+    /// The thread's events counted while it ran.
     counts: Vec<CountedEvent>,
 }
 
@@ -114,15 +113,14 @@ impl Crowd {
         self.ran.iter().map(|ran| ran.switches).sum()
     }
 
-    /// From the first one's beginning to the last one's end.
+    /// From the first thread's start to the last one's end.
     fn elapsed(&self) -> Nanos {
         let first = self.ran.iter().map(|ran| ran.first).min().unwrap_or(0);
         let last = self.ran.iter().map(|ran| ran.last).max().unwrap_or(first);
         Nanos::new((last - first) as i64)
     }
 
-    /// The counts of the threads that had all counters: a great many threads need more files than a process may open.
-    /// Returns their calls as well.
+    /// The counts of the threads with all counters, and their calls. With very many threads, counters exceed the open file limit.
     fn counted(&self) -> (u64, Vec<EventCount>) {
         let all = self.ran.iter().map(|ran| ran.counts.len()).max().unwrap_or(0);
         let (mut yields, mut sums) = (0, Vec::<EventCount>::new());
@@ -139,21 +137,21 @@ impl Crowd {
     }
 }
 
-/// Ends counting, and says what was counted.
+/// Stops counting and returns the counts.
 fn counted(counters: &Counters) -> Result<Vec<CountedEvent>, CountersError> {
     counters.stop()?;
     counters.read()
 }
 
-/// Lets processes, or threads, on one CPU do the same thing again and again for some time.
+/// Runs `act` repeatedly in processes, or threads, on one CPU for some time.
 fn gathered(cpu: CpuId, count: u32, processes: bool, window: Nanos, act: fn()) -> Result<Crowd, TickError> {
     if processes { crowd_of_processes(cpu, count, window, act) } else { crowd(cpu, count, window, &[], act) }
 }
 
-/// Of each process: when it began and ended, its calls, and how often it was switched out.
+/// For each process: start, end, calls, and number of times switched out.
 const WORDS: usize = 4;
 
-/// Lets processes on one CPU do the same thing again and again for some time. The word that they share tells them to end.
+/// Runs `act` repeatedly in processes on one CPU for some time. Their shared word tells them to stop.
 fn crowd_of_processes(cpu: CpuId, count: u32, window: Nanos, act: fn()) -> Result<Crowd, TickError> {
     let member = Thread { name: "becalm/crowd".to_owned(), cpu, policy: None };
     let mut processes = Processes::prepare(&member, count.max(1), WORDS, |turn, shared| {
@@ -183,7 +181,7 @@ fn crowd_of_processes(cpu: CpuId, count: u32, window: Nanos, act: fn()) -> Resul
     Ok(Crowd { ran: ran.collect() })
 }
 
-/// Lets threads on one CPU do the same thing again and again for some time, each with counters of these events, if any.
+/// Runs `act` repeatedly in threads on one CPU for some time, each with counters of these events, if any.
 fn crowd(cpu: CpuId, threads: u32, window: Nanos, events: &[PerfEvent], act: fn()) -> Result<Crowd, TickError> {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! The site of the probes: one CPU, a second one for probes that take two, and the scheduling class.
+//! The site of the probes: one CPU, a second one for probes that need two, and the scheduling class.
 
 use std::path::{Path, PathBuf};
 
@@ -21,12 +21,12 @@ pub enum Reason {
     Isolated,
     /// It has taken the fewest interrupts since boot.
     FewestInterrupts,
-    /// It is the last one; nothing is known of interrupts.
+    /// It is the last one; interrupt counts are unknown.
     Last,
 }
 
 impl Reason {
-    /// In words, to stand behind the CPU's number.
+    /// The text after the CPU's number.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
@@ -38,14 +38,14 @@ impl Reason {
     }
 }
 
-/// The CPU on which costs are measured, and why it was taken.
+/// The CPU to measure on, and the reason for its choice.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Site {
-    /// The CPU on which costs are measured.
+    /// The CPU to measure on.
     pub cpu: CpuId,
     /// The reason for the choice of this CPU.
     pub reason: Reason,
-    /// All others that may be used: the first of them takes part in what needs two CPUs. Those on other cores come first.
+    /// All other usable CPUs, those on other cores first: the first of them takes part in probes that need two.
     pub others: Vec<CpuId>,
     /// The scheduling class of the measuring thread.
     pub policy: Policy,
@@ -53,8 +53,8 @@ pub struct Site {
 }
 
 impl Site {
-    /// Chooses the CPU where none is given: an isolated one, else the one that has taken the fewest interrupts since boot. Fails if the CPU
-    /// that is asked for cannot be used, or there is none.
+    /// Chooses a CPU, by default an isolated one, else the one with the fewest interrupts since boot. Fails if the requested CPU cannot be
+    /// used, or there is none.
     pub fn choose(root: &Path, cpu: Option<CpuId>, policy: Policy) -> Result<Self, CostError> {
         let all = machine::select_cpus(root, None)?.cpus;
         let (cpu, reason) = match cpu {
@@ -73,7 +73,7 @@ impl Site {
         Ok(Self { cpu, reason, others, policy, root: root.to_owned() })
     }
 
-    /// The CPU that takes part in what needs two.
+    /// The second CPU for probes that need two.
     pub fn other(&self) -> Option<CpuId> {
         self.others.first().copied()
     }
@@ -83,7 +83,7 @@ impl Site {
         &self.root
     }
 
-    /// The document of a measurement here, before anything is measured. `policy` is the class of what is measured.
+    /// The document of a measurement here, before it starts. `policy` is the class of the measured threads.
     pub fn document(&self, policy: Policy, measured: Costs) -> CostDoc {
         CostDoc {
             schema: SCHEMA.to_owned(),
@@ -101,14 +101,14 @@ impl Site {
         }
     }
 
-    /// Runs something in a thread of its own on the measured CPU, in the scheduling class. Fails if the thread cannot be placed or get its
+    /// Runs `body` in its own thread on the measured CPU, in the scheduling class. Fails if the thread cannot be placed or get its
     /// scheduling class.
     pub fn run<T: Send>(&self, body: impl FnOnce() -> T + Send) -> Result<T, SchedError> {
         Thread { name: "becalm/cost".to_owned(), cpu: self.cpu, policy: self.policy.unless_other() }.run(body)
     }
 }
 
-/// The CPU on which the least happens. Among equals the last one, since the kernel gives its own work to the first.
+/// The CPU with the least activity. Among equals the last one, because the kernel gives its own work to the first.
 fn quietest(all: &CpuList, isolated: &CpuList, interrupts: Option<&Interrupts>) -> (CpuId, Reason) {
     let last = || all.iter().last().unwrap_or(CpuId::new(0));
     if let Some(cpu) = all.intersection(isolated).iter().last() {

@@ -1,4 +1,4 @@
-//! The costs of reading the time, for people and as `becalm.cost-clock/1`.
+//! The costs of reading the time, as text and as `becalm.cost-clock/1`.
 
 use becalm_report::form::field::{Object, fields};
 use becalm_report::form::figure::{Picos, Share, Time};
@@ -85,7 +85,7 @@ fields! {
     }
 }
 
-/// Steps of one length between readings back to back, beside all of them.
+/// Steps of one length between successive readings, with the total of all.
 pub(super) struct SuccessiveStep {
     pub(super) step: StepDoc,
     pub(super) all: u64,
@@ -93,7 +93,7 @@ pub(super) struct SuccessiveStep {
 }
 
 fields! {
-    /// The fields of such steps.
+    /// The fields of such a step.
     pub(super) STEP, step: SuccessiveStep {
         TICKS = "ticks", "ticks", |row| row.step.ticks;
         STEP_PS = "step_ps", "step", |row| Picos(i64::try_from(row.step.ticks).unwrap_or(i64::MAX).saturating_mul(row.tick_ps));

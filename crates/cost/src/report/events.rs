@@ -7,15 +7,15 @@ use becalm_report::form::figure::{Often, Share};
 
 use crate::analysis::{MeasuredCost, tick};
 
-/// An event beside what it was counted for.
+/// An event with the measurement that it was counted in.
 pub(crate) struct EventRow<A> {
-    /// The measurement that it was counted beside.
+    /// The measurement.
     pub(crate) counted_in: A,
-    /// The frequency of the event in that measurement.
+    /// The frequency of the event in it.
     pub(crate) rate: EventRate,
 }
 
-/// A row that tells how often an event came.
+/// A row with the frequency of an event.
 pub(crate) trait EventTimes {
     /// The frequency of the event.
     fn rate(&self) -> &EventRate;
@@ -38,7 +38,7 @@ pub(crate) const fn event<R: EventTimes>() -> Field<R> {
     field!(catalogue::EVENT, |row| row.rate().event.clone())
 }
 
-/// Its frequency outside of the kernel.
+/// Its frequency outside the kernel.
 pub(crate) const fn user<R: EventTimes>(name: &'static str, title: &'static str) -> Field<R> {
     field!(Title::new(name, title), |row| row.rate().user.map(Often))
 }
@@ -48,7 +48,7 @@ pub(crate) const fn kernel<R: EventTimes>(name: &'static str, title: &'static st
     field!(Title::new(name, title), |row| row.rate().kernel.map(Often))
 }
 
-/// For which part of the time it was counted.
+/// The share of the time that it was counted.
 pub(crate) const fn counted<R: EventTimes>() -> Field<R> {
     field!(catalogue::COUNTED_RATIO, |row| Share(row.rate().counted_ratio))
 }

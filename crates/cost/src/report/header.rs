@@ -1,4 +1,4 @@
-//! The site, the instrument and the gaps of a measurement, which all reports of costs show.
+//! The site, the instrument and the gaps of a measurement, for all reports of costs.
 
 use becalm_model::node::Ended;
 use becalm_report::form::value::time;
@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use crate::documents::{CostDoc, InstrumentDoc, SpreadDoc};
 
-/// The fewest processes with an interval of 95 %.
+/// The minimum number of processes for a 95 % interval.
 const FEWEST: usize = 6;
 
-/// The fields of every document that say where costs were measured.
+/// The site fields of every document.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub(super) struct SiteFields<'a> {
@@ -24,7 +24,7 @@ pub(super) struct SiteFields<'a> {
     class: &'a str,
 }
 
-/// The fields that say as well what timed the samples.
+/// The fields of documents with timed samples.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub(super) struct TimedFields<'a> {
@@ -43,7 +43,7 @@ pub(super) struct TimedFields<'a> {
     processes_ns: Option<i64>,
 }
 
-/// The instrument of a measurement, or one without figures if it ended before it had one.
+/// The instrument of a measurement, or one without figures if the measurement ended earlier.
 pub(super) fn instrument(known: Option<&InstrumentDoc>) -> &InstrumentDoc {
     static UNKNOWN: InstrumentDoc = InstrumentDoc {
         counter: String::new(),
@@ -82,7 +82,7 @@ pub(super) fn timed_fields<'a>(doc: &'a CostDoc, instrument: &'a InstrumentDoc) 
     }
 }
 
-/// The gap of a measurement that was to go on; `None` if it is complete.
+/// The gap of a measurement that ended early; `None` if it is complete.
 pub(super) fn cut_short(doc: &CostDoc) -> Option<String> {
     if doc.ended == Some(Ended::Duration) {
         return None;
@@ -112,8 +112,7 @@ pub(super) fn interval(spread: &SpreadDoc) -> String {
     )
 }
 
-/// The gap of a measurement that has `done` of `planned` parts; `None` if
-/// all are.
+/// The gap of a measurement with `done` of `planned` parts; `None` if it is complete.
 pub(super) fn incomplete(doc: &CostDoc, done: usize, planned: usize, parts: &str) -> Option<String> {
     (done < planned).then(|| format!("{}: {done} of {planned} {parts} are there", ending(doc)))
 }

@@ -33,8 +33,8 @@ fields! {
     }
 }
 
-/// A figure of what was measured of a row, which may be nothing: `measured!(ProbeCost, MEDIAN_PS)`. What is not measured as
-/// the row's `measured` has its own name: `measured!(ClockCost, MEDIAN_PS of by_syscall, "syscall_median_ps", "by syscall")`.
+/// A figure of a row's measurement, which may be missing: `measured!(ProbeCost, MEDIAN_PS)`. Figures of other fields than `measured` have
+/// their own names: `measured!(ClockCost, MEDIAN_PS of by_syscall, "syscall_median_ps", "by syscall")`.
 macro_rules! measured {
     ($row:ty, $figure:ident) => {{
         use $crate::report::measured::figures::$figure;

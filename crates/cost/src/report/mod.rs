@@ -23,7 +23,7 @@ use self::placement::{PlacementDocument, PlacementReport};
 use self::probe::{ProbeDocument, ProbeReport, Probes};
 use self::scheduler::{SchedulerDocument, SchedulerReport};
 
-/// A stored measurement, as the command that made it shows it.
+/// A stored measurement in the form of the command that made it.
 pub struct CostRunReport<'a> {
     schema: &'static str,
     document: CommandDocument<'a>,

@@ -73,7 +73,7 @@ fields! {
 }
 
 fields! {
-    /// The fields of an event beside where it was counted.
+    /// The fields of an event, except for where it was counted.
     pub(super) EVENT, event: EventRow<PlacedCost> {
         PLACE = placed::PLACE => |row| &row.counted_in;
         CPU = placed::CPU => |row| &row.counted_in;
@@ -85,7 +85,7 @@ fields! {
     }
 }
 
-/// The columns of the costs: where work ran that is bound to no CPU only where there was such work.
+/// The columns of the costs; those of unbound work only if there was any.
 pub(super) fn shown(report: &PlacementReport<'_>) -> Vec<&'static Field<PlacedCost>> {
     let roamed = report.rows.iter().any(|row| row.roamed.is_some());
     ROW.iter().filter(|field| roamed || !["there_ratio", "moves_hz"].contains(&field.name)).collect()

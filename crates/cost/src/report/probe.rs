@@ -1,4 +1,4 @@
-//! The costs of traps and detours, for people and as `becalm.cost-trap/1` and `becalm.cost-detours/1`.
+//! The costs of traps and detours, as text and as `becalm.cost-trap/1` and `becalm.cost-detours/1`.
 
 use becalm_report::form::field::{Object, fields};
 use becalm_report::form::figure::Time;
@@ -45,7 +45,7 @@ impl<'a> ProbeReport<'a> {
     }
 }
 
-/// The order of magnitude that Beckman et al. 2007 give for a row of their catalogue of detours (section 2).
+/// The magnitude in the catalogue of detours of Beckman et al. 2007 (section 2).
 pub(super) fn published_ns(name: &str) -> Option<i64> {
     match name {
         "memory" | "tlb_miss" => Some(100),

@@ -12,7 +12,7 @@ use crate::documents::{CostDoc, SchedulerCosts};
 use crate::report::events::{self, EventRow};
 use crate::report::header::{SiteFields, incomplete, site_fields};
 
-/// The costs of ticks and switches, by rising numbers of runnable threads.
+/// The costs of ticks and switches, by ascending numbers of runnable threads.
 pub struct SchedulerReport<'a> {
     pub(super) doc: &'a CostDoc,
     pub(super) costs: &'a SchedulerCosts,
@@ -71,7 +71,7 @@ fields! {
 }
 
 fields! {
-    /// The fields of an event beside the row of the threads in which it was counted.
+    /// The fields of an event, except for the row of its threads.
     pub(super) EVENT, event: EventRow<SchedulerCost> {
         RUNNABLE = switching::RUNNABLE => |row| &row.counted_in;
         EVENT = events::event();
@@ -107,7 +107,7 @@ pub(crate) struct SchedulerDocument<'a> {
 /// The columns of the table.
 pub(super) fn shown_fields(report: &SchedulerReport<'_>) -> Vec<&'static Field<SchedulerCost>> {
     let lost = report.rows.iter().any(|row| row.lost_events.is_some_and(|lost| lost > 0));
-    // The parts of the share stand in the document: each is a product of two other columns.
+    // The parts of the share are only in the document: each is a product of two other columns.
     let left_out = |name: &&str| ["ticks_ratio", "switches_ratio"].contains(name) || !lost && *name == "lost_events";
     let names: Vec<&str> = ROW.iter().map(|field| field.name).filter(|name| !left_out(name)).collect();
     columns(ROW, &names)

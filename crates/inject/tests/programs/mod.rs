@@ -1,4 +1,4 @@
-//! Programs in C, and their running under noise.
+//! C programs, and running them under noise.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -44,7 +44,7 @@ pub fn run_under_noise(plan: &SignalPlan, command: &mut Command) -> (Output, Res
     (output, noise.delivered())
 }
 
-/// What a command printed, and how it ended.
+/// The output of a command, and how it ended.
 pub fn text(output: &Output) -> String {
     format!("{}{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr), output.status)
 }

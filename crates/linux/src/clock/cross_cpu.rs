@@ -1,9 +1,8 @@
 //! Whether the counters of two CPUs agree.
 //!
-//! Two pinned threads hand a token to and fro and note the counter at each hand-over. A reading taken before the token
-//! left one CPU cannot be later, on a common time axis, than one taken after it arrived on the other; so each round
-//! bounds the offset between the counters from both sides, and the best rounds give the narrowest bounds (the same
-//! inequality as in NTP, RFC 5905, without assuming that both ways take the same time).
+//! Two pinned threads pass a token back and forth and read the counter at each hand-over. On a common time axis, a reading taken before the token
+//! left one CPU cannot be later than one taken after it arrived on the other. So each round bounds the offset between the counters from both sides,
+//! and the best rounds give the narrowest bounds (the inequality of NTP, RFC 5905, without the assumption that both directions take the same time).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::Builder;
@@ -14,14 +13,14 @@ use becalm_units::{CpuId, CpuList, Nanos, TickRate};
 use super::counter::Counter;
 use crate::sched;
 
-/// What comparing the counters of several CPUs showed.
+/// The result of comparing the counters of several CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CrossCpu {
-    /// The largest offset between a CPU and the first that could not be excluded, at least half a hand-over.
+    /// The largest offset between a CPU and the first one that cannot be excluded, at least half a hand-over.
     pub offset: Nanos,
-    /// The largest offset that was proven: zero where the bounds of every pair include zero.
+    /// The largest proven offset: zero if the bounds of every pair include zero.
     pub proven: Nanos,
-    /// How many CPUs were compared with the first one.
+    /// The number of CPUs compared with the first one.
     pub compared: usize,
 }
 
@@ -51,13 +50,13 @@ pub fn compare_cpus<C: Counter>(cpus: &CpuList, rate: TickRate) -> CrossCpu {
     result
 }
 
-/// The turn is even for the first CPU and odd for the other; it is also the number of the round.
+/// The turn is even for the first CPU and odd for the other; it also counts the rounds.
 fn compare_pair<C: Counter>(first: CpuId, other: CpuId, rounds: u64) -> Option<Bounds> {
     let turn = AtomicU64::new(0);
     let stamp = AtomicU64::new(0);
     let ready = AtomicU64::new(0);
     let give_up = Instant::now() + Duration::from_millis(500);
-    // Looks at the wall clock only now and then; yields, as both threads may share one CPU's time with others.
+    // Checks the clock only now and then; yields, because both threads may share their CPUs with others.
     let wait = |value: &AtomicU64, wanted: u64| -> bool {
         let mut spins = 0_u32;
         while value.load(Ordering::Acquire) < wanted {
@@ -135,7 +134,7 @@ mod tests {
             assert_eq!(compare().proven, Nanos::ZERO);
             return;
         }
-        // A comparison gives up after half a second, in which a busy machine may not have run both sides.
+        // A comparison gives up after half a second; a busy machine may not have run both sides by then.
         let result = (0..20).map(|_| compare()).find(|result| result.compared >= 1);
         let result = result.expect("two CPUs run at the same time once in ten seconds");
         assert!(result.proven > Nanos::from_millis(999), "{result:?}");

@@ -1,4 +1,4 @@
-//! Clocks: which counter the loops read, how fast it runs and how well that is known.
+//! Clocks: which counter the loops read, and how fast it runs, with what accuracy.
 
 mod counter;
 mod cross_cpu;
@@ -29,14 +29,14 @@ pub use wall::{WallError, wall_error};
 pub enum Source {
     /// The processor's own: TSC, CNTVCT.
     Native,
-    /// The kernel's `CLOCK_MONOTONIC_RAW`, for processors whose own counter cannot be trusted.
+    /// The kernel's `CLOCK_MONOTONIC_RAW`, for processors without a trustworthy counter.
     MonotonicRaw,
 }
 
-/// The outcome of looking for an invariant counter.
+/// The result of looking for an invariant counter.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Choice {
-    /// The counter that the loops are to read.
+    /// The counter for the loops.
     pub source: Source,
     /// Why the processor's own counter is not used; `None` if it is.
     pub why_not_native: Option<String>,
@@ -44,15 +44,14 @@ pub struct Choice {
 
 /// Chooses the cheapest counter that is invariant.
 ///
-/// On x86-64 the TSC qualifies if the processor (or the hypervisor) promises that it runs at a constant rate and in
-/// deep sleep (`constant_tsc`, `nonstop_tsc`), and if the kernel, which checks it against other clocks all the time,
-/// has not thrown it out of the list of its clock sources. On AArch64 the virtual counter is invariant by
-/// architecture. `root` is the root of the file system, `/` outside of tests.
+/// On x86-64 the TSC qualifies if the processor (or the hypervisor) promises that it runs at a constant rate and in deep sleep (`constant_tsc`,
+/// `nonstop_tsc`), and if the kernel, which keeps checking it against other clocks, still has it in its list of clock sources. On AArch64 the virtual
+/// counter is invariant by architecture. `root` is the root of the file system, `/` outside of tests.
 pub fn choose(root: &Path) -> Choice {
     choose_by(root, if root == Path::new("/") { asked_processor() } else { None })
 }
 
-/// `processor` is what the machine's own processor says, which counts if /proc/cpuinfo cannot be read.
+/// `processor` is what this machine's processor reports, used if /proc/cpuinfo cannot be read.
 fn choose_by(root: &Path, processor: Option<Promises>) -> Choice {
     let fallback = |why: &str| Choice { source: Source::MonotonicRaw, why_not_native: Some(why.to_owned()) };
     if cfg!(target_arch = "aarch64") {
@@ -81,8 +80,8 @@ fn choose_by(root: &Path, processor: Option<Promises>) -> Choice {
         }
     }
     let available = root.join("sys/devices/system/clocksource/clocksource0/available_clocksource");
-    // Paravirtual guests list kvm-clock or hyperv_clocksource_tsc_page beside tsc, which stay when the kernel has thrown tsc
-    // out; what matters is that tsc itself is there.
+    // Paravirtual guests list kvm-clock or hyperv_clocksource_tsc_page next to tsc, and those stay when the kernel has removed tsc; only tsc itself
+    // counts.
     if let Ok(sources) = std::fs::read_to_string(available)
         && !sources.split_whitespace().any(|source| matches!(source, "tsc" | "tsc-early"))
     {
@@ -91,9 +90,9 @@ fn choose_by(root: &Path, processor: Option<Promises>) -> Choice {
     Choice { source: Source::Native, why_not_native: None }
 }
 
-/// The median difference between two unequal consecutive readings: the counter's granularity, or the time that a reading
-/// takes where that is longer. The smallest difference would mislead: some processors let their counter move in leaps of
-/// several nanoseconds, and give a second reading within one leap as the first one plus a single tick.
+/// The median difference between two unequal consecutive readings: the counter's granularity, or the time that a reading takes if that is longer. The
+/// smallest difference would mislead: the counters of some processors advance in leaps of several nanoseconds, and a second reading within one leap
+/// is the first one plus a single tick.
 pub fn resolution<C: Counter>(rate: TickRate) -> Nanos {
     let mut differences = Vec::with_capacity(10_000);
     let mut previous = C::read();
@@ -147,7 +146,7 @@ mod tests {
         }
     }
 
-    /// Without /proc the processor is asked; what nothing says is not known, which is another reason than a missing flag.
+    /// Without /proc, the processor is asked; unknown is another reason than a missing flag.
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn without_cpuinfo_the_processor_itself_is_asked() {
@@ -164,7 +163,7 @@ mod tests {
         );
     }
 
-    /// The kernel's flags rest on the same bits.
+    /// The kernel's flags come from the same bits.
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn the_processor_says_what_the_kernel_read_of_it() {

@@ -5,21 +5,21 @@ use becalm_units::{Nanos, TickRate, Ticks};
 use super::counter::Counter;
 use super::gettime::clock_gettime_ns;
 
-/// A reading of the counter and of `CLOCK_MONOTONIC_RAW` at one instant, as far as that can be had.
+/// A reading of the counter and of `CLOCK_MONOTONIC_RAW` as close to one instant as possible.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Anchor {
-    /// The counter in the middle of its bracket.
+    /// The counter, at the middle of its bracket.
     pub ticks: Ticks,
     /// The kernel's raw clock, `CLOCK_MONOTONIC_RAW`, in nanoseconds.
     pub raw_ns: u64,
     /// The wall clock, `CLOCK_REALTIME`, some nanoseconds later.
     pub wall_ns: u64,
-    /// How far apart the readings of the counter before and after were: `raw_ns` was taken within.
+    /// The difference of the counter readings before and after; `raw_ns` was read in between.
     pub bracket: Ticks,
 }
 
 impl Anchor {
-    /// Takes the reading with the narrowest bracket out of many, so that an interruption in between does no harm.
+    /// Takes the reading with the narrowest bracket of many, which excludes interrupted ones.
     #[must_use]
     pub fn take<C: Counter>() -> Self {
         let mut best: Option<Self> = None;
@@ -37,12 +37,12 @@ impl Anchor {
     }
 }
 
-/// The rate of a counter and how well it is known.
+/// The rate of a counter and its accuracy.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Calibration {
-    /// How many ticks the counter makes in a second.
+    /// The counter's ticks per second.
     pub rate: TickRate,
-    /// The largest relative error that the brackets leave open, as a part of 1.
+    /// The largest relative error that the brackets allow, where 1 is 100 %.
     pub error_ratio: f64,
     /// The reading at the end of the calibration.
     pub anchor: Anchor,
@@ -51,22 +51,22 @@ pub struct Calibration {
 /// A counter that cannot be calibrated.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum RateError {
-    /// It stands still, or runs backwards.
+    /// It has stopped, or runs backwards.
     #[error("the counter {counter} moved by {ticks} ticks in {elapsed}: it stands still or runs backwards")]
     NotRunning {
         /// The counter's name, [`Counter::NAME`].
         counter: &'static str,
-        /// The ticks by which it moved; negative where it ran backwards.
+        /// How many ticks it advanced; negative if it ran backwards.
         ticks: i64,
-        /// How far `CLOCK_MONOTONIC_RAW` moved in the same time.
+        /// How far `CLOCK_MONOTONIC_RAW` advanced in the same time.
         elapsed: Nanos,
     },
-    /// It moves at a rate that no counter has.
+    /// Its rate is one that no counter has.
     #[error("the counter {counter} seems to run at {hz} Hz, which is outside of 1 kHz to 1 THz")]
     Absurd {
         /// The counter's name, [`Counter::NAME`].
         counter: &'static str,
-        /// The rate that was measured, in ticks a second.
+        /// The measured rate, in ticks per second.
         hz: f64,
     },
 }
@@ -74,8 +74,8 @@ pub enum RateError {
 becalm_units::fault::faultless!(RateError);
 
 impl Calibration {
-    /// Computes the rate between two anchors; the further they are apart, the smaller the error. Fails if the counter
-    /// stood still, ran backwards or at an absurd rate.
+    /// Computes the rate between two anchors; the further apart they are, the smaller the error. Fails if the counter stopped, ran backwards or at an
+    /// absurd rate.
     pub fn from_anchors<C: Counter>(start: &Anchor, end: &Anchor) -> Result<Self, RateError> {
         let elapsed_ns = end.raw_ns.saturating_sub(start.raw_ns);
         let ticks = end.ticks.get().wrapping_sub(start.ticks.get()) as i64;
@@ -93,8 +93,7 @@ impl Calibration {
     }
 }
 
-/// Measures the counter's rate over at least this time, sleeping meanwhile. Fails if the counter stands still, runs
-/// backwards or at an absurd rate.
+/// Measures the counter's rate over at least this time, sleeping meanwhile. Fails if the counter stopped, runs backwards or at an absurd rate.
 pub fn calibrate<C: Counter>(baseline: Nanos) -> Result<Calibration, RateError> {
     let start = Anchor::take::<C>();
     std::thread::sleep(baseline.to_std());

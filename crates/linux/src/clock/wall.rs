@@ -1,15 +1,15 @@
-//! How right the wall clock is, as the kernel knows it.
+//! The kernel's estimate of the wall clock's error.
 
-/// What the kernel says of the wall clock.
+/// The kernel's state of the wall clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WallError {
-    /// How far it may be off, in nanoseconds: what a daemon of NTP or PTP said, growing since. Without one it says nothing.
+    /// The maximum error in nanoseconds: the value from the NTP or PTP daemon, growing since. Meaningless without a daemon.
     pub most_ns: i64,
-    /// Whether such a daemon keeps it right.
+    /// Whether such a daemon keeps it synchronized.
     pub synchronized: bool,
 }
 
-/// Asks the kernel, which needs no right; `None` where it does not say.
+/// Asks the kernel, which needs no privilege; `None` if it does not answer.
 pub fn wall_error() -> Option<WallError> {
     // SAFETY: all-zero bytes are a valid timex, and with no mode set nothing is changed.
     let mut state: libc::timex = unsafe { std::mem::zeroed() };

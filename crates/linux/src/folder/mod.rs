@@ -1,7 +1,6 @@
-//! Folders that are held open while output is made in them, so that no link of another user leads it elsewhere.
+//! Directories that are held open while output is created in them, so no link of another user can redirect it.
 //!
-//! A path is walked part by part. What is then made, renamed or removed is named within the open folder, so that nothing
-//! can be exchanged under way.
+//! A path is walked part by part. Files are then created, renamed or removed by name within the open directory, which excludes exchanges on the way.
 
 mod walk;
 
@@ -17,36 +16,35 @@ use rustix::io::Errno;
 pub(crate) use self::walk::walk;
 use crate::access::{Access, Owner};
 
-/// The mode bits by which others than the owner may write.
+/// The mode bits that let users other than the owner write.
 const OTHERS_WRITE: u32 = GROUP_WRITES | ALL_WRITE;
-/// The mode bit by which the group may write.
+/// The mode bit that lets the group write.
 const GROUP_WRITES: u32 = 0o020;
-/// The mode bit by which everybody else may write.
+/// The mode bit that lets all others write.
 const ALL_WRITE: u32 = 0o002;
-/// A folder, held open.
+/// An open directory.
 #[derive(Debug)]
 pub struct Folder(pub(crate) OwnedFd);
 
 impl Folder {
-    /// Opens a folder by its path. Fails if it is missing or none, or on the way stands a link of another user that is
-    /// not to be followed.
+    /// Opens a directory by its path. Fails if it is missing or not a directory, or if a link on the way belongs to another user and must not be
+    /// followed.
     pub fn open(path: &Path) -> io::Result<Self> {
         walk(path, false).map(|(folder, _)| folder)
     }
 
-    /// The same folder, held once more.
+    /// Duplicates the handle.
     pub fn again(&self) -> io::Result<Self> {
         Ok(Self(self.0.try_clone()?))
     }
 
-    /// A path by which this process reaches the folder, and nobody else does: also where it may not search a folder on the way any
-    /// more. It holds for as long as this value.
+    /// A path to the directory that only this process can use, even if it may no longer search a directory on the way. Valid as long as this value
+    /// lives.
     pub fn own_path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
     }
 
-    /// Opens a folder below this one, following no link at all. Fails if it is missing, or a link or a file stands in
-    /// its way.
+    /// Opens a directory below this one, following no links. Fails if it is missing, or if a part of the path is a link or a file.
     pub fn open_below(self, path: &Path) -> io::Result<Self> {
         path.components().try_fold(self, |folder, part| {
             let Component::Normal(name) = part else {
@@ -64,7 +62,7 @@ impl Folder {
         })
     }
 
-    /// Makes a file that is not there yet. Fails if anything has this name, a link included, and if the system refuses.
+    /// Creates a new file. Fails if anything has this name, including a link, or if the system refuses.
     pub fn create(&self, name: &OsStr, access: Access) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(fs::openat(&self.0, name, flags, Mode::from_raw_mode(access.file_mode()))?);
@@ -74,16 +72,16 @@ impl Folder {
         Ok(file)
     }
 
-    /// Makes a file that this process holds locked (flock) until it is closed, so that others can tell it from one whose maker was
-    /// killed: such a one is removed, should it have the name. Nothing if something else has it.
+    /// Creates a file that this process keeps locked (flock) until it is closed, which tells it from one whose creator was killed. A killed process's
+    /// file of that name is removed. `None` if something else has the name.
     pub fn create_held(&self, name: &OsStr, access: Access) -> io::Result<Option<File>> {
         for _ in 0..2 {
             match self.create(name, access) {
-                // Another process is just removing it, as it was not locked yet.
+                // Another process is removing it, because it was not locked yet.
                 Ok(file) if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) => {
                     return Ok(None);
                 }
-                // Or has removed it already. Where files cannot be locked, nobody takes one for left.
+                // Or has removed it already. If files cannot be locked, no process considers one abandoned.
                 Ok(file) if fs::fstat(&file)?.st_nlink == 0 => {}
                 Ok(file) => return Ok(Some(file)),
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -94,7 +92,7 @@ impl Folder {
         Ok(None)
     }
 
-    /// Removes a file of [`Self::create_held`] that nobody holds any more.
+    /// Removes a file of [`Self::create_held`] that no process holds any more.
     fn remove_left(&self, name: &OsStr) -> io::Result<()> {
         let is_file = |found: &Stat| FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
         let named = || fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW);
@@ -104,7 +102,7 @@ impl Folder {
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = fs::openat(&self.0, name, flags, Mode::empty())?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        // Its maker may have given it its last name meanwhile, and another one have taken this.
+        // Meanwhile, its creator may have renamed it to its final name, and another process may have taken this one.
         let (locked, now) = (fs::fstat(&file)?, named()?);
         if (locked.st_dev, locked.st_ino) != (now.st_dev, now.st_ino) {
             return Err(io::ErrorKind::AlreadyExists.into());
@@ -112,7 +110,7 @@ impl Folder {
         self.remove(name)
     }
 
-    /// Makes a folder in this one; no if something has that name already.
+    /// Creates a directory in this one; returns false if the name exists.
     pub fn make(&self, name: &OsStr, access: Access) -> io::Result<bool> {
         self.make_and_give(name, access, self.can_give(access)?)
     }
@@ -126,7 +124,7 @@ impl Folder {
         if give {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let made = fs::openat(&self.0, name, flags, Mode::empty())?;
-            // Whoever may write here may have put another folder of root's in its place meanwhile.
+            // A user who may write here may have replaced it with another directory of root's.
             if is_new(&made)? {
                 access.give(&File::from(made));
             }
@@ -134,25 +132,25 @@ impl Folder {
         Ok(true)
     }
 
-    /// Gives a file of this folder another name, which may be that of another file: that is replaced, and a link is as well.
+    /// Renames a file in this directory. Replaces an existing file or link of the new name.
     pub fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         Ok(fs::renameat(&self.0, from, &self.0, to)?)
     }
 
-    /// Gives a file of this folder another name that nothing bears; no if something does.
+    /// Renames a file in this directory to a new name; returns false if that exists.
     pub fn rename_new(&self, from: &OsStr, to: &OsStr) -> io::Result<bool> {
         match fs::renameat_with(&self.0, from, &self.0, to, RenameFlags::NOREPLACE) {
             Ok(()) => return Ok(true),
             Err(Errno::EXIST) => return Ok(false),
-            // The file system cannot, or a kernel before 3.15.
+            // Unsupported by the file system, or by kernels before 3.15.
             Err(Errno::INVAL | Errno::NOSYS) => {}
             Err(error) => return Err(error.into()),
         }
         match fs::linkat(&self.0, from, &self.0, to, AtFlags::empty()) {
             Ok(()) => self.remove(from).map(|()| true),
             Err(Errno::EXIST) => Ok(false),
-            // File systems without hard links say one of these. To look first and then rename leaves an instant in which another
-            // writer could get in between; there is nothing better that works everywhere.
+            // File systems without hard links return one of these. Checking before renaming leaves a race with another writer; nothing better works
+            // everywhere.
             Err(Errno::PERM | Errno::ACCESS | Errno::OPNOTSUPP) => {
                 match fs::statat(&self.0, to, AtFlags::SYMLINK_NOFOLLOW) {
                     Ok(_) => Ok(false),
@@ -163,13 +161,13 @@ impl Folder {
         }
     }
 
-    /// Removes a file of this folder.
+    /// Removes a file in this directory.
     pub fn remove(&self, name: &OsStr) -> io::Result<()> {
         Ok(fs::unlinkat(&self.0, name, AtFlags::empty())?)
     }
 
-    /// Makes the names in the folder survive a crash, as far as its file system can do that. Fails if the folder cannot
-    /// be opened or its file system cannot be written.
+    /// Makes the names in the directory survive a crash, as far as its file system supports that. Fails if the directory cannot be opened or its file
+    /// system cannot be written.
     pub fn sync(&self) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let synced = match fs::openat(&self.0, ".", flags, Mode::empty()) {
@@ -182,7 +180,7 @@ impl Folder {
         }
     }
 
-    /// Whether what is made here may be given to its user, who could then have made it without root's help.
+    /// Whether files created here may be given to the user of `access`, who could have created them without root's help.
     pub fn can_give(&self, access: Access) -> io::Result<bool> {
         let found = fs::fstat(&self.0)?;
         Ok(access.owner().is_some_and(|Owner { user, group }| {
@@ -192,32 +190,32 @@ impl Folder {
         }))
     }
 
-    /// Whether it is of the file system `proc`, some of whose links lead to what has no path.
+    /// Whether it is in the file system `proc`, where some links lead to objects without a path.
     pub(crate) fn is_proc(&self) -> io::Result<bool> {
         Ok(fs::fstatfs(&self.0)?.f_type == fs::PROC_SUPER_MAGIC)
     }
 }
 
-/// Makes a folder by its path; no if something has that name already. Fails if the folder above it is missing, or a
-/// link on the way is another user's, and if the system refuses.
+/// Creates a directory by its path; returns false if the name exists. Fails if its parent is missing, a link on the way belongs to another user, or
+/// the system refuses.
 pub fn make(path: &Path, access: Access) -> io::Result<bool> {
     let Some(name) = path.file_name() else { return Folder::open(path).map(|_| false) };
     Folder::open(path.parent().unwrap_or(Path::new("")))?.make(name, access)
 }
 
-/// Makes a folder that is given to its user wherever it is; no if something has that name already. Only for names that no program
-/// but becalm looks for: in a folder of settings, another one would be read as the administrator's.
+/// Creates a directory that is given to its user wherever it is; returns false if the name exists. Only for names that no program but becalm looks
+/// for: among settings, it would be read as the administrator's.
 pub fn make_given(path: &Path, access: Access) -> io::Result<bool> {
     let Some(name) = path.file_name() else { return Folder::open(path).map(|_| false) };
     Folder::open(path.parent().unwrap_or(Path::new("")))?.make_and_give(name, access, true)
 }
 
-/// Makes a folder by its path.
+/// Creates a directory by its path.
 pub fn make_new(path: &Path, access: Access) -> io::Result<()> {
     if make(path, access)? { Ok(()) } else { Err(Errno::EXIST.into()) }
 }
 
-/// Makes a folder and those above it that are missing, with the rights that the umask leaves. One that is there is good.
+/// Creates a directory and its missing parents, with the permissions that the umask leaves. Succeeds if it exists.
 pub fn make_all(path: &Path) -> io::Result<()> {
     match Folder::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -230,10 +228,10 @@ pub fn make_all(path: &Path) -> io::Result<()> {
     Folder::open(path).map(drop)
 }
 
-/// Whether a folder is this user's, and has nothing in it.
+/// Whether a directory is this user's, and empty.
 fn is_new(folder: &OwnedFd) -> io::Result<bool> {
     let is_own = fs::fstat(folder)?.st_uid == rustix::process::geteuid().as_raw();
-    // Every folder holds itself and the one above.
+    // Every directory has entries for itself and its parent.
     Ok(is_own && Dir::read_from(folder)?.take(3).count() == 2)
 }
 
@@ -291,7 +289,7 @@ mod tests {
         std::fs::set_permissions(folder, std::fs::Permissions::from_mode(mode)).unwrap();
     }
 
-    /// The modes and owners of a file and a folder that are made here.
+    /// The owners, groups and modes of a file and a directory created here.
     fn made(folder: &Path, access: Access) -> [(u32, u32, u32); 2] {
         let open = Folder::open(folder).unwrap();
         drop(open.create(OsStr::new("file"), access).unwrap());
@@ -311,7 +309,7 @@ mod tests {
         let held = make(left).unwrap();
         assert!(make(left).is_none(), "a live process holds it");
         std::fs::write(folder.path().join("left"), "half").unwrap();
-        // The kernel lets go of the lock, however the process ends.
+        // The kernel releases the lock, however the process ends.
         drop(held);
         assert_eq!(make(left).unwrap().metadata().unwrap().len(), 0);
         symlink("left", folder.path().join("link")).unwrap();
@@ -329,7 +327,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let access = Access::given_to(65_534, 65_533);
         let (given, kept) = ([(0o600, 65_534, 65_533), (0o700, 65_534, 65_533)], [(0o600, 0, 0), (0o700, 0, 0)]);
-        // Its owner, its group and its mode; only where that user may write is anything given away.
+        // Its owner, its group and its mode; given away only if that user may write.
         for (owner, group, mode, expected) in [
             (0, 0, 0o755, kept),
             (0, 65_533, 0o755, kept),

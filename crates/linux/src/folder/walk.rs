@@ -1,8 +1,8 @@
-//! The walk to a folder, part by part of its path, and over which links it goes.
+//! The walk to a directory, part by part of its path, and the links that it follows.
 //!
-//! A link of this user or of root is followed. One of another user is followed only into a folder of that same user, who could make
-//! and remove there what is made and removed; and never in a folder of somebody else that others may write, which is the kernel's
-//! rule under `fs.protected_symlinks`, held here whatever that setting is.
+//! Links of this user or of root are followed. A link of another user is followed only into a directory of that same user, who could create and
+//! remove files there anyway; and never from a directory of someone else that others may write. This is the kernel's rule for
+//! `fs.protected_symlinks`, applied whatever that setting is.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -16,14 +16,14 @@ use rustix::io::Errno;
 use super::{Folder, OTHERS_WRITE};
 use crate::private::trusted_users;
 
-/// So many links stand on a path at most, as for the kernel.
+/// The maximum number of links on a path, as in the kernel.
 const LINKS: u32 = 40;
 
-/// What a walk still has to do.
+/// A remaining step of a walk.
 enum Step {
-    /// Go on to a part of the path.
+    /// Continue with a part of the path.
     Part(OsString),
-    /// See where a link of another user has led.
+    /// Check where a link of another user has led.
     EndOf(ForeignLink),
 }
 
@@ -34,8 +34,8 @@ struct ForeignLink {
 }
 
 impl ForeignLink {
-    /// Tells one from a link that is followed wherever it leads. Fails if it stands where somebody else may write than
-    /// its user and the folder's owner.
+    /// `None` for a link that is followed wherever it leads. Fails if the link is in a directory that users other than the link's owner and the
+    /// directory's owner may write.
     fn find(folder: &Folder, link: &Stat, shown: PathBuf) -> io::Result<Option<Self>> {
         if trusted_users()?.contains(&link.st_uid) {
             return Ok(None);
@@ -47,7 +47,7 @@ impl ForeignLink {
         Ok(Some(found))
     }
 
-    /// Refuses a link that leads to a folder in which its user could not do everything, or to what a process has open.
+    /// Refuses a link that leads to another user's directory, or to a file that a process has open.
     fn check(&self, end: &Folder) -> io::Result<()> {
         match fs::fstat(&end.0)?.st_uid {
             user if user != self.user => Err(self.refused(&format!("leads to a folder of user {user}"))),
@@ -68,14 +68,14 @@ impl ForeignLink {
     }
 }
 
-/// Walks to a folder; with `to_file` to that of the path's last name, which is given beside it unless it is a folder.
+/// Walks to a directory; with `to_file`, to that of the path's last name, which is returned as well unless it is a directory.
 pub(crate) fn walk(path: &Path, to_file: bool) -> io::Result<(Folder, Option<OsString>)> {
     let mut at = Folder(folder_at(CWD, OsStr::new("."))?);
     let mut shown = PathBuf::new();
     let mut left = Vec::new();
     push_parts(&mut left, path);
     let mut links = 0;
-    // The link that led here: the way up from its user's folder is no longer that user's.
+    // The link that led here: the parent of its owner's directory may be another user's.
     let mut followed: Option<ForeignLink> = None;
     let name = loop {
         let part = match left.pop() {
@@ -107,7 +107,7 @@ pub(crate) fn walk(path: &Path, to_file: bool) -> io::Result<(Folder, Option<OsS
                 left.extend(ForeignLink::find(&at, &status, shown.join(&part))?.map(Step::EndOf));
                 let target = fs::readlinkat(&found, "", Vec::new())?;
                 let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
-                // What such a link of `proc` shows is no path: `pipe:[123]`.
+                // The target of such a `proc` link is not a path: `pipe:[123]`.
                 if is_end && target.is_relative() && at.is_proc()? {
                     break Some(part);
                 }
@@ -124,7 +124,7 @@ pub(crate) fn walk(path: &Path, to_file: bool) -> io::Result<(Folder, Option<OsS
             _ => return Err(Errno::NOTDIR.into()),
         }
     };
-    // A link's last part may be the name of a file: then it ends in the folder of that.
+    // The last part of a link may be the name of a file: then it ends in that file's directory.
     for step in left {
         if let Step::EndOf(link) = step {
             link.check(&at)?;
@@ -133,7 +133,7 @@ pub(crate) fn walk(path: &Path, to_file: bool) -> io::Result<(Folder, Option<OsS
     Ok((at, name))
 }
 
-/// Puts the parts of a path on what is still to be walked, whose next step is the last.
+/// Pushes the parts of a path onto the remaining steps, whose next step is the last.
 fn push_parts(left: &mut Vec<Step>, path: &Path) {
     let parts = path.components().rev().filter(|part| *part != Component::CurDir);
     left.extend(parts.map(|part| Step::Part(part.as_os_str().to_owned())));
@@ -154,7 +154,7 @@ mod tests {
 
     const NOBODY: u32 = 65_534;
 
-    /// The name at the end of a path.
+    /// The last name in a path.
     fn name(path: &Path) -> io::Result<OsString> {
         walk(path, true)?.1.ok_or(io::ErrorKind::IsADirectory.into())
     }
@@ -178,7 +178,7 @@ mod tests {
         assert!(name(&path("deep/file/x")).is_err() && name(Path::new("/")).is_err());
     }
 
-    /// A folder of root's with a folder `deep` that has a file, and links of another user to both.
+    /// A directory of root's with a subdirectory `deep` that has a file, and links of another user to both.
     fn with_links_of_another() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
@@ -215,7 +215,7 @@ mod tests {
             set_mode(folder.path(), open);
             refused("stands in a folder that others may write");
         }
-        // Whoever owns the folder of a link decides where it leads, but not what root does there.
+        // The owner of a link's directory decides where it leads, but not what root does there.
         for owner in [0, NOBODY] {
             chown(folder.path(), Some(owner), None).unwrap();
             set_mode(folder.path(), 0o755);
@@ -237,12 +237,12 @@ mod tests {
         for (link, end) in THROUGH_LINKS.into_iter().zip(["file", "new", "file", "new"]) {
             assert_eq!(name(&path(link)).unwrap(), end);
         }
-        // What root has made in that folder is entered, as its name was root's to give.
+        // Root's own directories in there are entered, because root chose their names.
         std::fs::create_dir(path("deep/made")).unwrap();
         assert_eq!(name(&path("way/made/file")).unwrap(), "file");
         symlink("../deep/file", path("deep/own")).unwrap();
         assert_eq!(name(&path("way/own")).unwrap(), "file");
-        // The way up is no longer that user's, and no third user's link leads on.
+        // The parent belongs to another user, and no third user's link is followed.
         assert!(name(&path("way/../file")).is_err());
         symlink("../deep/file", path("deep/third")).unwrap();
         lchown(path("deep/third"), Some(NOBODY - 1), None).unwrap();

@@ -1,8 +1,8 @@
-//! Notices that another program changes an instance: `trace-cmd reset -a` walks them all.
+//! Detects changes to an instance by other programs: `trace-cmd reset -a` changes them all.
 //!
-//! Two ways that complete each other. The kernel notifies of each write below the instance's directory (inotify), also of one that
-//! is undone at once, and costs nothing until somebody writes. And the files that say what the instance records are open for
-//! reading, to be compared with what they held: this needs no rights, and works where nothing can be notified of.
+//! Two methods complement each other. The kernel reports each write below the instance's directory (inotify), even one that is undone at once, at no
+//! cost until a write happens. And the files that describe what the instance records are kept open, to compare them with their original text: this
+//! needs no privilege, and works if inotify does not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
@@ -19,14 +19,14 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use super::instance::SWITCH;
 use super::wanted::EventPath;
 
-/// The files of an instance whose text says what it records. A kernel that lacks one has nothing there that could be changed.
+/// The files of an instance that describe what it records. If a kernel lacks one, there is nothing to change.
 const STATE: [&str; 11] = [
     SWITCH,
     "trace_clock",
     "tracing_cpumask",
     "trace_options",
     "current_tracer",
-    // The events that are enabled.
+    // The enabled events.
     "set_event",
     "set_event_pid",
     "set_event_notrace_pid",
@@ -35,17 +35,17 @@ const STATE: [&str; 11] = [
     "buffer_subbuf_size_kb",
 ];
 
-/// Files of an event whose text says which of its occurrences are recorded.
+/// The files of an event that describe which of its occurrences are recorded.
 const OF_EVENT: [&str; 2] = ["filter", "trigger"];
 
-/// Writing to these changes nothing of what is recorded.
+/// Writing to these changes nothing of the recording.
 const HARMLESS: [&str; 4] = ["trace_marker", "trace_marker_raw", "buffer_percent", "error_log"];
 
-/// Whoever opens these takes events away, or the buffer.
+/// Opening these takes events away, or the buffer.
 const TAKING: [&str; 2] = ["trace_pipe", "free_buffer"];
 const TAKING_OF_CPU: [&str; 2] = ["trace_pipe", "trace_pipe_raw"];
 
-/// A file, and what it held at the start.
+/// A file and its original text.
 #[derive(Debug)]
 struct OriginalFile {
     name: String,
@@ -60,7 +60,7 @@ impl OriginalFile {
         Some(Self { name, file, text })
     }
 
-    /// Whether it holds something else now. A file that cannot be read shows no change.
+    /// Whether its text has changed. A file that cannot be read shows no change.
     fn differs(&self) -> bool {
         text(&self.file).is_ok_and(|text| text != self.text)
     }
@@ -80,7 +80,7 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    /// Remembers how the instance in this directory is set up. Its own set-up may still write to it, if it undoes that.
+    /// Records how the instance in this directory is set up. Its own set-up may still write to it, if it undoes that.
     pub fn remember(folder: &Path, events: &[EventPath]) -> Self {
         let event_files = |event: &EventPath| OF_EVENT.map(|file| format!("events/{event}/{file}"));
         let names = STATE.iter().map(ToString::to_string).chain(events.iter().flat_map(event_files));
@@ -88,17 +88,17 @@ impl Changes {
         Self { notices: None, known: Mutex::new(InstanceState { kept, changed: BTreeSet::new() }) }
     }
 
-    /// Has the kernel notify of each write from now on. All readers of the instance are open by now.
+    /// Makes the kernel report each write from now on. All readers of the instance are open by now.
     pub fn notify(&mut self, folder: &Path, cpus: &CpuList, events: &[EventPath]) {
         self.notices = Notices::open(folder, cpus, events).ok();
         let mut known = self.look(true);
         if self.notices.is_some() {
-            // No descriptor need be spent on the events then.
+            // The events need no descriptors then.
             known.kept.retain(|kept| STATE.contains(&kept.name.as_str()));
         }
     }
 
-    /// Writes to the switch, which is no change by others.
+    /// Writes to the switch, which is not a change by others.
     pub fn turn(&self, write: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         let mut known = self.look(false);
         let InstanceState { kept, changed } = &mut *known;
@@ -114,17 +114,17 @@ impl Changes {
         Ok(())
     }
 
-    /// The files that others wrote to, or that do not hold what they held, since the start; none if nothing was changed.
+    /// The files that others wrote to, or whose text has changed since the start; empty if nothing was changed.
     pub fn found(&self) -> Vec<String> {
         self.look(true).changed.iter().cloned().collect()
     }
 
-    /// The files of which the kernel notified. Takes next to nothing; if the kernel cannot notify, the same as [`Self::found`].
+    /// The files that the kernel has reported. Costs next to nothing; like [`Self::found`] if the kernel cannot report.
     pub fn noticed(&self) -> Vec<String> {
         self.look(self.notices.is_none()).changed.iter().cloned().collect()
     }
 
-    /// Learns what others changed by now, also from what the files hold if these are to be read.
+    /// Updates the list of changes; with `read`, also by comparing the files.
     fn look(&self, read: bool) -> MutexGuard<'_, InstanceState> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let InstanceState { kept, changed } = &mut *known;
@@ -148,14 +148,13 @@ impl Changes {
     }
 }
 
-/// The kernel's notices of writes.
+/// The kernel's reports of writes.
 #[derive(Debug)]
 struct Notices {
     queue: OwnedFd,
-    /// What each watch is of, below the instance's directory.
+    /// The file or directory of each watch, below the instance's directory.
     places: BTreeMap<i32, String>,
-    /// The directories of events, held open: while nobody has them open, the kernel may forget them, and what was to be notified
-    /// of them.
+    /// The directories of events, kept open: otherwise the kernel may forget them, together with their watches.
     _held: Vec<File>,
 }
 
@@ -185,7 +184,7 @@ impl Notices {
             }
             add(place, WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE)?;
         }
-        // Kernels before 5.9 always stop recording while a program has the text of the trace open.
+        // Before 5.9, kernels always stop recording while a program has the text of the trace open.
         let stopping = (!folder.join("options/pause-on-trace").exists()).then_some("trace");
         for name in TAKING.into_iter().chain(stopping) {
             add(name.to_owned(), WatchFlags::OPEN)?;
@@ -199,7 +198,7 @@ impl Notices {
         Ok(Self { queue, places, _held: held })
     }
 
-    /// Takes the notices that wait, each with the name of the file.
+    /// Takes the pending reports, each with the name of the file.
     fn take(&self, mut take: impl FnMut(String)) {
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut reader = inotify::Reader::new(&self.queue, &mut buffer);
@@ -208,7 +207,7 @@ impl Notices {
                 take("more files than the kernel could notify of".to_owned());
                 continue;
             }
-            // The kernel's last word on a watch: its directory is gone.
+            // The last report of a watch: its directory is gone.
             let Some(place) = self.places.get(&notice.wd()).filter(|_| !notice.events().contains(ReadFlags::IGNORED))
             else {
                 continue;
@@ -222,7 +221,7 @@ impl Notices {
     }
 }
 
-/// All that an open file of tracefs holds now.
+/// The current content of an open file of tracefs.
 fn text(file: &File) -> io::Result<Vec<u8>> {
     let mut text = vec![0; 4096];
     let mut length = 0;

@@ -1,7 +1,7 @@
-//! From the records of a page to [`RawEvent`]s, through the formats that the kernel gave.
+//! Decodes the records of a page into [`RawEvent`]s, using the kernel's format descriptions.
 //!
-//! Each event's fields are looked up once, when its format is learned; a record then costs one table look-up and a few
-//! checked loads. Nothing is allocated per event.
+//! Each event's fields are looked up once, when its format is learned; a record then costs one table look-up and a few checked loads. Nothing is
+//! allocated per event.
 
 use super::event::{RawEvent, RawHappening, VectorName};
 use super::format::{EventFormat, EventFormatError, HeaderPage};
@@ -12,9 +12,9 @@ use super::plan::{DecodingPlan, Int, Look};
 #[derive(Clone, Debug)]
 pub struct Decoder {
     layout: PageLayout,
-    /// Where every record holds its event's number and the current thread's; known with the first format.
+    /// The position of the event's number and the current thread's in every record; known with the first format.
     common: Option<Common>,
-    /// For an event's number, the index of its plan; [`NO_PLAN`] for events that were not learned.
+    /// The index of the plan for an event's number; [`NO_PLAN`] for events that were not learned.
     plan_of: Vec<u16>,
     plans: Vec<DecodingPlan>,
     vectors: Vec<String>,
@@ -28,16 +28,16 @@ struct Common {
     pid: Int,
 }
 
-/// What decoding one page came to.
+/// The result of decoding one page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PageSummary {
-    /// Events given to the sink, those that say that others were lost not counted.
+    /// Events passed to the sink, not counting those that report lost events.
     pub events: u64,
-    /// Records of events that the decoder never learned.
+    /// Records of events that the decoder did not learn.
     pub ignored: u64,
     /// Whether the kernel lost events before this page.
     pub lost: bool,
-    /// How many it says it lost; 0 where it does not say.
+    /// The reported number of lost events; 0 if the kernel does not report it.
     pub lost_events: u64,
     /// The time of the first record, in units of the trace clock.
     pub first: Option<u64>,
@@ -45,7 +45,7 @@ pub struct PageSummary {
     pub last: Option<u64>,
 }
 
-/// A page that does not hold what the kernel described.
+/// A page that does not match the kernel's description.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// The page's own structure is broken.
@@ -54,17 +54,17 @@ pub enum DecodeError {
     /// A record ends before a field of its event.
     #[error("ring-buffer page, byte {at}: a record of {length} bytes is too short for the fields of event {id}")]
     Short {
-        /// Where the record starts in the page.
+        /// The offset of the record in the page.
         at: usize,
         /// The length of its data, in bytes.
         length: usize,
-        /// The number of its event; 0 where not even that could be read.
+        /// The number of its event; 0 if not even that could be read.
         id: u16,
     },
 }
 
 impl Decoder {
-    /// A decoder that knows pages but no events yet.
+    /// A decoder that knows the page layout but no events yet.
     pub fn new(header: &HeaderPage) -> Self {
         Self {
             layout: PageLayout::new(header),
@@ -75,9 +75,8 @@ impl Decoder {
         }
     }
 
-    /// Learns an event of the given system (`irq`, `sched`), and says whether it is one that is decoded. Records of
-    /// events that were never learned are skipped and counted. Fails on a format that lacks a field that its event must
-    /// have, or holds it in a form that cannot be read.
+    /// Learns an event of the given system (`irq`, `sched`), and returns whether it is decoded. Records of events that were never learned are skipped
+    /// and counted. Fails on a format without a required field, or with one in an unreadable form.
     pub fn learn(&mut self, system: &str, format: &EventFormat) -> Result<bool, EventFormatError> {
         let look = Look(format);
         let Some(plan) = DecodingPlan::new(system, look, &mut self.vectors)? else { return Ok(false) };
@@ -100,19 +99,18 @@ impl Decoder {
         self.vectors.get(usize::from(name.0)).map_or("", String::as_str)
     }
 
-    /// The vectors that were learned.
+    /// The learned vectors.
     pub fn vectors(&self) -> impl ExactSizeIterator<Item = (VectorName, &str)> {
         self.vectors.iter().enumerate().map(|(index, name)| (VectorName(index as u16), name.as_str()))
     }
 
-    /// How many bytes at the start of a sub-buffer carry something: a page cut to that length decodes as the whole one.
+    /// The number of bytes in use at the start of a sub-buffer: a page cut to that length decodes like the whole one.
     pub fn used(&self, page: &[u8]) -> usize {
         self.layout.used(page)
     }
 
-    /// Decodes one sub-buffer, whole as it was read, and gives its events to the sink in order. Where the kernel lost
-    /// events before the page, a [`RawHappening::Lost`] with the page's own time comes first. Fails on a page that is
-    /// not as the kernel writes and described it. The events before the fault have been given.
+    /// Decodes one whole sub-buffer, and passes its events to the sink in order. If the kernel lost events before the page, a [`RawHappening::Lost`]
+    /// with the page's own time comes first. Fails on a page that does not match the kernel's format; the events before the fault have been passed.
     pub fn page<'a>(&self, page: &'a [u8], sink: &mut impl FnMut(RawEvent<'a>)) -> Result<PageSummary, DecodeError> {
         let page = self.layout.page(page)?;
         let mut summary = PageSummary::default();
@@ -136,8 +134,7 @@ impl Decoder {
         Ok(summary)
     }
 
-    /// Gives the numbers of the events of a sub-buffer, also of those that were never learned. Fails on a page that is
-    /// not as the kernel writes and described it.
+    /// Passes the numbers of a sub-buffer's events, including those never learned. Fails on a page that does not match the kernel's format.
     pub fn ids(&self, page: &[u8], sink: &mut impl FnMut(u16)) -> Result<(), DecodeError> {
         let Some(common) = self.common else { return Ok(()) };
         for record in self.layout.page(page)?.records() {
@@ -148,13 +145,13 @@ impl Decoder {
         Ok(())
     }
 
-    /// Decodes one record that came without a page, as perf hands them out: the thread that was current, and what happened; `None` of an event
-    /// that was never learned. Fails on a record that ends before a field of its event.
+    /// Decodes a single record without a page, as perf provides them: the current thread, and what happened; `None` for an event that was never
+    /// learned. Fails on a record that ends before a field of its event.
     pub fn record<'a>(&self, data: &'a [u8]) -> Result<Option<(i32, RawHappening<'a>)>, DecodeError> {
         self.happening(data, 0)
     }
 
-    /// What the record says that begins at this byte of its page.
+    /// Decodes the record that starts at this offset in its page.
     fn happening<'a>(&self, data: &'a [u8], at: usize) -> Result<Option<(i32, RawHappening<'a>)>, DecodeError> {
         let Some(common) = self.common else { return Ok(None) };
         let short = |id: u16| DecodeError::Short { at, length: data.len(), id };
@@ -192,7 +189,7 @@ mod tests {
         ]
     }
 
-    /// A happening that owns its bytes, with values that also a 32-bit kernel can hold.
+    /// A happening that owns its bytes, with values that also fit a 32-bit kernel.
     #[derive(Clone, Debug)]
     enum Happened {
         IrqEntry(i32, Vec<u8>),

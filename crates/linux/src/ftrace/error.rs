@@ -1,4 +1,4 @@
-//! Errors at tracefs, with what a user can do about them.
+//! Errors of tracefs, with advice for the user.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,20 +16,20 @@ pub enum TracefsError {
          pass the host's /sys/kernel/tracing"
     )]
     NotMounted,
-    /// A system call on a file or folder of tracefs failed.
+    /// A system call on a file or directory of tracefs failed.
     #[error("cannot {action} {}: {source}{}", path.display(), advice(source))]
     Io {
-        /// What was attempted: `read`, `write '1' to`.
+        /// The attempted action: `read`, `write '1' to`.
         action: String,
-        /// The file or folder that it was attempted on.
+        /// The file or directory that the action was for.
         path: PathBuf,
         /// The error of the system call.
         r#source: io::Error,
     },
-    /// The kernel took a setting, but did something else: in a whole sentence, with what the user can do about it.
+    /// The kernel accepted a setting, but did something else: a whole sentence, with advice for the user.
     #[error("{0}")]
     Refused(String),
-    /// This file of the kernel does not read as it should, for this reason.
+    /// The content of this kernel file is not as expected, for this reason.
     #[error("{path}: {1}", path = .0.display())]
     Content(PathBuf, String),
     /// The table of mounts cannot be read.
@@ -41,7 +41,7 @@ pub enum TracefsError {
 }
 
 impl TracefsError {
-    /// Whether the kernel has no memory for what was asked of it.
+    /// Whether the kernel has no memory for the request.
     pub(super) fn is_no_memory(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.raw_os_error() == Some(libc::ENOMEM))
     }
@@ -51,7 +51,7 @@ impl TracefsError {
     }
 }
 
-/// What a user can do about a failure at tracefs, as the end of a message; empty where there is nothing to say.
+/// Advice for the user about a failure in tracefs, to end a message; empty if there is none.
 fn advice(error: &io::Error) -> String {
     let advice = match error.raw_os_error() {
         Some(libc::EACCES) => return format!("; {}", Need::Trace.advice()),

@@ -1,4 +1,4 @@
-//! What one event costs whoever runs where it happens: measured by an event of which becalm decides when it comes.
+//! Measures the cost of one event for the thread that causes it, with an event that becalm can trigger.
 
 use std::ffi::CStr;
 use std::time::Instant;
@@ -8,22 +8,20 @@ use rustix::thread;
 use super::error::TracefsError;
 use super::instance::Instance;
 
-/// Enables the event that a thread makes by naming itself: once for each system call, on every kernel since 3.4.
+/// Enables the event of a thread renaming itself: one per system call, on every kernel since 3.4.
 const SWITCH: &str = "events/task/task_rename/enable";
 
-/// System calls that are timed together, so that reading the clock does not count.
+/// System calls timed together, which makes the cost of reading the clock negligible.
 const TOGETHER: u32 = 100;
-/// How often that is repeated with the event; half as often before, and again after.
+/// The number of repetitions with the event; half as many before, and again after.
 const REPETITIONS: usize = 20;
 
 impl Instance {
-    /// How long the kernel takes to write one event into this instance, in nanoseconds: by how much a system call with an event takes
-    /// longer than the same without, medians of many. `None` where the difference drowns in what else goes on. The calling thread
-    /// should be on one of the instance's CPUs.
+    /// The time that the kernel takes to write one event into this instance, in nanoseconds: the extra time of a system call with an event, compared
+    /// with one without, medians of many. `None` if other activity hides the difference. The calling thread should be on one of the instance's CPUs.
     ///
-    /// All of it happens with the code and the buffer in the caches; after other work an event costs more. What has been recorded is
-    /// gone then, and recording is off. Fails if the kernel does not have the event, or the instance cannot be
-    /// switched.
+    /// Code and buffer are in the caches here; after other work, an event costs more. Earlier recorded events are lost, and recording is off
+    /// afterwards. Fails if the kernel does not have the event, or the instance cannot be switched.
     pub fn event_cost(&self) -> Result<Option<u64>, TracefsError> {
         let name =
             thread::name().map_err(|error| TracefsError::io("name the thread in", self.folder(), error.into()))?;
@@ -44,12 +42,12 @@ impl Instance {
     }
 }
 
-/// How long it takes to set the thread's name a hundred times to what it is, in nanoseconds, so many times.
+/// The times to set the thread's name to its current value a hundred times, in nanoseconds, for this many repetitions.
 fn batches(name: &CStr, repetitions: usize) -> Vec<u64> {
     let batch = |_| {
         let start = Instant::now();
         for _ in 0..TOGETHER {
-            // Without an effect there would be nothing to measure, and the difference says so.
+            // A failure shows as no difference.
             let _ = thread::set_name(name);
         }
         start.elapsed().as_nanos() as u64

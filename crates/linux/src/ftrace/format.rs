@@ -1,9 +1,9 @@
 //! The kernel's descriptions of its trace records: `events/SYSTEM/EVENT/format` and `events/header_page`.
 //!
-//! Pure: text in, values out. The kernel promises no offset, size or order, so nothing here assumes one; what a record
-//! holds is learned from these texts alone. The `print fmt` part, which says how to render a record, is not read.
+//! Pure: text in, values out. The kernel promises no offset, size or order, so nothing here assumes one; the content of a record is learned from
+//! these texts alone. The `print fmt` part, which describes how to print a record, is not read.
 
-/// Where an integer or a string lies in a record, as one `field:` line says it.
+/// The position of an integer or a string in a record, from one `field:` line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EventField {
     /// The field's name: `common_pid`, `prev_comm`.
@@ -14,11 +14,11 @@ pub struct EventField {
     pub size: usize,
     /// Whether an integer is signed.
     pub signed: bool,
-    /// Whether the field holds the value itself, or where in the record it lies.
+    /// Whether the field holds the value itself, or its position in the record.
     pub kind: FieldKind,
 }
 
-/// What lies at a field's place.
+/// The content of a field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FieldKind {
     /// One value: an integer of `size` bytes, a pointer, or a struct.
@@ -41,12 +41,12 @@ pub struct EventFormat {
     pub id: u16,
     /// Its fields, the common ones first, in the kernel's order.
     pub fields: Vec<EventField>,
-    /// Where the description was read, for messages.
+    /// The path of the description, for messages.
     file: String,
 }
 
-/// The description of a sub-buffer, from `events/header_page`. Its data's size is that of the top-level buffer and not
-/// of an instance with sub-buffers of its own size, so the length of a page is taken from the page.
+/// The description of a sub-buffer, from `events/header_page`. Its data size is that of the top-level buffer, not of an instance with a sub-buffer
+/// size of its own, so the length of a page is taken from the page.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HeaderPage {
     /// The time stamp, from which the first record's time is counted.
@@ -57,21 +57,21 @@ pub struct HeaderPage {
     pub data: EventField,
 }
 
-/// A description that cannot be read, or does not hold what is needed.
+/// A description that cannot be read, or lacks something needed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct EventFormatError(String);
 
 impl EventFormatError {
-    /// A line, counted from 1, is not as the kernel writes it.
+    /// A line, counted from 1, that the kernel does not write.
     fn line(file: &str, line: usize, why: &str) -> Self {
         Self(format!("{file}, line {line}: {why}"))
     }
 }
 
 impl EventFormat {
-    /// Reads the text of a `format` file. `file` names it in errors. Fails on a line that is not as the kernel writes
-    /// it, or no `name:`, no `ID:` or no field at all.
+    /// Parses the text of a `format` file; errors name it as `file`. Fails on a line that the kernel does not write, or without `name:`, `ID:` or any
+    /// field.
     pub fn parse(file: &str, text: &str) -> Result<Self, EventFormatError> {
         let mut name = None;
         let mut id = None;
@@ -107,16 +107,15 @@ impl EventFormat {
         self.fields.iter().find(|field| field.name == name)
     }
 
-    /// The error that something of this event's description is missing or does not fit.
+    /// The error that a part of this event's description is missing or does not fit.
     pub(crate) fn lacks(&self, what: String) -> EventFormatError {
         EventFormatError(format!("{}: {what}", self.file))
     }
 }
 
 impl HeaderPage {
-    /// Reads the text of `events/header_page`. `file` names it in errors. Fails on a line that is not as the kernel
-    /// writes it; a missing field; a time stamp that is not 8 bytes long or a commit word that is not 4 or 8 bytes
-    /// long; fields that overlap the data.
+    /// Parses the text of `events/header_page`; errors name it as `file`. Fails on a line that the kernel does not write; a missing field; a time
+    /// stamp that is not 8 bytes long or a commit word that is not 4 or 8 bytes long; fields that overlap the data.
     pub fn parse(file: &str, text: &str) -> Result<Self, EventFormatError> {
         let mut fields = Vec::new();
         for (index, content) in text.lines().enumerate() {
@@ -145,7 +144,7 @@ impl HeaderPage {
     }
 }
 
-/// Offsets and sizes above this are refused: the largest sub-buffer, and with it the largest record, is far smaller.
+/// Offsets and sizes above this are refused: the largest sub-buffer, and so the largest record, is far smaller.
 const LARGEST: usize = 1 << 24;
 
 impl EventField {
@@ -180,7 +179,7 @@ impl EventField {
         };
         let body = body.trim_end();
         let start = body.rfind(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).map_or(0, |at| {
-            // What was found may be a character of several bytes.
+            // The character found may have several bytes.
             at + body[at..].chars().next().map_or(1, char::len_utf8)
         });
         let kind = if declaration.starts_with("__data_loc ") {

@@ -1,11 +1,11 @@
-//! becalm's own tracing instance: buffers, clock and events apart from everybody else's.
+//! becalm's own tracing instance: separate buffers, clock and events.
 //!
-//! *Lost events.* The buffers overwrite the oldest events when full, since only then does the kernel mark the loss in
-//! the pages themselves, with the count and at its place in time; so exactly the detours around it are marked
-//! incomplete. Buffers that drop the newest events instead only count them in `stats`, where nobody learns when.
+//! *Lost events.* The buffers overwrite the oldest events when full, because only then does the kernel mark the loss in the pages themselves, with
+//! the count and at its position in time; so exactly the detours around it are marked incomplete. Buffers that drop the newest events only count them
+//! in `stats`, without the time.
 //!
-//! *Inherited options.* A new instance starts with the options of the top-level one, so one user's `stacktrace` would
-//! make each of our events cost microseconds. Everything that adds work or records is switched off.
+//! *Inherited options.* A new instance starts with the options of the top-level one, so one user's `stacktrace` would make each of our events cost
+//! microseconds. Everything that adds work or records is switched off.
 
 use std::fs;
 use std::io;
@@ -28,9 +28,7 @@ use super::tracefs::{Tracefs, read};
 use super::wanted::{EventPath, MissingEvent, discover};
 use crate::janitor::Janitor;
 
-/// The clock that stamps events.
-///
-/// Its name is the kernel's.
+/// The clock that stamps events, named as in the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum TraceClock {
@@ -43,28 +41,27 @@ pub enum TraceClock {
     Mono,
 }
 
-/// Whose page faults are recorded. Whoever takes many of them pays for each, and fills the buffers.
+/// Whose page faults are recorded. A thread pays for each of its recorded faults, and many of them fill the buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Faults {
     /// Those of all threads.
     All,
-    /// Those of the threads alone whose names begin so. The others pay for a comparison of names with each fault.
+    /// Only those of threads whose names start with this. Each fault of other threads costs a name comparison.
     Of(&'static str),
-    /// Nobody's, and nobody pays anything.
+    /// None, at no cost for any thread.
     Nobodys,
 }
 
-/// What an instance is made with: its CPUs, clock and buffers.
+/// The configuration of an instance: its CPUs, clock and buffers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InstanceConfig {
     /// The CPUs whose events are recorded.
     pub cpus: CpuList,
-    /// The clock that stamps the events.
+    /// The size of the buffer per recorded CPU, in KiB. The kernel may round it up; if memory is short, a CPU gets 1 MiB.
     pub clock: TraceClock,
     /// The size of the buffer of each of these CPUs, in KiB. The kernel may round it up; where memory is short, a CPU gets 1 MiB.
     pub buffer_kb: u32,
-    /// The size of a sub-buffer, in KiB; the kernel's own, normally a page, where nothing is given or where the kernel
-    /// cannot choose (before 6.8).
+    /// The size of a sub-buffer, in KiB; `None`, or a kernel before 6.8, uses the kernel's own size, normally a page.
     pub subbuf_kb: Option<u32>,
     /// Whose page faults are recorded.
     pub faults: Faults,
@@ -82,54 +79,53 @@ pub struct Instance {
     enabled: Vec<EventPath>,
     missing: Vec<MissingEvent>,
     janitor: Option<Arc<Janitor>>,
-    /// `tracing_on`, open for writing, so that recording begins and ends also without the right to open it. `None` until it is set
-    /// up, and where it is to be removed.
+    /// `tracing_on`, open for writing, so recording can start and stop without the right to open it. `None` until it is set up, and before it is
+    /// removed.
     switch: Option<fs::File>,
-    /// Notices changes by others. `None` until it is set up, and if it is to be removed.
+    /// Detects changes by others. `None` until it is set up, and before it is removed.
     changes: Option<Changes>,
-    /// Keeps a mount of our own for as long as the instance needs it.
+    /// Keeps our own mount for as long as the instance needs it.
     _tracefs: Tracefs,
 }
 
 /// The file that switches an instance on and off.
 pub(super) const SWITCH: &str = "tracing_on";
 
-/// Tells the instances of this process apart.
+/// Numbers the instances of this process.
 static SERIAL: AtomicU32 = AtomicU32::new(0);
 
-/// Options that cost time or records, with what they are set to. Those that a kernel does not have are passed over.
+/// Options that cost time or records, with their values. Options that a kernel lacks are skipped.
 const OPTIONS: &[(&str, bool)] = &[
     ("overwrite", true),
     // Would hook every thread switch and wake-up to keep a table of names that we do not read.
     ("record-cmd", false),
     ("record-tgid", false),
-    // What others write to trace_marker.
+    // Writes of others to trace_marker.
     ("markers", false),
     ("copy_trace_marker", false),
     ("stacktrace", false),
     ("userstacktrace", false),
     ("event-fork", false),
     ("function-fork", false),
-    // Would stop the recording while somebody looks at the text of the trace.
+    // Would stop the recording while someone reads the text of the trace.
     ("pause-on-trace", false),
 ];
 
-/// What CPUs that are not recorded keep, in KiB; the kernel rounds it up to two sub-buffers.
+/// The buffer of CPUs that are not recorded, in KiB; the kernel rounds it up to two sub-buffers.
 const IDLE_BUFFER_KB: u32 = 1;
 
-/// What a CPU gets where there is no memory for what was asked for, in KiB: room for about 40,000 events.
+/// The buffer of a CPU if there is no memory for the requested size, in KiB: room for about 40,000 events.
 const SMALL_BUFFER_KB: u32 = 1 << 10;
 
 /// How long a removal waits for readers to be closed.
 const REMOVAL_PATIENCE: Duration = Duration::from_secs(1);
 
 impl Instance {
-    /// Makes an instance, with every wanted event enabled that this kernel has, and recording off. Where a janitor is
-    /// given, it removes the instance should this process be killed.
+    /// Creates an instance with every wanted event of this kernel enabled, and recording off. The janitor, if given, removes the instance if this
+    /// process is killed.
     ///
-    /// Creating one allocates the kernel's default buffers for every online CPU (1.4 MB each) for a moment, before they
-    /// are cut to size. Fails if the instance cannot be made or set up; what was made is removed again. That events are
-    /// missing or cannot be enabled is no error, see [`Self::missing`].
+    /// Creating an instance briefly allocates the kernel's default buffers for every online CPU (1.4 MB each), before they are cut to size. Fails if
+    /// the instance cannot be created or set up; it is then removed again. Missing events are not an error, see [`Self::missing`].
     pub fn create(
         tracefs: &Tracefs,
         proc_root: &Path,
@@ -142,12 +138,12 @@ impl Instance {
         let name = InstanceName { serial, ..InstanceName::own(proc_root)? };
         let folder = tracefs.root().join("instances").join(name.to_string());
         if let Some(janitor) = &janitor {
-            // Before it exists, so that no moment is left to die in.
+            // Before it exists, so being killed at any moment leaves nothing.
             janitor.guard(&folder).map_err(|error| TracefsError::io("guard the trace instance", &folder, error))?;
         }
         if let Err(error) = fs::create_dir(&folder) {
             if let Some(janitor) = &janitor {
-                // Should this fail, the janitor tries to remove what is not there, which does no harm.
+                // If this fails, the janitor tries to remove an instance that does not exist, which is harmless.
                 let _ = janitor.release(&folder);
             }
             return Err(TracefsError::io("create the trace instance", &folder, error));
@@ -170,8 +166,8 @@ impl Instance {
         Ok(instance)
     }
 
-    /// Sets everything, in an order in which nothing is recorded and no setting undoes another: a change of clock or of
-    /// the sub-buffers' size empties the buffers.
+    /// Sets everything, in an order in which nothing is recorded and no setting undoes another: changing the clock or the sub-buffer size empties the
+    /// buffers.
     fn set_up(&mut self, config: &InstanceConfig) -> Result<(), TracefsError> {
         let switch = self.folder.join(SWITCH);
         let opened = fs::OpenOptions::new().write(true).truncate(true).open(&switch);
@@ -189,7 +185,7 @@ impl Instance {
             return Err(self.refused("trace_options", "overwrite", "nooverwrite", "lost events would not be seen"));
         }
         self.set_clock(config.clock)?;
-        // First, so that larger sub-buffers are not allocated for the kernel's default number of pages on every CPU.
+        // First, to avoid allocating larger sub-buffers for the kernel's default number of pages on every CPU.
         self.set("buffer_size_kb", &IDLE_BUFFER_KB.to_string())?;
         self.page_size = self.set_sub_buffers(config.subbuf_kb)?;
         self.set("buffer_size_kb", &IDLE_BUFFER_KB.to_string())?;
@@ -200,7 +196,7 @@ impl Instance {
         self.enable_events(config)
     }
 
-    /// Gives a CPU its buffer, or a small one where there is no memory for it.
+    /// Gives a CPU its buffer, or a small one if there is no memory for it.
     fn set_buffer(&self, cpu: CpuId, wanted: u32) -> Result<(), TracefsError> {
         let file = format!("per_cpu/cpu{cpu}/buffer_size_kb");
         let kb = or_small(wanted, |kb| self.set(&file, &kb.to_string()))?;
@@ -223,7 +219,7 @@ impl Instance {
         }
     }
 
-    /// Sets the size of sub-buffers where that can be chosen and there is memory for it, and gives the size in bytes as it is.
+    /// Sets the size of sub-buffers, if the kernel supports it and has the memory, and returns the actual size in bytes.
     fn set_sub_buffers(&self, kb: Option<u32>) -> Result<usize, TracefsError> {
         const FILE: &str = "buffer_subbuf_size_kb";
         let path = self.folder.join(FILE);
@@ -240,7 +236,7 @@ impl Instance {
         Ok(kb * 1024)
     }
 
-    /// Enables the wanted events one by one. One that cannot be described or enabled is missing.
+    /// Enables the wanted events one by one. Events that cannot be described or enabled are added to the missing ones.
     fn enable_events(&mut self, config: &InstanceConfig) -> Result<(), TracefsError> {
         let found = discover(&self.folder.join("events"), std::env::consts::ARCH, config.carried)?;
         self.missing = found.missing;
@@ -275,12 +271,12 @@ impl Instance {
         Ok(())
     }
 
-    /// The instance's name, which is that of its folder.
+    /// The instance's name, which is that of its directory.
     pub fn name(&self) -> InstanceName {
         self.name
     }
 
-    /// The instance's folder below `instances/`.
+    /// The instance's directory below `instances/`.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -300,17 +296,17 @@ impl Instance {
         &self.enabled
     }
 
-    /// The events that should be recorded and are not, each with why and with what stays unseen.
+    /// The events that should be recorded but are not, each with the reason and with what stays unseen.
     pub fn missing(&self) -> &[MissingEvent] {
         &self.missing
     }
 
-    /// Begins to record.
+    /// Starts recording.
     pub fn start(&self) -> Result<(), TracefsError> {
         self.turn("1")
     }
 
-    /// Stops to record. What was recorded can still be read.
+    /// Stops recording. Recorded events can still be read.
     pub fn stop(&self) -> Result<(), TracefsError> {
         self.turn("0")
     }
@@ -327,19 +323,19 @@ impl Instance {
         written.map_err(|error| TracefsError::io(format!("write '{value}' to"), &self.folder.join(SWITCH), error))
     }
 
-    /// Has the kernel notify of each change by others from now on. Everything but the switch is set up, and all readers are open.
+    /// Makes the kernel report each change by others from now on. Everything but the switch is set up, and all readers are open.
     pub fn watch_changes(&mut self, cpus: &CpuList) {
         if let Some(changes) = &mut self.changes {
             changes.notify(&self.folder, cpus, &self.enabled);
         }
     }
 
-    /// The files by which others changed the instance since it was set up; none if it is as it was.
+    /// The files that others used to change the instance since it was set up; empty if it is unchanged.
     pub fn changed(&self) -> Vec<String> {
         self.changes.as_ref().map(Changes::found).unwrap_or_default()
     }
 
-    /// The same, by the kernel's notices alone, for moments in which reading the files would disturb.
+    /// The same from the kernel's reports alone, for moments when reading the files would disturb.
     pub fn noticed_changes(&self) -> Vec<String> {
         self.changes.as_ref().map(Changes::noticed).unwrap_or_default()
     }
@@ -349,14 +345,14 @@ impl Instance {
         PageReader::open(&self.folder.join(format!("per_cpu/cpu{cpu}/trace_pipe_raw")), cpu, self.page_size)
     }
 
-    /// Has whoever polls the readers wait until so many percent of a CPU's buffer are full. Tells whether this kernel can: before 5.0
-    /// a poll ends with the first event.
+    /// Makes a poll on the readers wait until this percentage of a CPU's buffer is full. Returns whether this kernel can: before 5.0, a poll ends
+    /// with the first event.
     #[must_use]
     pub fn wake_when_full(&self, percent: u32) -> bool {
         self.set("buffer_percent", &percent.to_string()).is_ok()
     }
 
-    /// What the kernel counts about a CPU's buffer. Fails if the CPU has none, or its `stats` cannot be read.
+    /// The kernel's statistics of a CPU's buffer. Fails if the CPU has none, or its `stats` cannot be read.
     pub fn stats(&self, cpu: CpuId) -> Result<CpuStats, TracefsError> {
         let path = self.folder.join(format!("per_cpu/cpu{cpu}/stats"));
         CpuStats::parse(&read(&path)?).map_err(|why| TracefsError::Content(path, why))
@@ -371,9 +367,8 @@ impl Instance {
         size.ok_or_else(|| TracefsError::Content(path, format!("'{}' is not a size", text.trim())))
     }
 
-    /// Removes the instance, as the drop does, but says where that failed. All readers must be closed. Fails on a
-    /// reader is still open after a second, or the kernel's error. The janitor, if there is one, goes on trying when
-    /// this process ends.
+    /// Removes the instance like drop, but returns errors. All readers must be closed. Fails if a reader is still open after a second, or with the
+    /// kernel's error. The janitor, if there is one, tries again when this process ends.
     pub fn remove(mut self) -> Result<(), TracefsError> {
         self.take_away()
     }
@@ -383,13 +378,13 @@ impl Instance {
             return Ok(());
         }
         let folder = std::mem::take(&mut self.folder);
-        // Whatever is open of it keeps the kernel from removing it.
+        // Open files of the instance prevent its removal.
         (self.switch, self.changes) = (None, None);
         let Some(janitor) = &self.janitor else { return remove_instance(&folder, REMOVAL_PATIENCE) };
-        // By then this process may have given up the right to. A janitor that was killed can be done without as long as it has not.
+        // This process may have given up the right to do it. If it has not, it can do so without a janitor that was killed.
         if janitor.take_away(&folder).is_err() {
             remove_instance(&folder, REMOVAL_PATIENCE)?;
-            // Should this fail, the janitor tries to remove what is gone, which does no harm.
+            // If this fails, the janitor tries to remove an instance that is gone, which is harmless.
             let _ = janitor.release(&folder);
         }
         Ok(())
@@ -409,7 +404,7 @@ impl Instance {
     }
 }
 
-/// Sets a size in KiB, or where there is no memory for it, [`SMALL_BUFFER_KB`]. Answers which.
+/// Sets a size in KiB, or [`SMALL_BUFFER_KB`] if there is no memory for it. Returns the size set.
 fn or_small(wanted: u32, mut set: impl FnMut(u32) -> Result<(), TracefsError>) -> Result<u32, TracefsError> {
     match set(wanted) {
         Err(error) if error.is_no_memory() && wanted > SMALL_BUFFER_KB => {
@@ -421,7 +416,7 @@ fn or_small(wanted: u32, mut set: impl FnMut(u32) -> Result<(), TracefsError>) -
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // A failure leaves it to the janitor, or to the next run, which removes the leftovers of dead processes.
+        // If this fails, the janitor removes it, or the next run, which removes leftovers of dead processes.
         let _ = self.take_away();
     }
 }

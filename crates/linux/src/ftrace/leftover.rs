@@ -1,4 +1,4 @@
-//! Names of becalm's instances, and the removal of those whose process is gone.
+//! Names of becalm's instances, and the removal of those whose process has ended.
 
 use std::fmt;
 use std::fs;
@@ -11,17 +11,17 @@ use std::time::{Duration, Instant};
 use super::error::TracefsError;
 use super::tracefs::Tracefs;
 
-/// The name of an instance, `becalm-PID-START-NAMESPACE-SERIAL`, which says whose it is: pids are used again and mean
-/// something only in their namespace.
+/// The name of an instance, `becalm-PID-START-NAMESPACE-SERIAL`, which identifies its process: pids are reused, and are meaningful only in their
+/// namespace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InstanceName {
     /// The number of the process that made the instance.
     pub pid: u32,
     /// When it started, in clock ticks since boot, field 22 of `/proc/PID/stat`.
     pub start: u64,
-    /// The inode of its pid namespace; 0 where that could not be read.
+    /// The inode of its pid namespace; 0 if that could not be read.
     pub namespace: u64,
-    /// Tells the instances of one process apart.
+    /// Numbers the instances of one process.
     pub serial: u32,
 }
 
@@ -35,10 +35,10 @@ impl InstanceName {
         Ok(Self { pid, start, namespace: own_namespace(proc_root), serial: 0 })
     }
 
-    /// Whether the process lives, as far as `/proc` says. Meaningful within its own pid namespace only.
+    /// Whether the process is alive, according to `/proc`. Meaningful only within its own pid namespace.
     fn is_alive(self, proc_root: &Path) -> bool {
         match fs::read(proc_root.join(self.pid.to_string()).join("stat")) {
-            // A stat that cannot be understood is no reason to remove anything.
+            // A stat that cannot be parsed is no reason to remove anything.
             Ok(stat) => pid_and_start(&stat).is_none_or(|(_, start)| start == self.start),
             Err(error) => error.kind() != io::ErrorKind::NotFound && error.raw_os_error() != Some(libc::ESRCH),
         }
@@ -51,7 +51,7 @@ impl fmt::Display for InstanceName {
     }
 }
 
-/// A name that becalm does not give.
+/// A name that becalm does not create.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not the name of an instance of becalm")]
 pub struct ParseInstanceNameError(String);
@@ -68,14 +68,14 @@ impl FromStr for InstanceName {
                 namespace: parts.next()?.parse().ok()?,
                 serial: parts.next()?.parse().ok()?,
             };
-            // Only what would be printed the same: no further part, no leading zero or sign.
+            // Only what prints the same again: no further part, no leading zero or sign.
             (name.to_string() == text).then_some(name)
         };
         parse().ok_or_else(|| ParseInstanceNameError(text.to_owned()))
     }
 }
 
-/// Fields 1 and 22 of a `stat` file. The name in field 2 may itself hold spaces and parentheses.
+/// Fields 1 and 22 of a `stat` file. The name in field 2 may contain spaces and parentheses.
 fn pid_and_start(stat: &[u8]) -> Option<(u32, u64)> {
     let stat = String::from_utf8_lossy(stat);
     let (pid, rest) = stat.split_once(" (")?;
@@ -83,24 +83,24 @@ fn pid_and_start(stat: &[u8]) -> Option<(u32, u64)> {
     Some((pid.parse().ok()?, rest.split_ascii_whitespace().nth(19)?.parse().ok()?))
 }
 
-/// The inode of this process's pid namespace, from the link `pid:[4026531836]`; 0 where it cannot be read.
+/// The inode of this process's pid namespace, from the link `pid:[4026531836]`; 0 if it cannot be read.
 fn own_namespace(proc_root: &Path) -> u64 {
     let link = fs::read_link(proc_root.join("self/ns/pid"));
     let inode = |link: &Path| link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok();
     link.ok().as_deref().and_then(inode).unwrap_or(0)
 }
 
-/// What was done about instances of dead processes.
+/// The result of removing instances of dead processes.
 #[derive(Debug, Default)]
 pub struct Leftovers {
-    /// The names of those that were removed.
+    /// The names of the removed ones.
     pub removed: Vec<String>,
-    /// Those that could not be removed, and why.
+    /// Those that could not be removed, with the reason.
     pub failed: Vec<(String, TracefsError)>,
 }
 
-/// Removes the instances that becalm made and whose process is gone. Those of live processes, of other pid namespaces
-/// (where a pid says nothing) and of other programs are not touched.
+/// Removes becalm's instances whose process has ended. Leaves those of live processes, of other pid namespaces (where a pid means nothing) and of
+/// other programs.
 pub fn remove_dead(tracefs: &Tracefs, proc_root: &Path) -> Result<Leftovers, TracefsError> {
     let folder = tracefs.root().join("instances");
     let fail = |error| TracefsError::io("list", &folder, error);
@@ -121,11 +121,10 @@ pub fn remove_dead(tracefs: &Tracefs, proc_root: &Path) -> Result<Leftovers, Tra
     Ok(leftovers)
 }
 
-/// Stops an instance and removes it, trying again for `patience` while a reader still holds one of its files open. That
-/// it is gone already is no error.
+/// Stops and removes an instance, retrying for `patience` while a reader still has one of its files open. Succeeds if it is already gone.
 pub(super) fn remove_instance(folder: &Path, patience: Duration) -> Result<(), TracefsError> {
     for file in ["tracing_on", "events/enable"] {
-        // If these fail, removing decides: it stops and disables everything itself.
+        // If these fail, removal decides: it stops and disables everything itself.
         let _ =
             fs::OpenOptions::new().write(true).open(folder.join(file)).and_then(|mut f| io::Write::write(&mut f, b"0"));
     }
@@ -203,7 +202,7 @@ mod tests {
         let proc = tempfile::tempdir().unwrap();
         let tree = tempfile::tempdir().unwrap();
         fs::create_dir(tree.path().join("events")).unwrap();
-        // Unlike the kernel's, a folder here is not removed with what it holds.
+        // Unlike the kernel's, a directory here is not removed with its content.
         fs::create_dir_all(tree.path().join("instances/becalm-9-1-0-0/options")).unwrap();
         let leftovers = remove_dead(&Tracefs::at(tree.path()).unwrap(), proc.path()).unwrap();
         assert!(leftovers.removed.is_empty());

@@ -1,5 +1,5 @@
-//! Learns by which numbers the kernel's events know threads of this process. In a PID namespace, as containers have, the
-//! process knows them by others.
+//! Finds the numbers that the kernel's events use for this process's threads. In a PID namespace, as in containers, the process itself sees other
+//! numbers.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -10,27 +10,26 @@ use super::instance::Instance;
 use super::tracefs::read;
 use crate::sched;
 
-/// What a thread writes, before its own number.
+/// The text that a thread writes before its own number.
 const TEXT: &str = "becalm thread ";
 
-/// Where threads make themselves known. Until [`Instance::numbers`] is asked, the instance records.
+/// Lets threads identify themselves. The instance records until [`Instance::numbers`] is called.
 #[derive(Debug)]
 pub struct Marks {
     file: File,
 }
 
 impl Marks {
-    /// Makes the calling thread known. It must run on one of the instance's CPUs.
+    /// Identifies the calling thread. It must run on one of the instance's CPUs.
     pub fn mark(&self) -> io::Result<()> {
-        // In one piece, as each write is a mark of its own.
+        // In one piece, because each write is a mark of its own.
         let mark = format!("{TEXT}{}\n", sched::current_tid());
         (&self.file).write_all(mark.as_bytes())
     }
 }
 
 impl Instance {
-    /// Lets threads make themselves known, and begins to record. Fails if the kernel has no marks, or they may not be
-    /// written.
+    /// Lets threads identify themselves, and starts recording. Fails if the kernel has no marks, or they may not be written.
     pub fn open_marks(&self) -> Result<Marks, TracefsError> {
         self.set("trace_options", "markers")?;
         let path = self.folder().join("trace_marker");
@@ -40,8 +39,8 @@ impl Instance {
         Ok(Marks { file })
     }
 
-    /// Stops to record, and gives the number that the kernel's events have of each thread that made itself known, by the number that the
-    /// thread has for itself. Everything recorded is gone then. Fails if the trace cannot be read or emptied.
+    /// Stops recording, and returns the kernel's number of each thread that identified itself, keyed by the thread's own number. Discards all
+    /// recorded events. Fails if the trace cannot be read or emptied.
     pub fn numbers(&self) -> Result<BTreeMap<i32, i32>, TracefsError> {
         self.stop()?;
         self.set("trace_options", "nomarkers")?;
@@ -52,8 +51,8 @@ impl Instance {
     }
 }
 
-/// Reads lines like `   becalm/1-3140    [001] .....  9.872: tracing_mark_write: becalm thread 17`, which begin with the thread's name and
-/// the kernel's number of it.
+/// Parses lines like `   becalm/1-3140    [001] .....  9.872: tracing_mark_write: becalm thread 17`, which start with the thread's name and the
+/// kernel's number for it.
 fn numbers(text: &str) -> BTreeMap<i32, i32> {
     let entry = |line: &str| {
         let (head, own) = line.rsplit_once(TEXT)?;

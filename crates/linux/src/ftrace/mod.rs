@@ -1,12 +1,11 @@
-//! Kernel tracing: becalm's own tracefs instance, and the decoding of what the kernel writes there.
+//! Kernel tracing: becalm's own tracefs instance, and the decoding of its raw data.
 //!
-//! Three layers. The pure ones take bytes and return values: `format` reads the kernel's descriptions of its records,
-//! `page` walks a raw sub-buffer, [`Decoder`] turns its records into [`RawEvent`]s. The ones that touch the machine
-//! are [`Tracefs`], [`Instance`] and [`PageReader`]; each takes its root folder, so that a fake tree tests it. [`synth`]
-//! stands in for the kernel in tests and benchmarks.
+//! There are two layers. The pure one takes bytes and returns values: `format` reads the kernel's descriptions of its records, `page` walks a raw
+//! sub-buffer, [`Decoder`] turns its records into [`RawEvent`]s. The other one uses the machine: [`Tracefs`], [`Instance`] and [`PageReader`]; each
+//! takes its root directory, so tests can use a fake tree. [`synth`] replaces the kernel in tests and benchmarks.
 //!
-//! Times here are those of the trace clock, uncalibrated; names are bytes as the kernel wrote them. Placing events on a
-//! run's time axis and giving them labels is left to the caller.
+//! Times are those of the trace clock, uncalibrated; names are bytes as the kernel wrote them. The caller maps events to a run's time axis and labels
+//! them.
 
 mod changes;
 mod decoder;

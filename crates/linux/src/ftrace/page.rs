@@ -1,7 +1,7 @@
 //! Walks one raw sub-buffer of the kernel's ring buffer, as read from `per_cpu/cpuN/trace_pipe_raw`.
 //!
-//! Pure, and made for millions of records: nothing is allocated, and every access is checked against the page. What the
-//! records mean is not known here.
+//! Pure, and made for millions of records: nothing is allocated, and every access is checked against the page. The meaning of
+//! the records is not interpreted here.
 //!
 //! The page, by the names of `events/header_page` (Linux 6.18, 64 bits; the offsets are read from there, not assumed):
 //!
@@ -14,7 +14,7 @@
 //!
 //!  commit, low 32 bits (the upper ones repeat bit 31):
 //!         bit 31  MISSED_EVENTS  events were lost before this page
-//!         bit 30  MISSED_STORED  and their count is stored behind the records
+//!         bit 30  MISSED_STORED  and their count is stored after the records
 //!         29..0   bytes of records
 //! ```
 //!
@@ -30,9 +30,9 @@
 //!  31         8                    time_stamp, absolute, 59 bits                  = array[0] << 27 | time_delta
 //! ```
 //!
-//! The 5 bits above an absolute stamp's 59 are those of the time so far, plus one where that would run backwards, and
-//! are left zero while the time so far has none. A discarded event keeps its delta, since the next one counts from it;
-//! the kernel writes 1 there where the delta was 0, and so do we read it, as the kernel's own check does.
+//! The 5 bits above an absolute stamp's 59 are those of the time so far, plus one if that would run backwards, and
+//! zero while the time so far has none. A discarded event keeps its delta, since the next one counts from it;
+//! the kernel writes 1 if the delta was 0, and we read it like the kernel's own check.
 
 use super::format::HeaderPage;
 
@@ -44,7 +44,7 @@ const TYPE_PADDING: u32 = 29;
 const TYPE_TIME_EXTEND: u32 = 30;
 const TYPE_TIME_STAMP: u32 = 31;
 
-/// Where the parts of a page's header lie.
+/// The positions of a page's header fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PageLayout {
     timestamp_at: usize,
@@ -57,7 +57,7 @@ pub struct PageLayout {
 /// Events that the kernel lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Missed {
-    /// How many; `None` where the page had no room to say it.
+    /// Their number; `None` if the page had no room for it.
     pub count: Option<u64>,
 }
 
@@ -72,14 +72,14 @@ pub struct TracePage<'a> {
     data_at: usize,
 }
 
-/// One data record: an event as the kernel wrote it, not decoded.
+/// One data record: an undecoded event, as the kernel wrote it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Record<'a> {
     /// When it was written, in units of the trace clock.
     pub time: u64,
-    /// What was written, `common_type` first. The kernel may have rounded its length up to a multiple of 4.
+    /// The content, `common_type` first. The kernel may have rounded its length up to a multiple of 4.
     pub data: &'a [u8],
-    /// Where the record starts in the page, for messages.
+    /// The offset of the record in the page, for messages.
     pub at: usize,
 }
 
@@ -89,41 +89,41 @@ pub enum PageError {
     /// The page is shorter than its header.
     #[error("a ring-buffer page of {length} bytes is shorter than its header of {header}")]
     NoHeader {
-        /// The length of what was given, in bytes.
+        /// The length of the input, in bytes.
         length: usize,
         /// The length of a header, in bytes.
         header: usize,
     },
-    /// The header announces more than is there.
+    /// The header announces more bytes than there are.
     #[error("the ring-buffer page announces {commit} bytes of records, but has room for {room}")]
     Commit {
         /// The bytes announced, with those of the stored count.
         commit: usize,
-        /// The bytes that lie behind the header.
+        /// The bytes after the header.
         room: usize,
     },
     /// A record reaches beyond the page's records.
     #[error("ring-buffer page, byte {at}: the record is {length} bytes long, but only {left} are left")]
     Overlong {
-        /// Where the record starts in the page.
+        /// The offset of the record in the page.
         at: usize,
         /// The length it needs, in bytes.
         length: usize,
-        /// What is left, in bytes.
+        /// The remaining bytes.
         left: usize,
     },
-    /// A record gives a length that cannot be.
+    /// A record with an impossible length.
     #[error("ring-buffer page, byte {at}: a record with the impossible length {length}")]
     Length {
-        /// Where the record starts in the page.
+        /// The offset of the record in the page.
         at: usize,
-        /// The length that it gives, in bytes.
+        /// The length in the record, in bytes.
         length: u32,
     },
 }
 
 impl PageLayout {
-    /// Takes the offsets and sizes from what `events/header_page` says.
+    /// Takes the offsets and sizes from `events/header_page`.
     pub fn new(header: &HeaderPage) -> Self {
         Self {
             timestamp_at: header.timestamp.offset,
@@ -133,8 +133,7 @@ impl PageLayout {
         }
     }
 
-    /// How many bytes at the start of a sub-buffer carry something; the rest need not be kept. All of them where the
-    /// header cannot be read.
+    /// The number of bytes in use at the start of a sub-buffer; the rest need not be kept. All of them if the header cannot be read.
     pub fn used(&self, bytes: &[u8]) -> usize {
         let Some(commit) = read_u32(bytes, self.commit_at) else { return bytes.len() };
         let length = (commit & !(MISSED_EVENTS | MISSED_STORED)) as usize;
@@ -142,8 +141,8 @@ impl PageLayout {
         self.data_at.saturating_add(length).saturating_add(stored).min(bytes.len())
     }
 
-    /// Reads the header of a page. `bytes` is the whole sub-buffer, of whatever size. Fails on a page shorter than its
-    /// header, or than what its header announces.
+    /// Reads the header of a page. `bytes` is the whole sub-buffer, of any size. Fails on a page that is shorter than its header, or than its header
+    /// announces.
     pub fn page<'a>(&self, bytes: &'a [u8]) -> Result<TracePage<'a>, PageError> {
         let short = PageError::NoHeader { length: bytes.len(), header: self.data_at };
         let data = bytes.get(self.data_at..).ok_or(short)?;
@@ -205,7 +204,7 @@ impl<'a> Iterator for Records<'a> {
                 return self.overlong(at, 4);
             };
             let (kind, delta) = (head & 31, u64::from(head >> 5));
-            // Every kind but the short data record has a second word.
+            // Every kind except the short data record has a second word.
             if (1..=28).contains(&kind) {
                 let end = at + 4 + 4 * kind as usize;
                 let Some(data) = self.records.get(at + 4..end) else {
@@ -316,7 +315,7 @@ mod tests {
         assert_eq!(absolute(5, 3), 5);
         assert_eq!(absolute(5, (1 << 59) + 3), (1 << 59) + 5);
         assert_eq!(absolute(5, (1 << 59) + 9), (2 << 59) + 5, "an overflow of the 59 bits");
-        // While nothing lies above the 59 bits, a stamp may run backwards, as in the kernel.
+        // Without bits above the 59, a stamp may run backwards, as in the kernel.
         assert_eq!(absolute(5, 9), 5);
     }
 
@@ -375,7 +374,7 @@ mod tests {
         let step = prop_oneof![0_u64..200, 0_u64..(1 << 28), 0_u64..(1 << 45)];
         prop_oneof![
             8 => (step.clone(), proptest::collection::vec(any::<u8>(), 1..200)).prop_map(|(t, d)| Written::Data(t, d)),
-            // A step of 1 cannot be told from one of 0.
+            // A step of 1 is indistinguishable from one of 0.
             1 => (2_u64..1000, 4_usize..60).prop_map(|(t, n)| Written::Discarded(t, n)),
             1 => step.prop_map(Written::Absolute),
         ]
@@ -425,7 +424,7 @@ mod tests {
 
         #[test]
         fn no_page_panics(mut page in proptest::collection::vec(any::<u8>(), 0..300), small: bool) {
-            // With a plausible commit word, so that the walk gets beyond the header.
+            // With a plausible commit word, to let the walk get beyond the header.
             if small && page.len() > 16 {
                 let room = (page.len() - 16) as u64;
                 page[8..16].copy_from_slice(&room.to_ne_bytes());

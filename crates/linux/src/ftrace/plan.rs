@@ -1,4 +1,4 @@
-//! Where the fields of each event lie, looked up once, and the loads that take them out of a record.
+//! The positions of each event's fields, looked up once, and the loads that read them from a record.
 
 use super::event::{Callback, RawHappening, VectorName};
 use super::format::{EventField, EventFormat, EventFormatError, FieldKind};
@@ -20,7 +20,7 @@ enum Width {
 }
 
 impl Int {
-    /// The value, sign-extended where it is signed; `None` where the record is too short.
+    /// The value, sign-extended if it is signed; `None` if the record is too short.
     #[inline]
     pub(super) fn read(self, data: &[u8]) -> Option<u64> {
         let rest = data.get(self.at as usize..)?;
@@ -46,7 +46,7 @@ pub(super) enum Text {
 }
 
 impl Text {
-    /// The bytes up to the first zero; `None` where they do not lie in the record.
+    /// The bytes up to the first zero; `None` if they are not within the record.
     #[inline]
     fn read(self, data: &[u8]) -> Option<&[u8]> {
         let (start, length) = match self {
@@ -78,7 +78,7 @@ impl<'f> Look<'f> {
             (FieldKind::Scalar, 8) => Width::Eight,
             _ => return Err(self.0.lacks(format!("the field '{name}' is not an integer"))),
         };
-        // Offsets and sizes are limited where they are parsed.
+        // The parser limits offsets and sizes.
         Ok(Int { at: field.offset as u32, width, signed: field.signed })
     }
 
@@ -94,7 +94,7 @@ impl<'f> Look<'f> {
     }
 }
 
-/// Where the fields of one event lie.
+/// The positions of one event's fields.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum DecodingPlan {
     IrqEntry {
@@ -165,7 +165,7 @@ pub(super) enum DecodingPlan {
 }
 
 impl DecodingPlan {
-    /// The plan for an event, or nothing for one that is not decoded.
+    /// The plan for an event; `None` if it is not decoded.
     pub(super) fn new(
         system: &str,
         look: Look<'_>,
@@ -234,7 +234,7 @@ impl DecodingPlan {
         }))
     }
 
-    /// The event in a record, or nothing where the record is too short for it.
+    /// The event in a record; `None` if the record is too short for it.
     #[inline]
     pub(super) fn extract<'a>(&self, data: &'a [u8]) -> Option<RawHappening<'a>> {
         Some(match *self {
@@ -287,7 +287,7 @@ impl DecodingPlan {
     }
 }
 
-/// The name's number, the same for a vector's entry and exit. Their count is that of event numbers at most.
+/// The number of a name, the same for a vector's entry and exit. There are at most as many as event numbers.
 fn intern(vectors: &mut Vec<String>, stem: &str) -> VectorName {
     let index = vectors.iter().position(|name| name == stem).unwrap_or_else(|| {
         vectors.push(stem.to_owned());

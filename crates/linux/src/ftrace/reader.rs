@@ -1,4 +1,4 @@
-//! Reads whole sub-buffers of one CPU, raw, from `per_cpu/cpuN/trace_pipe_raw`.
+//! Reads whole, raw sub-buffers of one CPU from `per_cpu/cpuN/trace_pipe_raw`.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -29,15 +29,14 @@ impl PageReader {
         self.cpu
     }
 
-    /// The size of a sub-buffer, in bytes: what `read_page` needs room for.
+    /// The size of a sub-buffer, in bytes, which is the room that `read_page` needs.
     pub fn page_size(&self) -> usize {
         self.page_size
     }
 
-    /// Takes the oldest sub-buffer out of the CPU's buffer, into the start of `page`, and gives its length; `None`
-    /// where no event waits. Also takes the one that the kernel is still writing to, with what it holds so far; its rest
-    /// comes with a later call. Fails if `page` is shorter than [`Self::page_size`], which would cut the sub-buffer; or
-    /// the kernel's error.
+    /// Takes the oldest sub-buffer out of the CPU's buffer, copies it to the start of `page`, and returns its length; `None` if there is no event.
+    /// Also takes the one that the kernel is still writing to, with its content so far; the rest comes with a later call. Fails if `page` is shorter
+    /// than [`Self::page_size`], which would cut the sub-buffer, or with the kernel's error.
     pub fn read_page(&mut self, page: &mut [u8]) -> io::Result<Option<usize>> {
         let Some(page) = page.get_mut(..self.page_size) else {
             let message = format!("a buffer of {} bytes is too small for a page of {}", page.len(), self.page_size);

@@ -1,25 +1,24 @@
-//! What the kernel counts about one CPU's trace buffer, `per_cpu/cpuN/stats`.
+//! The kernel's statistics of one CPU's trace buffer, `per_cpu/cpuN/stats`.
 
 /// The counts since the buffer was made or last cleared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CpuStats {
-    /// Events that wait to be read.
+    /// Events waiting to be read.
     pub entries: u64,
     /// Events that newer ones overwrote before they were read.
     pub overrun: u64,
-    /// Events that were dropped since nested writers had filled the whole buffer.
+    /// Events dropped because nested writers had filled the whole buffer.
     pub commit_overrun: u64,
-    /// Bytes that wait to be read.
+    /// Bytes waiting to be read.
     pub bytes: u64,
-    /// Events that were dropped since the buffer was full and must not overwrite.
+    /// Events dropped because the buffer was full and must not overwrite.
     pub dropped_events: u64,
-    /// Events that were read and so have left the buffer.
+    /// Events that were read, and have left the buffer.
     pub read_events: u64,
 }
 
 impl CpuStats {
-    /// Reads the text of a `stats` file. A count that this kernel does not give is 0; lines that are not known are
-    /// passed over.
+    /// Parses the text of a `stats` file. A count that this kernel lacks is 0; unknown lines are skipped.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut stats = Self::default();
         let mut known = false;
@@ -42,7 +41,7 @@ impl CpuStats {
         if known { Ok(stats) } else { Err("it holds no known count".to_owned()) }
     }
 
-    /// All events that were lost, in whatever way.
+    /// All lost events, for whatever reason.
     pub fn lost(&self) -> u64 {
         self.overrun.saturating_add(self.commit_overrun).saturating_add(self.dropped_events)
     }

@@ -1,4 +1,4 @@
-//! Finds the kernel's tracing file system, and mounts it where it is not mounted.
+//! Finds the kernel's tracing file system, and mounts it if it is not mounted.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -13,20 +13,20 @@ use crate::file::{self, FileError, path_below};
 use crate::janitor::Janitor;
 use crate::procfs::mountinfo::{Mount, mounts};
 
-/// A mounted tracefs, whose root holds `events` and `instances`.
+/// A mounted tracefs; its root has `events` and `instances`.
 #[derive(Clone, Debug)]
 pub struct Tracefs {
     root: PathBuf,
-    /// A mount of our own, undone when the last user of it is gone.
+    /// Our own mount, undone with its last user.
     mounted: Option<Arc<Mounted>>,
 }
 
 impl Tracefs {
-    /// Where the kernel wants it to be mounted.
+    /// The kernel's standard mount point.
     pub const MOUNT_POINT: &str = "/sys/kernel/tracing";
 
-    /// The tracefs whose root is the given folder. Whether it really is one is not checked beyond its folder `events`,
-    /// so that a fake tree can be used. Fails if the folder, or `events` in it, is missing or may not be entered.
+    /// The tracefs with this root directory. Only its subdirectory `events` is checked, so a fake tree can be used. Fails if the directory, or
+    /// `events` in it, is missing or may not be entered.
     pub fn at(root: impl Into<PathBuf>) -> Result<Self, TracefsError> {
         let root = root.into();
         let events = root.join("events");
@@ -34,9 +34,8 @@ impl Tracefs {
         Ok(Self { root, mounted: None })
     }
 
-    /// The first usable tracefs among the mounts of the machine whose files lie below `root`: see [`mount_point`] for the
-    /// order in which they are tried. The error is [`TracefsError::NotMounted`] if there is none, and else why the
-    /// first cannot be used.
+    /// The first usable tracefs among the mounts of the machine with its files below `root`, in the order of [`mount_point`]. Fails with
+    /// [`TracefsError::NotMounted`] if there is none, otherwise with the reason why the first one cannot be used.
     pub fn find(root: &Path) -> Result<Self, TracefsError> {
         let mut first_error = None;
         for folder in candidates(&mounts(root)?) {
@@ -48,10 +47,9 @@ impl Tracefs {
         Err(first_error.unwrap_or(TracefsError::NotMounted))
     }
 
-    /// As [`Self::find`], but mounts tracefs below `root` at `mount_point` (normally [`Self::MOUNT_POINT`]) where none is mounted.
-    /// [`Self::mounted_here`] then says so. The mount goes when the last clone of this value and the last instance made
-    /// through it are dropped; after a kill the janitor undoes it. Without one it stays then, which harms nothing: the kernel's tracing
-    /// is just visible.
+    /// Like [`Self::find`], but mounts tracefs below `root` at `mount_point` (normally [`Self::MOUNT_POINT`]) if none is mounted, which
+    /// [`Self::mounted_here`] then reports. The mount is undone when the last clone of this value and the last instance created through it are
+    /// dropped; after a kill, the janitor undoes it. Without a janitor it remains, which is harmless: the kernel's tracing is just visible.
     pub fn find_or_mount(
         root: &Path,
         mount_point: &Path,
@@ -69,12 +67,12 @@ impl Tracefs {
         }
     }
 
-    /// The folder that holds `events` and `instances`.
+    /// The directory with `events` and `instances`.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Where becalm mounted it; `None` where it was mounted before.
+    /// Where becalm mounted it; `None` if it was already mounted.
     pub fn mounted_here(&self) -> Option<&Path> {
         self.mounted.as_ref().map(|mounted| mounted.point.as_path())
     }
@@ -90,9 +88,9 @@ impl Tracefs {
     }
 }
 
-/// Reads lines like `0xffff800082a1b2c0 : "Rescheduling interrupts"`, whose first part is an address.
+/// Parses lines like `0xffff800082a1b2c0 : "Rescheduling interrupts"`, which start with an address.
 ///
-/// Other lines are passed over.
+/// Skips other lines.
 pub fn printk_formats(text: &str) -> BTreeMap<u64, String> {
     let entry = |line: &str| {
         let (address, string) = line.split_once(" : ")?;
@@ -106,7 +104,7 @@ pub fn printk_formats(text: &str) -> BTreeMap<u64, String> {
 #[derive(Debug)]
 struct Mounted {
     point: PathBuf,
-    /// Undoes it, as this process may have given up the right to; `None` where it does so itself.
+    /// Undoes it, because this process may have given up the right to; `None` if it does so itself.
     janitor: Option<Arc<Janitor>>,
 }
 
@@ -121,7 +119,7 @@ impl Mounted {
         if result != 0 {
             return Err(fail(io::Error::last_os_error()));
         }
-        // Not before: it is not becalm's to undo until it is there.
+        // Not before: until it is mounted, it is not becalm's to undo.
         let janitor = janitor.filter(|janitor| janitor.guard_mount(mount_point).is_ok());
         Ok(Self { point: mount_point.to_owned(), janitor })
     }
@@ -133,15 +131,15 @@ impl Drop for Mounted {
             return;
         }
         if let Ok(target) = CString::new(self.point.as_os_str().as_bytes()) {
-            // Detached, so that it goes even while somebody else looks into it. A failure leaves a harmless mount.
+            // Detached, so it can be unmounted even while another process uses it. If this fails, the remaining mount is harmless.
             // SAFETY: the string ends in a zero and outlives the call.
             unsafe { libc::umount2(target.as_ptr(), libc::MNT_DETACH) };
         }
     }
 }
 
-/// Reads a file of tracefs. Not in small pieces as the standard library begins to, since the kernel gives some of these
-/// files (`header_page`) to the first read only.
+/// Reads a file of tracefs in large pieces, unlike the standard library, because the kernel answers only the first read of some of these files
+/// (`header_page`).
 pub(super) fn read(path: &Path) -> Result<String, TracefsError> {
     let fail = |error| TracefsError::io("read", path, error);
     let mut file = fs::File::open(path).map_err(fail)?;
@@ -158,13 +156,13 @@ pub(super) fn read(path: &Path) -> Result<String, TracefsError> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// The folder of tracefs: a mount of its own, of several the last; else the one that the kernel mounts inside debugfs on first
-/// use; else the folder `tracing` of a mounted debugfs. `None` if neither is mounted.
+/// The directory of tracefs: a separate mount, of several the last; else the one that the kernel mounts inside debugfs on first use; else `tracing`
+/// in a mounted debugfs. `None` if neither is mounted.
 pub fn mount_point(mounts: &[Mount]) -> Option<PathBuf> {
     candidates(mounts).into_iter().next()
 }
 
-/// The folders that may be tracefs, in the order of [`mount_point`].
+/// The directories that may be tracefs, in the order of [`mount_point`].
 fn candidates(mounts: &[Mount]) -> Vec<PathBuf> {
     let last_first = |kind: &'static str| mounts.iter().rev().filter(move |mount| mount.kind == kind);
     let (inside, own): (Vec<_>, Vec<_>) =
@@ -172,7 +170,7 @@ fn candidates(mounts: &[Mount]) -> Vec<PathBuf> {
     own.into_iter().chain(inside).chain(last_first("debugfs").map(|mount| mount.point.join("tracing"))).collect()
 }
 
-/// The trace clocks on offer, the chosen one first, of the tracefs in this folder of the machine whose files lie below `root`.
+/// The available trace clocks, the chosen one first, of the tracefs in this directory of the machine with its files below `root`.
 pub fn clocks(root: &Path, tracefs: &Path) -> Result<Vec<String>, FileError> {
     Ok(parse_clocks(&file::read(root, tracefs.join("trace_clock"), "the trace clocks")?))
 }
@@ -228,7 +226,7 @@ mod tests {
         let error = Tracefs::find(machine.path()).unwrap_err();
         assert!(matches!(error, TracefsError::NotMounted));
         assert!(error.to_string().contains("mount -t tracefs"));
-        // Where the kernel offers no place to mount at, that is all that can be said.
+        // If the kernel offers no mount point, that is the only possible message.
         let error = Tracefs::find_or_mount(machine.path(), Path::new("/nonexistent"), None).unwrap_err();
         assert!(matches!(error, TracefsError::NotMounted));
     }

@@ -1,24 +1,24 @@
-//! Which kernel events becalm records, and what stays unseen without each.
+//! The kernel events that becalm records, and what stays unseen without each.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::error::TracefsError;
 
-/// A group of events that tell of one kind of noise: one row of [`WANTED`].
+/// A group of events that show one kind of noise: one row of [`WANTED`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EventGroup {
-    /// The events' folder below `events/`.
+    /// The events' directory below `events/`.
     pub system: &'static str,
-    /// The events' names; none stands for every pair of `_entry` and `_exit` in the folder.
+    /// The events' names; empty for every pair of `_entry` and `_exit` in the directory.
     pub events: &'static [&'static str],
-    /// The architectures, as in [`std::env::consts::ARCH`], whose kernels have it; none stands for all.
+    /// The architectures, as in [`std::env::consts::ARCH`], whose kernels have it; empty for all.
     pub architectures: &'static [&'static str],
-    /// Whether it is missed on other architectures; there the same is told by other events otherwise.
+    /// Whether it is missed on other architectures, because no other event shows the same there.
     pub missed_elsewhere: bool,
     /// The tracefs filter that selects events, or empty for all.
     pub filter: &'static str,
-    /// What becalm cannot see where an event is missing.
+    /// The activity that becalm cannot see without an event.
     pub unseen: &'static str,
 }
 
@@ -142,9 +142,9 @@ const IN_INTERRUPT: &str = "common_flags & 24";
 /// An event by its place below `events/`. Ordered by system, then name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct EventPath {
-    /// The folder below `events/`, such as `sched`.
+    /// The directory below `events/`, such as `sched`.
     pub system: String,
-    /// The event's folder in it, such as `sched_switch`.
+    /// The event's directory in it, such as `sched_switch`.
     pub name: String,
 }
 
@@ -155,30 +155,29 @@ impl std::fmt::Display for EventPath {
     }
 }
 
-/// An event, or a folder of them, that this kernel does not have or does not let becalm use.
+/// An event, or a directory of events, that this kernel lacks or does not let becalm use.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MissingEvent {
-    /// The path of the event below `events/`, such as `sched/sched_switch`, or `irq_vectors/*` for a whole folder.
+    /// The path of the event below `events/`, such as `sched/sched_switch`, or `irq_vectors/*` for a whole directory.
     pub event: String,
-    /// Why: `this kernel does not have it`, or the error.
+    /// The reason: `this kernel does not have it`, or the error.
     pub why: String,
-    /// What becalm cannot see without the event, as a part of a sentence.
+    /// The activity that becalm cannot see without the event, as part of a sentence.
     pub unseen: &'static str,
 }
 
-/// Which of the wanted events a kernel has.
+/// The wanted events that a kernel has and lacks.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Discovery {
-    /// Those that it has, in the order of [`WANTED`].
+    /// Present events, in the order of [`WANTED`].
     pub present: Vec<(EventPath, &'static EventGroup)>,
-    /// Those that it should have and has not.
+    /// Expected events that are missing.
     pub missing: Vec<MissingEvent>,
 }
 
-/// Looks for the wanted events below `events` (a tracefs's or an instance's folder of that name), and for those of [`CARRIED`] if
-/// `carried` is set. Events that only other architectures have are used where they are there; where not, they are missed if no
-/// others tell the same. Fails if the folder cannot be listed. A missing folder of a system only makes its events
-/// missing.
+/// Looks for the wanted events below `events` (that directory of a tracefs or an instance), and for those of [`CARRIED`] if `carried` is set. Events
+/// of other architectures are used if present; if absent, they are missing unless other events show the same. Fails if the directory cannot be
+/// listed. If a system has no directory, only its events are missing.
 pub fn discover(events: &Path, architecture: &str, carried: bool) -> Result<Discovery, TracefsError> {
     let systems = list(events)?;
     let names_of = |system: &str| {
@@ -187,7 +186,7 @@ pub fn discover(events: &Path, architecture: &str, carried: bool) -> Result<Disc
     sort_out(names_of, architecture, carried, "this kernel does not have it")
 }
 
-/// Looks for the wanted events among those of a trace that another program recorded on a machine of that architecture.
+/// Looks for the wanted events in a trace that another program recorded on a machine of that architecture.
 pub fn discover_among(events: &[EventPath], architecture: &str) -> Discovery {
     let names_of = |system: &str| {
         Ok::<_, std::convert::Infallible>(
@@ -198,7 +197,7 @@ pub fn discover_among(events: &[EventPath], architecture: &str) -> Discovery {
     found
 }
 
-/// Tells the wanted events that are there from those that are missing, by the names that each system has.
+/// Separates the wanted events into present and missing ones, by the names in each system.
 fn sort_out<E>(
     names_of: impl Fn(&str) -> Result<BTreeSet<String>, E>,
     architecture: &str,
@@ -233,8 +232,8 @@ fn sort_out<E>(
     Ok(found)
 }
 
-/// Whether the event begins or ends something, and its partner is there. The other events of `irq_vectors` report how
-/// vectors are configured.
+/// Whether the event marks the start or the end of something, and its partner exists. The other events of `irq_vectors` report how vectors are
+/// configured.
 fn is_half_of_pair(name: &str, names: &BTreeSet<String>) -> bool {
     let entry = name.strip_suffix("_entry").map(|stem| format!("{stem}_exit"));
     let exit = name.strip_suffix("_exit").map(|stem| format!("{stem}_entry"));
@@ -299,7 +298,7 @@ mod tests {
         let arm = discover(root.path(), "aarch64", false).unwrap();
         assert!(arm.missing.iter().any(|missing| missing.event == "ipi/ipi_entry"));
         assert!(!arm.missing.iter().any(|missing| missing.event.starts_with("irq_vectors")));
-        // What no Arm kernel tells stays unseen there all the same.
+        // Events that no Arm kernel has still stay unseen there.
         let faults = arm.missing.iter().find(|missing| missing.event == "exceptions/page_fault_user").unwrap();
         assert_eq!(faults.why, "this architecture does not have it");
         assert!(faults.unseen.starts_with("page faults"));

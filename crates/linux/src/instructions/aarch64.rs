@@ -1,6 +1,6 @@
 //! The loops of AArch64.
 //!
-//! Needs nothing but `core`, so that the file can be compiled alone for a type check.
+//! Uses only `core`, so this file can be type-checked on its own.
 
 use core::arch::aarch64::{float64x2_t, vdupq_n_f64, vgetq_lane_f64, vsetq_lane_f64};
 use core::arch::asm;
@@ -34,36 +34,36 @@ macro_rules! chain {
 }
 
 chain! {
-    /// `passes` times 512 `add`, each to the sum of the one before. `passes` must not be 0.
+    /// `passes` times 512 `add`, each to the previous sum. `passes` must not be 0.
     pub fn add: "add" ("x" "") in reg of u64, ADDEND
 }
 
 chain! {
-    /// `passes` times 512 `mul`, each of the product before. `passes` must not be 0.
+    /// `passes` times 512 `mul`, each of the previous product. `passes` must not be 0.
     pub fn multiply: "mul" ("x" "") in reg of u64, FACTOR
 }
 
 chain! {
-    /// `passes` times 512 `fadd`, each to the sum of the one before. `passes` must not be 0.
+    /// `passes` times 512 `fadd`, each to the previous sum. `passes` must not be 0.
     pub fn float_add: "fadd" ("d" "") in vreg of f64, FLOAT_ADDEND
 }
 
 chain! {
-    /// `passes` times 512 `fmul`, each of the product before. `passes` must not be 0.
+    /// `passes` times 512 `fmul`, each of the previous product. `passes` must not be 0.
     pub fn float_multiply: "fmul" ("d" "") in vreg of f64, FLOAT_FACTOR
 }
 
 chain! {
-    /// `passes` times 512 `fdiv`, each of the quotient before. `passes` must not be 0.
+    /// `passes` times 512 `fdiv`, each of the previous quotient. `passes` must not be 0.
     pub fn float_divide: "fdiv" ("d" "") in vreg of f64, FLOAT_FACTOR
 }
 
 chain! {
-    /// `passes` times 512 `fmul` of vectors, each of the two products before. `passes` must not be 0.
+    /// `passes` times 512 vector `fmul`, each of the two previous products. `passes` must not be 0.
     fn packed_multiply: "fmul" ("v" ".2d") in vreg of float64x2_t, both(FLOAT_FACTOR, FLOAT_FACTOR)
 }
 
-/// [`packed_multiply`] of plain numbers.
+/// [`packed_multiply`] with plain numbers.
 pub fn vector_multiply(passes: u64, [first, second]: [f64; 2]) -> [f64; 2] {
     let products = packed_multiply(passes, both(first, second));
     // SAFETY: Neon is part of every AArch64 processor that Linux runs on.
@@ -75,15 +75,14 @@ fn both(first: f64, second: f64) -> float64x2_t {
     unsafe { vsetq_lane_f64::<1>(second, vdupq_n_f64(first)) }
 }
 
-/// `passes` times 512 loads, each from the address that the one before loaded. `passes` must not be 0.
+/// `passes` times 512 loads, each from the address that the previous one loaded. `passes` must not be 0.
 ///
 /// # Safety
-/// `at` must be the address of an aligned `usize` that may be read, which holds the address of another one such, and so on
-/// without an end.
+/// `at` must be the address of an aligned, readable `usize`, which contains the address of another one, and so on without end.
 #[inline(never)]
 pub unsafe fn load(passes: u64, at: usize) -> usize {
     let mut at = at;
-    // SAFETY: reads only what the caller vouches for; else as in `chain`.
+    // SAFETY: reads only what the caller vouches for; otherwise as in `chain`.
     unsafe {
         asm!(
             "2:",
@@ -100,8 +99,8 @@ pub unsafe fn load(passes: u64, at: usize) -> usize {
     at
 }
 
-/// `passes` times 512 branches, each by the next bit of a 64-bit xorshift generator in this state, which steps once in 64
-/// branches. Returns the state and how many branches were not taken. `passes` must not be 0.
+/// `passes` times 512 branches, each on the next bit of a 64-bit xorshift generator in this state, which steps once per 64 branches. Returns the
+/// state and the number of branches not taken. `passes` must not be 0.
 #[inline(never)]
 pub fn branch(passes: u64, state: u64) -> (u64, u64) {
     let mut state = state;
@@ -134,11 +133,11 @@ pub fn branch(passes: u64, state: u64) -> (u64, u64) {
     (state, not_taken)
 }
 
-/// What is divided each time, by the quotient before. The quotients so go between two values near the start and
-/// its counterpart, both of about 32 bits, since processors divide small numbers faster.
+/// The dividend of every division; the divisor is the previous quotient. The quotients alternate between two values near the start and its
+/// counterpart, both of about 32 bits, because processors divide small numbers faster.
 const DIVIDEND: u64 = 0x7fff_ffff_ffff_ffe7;
 
-/// `passes` times 512 `udiv`, each by the quotient before. `passes` must not be 0.
+/// `passes` times 512 `udiv`, each by the previous quotient. `passes` must not be 0.
 #[inline(never)]
 pub fn divide(passes: u64, start: u64) -> u64 {
     let mut value = first_divisor(start);
@@ -160,12 +159,12 @@ pub fn divide(passes: u64, start: u64) -> u64 {
     value
 }
 
-/// A divisor of 31 or 32 bits.
+/// A divisor with 31 or 32 bits.
 fn first_divisor(start: u64) -> u64 {
     (1 << 31) | (start & 0x7fff_ffff)
 }
 
-/// The same in plain words, for tests.
+/// The same in plain Rust, for tests.
 #[cfg(test)]
 pub fn divided(passes: u64, start: u64) -> u64 {
     if passes == 0 {

@@ -1,25 +1,24 @@
-//! Branches that no predictor predicts: each goes by a random bit.
+//! Branches on random bits, which no predictor predicts.
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use super::native;
 
-/// The state before the first step; any but 0.
+/// The state before the first step; must not be 0.
 const SEED: u64 = 0x0123_4567_89ab_cdef;
 
-/// Branches by the bits of a xorshift generator. It goes on from call to call, so that no predictor learns a call by heart.
+/// Branches on the bits of a xorshift generator, which continues from call to call: no predictor can memorize a call.
 #[derive(Debug)]
 pub struct RandomBranches {
     state: u64,
 }
 
 impl RandomBranches {
-    /// The generator at its beginning.
+    /// The generator in its initial state.
     pub const fn new() -> Self {
         Self { state: SEED }
     }
 
-    /// Branches 512 times a pass. Returns how many were not taken, about half of them; `None` on an architecture without
-    /// these loops.
+    /// Branches 512 times per pass. Returns the number of branches not taken, about half of them; `None` on an architecture without these loops.
     pub fn run(&mut self, passes: u64) -> Option<u64> {
         #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
         {
@@ -41,7 +40,7 @@ impl Default for RandomBranches {
     }
 }
 
-/// A step of the generator (Marsaglia 2003): of all states but 0 it makes one circle.
+/// A step of the generator (Marsaglia 2003): it visits all states but 0 in one cycle.
 pub(super) const fn xorshift(state: u64) -> u64 {
     let state = state ^ (state << 13);
     let state = state ^ (state >> 7);

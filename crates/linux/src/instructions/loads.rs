@@ -1,22 +1,22 @@
-//! A chain of pointers through memory of a given size: each load needs the one before, and no prefetcher knows the order.
+//! A chain of pointers through memory of a given size: each load needs the previous one, and no prefetcher can predict the order.
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use super::native;
 
-/// The first word of a cache line of its own, which holds the address of the next.
+/// The first word of a separate cache line, with the address of the next.
 #[derive(Debug)]
 #[repr(C, align(64))]
 struct Line {
     next: usize,
 }
 
-/// The bytes of a line. Where a processor's lines are longer, two neighbors share one.
+/// The bytes of a line. If a processor's lines are longer, two neighbors share one.
 const LINE_BYTES: usize = size_of::<Line>();
 
-/// The seed of the order; any but 0.
+/// The seed of the order; must not be 0.
 const SEED: u64 = 0x0123_4567_89ab_cdef;
 
-/// The chain: a circle through all lines of its memory in a random order, the same one each time.
+/// The chain: a cycle through all lines of its memory in a random order, the same each time.
 #[derive(Debug)]
 pub struct PointerChain {
     lines: Vec<Line>,
@@ -30,7 +30,7 @@ impl PointerChain {
         let count = usize::try_from(bytes).unwrap_or(usize::MAX) / LINE_BYTES;
         let order = circle(count.max(2));
         let mut lines: Vec<Line> = order.iter().map(|_| Line { next: 0 }).collect();
-        // The vector is never made longer or given away, so that its lines stay where they are.
+        // The vector never grows or moves, so its lines stay where they are.
         let base = lines.as_ptr().expose_provenance();
         for (line, next) in lines.iter_mut().zip(order) {
             line.next = base + next * LINE_BYTES;
@@ -43,8 +43,8 @@ impl PointerChain {
         (self.lines.len() * LINE_BYTES) as u64
     }
 
-    /// Loads 512 times a pass, from where the last call ended. Returns the number of the line that the last load led to;
-    /// `None` on an architecture without these loops.
+    /// Loads 512 times per pass, from where the last call ended. Returns the number of the line that the last load led to; `None` on an architecture
+    /// without these loops.
     pub fn run(&mut self, passes: u64) -> Option<u64> {
         #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
         {
@@ -64,7 +64,7 @@ impl PointerChain {
     }
 }
 
-/// For each place the next one, all in a single circle (Sattolo 1986).
+/// The next place for each place, all in a single cycle (Sattolo 1986).
 fn circle(count: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
     let mut state = SEED;

@@ -1,12 +1,11 @@
-//! Loops of one instruction kind: 512 real additions, multiplications or divisions, of integers, of floating-point numbers or
-//! of vectors of them, 512 loads or 512 branches a pass, then a counter and a branch, which are under 1 % of the loop
-//! (Radojković et al. 2008, section 3). And the empty loop over a volatile counter (Tsafrir 2007, section 4), which is
-//! volatile by being written this way, not by the compiler's goodwill.
+//! Loops of one kind of instruction: a pass is 512 real additions, multiplications or divisions of integers, floating-point numbers or vectors, 512
+//! loads or 512 branches, then a counter and a branch, which are under 1 % of the loop (Radojković et al. 2008, section 3). Also the empty loop over
+//! a volatile counter (Tsafrir 2007, section 4), written with volatile accesses rather than relying on the compiler.
 //!
-//! Each instruction of a pass needs the result of the one before, so that a pass takes 512 times its latency. The whole
-//! loop, its branch too, is assembly: no compiler can unroll it, shorten it or leave it out.
+//! Each instruction of a pass needs the previous result, so a pass takes 512 times its latency. The whole loop, including its branch, is assembly: no
+//! compiler can unroll it, shorten it or leave it out.
 //!
-//! On other architectures than x86-64 and AArch64 there are no such loops, and [`Instructions::run`] refuses.
+//! Architectures other than x86-64 and AArch64 have no such loops; [`Instructions::run`] returns `None` there.
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
@@ -25,7 +24,7 @@ use aarch64 as native;
 #[cfg(target_arch = "x86_64")]
 use x86_64 as native;
 
-/// How many instructions of its kind a pass has.
+/// The number of instructions per pass.
 pub const A_PASS: u32 = 512;
 
 /// The instruction that a loop repeats.
@@ -51,9 +50,9 @@ impl Instructions {
     /// Whether this architecture has the loops.
     pub const SUPPORTED: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
 
-    /// Runs this many passes, and returns the value of the last instruction's register, of floating-point numbers its bits
-    /// and of vectors the bits of both lanes, the second one's turned by half; `None` on an architecture without these
-    /// loops. `start` is the chain's first operand; of floating-point numbers it is the fraction of one from 1 to 2.
+    /// Runs this many passes, and returns the value of the last instruction's register: for floating-point numbers its bits, for vectors the bits of
+    /// both lanes, the second rotated by half; `None` on an architecture without these loops. `start` is the chain's first operand, for
+    /// floating-point numbers the fraction of one from 1 to 2.
     pub fn run(self, passes: u64, start: u64) -> Option<u64> {
         #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
         return Some(match (self, passes) {
@@ -77,14 +76,14 @@ impl Instructions {
 /// The number that each addition adds.
 pub const ADDEND: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// What each multiplication multiplies by: odd, so that no product but zero's becomes zero.
+/// The factor of each multiplication: odd, so no product but zero's becomes zero.
 pub const FACTOR: u64 = 0xd134_2543_de82_ef95;
 
-/// The number that each floating-point addition adds: the sums stay finite for longer than anyone waits.
+/// The number that each floating-point addition adds: the sums stay finite longer than any run.
 pub const FLOAT_ADDEND: f64 = 1.234_567_890_123_4;
 
-/// What each floating-point multiplication multiplies by, and each division divides by: so near to 1 that 10^14 of them
-/// neither overflow nor underflow, and with bits set all over its fraction, as processors are quicker with round numbers.
+/// The factor of each floating-point multiplication, and the divisor of each division: so near to 1 that 10^14 of them neither overflow nor
+/// underflow, and with bits set throughout its fraction, because processors are faster with round numbers.
 pub const FLOAT_FACTOR: f64 = 1.000_000_000_001_234_5;
 
 /// A number from 1 to 2 with these bits as its fraction.
@@ -109,7 +108,7 @@ const fn folded([first, second]: [f64; 2]) -> u64 {
 pub fn volatile_count(iterations: u64) -> u64 {
     let mut count = 0_u64;
     let place = black_box(&raw mut count);
-    // SAFETY: `place` points to `count`, which is alive, aligned, initialized, and used by nobody else meanwhile.
+    // SAFETY: `place` points to `count`, which is alive, aligned, initialized, and not used elsewhere meanwhile.
     unsafe {
         while place.read_volatile() < iterations {
             place.write_volatile(place.read_volatile() + 1);

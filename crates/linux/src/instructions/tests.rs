@@ -35,7 +35,7 @@ fn chains_of_floating_point_numbers_are_what_they_claim() {
 
 #[test]
 fn floating_point_chains_stay_normal_for_as_long_as_anyone_measures() {
-    // Each call begins anew: 10^14 in one are a day of one multiplication a nanosecond.
+    // Each call starts over: 10^14 in one call take a day at one multiplication per nanosecond.
     let power = 1e14 * FLOAT_FACTOR.ln();
     assert!(power.exp().is_normal() && (-power).exp().is_normal(), "{power}");
 }

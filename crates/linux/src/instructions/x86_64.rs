@@ -1,6 +1,6 @@
 //! The loops of x86-64.
 //!
-//! Needs nothing but `core`, so that the file can be compiled alone for a type check.
+//! Uses only `core`, so this file can be type-checked on its own.
 
 use core::arch::asm;
 use core::arch::x86_64::{__m128d, _mm_cvtsd_f64, _mm_set_pd, _mm_unpackhi_pd};
@@ -34,36 +34,36 @@ macro_rules! chain {
 }
 
 chain! {
-    /// `passes` times 512 `add`, each to the sum of the one before. `passes` must not be 0.
+    /// `passes` times 512 `add`, each to the previous sum. `passes` must not be 0.
     pub fn add: "add" in reg of u64, ADDEND
 }
 
 chain! {
-    /// `passes` times 512 `imul`, each of the product before. `passes` must not be 0.
+    /// `passes` times 512 `imul`, each of the previous product. `passes` must not be 0.
     pub fn multiply: "imul" in reg of u64, FACTOR
 }
 
 chain! {
-    /// `passes` times 512 `addsd`, each to the sum of the one before. `passes` must not be 0.
+    /// `passes` times 512 `addsd`, each to the previous sum. `passes` must not be 0.
     pub fn float_add: "addsd" in xmm_reg of f64, FLOAT_ADDEND
 }
 
 chain! {
-    /// `passes` times 512 `mulsd`, each of the product before. `passes` must not be 0.
+    /// `passes` times 512 `mulsd`, each of the previous product. `passes` must not be 0.
     pub fn float_multiply: "mulsd" in xmm_reg of f64, FLOAT_FACTOR
 }
 
 chain! {
-    /// `passes` times 512 `divsd`, each of the quotient before. `passes` must not be 0.
+    /// `passes` times 512 `divsd`, each of the previous quotient. `passes` must not be 0.
     pub fn float_divide: "divsd" in xmm_reg of f64, FLOAT_FACTOR
 }
 
 chain! {
-    /// `passes` times 512 `mulpd`, each of the two products before. `passes` must not be 0.
+    /// `passes` times 512 `mulpd`, each of the two previous products. `passes` must not be 0.
     fn packed_multiply: "mulpd" in xmm_reg of __m128d, both(FLOAT_FACTOR, FLOAT_FACTOR)
 }
 
-/// [`packed_multiply`] of plain numbers.
+/// [`packed_multiply`] with plain numbers.
 pub fn vector_multiply(passes: u64, [first, second]: [f64; 2]) -> [f64; 2] {
     let products = packed_multiply(passes, both(first, second));
     // SAFETY: SSE2 is part of every x86-64 processor.
@@ -75,15 +75,14 @@ fn both(first: f64, second: f64) -> __m128d {
     unsafe { _mm_set_pd(second, first) }
 }
 
-/// `passes` times 512 loads, each from the address that the one before loaded. `passes` must not be 0.
+/// `passes` times 512 loads, each from the address that the previous one loaded. `passes` must not be 0.
 ///
 /// # Safety
-/// `at` must be the address of an aligned `usize` that may be read, which holds the address of another one such, and so on
-/// without an end.
+/// `at` must be the address of an aligned, readable `usize`, which contains the address of another one, and so on without end.
 #[inline(never)]
 pub unsafe fn load(passes: u64, at: usize) -> usize {
     let mut at = at;
-    // SAFETY: reads only what the caller vouches for; else as in `chain`.
+    // SAFETY: reads only what the caller vouches for; otherwise as in `chain`.
     unsafe {
         asm!(
             "2:",
@@ -100,8 +99,8 @@ pub unsafe fn load(passes: u64, at: usize) -> usize {
     at
 }
 
-/// `passes` times 512 branches, each by the next bit of a 64-bit xorshift generator in this state, which steps once in 64
-/// branches. Returns the state and how many branches were not taken. `passes` must not be 0.
+/// `passes` times 512 branches, each on the next bit of a 64-bit xorshift generator in this state, which steps once per 64 branches. Returns the
+/// state and the number of branches not taken. `passes` must not be 0.
 #[inline(never)]
 pub fn branch(passes: u64, state: u64) -> (u64, u64) {
     let mut state = state;
@@ -140,15 +139,14 @@ pub fn branch(passes: u64, state: u64) -> (u64, u64) {
     (state, not_taken)
 }
 
-/// What each division divides by.
+/// The divisor of each division.
 ///
-/// Quotient and remainder of one division are the dividend of the next. That is the step of a multiply-with-carry
-/// generator of this multiplier and base 2^32, run backwards, so the dividends stay as irregular as random numbers and
-/// never become small ones, which processors divide faster; and a remainder, being below the divisor, never makes the
-/// next quotient too large for its register.
+/// Quotient and remainder of one division are the dividend of the next. This is the step of a multiply-with-carry generator with this multiplier and
+/// base 2^32, run backwards. So the dividends stay as irregular as random numbers and never become small, which processors divide faster; and a
+/// remainder, being below the divisor, never makes the next quotient too large for its register.
 const DIVISOR: u32 = 4_294_957_665;
 
-/// `passes` times 512 `div` of 64 by 32 bits, each of quotient and remainder of the one before. `passes` must not be 0.
+/// `passes` times 512 `div` of 64 by 32 bits, each of the previous quotient and remainder. `passes` must not be 0.
 #[inline(never)]
 pub fn divide(passes: u64, start: u64) -> u64 {
     let (mut remainder, mut quotient) = first_dividend(start);
@@ -171,7 +169,7 @@ pub fn divide(passes: u64, start: u64) -> u64 {
     joined(remainder, quotient)
 }
 
-/// The dividend's upper and lower half. Neither 0 nor the greatest possible one, from which the chain would not move.
+/// The dividend's upper and lower half. Neither 0 nor the greatest possible one, where the chain would not move.
 fn first_dividend(start: u64) -> (u32, u32) {
     let dividend = 1 + start % (u64::from(DIVISOR) * (1 << 32) - 2);
     ((dividend >> 32) as u32, dividend as u32)
@@ -181,7 +179,7 @@ fn joined(upper: u32, lower: u32) -> u64 {
     u64::from(upper) << 32 | u64::from(lower)
 }
 
-/// The same in plain words, for tests.
+/// The same in plain Rust, for tests.
 #[cfg(test)]
 pub fn divided(passes: u64, start: u64) -> u64 {
     if passes == 0 {

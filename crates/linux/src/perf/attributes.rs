@@ -1,4 +1,4 @@
-//! `perf_event_open`: what an event is, as the kernel reads it, and the call.
+//! `perf_event_open`: the kernel's description of an event, and the call.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -16,14 +16,14 @@ pub const CACHE: u32 = 3;
 
 /// `disabled` in the flags of `struct perf_event_attr`.
 pub const DISABLED: u64 = 1 << 0;
-/// `exclude_user`: nothing is counted in user space.
+/// `exclude_user`: count nothing in user space.
 pub const EXCLUDE_USER: u64 = 1 << 4;
-/// `exclude_kernel`: nothing is counted in the kernel.
+/// `exclude_kernel`: count nothing in the kernel.
 pub const EXCLUDE_KERNEL: u64 = 1 << 5;
-/// `exclude_hv`: nothing is counted in a hypervisor, where the processor tells it apart.
+/// `exclude_hv`: count nothing in a hypervisor, if the processor can distinguish it.
 pub const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
 
-/// A group is read at once, with the times for which it was wanted and for which it was counted:
+/// A group is read at once, with the times for which it was enabled and counting:
 /// `PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING | PERF_FORMAT_GROUP`.
 pub const READ_GROUP: u64 = 1 | 2 | 8;
 
@@ -31,13 +31,13 @@ pub const READ_GROUP: u64 = 1 | 2 | 8;
 pub const ENABLE: libc::c_ulong = 0x2400;
 /// The request that stops an event, `PERF_EVENT_IOC_DISABLE`, which is `_IO('$', 1)`.
 pub const DISABLE: libc::c_ulong = 0x2401;
-/// `PERF_IOC_FLAG_GROUP`: the request is for all events of the group.
+/// `PERF_IOC_FLAG_GROUP`: the request applies to all events of the group.
 pub const WHOLE_GROUP: libc::c_ulong = 1;
 
 /// `PERF_FLAG_FD_CLOEXEC`: a program that becalm starts does not inherit the event.
 const CLOSE_ON_EXEC: libc::c_ulong = 8;
 
-/// `struct perf_event_attr` in its first published size, PERF_ATTR_SIZE_VER0 of 64 bytes, which every kernel takes.
+/// `struct perf_event_attr` in its first published size, PERF_ATTR_SIZE_VER0 of 64 bytes, which every kernel accepts.
 #[repr(C)]
 #[derive(Default)]
 pub struct Attributes {
@@ -56,18 +56,18 @@ pub struct Attributes {
 const _: () = assert!(size_of::<Attributes>() == 64);
 
 impl Attributes {
-    /// An event of a kind, by its number there; it stands still until it is enabled.
+    /// An event of a kind, by its number there; it does not count until it is enabled.
     pub fn new(kind: u32, config: u64) -> Self {
         Self { kind, config, size: size_of::<Self>() as u32, flags: DISABLED, ..Self::default() }
     }
 
-    /// Opens the event of everything on a CPU.
+    /// Opens the event for all activity on a CPU.
     pub fn open_on(&self, cpu: CpuId) -> io::Result<OwnedFd> {
         let cpu = libc::c_int::try_from(cpu.get()).map_err(|_| io::Error::from_raw_os_error(libc::ENODEV))?;
         self.open(-1, cpu, None)
     }
 
-    /// Opens the event of the calling thread, wherever it runs, in the group of another one if there is such.
+    /// Opens the event for the calling thread on any CPU, in the group of another event if given.
     pub fn open_for_current_thread(&self, group: Option<BorrowedFd<'_>>) -> io::Result<OwnedFd> {
         self.open(0, -1, group)
     }
@@ -81,12 +81,12 @@ impl Attributes {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the kernel has just given us this descriptor, and nobody else owns it.
+        // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
         Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
     }
 }
 
-/// Makes a request of an event that takes flags or nothing.
+/// Sends a request that takes flags or nothing to an event.
 pub fn control(event: BorrowedFd<'_>, request: libc::c_ulong, flags: libc::c_ulong) -> io::Result<()> {
     // SAFETY: these requests take an integer at most, and the descriptor is open.
     match unsafe { libc::ioctl(event.as_raw_fd(), request, flags) } {

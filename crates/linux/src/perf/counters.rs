@@ -1,14 +1,11 @@
-//! Counters of the processor and of the kernel for one thread: cycles, instructions, cache misses, in user space and in
-//! the kernel apart.
+//! Counters of the processor and of the kernel for one thread: cycles, instructions, cache misses, in user space and in the kernel separately.
 //!
-//! The events of each space form a group, which the kernel puts onto the processor's counters as a whole or not at all,
-//! so that its events are of the same instants and can be set in relation. Where there are fewer counters than events,
-//! groups take turns; each reading says for how long its group was wanted and for how long it counted, and
-//! [`CountedEvent::estimate`] scales by that. The turns are taken by a timer that interrupts the CPU.
+//! The events of each space form a group. The kernel schedules a group onto the processor's counters as a whole or not at all, so its events cover
+//! the same instants and can be related. If there are fewer counters than events, groups take turns; each reading contains how long its group was
+//! enabled and how long it counted, and [`CountedEvent::estimate`] scales by that. A timer interrupts the CPU to switch groups.
 //!
-//! Counting goes on by itself: between start and stop no system call is made and no interrupt caused, but for those turns.
-//! What a hypervisor does is not counted. Virtual machines mostly have no counters of the processor; which events are
-//! missing, and why, is part of the result.
+//! Counting needs no help: between start and stop there are no system calls and no interrupts, except for those switches. Activity of a hypervisor is
+//! not counted. Most virtual machines have no processor counters; the result contains the missing events, with the reason.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,20 +18,20 @@ use super::attributes::{
 };
 use crate::rights::Need;
 
-/// The events of a thread that can be counted.
+/// Countable events of a thread.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::Display, strum::IntoStaticStr, strum::VariantArray,
 )]
 #[strum(serialize_all = "snake_case")]
 pub enum PerfEvent {
-    /// Cycles of the processor while the thread ran.
+    /// Processor cycles while the thread ran.
     Cycles,
-    /// Instructions that the processor completed, without those that it began on a wrong guess.
+    /// Instructions that the processor completed, without those started on a wrong guess.
     Instructions,
-    /// Loads that missed the first level's data cache.
+    /// Loads that missed the first-level data cache.
     #[strum(serialize = "l1d_read_misses")]
     L1dReadMisses,
-    /// What the processor's maker calls a cache miss in general: in the last level on Intel's, in the second on AMD's.
+    /// Generic cache misses as defined by the processor's vendor: in the last level for Intel, in the second for AMD.
     CacheMisses,
     /// Loads that missed the last level of cache.
     #[strum(serialize = "llc_read_misses")]
@@ -56,13 +53,13 @@ const fn load_misses(cache: u64) -> u64 {
 }
 
 impl PerfEvent {
-    /// What the processor counts, if it can: cycles, instructions, and misses of its caches.
+    /// Events that the processor counts, if it can: cycles, instructions, and misses of its caches.
     pub const OF_PROCESSOR: [Self; 4] = [Self::Cycles, Self::Instructions, Self::L1dReadMisses, Self::CacheMisses];
 
-    /// What the kernel counts, on every machine with perf events.
+    /// Events that the kernel counts, on every machine with perf events.
     pub const OF_KERNEL: [Self; 4] = [Self::TaskClock, Self::PageFaults, Self::ContextSwitches, Self::Migrations];
 
-    /// Its kind and number for the kernel, by `include/uapi/linux/perf_event.h`.
+    /// The kernel's type and number, from `include/uapi/linux/perf_event.h`.
     const fn code(self) -> (u32, u64) {
         match self {
             Self::Cycles => (HARDWARE, 0),
@@ -82,9 +79,9 @@ impl PerfEvent {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum Space {
-    /// Only what the thread does in user mode.
+    /// Only the thread's activity in user mode.
     User,
-    /// Only what the kernel does while the thread runs.
+    /// Only the kernel's activity while the thread runs.
     Kernel,
 }
 
@@ -99,7 +96,7 @@ pub enum CountersError {
     /// A system call on the counters failed: to `start`, `stop` or `read` them.
     #[error("cannot {0} the counters of this thread: {1}")]
     System(&'static str, io::Error),
-    /// The kernel's answer is of another length than the group.
+    /// The length of the kernel's answer does not match the group.
     #[error("cannot read the counters of this thread: {got} bytes came for a group of {events} events")]
     Answer {
         /// The bytes of the kernel's answer.
@@ -116,11 +113,11 @@ pub struct UncountedEvent {
     pub event: PerfEvent,
     /// The space that it is not counted in.
     pub space: Space,
-    /// The reason, as a part of a sentence.
+    /// The reason, as part of a sentence.
     pub why: String,
 }
 
-/// What one event came to.
+/// The count of one event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CountedEvent {
     /// The event that was counted.
@@ -129,15 +126,14 @@ pub struct CountedEvent {
     pub space: Space,
     /// How often the event happened while it was being counted.
     pub value: u64,
-    /// The time in which it was to be counted, while the thread ran.
+    /// The time during which it was enabled, while the thread ran.
     pub enabled: Nanos,
-    /// The time in which it was being counted: less where events share the processor's counters.
+    /// The time during which it counted: less if events share the processor's counters.
     pub running: Nanos,
 }
 
 impl CountedEvent {
-    /// The count over the whole time, scaled up from the part in which it was counted; `None` if it never was although
-    /// the thread ran.
+    /// The count for the whole time, scaled up from the time during which it counted; `None` if it never counted although the thread ran.
     pub fn estimate(&self) -> Option<f64> {
         match (self.enabled.get(), self.running.get()) {
             (enabled, running) if running > 0 && running < enabled => {
@@ -148,7 +144,7 @@ impl CountedEvent {
         }
     }
 
-    /// What was added since an earlier reading of the same event.
+    /// The difference since an earlier reading of the same event.
     fn since(self, before: Self) -> Self {
         Self {
             value: self.value.saturating_sub(before.value),
@@ -159,7 +155,7 @@ impl CountedEvent {
     }
 }
 
-/// The events of one space, of which the first leads.
+/// The events of one space; the first one is the leader.
 #[derive(Debug)]
 struct Group {
     space: Space,
@@ -167,7 +163,7 @@ struct Group {
 }
 
 impl Group {
-    /// Opens as many of the events as can be had together, and says why the others cannot.
+    /// Opens as many of the events as possible together, and adds the others to `missing` with the reason.
     fn open(space: Space, wanted: &[PerfEvent], missing: &mut Vec<UncountedEvent>) -> Self {
         let mut events: Vec<(PerfEvent, OwnedFd)> = Vec::with_capacity(wanted.len());
         for event in wanted {
@@ -216,7 +212,7 @@ impl Group {
 /// The variants of [`PerfEvent`]: no group has more events.
 const EVENTS_MAX: usize = 9;
 
-/// A group as the kernel gives it: how many events, time enabled, time running, then the value of each, all of 64 bits
+/// Parses the kernel's data for a group: the number of events, time enabled, time running, then the value of each, all of 64 bits
 /// (`struct read_format` in `include/uapi/linux/perf_event.h`).
 fn parse(bytes: &[u8], events: &[PerfEvent], space: Space) -> Option<Vec<CountedEvent>> {
     let (words, rest) = bytes.as_chunks::<8>();
@@ -231,7 +227,7 @@ fn parse(bytes: &[u8], events: &[PerfEvent], space: Space) -> Option<Vec<Counted
     Some(events.iter().zip(values).map(counted).collect())
 }
 
-/// Why the kernel refuses an event, in words.
+/// The reason why the kernel refuses an event.
 fn why_not(error: &io::Error, in_group: bool) -> String {
     match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP) => {
@@ -247,18 +243,18 @@ fn why_not(error: &io::Error, in_group: bool) -> String {
     }
 }
 
-/// Counters of the thread that opened them. They end when they are dropped.
+/// Counters of the thread that opened them. Dropping it closes them.
 #[derive(Debug)]
 pub struct Counters {
     groups: Vec<Group>,
     missing: Vec<UncountedEvent>,
-    /// What they stood at when they were started.
+    /// The counts at the last start.
     before: Vec<CountedEvent>,
 }
 
 impl Counters {
-    /// Opens these events for the calling thread, in each of these spaces; they stand still until they are started.
-    /// Those that cannot be had are [`missing`](Self::missing).
+    /// Opens these events for the calling thread, in each of these spaces, without starting them. Unavailable events are in
+    /// [`missing`](Self::missing).
     pub fn for_current_thread(events: &[PerfEvent], spaces: &[Space]) -> Self {
         let mut wanted = events.to_vec();
         wanted.sort_unstable();
@@ -274,24 +270,24 @@ impl Counters {
         self.groups.is_empty()
     }
 
-    /// Which events are not counted, and why.
+    /// The events that are not counted, with the reason.
     pub fn missing(&self) -> &[UncountedEvent] {
         &self.missing
     }
 
-    /// Counts from now on.
+    /// Starts counting from zero.
     pub fn start(&mut self) -> Result<(), CountersError> {
-        // The kernel can set the counts back, but not their times.
+        // The kernel can reset the counts, but not their times.
         self.before = self.standing()?;
         self.groups.iter().try_for_each(|group| group.control("start", ENABLE))
     }
 
-    /// Counts from now on, in addition to what was counted before.
+    /// Continues counting, adding to the earlier counts.
     pub fn resume(&self) -> Result<(), CountersError> {
         self.groups.iter().try_for_each(|group| group.control("start", ENABLE))
     }
 
-    /// What was counted since the counters were opened.
+    /// The counts since the counters were opened.
     pub fn total(&self) -> Result<Vec<CountedEvent>, CountersError> {
         self.standing()
     }
@@ -301,14 +297,14 @@ impl Counters {
         self.groups.iter().try_for_each(|group| group.control("stop", DISABLE))
     }
 
-    /// What was counted since the last start.
+    /// The counts since the last start.
     pub fn read(&self) -> Result<Vec<CountedEvent>, CountersError> {
         let mut counts = self.standing()?;
         counts.iter_mut().zip(&self.before).for_each(|(count, before)| *count = count.since(*before));
         Ok(counts)
     }
 
-    /// What was counted since they were opened.
+    /// The counts since they were opened.
     fn standing(&self) -> Result<Vec<CountedEvent>, CountersError> {
         let mut counts = Vec::new();
         self.groups.iter().try_for_each(|group| group.read(&mut counts))?;
@@ -371,7 +367,7 @@ mod tests {
         }
     }
 
-    /// Where perf events are forbidden, as in some containers, every one of them is missing for a stated reason.
+    /// If perf events are forbidden, as in some containers, all of them are missing, with a reason.
     fn opened(events: &[PerfEvent]) -> Option<Counters> {
         let counters = Counters::for_current_thread(events, &Space::APART);
         if counters.is_empty() {
@@ -409,7 +405,7 @@ mod tests {
         assert_eq!(count(PerfEvent::ContextSwitches, Space::User), Some(0));
         let clock = count(PerfEvent::TaskClock, Space::User).unwrap();
         assert!((1..10_000_000_000).contains(&clock), "{clock} ns");
-        // Software events need no counter of the processor and so take no turns.
+        // Software events need no processor counter, and so take no turns.
         assert!(counts.iter().all(|count| count.enabled == count.running && count.enabled > Nanos::ZERO), "{counts:?}");
         assert!(counters.missing().iter().all(|missing| missing.space == Space::Kernel), "{:?}", counters.missing());
     }
@@ -425,14 +421,14 @@ mod tests {
         fault(50);
         let faults: u64 = counters.read().unwrap().iter().map(|count| count.value).sum();
         assert!((70..110).contains(&faults), "{faults}");
-        // Started again they begin at zero.
+        // Started again, they start at zero.
         counters.start().unwrap();
         counters.stop().unwrap();
         let faults: u64 = counters.read().unwrap().iter().map(|count| count.value).sum();
         assert!(faults < 50, "{faults}");
     }
 
-    /// Where the processor has counters they count; elsewhere the reason is given.
+    /// If the processor has counters, they count; otherwise there is a reason.
     #[test]
     fn the_processors_counters_count_or_are_missing_for_a_reason() {
         let mut counters = Counters::for_current_thread(&PerfEvent::OF_PROCESSOR, &[Space::User]);

@@ -1,9 +1,8 @@
-//! A cpu-clock perf event: a high-resolution timer of the kernel that interrupts one CPU at a fixed rate, without a
-//! kernel built for that rate.
+//! A cpu-clock perf event: a kernel high-resolution timer that interrupts one CPU at a fixed rate, without a kernel built for that rate.
 //!
-//! The timer interrupts through the CPU's own timer, as the tick does. It is bound to the CPU, not to a process. Nothing is
-//! sampled into memory, so that the handler does little more than to set the timer again. Where two timers are due at
-//! the same instant one interrupt serves both; how many there were is counted elsewhere, in /proc/interrupts.
+//! The timer interrupts through the CPU's own timer, as the tick does. It is bound to the CPU, not to a process. Nothing is sampled into memory, so
+//! the handler does little more than set the timer again. If two timers are due at the same instant, one interrupt serves both; /proc/interrupts
+//! counts how many there were.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,13 +14,13 @@ use super::attributes::{Attributes, DISABLE, ENABLE, SOFTWARE, control};
 use crate::file::FileError;
 use crate::rights::Need;
 
-/// The number of the event, `PERF_COUNT_SW_CPU_CLOCK`: a timer of the kernel that interrupts the CPU.
+/// The number of the event, `PERF_COUNT_SW_CPU_CLOCK`: a kernel timer that interrupts the CPU.
 const CPU_CLOCK: u64 = 0;
 
-/// A perf event that cannot be had.
+/// A perf event that is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum PerfError {
-    /// The CPU cannot be interrupted at this rate, in interrupts a second.
+    /// The CPU cannot be interrupted at this rate, in interrupts per second.
     #[error("cannot interrupt CPU {0} {1} times a second: a rate from 1 to {limit} is possible", limit = CpuClock::RATE_MAX_HZ)]
     Rate(CpuId, u32),
     /// A system call on the event of a CPU failed: to `open`, `start`, `stop` or `read` it.
@@ -30,7 +29,7 @@ pub enum PerfError {
     /// The kernel's limits cannot be read.
     #[error(transparent)]
     Limits(#[from] FileError),
-    /// The limit that the kernel lowered, in this file, cannot be put back to what it was.
+    /// The limit in this file, which the kernel lowered, cannot be restored to its old value.
     #[error("cannot put {1} back into {path}: {2}; write it there as root", path = .0.display())]
     Restore(PathBuf, u32, io::Error),
 }
@@ -49,7 +48,7 @@ fn hint(error: &io::Error) -> String {
     hint.to_owned()
 }
 
-/// An event that interrupts its CPU until it is stopped or dropped; also the end of the process ends it.
+/// An event that interrupts its CPU until it is stopped or dropped, or the process ends.
 #[derive(Debug)]
 pub struct CpuClock {
     event: OwnedFd,
@@ -57,13 +56,12 @@ pub struct CpuClock {
 }
 
 impl CpuClock {
-    /// The kernel lets no such timer run faster than every 10 us.
+    /// The kernel runs no such timer faster than every 10 us.
     pub const RATE_MAX_HZ: u32 = 100_000;
 
-    /// Starts to interrupt a CPU `rate_hz` times a second, besides its own ticks. Rates above
-    /// [`SampleLimits::max_sample_rate_hz`](super::SampleLimits::max_sample_rate_hz) are throttled by the kernel
-    /// without a word; the caller is to look. Fails if the rate is none, the CPU is offline, or the caller lacks the
-    /// privilege.
+    /// Starts interrupting a CPU `rate_hz` times per second, in addition to its ticks. The kernel silently throttles rates above
+    /// [`SampleLimits::max_sample_rate_hz`](super::SampleLimits::max_sample_rate_hz); the caller must check. Fails if the rate is zero, the CPU is
+    /// offline, or the caller lacks the privilege.
     pub fn start(cpu: CpuId, rate_hz: u32) -> Result<Self, PerfError> {
         if !(1..=Self::RATE_MAX_HZ).contains(&rate_hz) {
             return Err(PerfError::Rate(cpu, rate_hz));
@@ -76,8 +74,7 @@ impl CpuClock {
         Ok(clock)
     }
 
-    /// Stops it, and says for how long the CPU's clock ran by it. Fails if the kernel does not let it be stopped or
-    /// read.
+    /// Stops it, and returns how long the CPU's clock ran according to it. Fails if the kernel does not let it be stopped or read.
     pub fn stop(self) -> Result<Nanos, PerfError> {
         self.control("stop", DISABLE)?;
         self.read()

@@ -1,5 +1,4 @@
-//! The kernel's limits on sampling, in /proc/sys/kernel, which it lowers by itself where interrupts for samples take more
-//! time than allowed.
+//! The kernel's limits on sampling, in /proc/sys/kernel. It lowers them by itself if interrupts for samples take more time than allowed.
 
 use std::path::Path;
 
@@ -9,19 +8,18 @@ use crate::file::{FileError, optional, value};
 const MAX_SAMPLE_RATE: &str = "proc/sys/kernel/perf_event_max_sample_rate";
 const CPU_TIME_MAX: &str = "proc/sys/kernel/perf_cpu_time_max_percent";
 
-/// The limits as they are.
+/// The current limits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SampleLimits {
-    /// `kernel.perf_event_max_sample_rate`: how often in a second an event may interrupt; beyond, it is throttled.
+    /// `kernel.perf_event_max_sample_rate`: how often per second an event may interrupt; faster ones are throttled.
     pub max_sample_rate_hz: u32,
-    /// `kernel.perf_cpu_time_max_percent`: the share of a CPU that samples may take before the kernel lowers the rate; 0
-    /// and 100 mean that it never does. Nothing on kernels before 3.11.
+    /// `kernel.perf_cpu_time_max_percent`: the share of a CPU that samples may take before the kernel lowers the rate; 0 and 100 disable that. `None`
+    /// on kernels before 3.11.
     pub cpu_time_max_percent: Option<u32>,
 }
 
 impl SampleLimits {
-    /// Reads them; `None` on a kernel without perf events. Fails if a file exists and cannot be read, or holds no
-    /// number.
+    /// Reads them; `None` on a kernel without perf events. Fails if a file exists and cannot be read, or is not a number.
     pub fn read(root: &Path) -> Result<Option<Self>, FileError> {
         let rate = optional(value(root, MAX_SAMPLE_RATE, "the limit on the rate of samples"))?;
         let Some(max_sample_rate_hz) = rate else { return Ok(None) };
@@ -29,11 +27,10 @@ impl SampleLimits {
         Ok(Some(Self { max_sample_rate_hz, cpu_time_max_percent }))
     }
 
-    /// Puts back the limit on the rate if it is another one by now, since the kernel has lowered it. Returns what it was
-    /// lowered to, where it was.
+    /// Restores the limit on the rate if the kernel has lowered it. Returns the lowered value, if any.
     ///
-    /// The kernel takes a new rate only while it watches the time of samples itself, which it does by default. Fails if
-    /// the limit cannot be read, or is lower and cannot be written.
+    /// The kernel accepts a new rate only while it monitors the time of samples itself, which is the default. Fails if the limit cannot be read, or
+    /// is lower and cannot be written.
     pub fn restore(&self, root: &Path) -> Result<Option<u32>, PerfError> {
         let now = Self::read(root)?.map_or(self.max_sample_rate_hz, |now| now.max_sample_rate_hz);
         if now >= self.max_sample_rate_hz {
@@ -63,7 +60,7 @@ mod tests {
         assert_eq!(SampleLimits::read(root.path()).unwrap().unwrap().cpu_time_max_percent, Some(25));
         assert_eq!(limits.restore(root.path()).unwrap(), Some(32_000));
         assert_eq!(SampleLimits::read(root.path()).unwrap().unwrap().max_sample_rate_hz, 100_000);
-        // What somebody has raised is left alone.
+        // A raised limit is left alone.
         write_tree(root.path(), &[(MAX_SAMPLE_RATE, "200000\n")]);
         assert_eq!(limits.restore(root.path()).unwrap(), None);
         write_tree(root.path(), &[(MAX_SAMPLE_RATE, "many\n")]);

@@ -1,5 +1,5 @@
-//! Perf events: those that becalm causes interrupts with, and the kernel's limits on them; and counters of the processor
-//! and the kernel for a thread.
+//! Perf events: those with which becalm causes interrupts, and the kernel's limits on them; and counters of the processor and the kernel for a
+//! thread.
 
 pub(crate) mod attributes;
 mod counters;

@@ -1,4 +1,4 @@
-//! Programs, processes and threads that begin in a certain place: on certain CPUs, in a scheduling class, in a control group.
+//! Programs, processes and threads that start in a certain place: on certain CPUs, in a scheduling class, in a control group.
 
 mod process;
 mod program;

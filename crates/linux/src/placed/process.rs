@@ -1,5 +1,5 @@
-//! Processes of becalm that are bound to a CPU: forked, prepared in their place, and let go together. Between them the kernel
-//! switches address spaces, as it does between programs, and not between threads.
+//! becalm's processes bound to a CPU: forked, prepared in their place, and released together. Between them, the kernel switches address spaces, as
+//! between programs but not between threads.
 
 use std::io;
 use std::sync::atomic::AtomicU64;
@@ -9,25 +9,25 @@ use crate::memory::{LockedWords, MemoryError};
 use crate::probe::{BALL, Child, END, pipe, put, take};
 use crate::sched::SchedError;
 
-/// What a process is to do.
+/// The phases of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Turn {
     /// Prepare itself, in its place.
     Prepare,
-    /// Do what it was forked for: all were let go.
+    /// Do its actual work: all were released.
     Run,
 }
 
-/// Memory that all processes and the one that forked them see.
+/// Memory that all processes and their parent share.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessWords<'a> {
-    /// What all of them share.
+    /// The word that all share.
     pub common: &'a AtomicU64,
-    /// What is this process's own.
+    /// The words of this process.
     pub own: &'a [AtomicU64],
 }
 
-/// Processes that cannot be had.
+/// Processes that cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessesError {
     /// A process cannot run in its place.
@@ -41,9 +41,9 @@ pub enum ProcessesError {
     System(#[from] io::Error),
 }
 
-/// Processes that have prepared themselves and sleep until they are let go.
+/// Processes that have prepared themselves and sleep until they are released.
 ///
-/// They are killed where this is dropped, and where the thread that forked them ends, however it does.
+/// They are killed when this is dropped, or when the thread that forked them ends for whatever reason.
 #[derive(Debug)]
 pub struct Processes {
     children: Vec<Child>,
@@ -53,18 +53,18 @@ pub struct Processes {
 }
 
 impl Processes {
-    /// Forks so many processes, and waits until all have prepared themselves in their place. `words` words of each are its own;
-    /// all are 0. `body` runs in each process with a copy of what it holds, first to prepare itself and then to run.
+    /// Forks `count` processes, and waits until all have prepared themselves in their place. Each has `words` words of its own, initially 0. `body`
+    /// runs in each process with a copy of its captured values, first to prepare and then to run.
     ///
-    /// In a process of several threads `body` may make no use of what another thread could hold at the fork, such as a lock. It must
-    /// not panic. Fails if they cannot be forked, or cannot run there.
+    /// In a process with several threads, `body` must not use anything that another thread could hold at the fork, such as a lock. It must not panic.
+    /// Fails if they cannot be forked, or cannot run there.
     pub fn prepare(
         place: &Thread,
         count: u32,
         words: usize,
         mut body: impl FnMut(Turn, ProcessWords<'_>),
     ) -> Result<Self, ProcessesError> {
-        // Why a process cannot run there is found out by a thread, which can say it; and its system calls are known to work then.
+        // A thread finds out why a process cannot run there, because it can report it; and its system calls are known to work then.
         place.clone().run(|| ())?;
         let memory = LockedWords::new(1 + count as usize * words)?;
         let (started, go) = pipe()?;
@@ -92,12 +92,12 @@ impl Processes {
         Ok(Self { children, memory, words, go })
     }
 
-    /// What all of them share: the first word that they are handed.
+    /// The word that all of them share.
     pub fn common(&self) -> &AtomicU64 {
         &self.memory[0]
     }
 
-    /// The words of one of them, by its number from 0.
+    /// The words of one of them, numbered from 0.
     pub fn words(&self, number: usize) -> &[AtomicU64] {
         &self.memory[1 + number * self.words..1 + (number + 1) * self.words]
     }
@@ -112,7 +112,7 @@ impl Processes {
         self.children.is_empty()
     }
 
-    /// Lets all of them go. Fails if one of them has gone.
+    /// Releases all of them. Fails if one of them has ended.
     pub fn start(&self) -> Result<(), ProcessesError> {
         let all = self.children.iter().all(|_| put(&self.go, BALL));
         if all { Ok(()) } else { Err(io::Error::last_os_error().into()) }
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn processes_share_words_and_nothing_else() {
-        // Tests beside this one may move this thread meanwhile, and another CPU is its last one then.
+        // Concurrent tests may move this thread meanwhile, and another CPU is its last one then.
         let (cpu, mut private) = (last_cpu(), 1_u64);
         let mut processes = Processes::prepare(&place(cpu), 3, 2, |turn, shared| match turn {
             Turn::Prepare => private += 10,
@@ -165,7 +165,7 @@ mod tests {
         processes.join().unwrap();
         assert_eq!(processes.common().load(Ordering::Relaxed), 3);
         for number in 0..3 {
-            // Each prepared a copy of its own.
+            // Each prepared its own copy.
             assert_eq!(processes.words(number)[0].load(Ordering::Relaxed), 11);
             assert_eq!(processes.words(number)[1].load(Ordering::Relaxed), u64::from(cpu.get()));
         }

@@ -1,6 +1,6 @@
-//! Programs that begin in a certain place.
+//! Programs that start in a certain place.
 //!
-//! Everything is set in the new process before the program begins, so that no instruction of it runs elsewhere.
+//! Everything is set in the new process before the program starts, so none of its instructions runs elsewhere.
 
 use std::ffi::CString;
 use std::io;
@@ -15,24 +15,24 @@ use crate::relay::Relay;
 use crate::rights::{User, becoming_in_child};
 use crate::sched::{Policy, affinity_mask};
 
-/// Where a program begins. What is `None` stays as it is.
+/// Settings for the start of a program. `None` leaves a setting unchanged.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProgramStart<'a> {
-    /// The control group's folder, which has `cgroup.procs`.
+    /// The control group's directory, which has `cgroup.procs`.
     pub group: Option<&'a Path>,
     /// The CPUs that the program may run on.
     pub cpus: Option<&'a CpuList>,
-    /// The scheduling class that the program gets.
+    /// The scheduling class of the program.
     pub policy: Option<Policy>,
-    /// The user that it runs as, without any capability. All else is set before with the rights of this process, and stays: a
-    /// change of the user changes neither CPUs nor class nor group.
+    /// The user that it runs as, without capabilities. Everything else is set before, with the rights of this process, and remains: changing the user
+    /// changes neither CPUs nor class nor group.
     pub user: Option<&'a User>,
 }
 
-/// Has a program begin there, with the signals let through that were so before they were relayed.
+/// Makes a program start there, with the signal mask from before the relay blocked signals.
 ///
-/// What fails then makes the starting of the program fail: `EINVAL` for CPUs that the group does not hold, `EPERM` for
-/// rights. Fails if the group's path holds a zero.
+/// Later failures make starting the program fail: `EINVAL` for CPUs outside of the group, `EPERM` for rights. Fails if the group's path contains a
+/// zero.
 pub fn begin_in(command: &mut Command, start: ProgramStart<'_>, relay: Option<&Relay>) -> io::Result<()> {
     let procs = start.group.map(|group| CString::new(group.join("cgroup.procs").as_os_str().as_bytes())).transpose()?;
     let mask = start.cpus.map(affinity_mask);
@@ -59,14 +59,13 @@ pub fn begin_in(command: &mut Command, start: ProgramStart<'_>, relay: Option<&R
         }
         become_user.as_ref().map_or(Ok(()), |become_user| become_user())
     };
-    // SAFETY: the closure makes system calls on memory that was allocated before the fork, allocates nothing itself, and takes
-    // no lock.
+    // SAFETY: the closure makes system calls on memory allocated before the fork, allocates nothing itself, and takes no lock.
     unsafe { command.pre_exec(settle) };
     Ok(())
 }
 
-/// Has a program begin with all signals blocked, in a session of its own: what a terminal, a service manager or `pkill` sends to
-/// the processes around it does not end it. SIGKILL does.
+/// Makes a program start with all signals blocked, in its own session: signals that a terminal, a service manager or `pkill` sends to the processes
+/// around it do not end it. SIGKILL does.
 pub fn apart_from_signals(command: &mut Command) {
     let settle = || {
         // SAFETY: a signal set is plain bytes, all zeros is a valid one, and the calls only fill it in and read it.
@@ -74,7 +73,7 @@ pub fn apart_from_signals(command: &mut Command) {
             let mut all = std::mem::zeroed();
             libc::sigfillset(&raw mut all);
             libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
-            // It fails only for the leader of a process group, which a new process is not.
+            // Fails only for the leader of a process group, which a new process is not.
             libc::setsid();
         }
         Ok(())
@@ -83,8 +82,7 @@ pub fn apart_from_signals(command: &mut Command) {
     unsafe { command.pre_exec(settle) };
 }
 
-/// Makes the calling process the parent of what its children leave behind when they end, so that all that descends from a child can be told
-/// by its parents.
+/// Makes the calling process adopt its children's orphans, so all descendants of a child can be found by their parents.
 pub fn adopt_orphans() -> io::Result<()> {
     // SAFETY: plain numbers.
     checked(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }.into())
@@ -113,7 +111,7 @@ mod tests {
     #[test]
     fn a_program_may_begin_apart_from_signals() {
         let mut command = Command::new("sh");
-        // Nothing that forks: a shell that waits lets signals through.
+        // Nothing that forks: a waiting shell lets signals through.
         command.args(["-c", "kill -TERM $$; kill -HUP $$; read -r stat </proc/$$/stat; echo \"$stat\""]);
         apart_from_signals(&mut command);
         let output = command.output().unwrap();
@@ -139,7 +137,7 @@ mod tests {
         let output = command.output().unwrap();
         assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("Cpus_allowed_list:\t{last}\n"));
         assert_eq!(std::fs::read_to_string(&procs).unwrap(), "0");
-        // A group that is not there, and a CPU that is not.
+        // A group that does not exist, and a CPU that does not exist.
         let start = ProgramStart { group: Some(Path::new("/none")), ..ProgramStart::default() };
         let mut command = Command::new("true");
         begin_in(&mut command, start, None).unwrap();

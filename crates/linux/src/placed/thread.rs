@@ -1,4 +1,4 @@
-//! Threads of becalm that are bound to a CPU: started, prepared in their place, and let go together.
+//! becalm's threads bound to a CPU: started, prepared in their place, and released together.
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -9,17 +9,17 @@ use becalm_units::CpuId;
 
 use crate::sched::{Policy, SchedError, pin_current_thread, set_policy};
 
-/// The stack of such a thread in bytes: its loops are shallow, and all of it may be locked into memory.
+/// The stack size of such a thread in bytes: its loops are shallow, and all of it may be locked into memory.
 const STACK: usize = 256 << 10;
 
 /// A thread to be started: its name, its CPU and its scheduling class.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Thread {
-    /// The name that the kernel shows, of which it keeps 15 bytes.
+    /// The name in the kernel, which keeps 15 bytes of it.
     pub name: String,
     /// The only CPU that it runs on.
     pub cpu: CpuId,
-    /// Its scheduling class; `None` for that of the thread which starts it. See [`Policy::unless_other`].
+    /// Its scheduling class; `None` for that of the parent thread. See [`Policy::unless_other`].
     pub policy: Option<Policy>,
 }
 
@@ -30,7 +30,7 @@ impl Thread {
         self.policy.map_or(Ok(()), set_policy)
     }
 
-    /// Starts the thread. It settles in its place and then runs `body`, which is told whether that went well.
+    /// Starts the thread. It settles in its place and then runs `body`, which gets the result of that.
     pub fn spawn<T: Send + 'static>(
         self,
         body: impl FnOnce(Result<(), SchedError>) -> T + Send + 'static,
@@ -47,8 +47,8 @@ impl Thread {
         self.builder().spawn_scoped(scope, move || body(self.settle()))
     }
 
-    /// Runs `body` on the thread once it has settled in its place, and waits for what it returns. Where it panics, so does the
-    /// caller. Fails if the system has no room for another thread, or the thread cannot run there.
+    /// Runs `body` on the thread once it has settled in its place, and waits for its result. Panics if `body` panics. Fails if the system cannot
+    /// start another thread, or the thread cannot run there.
     pub fn run<T: Send>(self, body: impl FnOnce() -> T + Send) -> Result<T, SchedError> {
         let name = self.name.clone();
         std::thread::scope(|scope| {
@@ -58,10 +58,10 @@ impl Thread {
         })
     }
 
-    /// Starts a thread that settles in its place, prepares itself, reports that it is ready, and sleeps until it is let go.
+    /// Starts a thread that settles in its place, prepares itself, reports that it is ready, and sleeps until it is released.
     ///
-    /// What `prepare` returns is what `run` works with, and what is reported. `run` is also handed what the start says.
-    /// Fails if the system has no room for another thread. Whether it could settle and prepare is its report.
+    /// `prepare` returns the input of `run` and the report. `run` also gets the value passed to the start. Fails if the system cannot start another
+    /// thread. The report contains whether it could settle and prepare.
     pub fn prepare<P, R, E, G, T>(
         self,
         prepare: impl FnOnce() -> Result<(P, R), E> + Send + 'static,
@@ -79,8 +79,8 @@ impl Thread {
         Ok(Waiting { thread: builder.spawn(body)?, name, ready, start })
     }
 
-    /// Starts a thread like [`Self::prepare`], within a scope. Fails if the system has no room for another thread.
-    /// Whether it could settle and prepare is its report.
+    /// Like [`Self::prepare`], within a scope. Fails if the system cannot start another thread. The report contains whether it could settle and
+    /// prepare.
     pub fn prepare_scoped<'scope, P, R, E, G, T>(
         self,
         scope: &'scope Scope<'scope, '_>,
@@ -103,7 +103,7 @@ impl Thread {
         Builder::new().name(self.name.clone()).stack_size(STACK)
     }
 
-    /// What the thread does, and the two ends over which it reports and is let go.
+    /// The thread's body, and the two channel ends that receive its report and release it.
     #[expect(
         clippy::type_complexity,
         reason = "the body, and the two ends of its channels, which the caller takes apart at once"
@@ -121,7 +121,7 @@ impl Thread {
                 Ok((own, report)) => (Some(own), Ok(report)),
                 Err(error) => (None, Err(error)),
             };
-            // Nobody listens any more where another thread has failed; the start then does not come.
+            // If another thread has failed, no receiver is left, and no start comes.
             let _ = say.send(report);
             drop(say);
             Some(run(own?, started.recv().ok()?))
@@ -130,10 +130,10 @@ impl Thread {
     }
 }
 
-/// A thread that prepares itself and then sleeps until it is let go. `H` is what it is joined by, `R` its report, `E` why it
-/// has none, `G` what the start says.
+/// A thread that prepares itself and then sleeps until it is released. `H` is its join handle, `R` its report, `E` the reason for having none, `G`
+/// the value passed to the start.
 ///
-/// Where this is dropped instead, the thread ends without having run; joining it gives `None`.
+/// If this is dropped instead, the thread ends without having run; joining it returns `None`.
 #[derive(Debug)]
 pub struct Waiting<H, R, E, G> {
     thread: H,
@@ -143,14 +143,14 @@ pub struct Waiting<H, R, E, G> {
 }
 
 impl<H, R, E: From<SchedError>, G> Waiting<H, R, E, G> {
-    /// Sleeps until the thread is ready, and returns its report. To be called once. The error says why the thread
-    /// cannot run there, or could not prepare itself.
+    /// Sleeps until the thread is ready, and returns its report. Must be called once. Fails if the thread cannot run there, or could not prepare
+    /// itself.
     pub fn ready(&self) -> Result<R, E> {
         self.ready.recv().unwrap_or_else(|_| Err(self.ended()))
     }
 
-    /// Sleeps until the thread is ready, but no longer than this; `None` if it is not ready by then. The error says why
-    /// the thread cannot run there, or could not prepare itself.
+    /// Sleeps until the thread is ready, at most this long; `None` if it is not ready by then. The error is the reason why the thread cannot run
+    /// there, or could not prepare itself.
     pub fn ready_within(&self, longest: Duration) -> Option<Result<R, E>> {
         match self.ready.recv_timeout(longest) {
             Ok(report) => Some(report),
@@ -165,14 +165,14 @@ impl<H, R, E: From<SchedError>, G> Waiting<H, R, E, G> {
 }
 
 impl<H, R, E, G> Waiting<H, R, E, G> {
-    /// Lets the thread go, and returns what it is joined by.
+    /// Releases the thread, and returns its join handle.
     pub fn start(self, go: G) -> H {
-        // A thread that failed does not wait; that is seen when it is joined.
+        // A thread that failed does not wait; joining it shows that.
         let _ = self.start.send(go);
         self.thread
     }
 
-    /// Ends the thread without letting it go, and returns what it is joined by.
+    /// Ends the thread without running it, and returns its join handle.
     pub fn dismiss(self) -> H {
         self.thread
     }

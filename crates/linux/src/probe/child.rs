@@ -5,17 +5,16 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use super::ProbeError;
 
-/// A child that a fork made. It ends when this is dropped, or this process ends.
+/// A forked child. It ends when this is dropped, or this process ends.
 #[derive(Debug)]
 pub struct Child {
     pid: libc::pid_t,
-    /// Whether it has ended and was waited for, so that its number may be another's.
+    /// Whether it has ended and was reaped, so its number may belong to another process.
     is_over: bool,
 }
 
 impl Child {
-    /// Forks a child that sleeps: as long as it lives, the pages of this process are shared with it, and each first
-    /// write to one copies it.
+    /// Forks a child that sleeps: while it lives, it shares this process's pages, and each first write to one copies it.
     pub fn asleep() -> Result<Self, ProbeError> {
         let asleep = Self::fork(|| {
             loop {
@@ -26,8 +25,8 @@ impl Child {
         asleep.map_err(|source| ProbeError::new("fork a process", source))
     }
 
-    /// Forks a child that runs `body` and exits. The child has one thread, and whatever another thread of this process
-    /// held at the fork stays held there: so `body` may only make system calls.
+    /// Forks a child that runs `body` and exits. The child has one thread, and whatever another thread of this process held at the fork remains held
+    /// there: so `body` may only make system calls.
     pub(crate) fn fork(body: impl FnOnce()) -> io::Result<Self> {
         // SAFETY: the child calls nothing but what is safe between fork and exec in a process of several threads
         // (signal-safety(7)): prctl, getppid, the body's system calls, and _exit, which runs no destructors.
@@ -37,7 +36,7 @@ impl Child {
                 -1 => Err(io::Error::last_os_error()),
                 0 => {
                     libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                    // Where the parent died before that call, nobody would end the child.
+                    // If the parent died before that call, nothing would end the child.
                     if libc::getppid() == parent {
                         body();
                     }
@@ -85,22 +84,22 @@ pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel has just given us these descriptors, and nobody else owns them.
+    // SAFETY: the kernel has just returned these descriptors, and nothing else owns them.
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 
-/// What goes through the pipes: to and fro, or the end.
+/// The byte that goes through the pipes, back and forth; any other means the end.
 pub(crate) const BALL: u8 = 1;
 pub(crate) const END: u8 = 0;
 
-/// Writes one byte to a pipe; tells whether that was done.
+/// Writes one byte to a pipe; returns whether it succeeded.
 #[inline(always)]
 pub(crate) fn put(pipe: &OwnedFd, byte: u8) -> bool {
     // SAFETY: one byte is written from a variable.
     unsafe { libc::write(pipe.as_raw_fd(), (&raw const byte).cast(), 1) == 1 }
 }
 
-/// Reads one byte from a pipe, waiting for it; tells whether it is the ball.
+/// Reads one byte from a pipe, waiting for it; returns whether it is the ball.
 #[inline(always)]
 pub(crate) fn take(pipe: &OwnedFd) -> bool {
     let mut byte = END;

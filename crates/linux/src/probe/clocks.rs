@@ -1,11 +1,11 @@
-//! The kernel's clocks: each through the C library, which takes the vDSO where that has it, and by a raw system call.
+//! The kernel's clocks: each through the C library, which uses the vDSO if it has the clock, and by a raw system call.
 
 use crate::clock::clock_gettime_ns;
 
 /// A clock of clock_gettime(2), by number and name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ClockId {
-    /// The clock's number, by which the kernel knows it.
+    /// The kernel's number of the clock.
     number: libc::clockid_t,
     /// Its name without `CLOCK_`: `MONOTONIC`.
     pub name: &'static str,
@@ -15,14 +15,14 @@ impl ClockId {
     /// `CLOCK_MONOTONIC`, whose rate NTP may slew.
     pub const MONOTONIC: Self = Self { number: libc::CLOCK_MONOTONIC, name: "MONOTONIC" };
 
-    /// `CLOCK_THREAD_CPUTIME_ID`, which runs on its own in each thread.
+    /// `CLOCK_THREAD_CPUTIME_ID`, a separate clock in each thread.
     pub const THREAD_CPUTIME: Self = Self { number: libc::CLOCK_THREAD_CPUTIME_ID, name: "THREAD_CPUTIME_ID" };
 }
 
 /// `CLOCK_AUX`, the first of eight auxiliary clocks of Linux 6.17 (`include/uapi/linux/time.h`).
 const CLOCK_AUX: libc::clockid_t = 16;
 
-/// Every clock that Linux has had a number for. [`existing`] says which this kernel has.
+/// Every clock that Linux has ever numbered. [`existing`] returns those of this kernel.
 const CLOCKS: &[ClockId] = &[
     ClockId { number: libc::CLOCK_REALTIME, name: "REALTIME" },
     ClockId::MONOTONIC,
@@ -45,7 +45,7 @@ const CLOCKS: &[ClockId] = &[
     ClockId { number: CLOCK_AUX + 7, name: "AUX7" },
 ];
 
-/// The clocks that can be read here: a clock that needs hardware, or to be switched on, is refused by the kernel.
+/// The readable clocks: the kernel refuses a clock that needs hardware, or must be enabled.
 pub fn existing() -> Vec<ClockId> {
     let readable = |clock: &ClockId| {
         let mut time = EPOCH;
@@ -128,7 +128,7 @@ mod tests {
         }
         let (day, day_raw) = (time_of_day(), time_of_day_raw());
         assert!(day_raw - day < 1_000_000_000, "{day} {day_raw}");
-        // It lags behind by a tick, as it reads the coarse clock.
+        // It lags by a tick, because it reads the coarse clock.
         assert!(time().abs_diff(day) <= 2_000_000_000);
         #[cfg(target_arch = "x86_64")]
         assert!(time_raw().abs_diff(day) <= 2_000_000_000);

@@ -10,7 +10,7 @@ use super::child::{BALL, Child, END, pipe, put, take};
 use crate::placed::Thread;
 use crate::sched::Policy;
 
-/// A pipe that its writer reads: what the calls alone cost.
+/// A pipe that its writer reads: the cost of the calls alone.
 #[derive(Debug)]
 pub struct Loopback(OwnedFd, OwnedFd);
 
@@ -21,14 +21,14 @@ impl Loopback {
         Ok(Self(ends.0, ends.1))
     }
 
-    /// Writes a byte and reads it; tells whether both were done.
+    /// Writes a byte and reads it; returns whether both succeeded.
     #[inline(always)]
     pub fn round(&self) -> bool {
         put(&self.1, BALL) && take(&self.0)
     }
 }
 
-/// Somebody who sends each byte back, in a thread or a process of its own.
+/// A thread or process that sends each byte back.
 #[derive(Debug)]
 pub struct Echo {
     there: OwnedFd,
@@ -38,23 +38,21 @@ pub struct Echo {
 }
 
 impl Echo {
-    /// In a thread that is pinned to a CPU. Fails if there is no descriptor or thread left, or it cannot be placed
-    /// there.
+    /// In a thread pinned to a CPU. Fails if no descriptor or thread is left, or it cannot be placed there.
     pub fn thread(cpu: CpuId, policy: Policy) -> Result<Self, ProbeError> {
         const WHAT: &str = "start a second thread";
         let (hears, there) = pipe().map_err(|source| ProbeError::new("open a pipe", source))?;
         let (back, says) = pipe().map_err(|source| ProbeError::new("open a pipe", source))?;
         let thread = Thread { name: "becalm/echo".to_owned(), cpu, policy: policy.unless_other() };
         let thread = thread.spawn(move |settled| {
-            // Where it could not settle, both of its ends close and the first round fails.
+            // If it could not settle, both of its ends close and the first round fails.
             while settled.is_ok() && take(&hears) && put(&says, BALL) {}
         });
         let thread = thread.map_err(|error| ProbeError::new(WHAT, error))?;
         Self { there, back, thread: Some(thread), _child: None }.checked()
     }
 
-    /// In a process, on the CPUs and in the scheduling class of the calling thread. Fails if there is no descriptor or
-    /// process left.
+    /// In a process, on the CPUs and in the scheduling class of the calling thread. Fails if no descriptor or process is left.
     pub fn process() -> Result<Self, ProbeError> {
         let (hears, there) = pipe().map_err(|source| ProbeError::new("open a pipe", source))?;
         let (back, says) = pipe().map_err(|source| ProbeError::new("open a pipe", source))?;
@@ -67,7 +65,7 @@ impl Echo {
         if self.round() { Ok(self) } else { Err(ProbeError::last("get a byte back through a pipe")) }
     }
 
-    /// Sends a byte and waits until it is back; tells whether it is.
+    /// Sends a byte and waits for its return; returns whether it came.
     #[inline(always)]
     pub fn round(&self) -> bool {
         put(&self.there, BALL) && take(&self.back)
@@ -76,10 +74,10 @@ impl Echo {
 
 impl Drop for Echo {
     fn drop(&mut self) {
-        // Closing the pipe would not do: a process that was forked meanwhile holds it open.
+        // Closing the pipe would not do: a process forked meanwhile holds it open.
         put(&self.there, END);
         if let Some(thread) = self.thread.take() {
-            // It has no way to panic, and nothing depends on how it ended.
+            // It cannot panic, and nothing depends on how it ended.
             let _ = thread.join();
         }
     }
@@ -99,7 +97,7 @@ mod tests {
             for echo in [Echo::thread(cpu, Policy::Other).unwrap(), Echo::process().unwrap()] {
                 let before = ThreadUsage::for_current_thread();
                 assert!((0..100).all(|_| echo.round()));
-                // Away while waiting, or pre-empted by the one just woken; on one CPU there is no third way.
+                // Away while waiting, or preempted by the thread just woken; there is no third way on one CPU.
                 let used = ThreadUsage::for_current_thread().since(before);
                 assert!(used.voluntary_switches + used.involuntary_switches >= 100, "{used:?}");
             }

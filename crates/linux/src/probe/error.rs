@@ -1,4 +1,4 @@
-//! Why something cannot be probed.
+//! Errors of probes.
 
 use std::io;
 
@@ -10,7 +10,7 @@ pub enum ProbeError {
     /// A system call failed.
     #[error("cannot {what}: {source}")]
     System {
-        /// What was attempted, as it follows "cannot": `give pages back`.
+        /// The attempted action, to follow "cannot": `give pages back`.
         what: &'static str,
         /// The error of the system call.
         r#source: io::Error,
@@ -24,12 +24,12 @@ pub enum ProbeError {
 }
 
 impl ProbeError {
-    /// With the error of the system call that failed last in this thread.
+    /// An error with the last failed system call of this thread.
     pub(super) fn last(what: &'static str) -> Self {
         Self::new(what, io::Error::last_os_error())
     }
 
-    /// With an error that does not come from the last system call.
+    /// An error that does not come from the last system call.
     pub(super) const fn new(what: &'static str, source: io::Error) -> Self {
         Self::System { what, source }
     }

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::AtomicU32;
 
-/// Sleeps until the word is woken, unless it no longer holds `expected`. May return without a reason.
+/// Sleeps until the word is woken, unless it no longer contains `expected`. May return spuriously.
 #[inline(always)]
 pub fn wait(word: &AtomicU32, expected: u32) {
-    // SAFETY: the word lives during the call; no timeout is given.
+    // SAFETY: the word outlives the call; there is no timeout.
     unsafe {
         libc::syscall(
             libc::SYS_futex,
@@ -17,7 +17,7 @@ pub fn wait(word: &AtomicU32, expected: u32) {
     };
 }
 
-/// Wakes one thread that sleeps on the word; tells whether there was one.
+/// Wakes one thread that sleeps on the word; returns whether there was one.
 #[inline(always)]
 pub fn wake(word: &AtomicU32) -> bool {
     // SAFETY: the word's address is only compared with those that threads sleep on.

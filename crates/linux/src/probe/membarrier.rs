@@ -1,4 +1,4 @@
-//! Memory barriers on other CPUs by membarrier(2): the one way to interrupt another CPU that every user has.
+//! Memory barriers on other CPUs by membarrier(2): the only way for every user to interrupt another CPU.
 
 use super::ProbeError;
 
@@ -10,8 +10,8 @@ pub fn register() -> Result<(), ProbeError> {
         .ok_or_else(|| ProbeError::last("register for memory barriers on other CPUs"))
 }
 
-/// Interrupts every other CPU that runs a thread of this process, and waits until each has answered; tells whether that
-/// was done. The process must be registered.
+/// Interrupts every other CPU that runs a thread of this process, and waits until each has answered; returns whether it succeeded. The process must
+/// be registered.
 #[inline(always)]
 pub fn private() -> bool {
     call(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)

@@ -1,8 +1,8 @@
-//! What a cost is measured of: one small file a call or a kind of trap, each function as short as it can be, so that a
-//! measuring loop around it times the kernel and not becalm.
+//! The operations whose cost is measured: one small file per call or kind of trap, each function as short as possible, so a measuring loop around it
+//! times the kernel and not becalm.
 //!
-//! Timing, repeating and interpreting are the work of the crate `measure`. What only one architecture or kernel has
-//! says so by its error, never by a figure.
+//! The crate `measure` does the timing, repeating and interpreting. Operations of only one architecture or kernel fail with an error, and never
+//! return a figure.
 
 mod child;
 pub mod clocks;

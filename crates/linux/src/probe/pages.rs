@@ -17,14 +17,14 @@ pub fn huge_page_bytes(root: &Path) -> Result<Option<usize>, FileError> {
     optional(value(root, "sys/kernel/mm/transparent_hugepage/hpage_pmd_size", "the size of huge pages"))
 }
 
-/// Private anonymous memory of whole pages, none of which is there before it is touched.
+/// Private anonymous memory of whole pages, not present before they are touched.
 #[derive(Debug)]
 pub struct Pages {
     /// The first page, aligned to the size of a page.
     start: NonNull<AtomicU64>,
     page: usize,
     count: usize,
-    /// The whole mapping, which alignment makes longer.
+    /// The whole mapping, including the padding for alignment.
     mapped: (NonNull<libc::c_void>, usize),
 }
 
@@ -34,19 +34,18 @@ unsafe impl Send for Pages {}
 unsafe impl Sync for Pages {}
 
 impl Pages {
-    /// So many pages of the smallest size, which the kernel is asked never to join into huge ones.
+    /// This many pages of the smallest size; asks the kernel never to merge them into huge ones.
     pub fn small(count: usize) -> Result<Self, ProbeError> {
         // SAFETY: sysconf takes a name and returns a number.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
         let pages = Self::map(count, usize::try_from(page).unwrap_or(4096))?;
-        // Refused only by kernels without huge pages, which is as well.
+        // Refused only by kernels without huge pages, which is fine.
         pages.advise(libc::MADV_NOHUGEPAGE);
         Ok(pages)
     }
 
-    /// So many pages of a size of `page` bytes, a power of two, which the kernel is asked to make huge. Whether it does
-    /// is its affair: [`crate::sched::ThreadUsage`] tells by the number of faults. Fails if there is no room, or the
-    /// kernel has no huge pages.
+    /// This many pages with a size of `page` bytes, a power of two; asks the kernel to make them huge. The number of faults in
+    /// [`crate::sched::ThreadUsage`] shows whether it does. Fails if there is no memory, or the kernel has no huge pages.
     pub fn huge(count: usize, page: usize) -> Result<Self, ProbeError> {
         let pages = Self::map(count, page)?;
         if pages.advise(libc::MADV_HUGEPAGE) { Ok(pages) } else { Err(ProbeError::last("ask for huge pages")) }
@@ -78,8 +77,7 @@ impl Pages {
     }
 
     fn advise(&self, advice: libc::c_int) -> bool {
-        // SAFETY: the range is mapped and ours. The advices given here take pages away, after which they read as zeros or
-        // as before, both valid for atomics.
+        // SAFETY: the range is mapped and ours. The advices given here remove pages, which then read as zeros or as before, both valid for atomics.
         unsafe { libc::madvise(self.start.as_ptr().cast(), self.page * self.count, advice) == 0 }
     }
 
@@ -95,17 +93,17 @@ impl Pages {
 
     /// The whole mapping, as words of 8 bytes.
     pub fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the range is mapped as long as `self`, aligned to a page, and what the kernel fills it with is zeros.
+        // SAFETY: the range is mapped as long as `self`, aligned to a page, and the kernel fills it with zeros.
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.page * self.count / size_of::<AtomicU64>()) }
     }
 
-    /// Reads the first word of a page; the pages go round.
+    /// Reads the first word of a page; the pages wrap around.
     #[inline(always)]
     pub fn read(&self, page: usize) -> u64 {
         self.words()[page % self.count * (self.page / 8)].load(Ordering::Relaxed)
     }
 
-    /// Writes the first word of a page; the pages go round.
+    /// Writes the first word of a page; the pages wrap around.
     #[inline(always)]
     pub fn write(&self, page: usize) {
         self.words()[page % self.count * (self.page / 8)].store(1, Ordering::Relaxed);
@@ -144,7 +142,7 @@ mod tests {
     fn each_page_faults_once_until_it_is_given_back() {
         let pages = Pages::small(64).unwrap();
         let write_all = || (0..64).for_each(|page| pages.write(page));
-        // A few faults are the code's own, or of a page that the kernel moves just then: not in most rounds.
+        // A few faults come from the code itself, or from pages that the kernel is moving: not in most rounds.
         let mut as_expected = 0;
         for _ in 0..20 {
             let first = faults(write_all);

@@ -11,16 +11,15 @@ use crate::sched::current_tid;
 /// How often the handler ran.
 static CAUGHT: AtomicU64 = AtomicU64::new(0);
 
-/// The handler belongs to the whole process, so there is one at a time.
+/// The handler is per process, so there is one at a time.
 static INSTALLED: Mutex<()> = Mutex::new(());
 
 extern "C" fn caught(_: libc::c_int) {
     CAUGHT.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A handler of a late real-time signal, which nothing else in becalm uses (the last ones are not delivered by emulators of
-/// processes, which keep some for themselves); what was there before is put back when it
-/// is dropped. It stays in the thread that installed it.
+/// A handler of a late real-time signal that becalm does not use otherwise (process emulators keep the last ones for themselves and do not deliver
+/// them). Restores the previous action on drop. It stays in the thread that installed it.
 pub struct Handler {
     action: libc::sigaction,
     mask: libc::sigset_t,
@@ -32,7 +31,7 @@ pub struct Handler {
 }
 
 impl Handler {
-    /// Installs it, and lets the signal through in the calling thread.
+    /// Installs it, and unblocks the signal in the calling thread.
     pub fn install() -> Result<Self, ProbeError> {
         let one = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
         let signal = libc::SIGRTMAX() - 8;
@@ -55,10 +54,10 @@ impl Handler {
         }
     }
 
-    /// Sends the signal to this thread; the handler has run when it returns.
+    /// Sends the signal to this thread; the handler has run when this returns.
     #[inline(always)]
     pub fn raise(&self) {
-        // SAFETY: the thread is this one, so that the signal has a handler.
+        // SAFETY: the thread is this one, where the signal has a handler.
         unsafe { libc::syscall(libc::SYS_tgkill, self.process, self.thread, self.signal) };
     }
 
@@ -70,7 +69,7 @@ impl Handler {
 
 impl Drop for Handler {
     fn drop(&mut self) {
-        // SAFETY: puts back what the kernel gave.
+        // SAFETY: restores what the kernel returned.
         unsafe {
             libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.mask, std::ptr::null_mut());
             libc::sigaction(self.signal, &raw const self.action, std::ptr::null_mut());

@@ -7,42 +7,42 @@ use super::ProbeError;
 use crate::ftrace::Tracefs;
 use crate::perf::attributes::{Attributes, TRACEPOINT};
 
-/// Asks for the process's number by a system call. The C library's function of this name may answer from a cache.
+/// Gets the process number by a system call. The C library's function of this name may answer from a cache.
 #[inline(always)]
 pub fn getpid() -> i32 {
     // SAFETY: the call takes nothing and only returns a number.
     unsafe { libc::syscall(libc::SYS_getpid) as i32 }
 }
 
-/// Counts the system calls of the thread that opened it, by the tracepoint `raw_syscalls:sys_enter`. While it is open,
-/// every system call of the thread is slower.
+/// Counts the system calls of the thread that opened it, with the tracepoint `raw_syscalls:sys_enter`. While it is open, every system call of the
+/// thread is slower.
 #[derive(Debug)]
 pub struct SyscallCount(OwnedFd);
 
 impl SyscallCount {
-    /// Opens the count for the calling thread. `root` is the root of the file system, `/` outside of tests. Fails if
-    /// there is no tracefs or no such tracepoint, or the user may not count it (root or CAP_PERFMON may).
+    /// Opens the count for the calling thread. `root` is the root of the file system, `/` outside of tests. Fails if there is no tracefs or no such
+    /// tracepoint, or the user may not count it (root or CAP_PERFMON may).
     pub fn open(root: &Path) -> Result<Self, ProbeError> {
         const WHAT: &str = "count system calls by the tracepoint raw_syscalls:sys_enter";
         let path = Tracefs::find(root)?.root().join("events/raw_syscalls/sys_enter/id");
         let text = std::fs::read_to_string(path).map_err(|error| ProbeError::new(WHAT, error))?;
         let id = text.trim().parse().map_err(|_| ProbeError::Tracepoint(text.trim().to_owned()))?;
-        // It counts from the moment it is opened.
+        // It counts as soon as it is opened.
         let attributes = Attributes { flags: 0, ..Attributes::new(TRACEPOINT, id) };
         attributes.open_for_current_thread(None).map(Self).map_err(|error| ProbeError::new(WHAT, error))
     }
 
-    /// How many system calls the thread makes in `body`.
+    /// The number of system calls that the thread makes in `body`.
     pub fn during(&self, body: impl FnOnce()) -> Result<u64, ProbeError> {
         let before = self.read()?;
         body();
-        // The call that reads has been counted when it reads.
+        // The reading call itself has been counted.
         Ok((self.read()? - before).saturating_sub(1))
     }
 
     fn read(&self) -> Result<u64, ProbeError> {
         let mut count = 0_u64;
-        // SAFETY: `count` has room for the eight bytes that are asked for.
+        // SAFETY: `count` has room for the eight bytes requested.
         let got = unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), size_of::<u64>()) };
         if got == 8 { Ok(count) } else { Err(ProbeError::last("read the count of system calls")) }
     }

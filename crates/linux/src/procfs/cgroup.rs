@@ -9,13 +9,13 @@ use crate::file::{self, FileError, FormatError, parse};
 pub struct Membership {
     /// The v1 controllers of the hierarchy; empty for v2.
     pub controllers: Vec<String>,
-    /// The group's path from the root of the hierarchy, as the process's cgroup namespace shows it.
+    /// The group's path from the root of the hierarchy, as seen in the process's cgroup namespace.
     pub path: String,
 }
 
-/// From the file's text, `3:cpuset:/a/b` and `0::/c`.
+/// Parses the file's text, `3:cpuset:/a/b` and `0::/c`.
 ///
-/// Lines of another form are left out. Fails if no line has the three fields.
+/// Skips lines of another format. Fails if no line has the three fields.
 fn parse_memberships(text: &str) -> Result<Vec<Membership>, FormatError> {
     let line = |line: &str| {
         let error = || FormatError::new("'NUMBER:CONTROLLERS:PATH' was expected", line);
@@ -32,7 +32,7 @@ pub fn memberships(root: &Path) -> Result<Vec<Membership>, FileError> {
     parse(root, "proc/self/cgroup", "the control groups of this process", parse_memberships)
 }
 
-/// The same of another process. Fails if it is gone, or the file cannot be read or understood.
+/// The same for another process. Fails if it is gone, or the file cannot be read or parsed.
 pub fn memberships_of(root: &Path, pid: i32) -> Result<Vec<Membership>, FileError> {
     parse(root, format!("proc/{pid}/cgroup"), "the control groups of a process", parse_memberships)
 }

@@ -1,5 +1,5 @@
-//! The kernel's command line, word by word as the kernel takes it apart (`next_arg` of `lib/cmdline.c`), and the value of
-//! `isolcpus=` (`housekeeping_isolcpus_setup` of `kernel/sched/isolation.c`).
+//! The kernel's command line, split into words like in the kernel (`next_arg` of `lib/cmdline.c`), and the value of `isolcpus=`
+//! (`housekeeping_isolcpus_setup` of `kernel/sched/isolation.c`).
 
 use std::path::Path;
 
@@ -7,21 +7,21 @@ use super::parse_kernel_list;
 use crate::file::{FileError, FormatError, read};
 use becalm_units::CpuList;
 
-/// The parameters that the kernel was booted with, in their order; those for init, behind `--`, are left out.
+/// The parameters that the kernel was booted with, in order, without those for init after `--`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CommandLine(Vec<Parameter>);
 
 /// One parameter of the command line: `NAME` or `NAME=VALUE`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Parameter {
-    /// Its name as it was written: `isolcpus`, `rcutree.kthread_prio`.
+    /// Its name as written: `isolcpus`, `rcutree.kthread_prio`.
     pub name: String,
-    /// What stands behind the first `=`, without quotes; `None` without one.
+    /// The text after the first `=`, without quotes; `None` without `=`.
     pub value: Option<String>,
 }
 
 impl CommandLine {
-    /// Takes a command line apart. No text is wrong: the kernel takes any.
+    /// Splits a command line. No text is invalid: the kernel accepts any.
     pub fn parse(text: &str) -> Self {
         let mut parameters = Vec::new();
         let mut rest = text.trim_start_matches(is_blank);
@@ -42,15 +42,15 @@ impl CommandLine {
         Ok(Self::parse(read(root, "proc/cmdline", "the kernel's command line")?.trim_end_matches('\n')))
     }
 
-    /// Every value that a parameter was given, in order; `-` and `_` in names are the same, as to the kernel. A parameter
-    /// without a value has the empty text.
+    /// Every value given for a parameter, in order; `-` and `_` in names are the same, as in the kernel. A parameter without a value has the empty
+    /// text.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let same = move |written: &str| written.bytes().map(dash).eq(name.bytes().map(dash));
         let named = self.0.iter().filter(move |parameter| same(&parameter.name));
         named.map(|parameter| parameter.value.as_deref().unwrap_or_default())
     }
 
-    /// The last value that a parameter was given, which is the one that most parameters keep.
+    /// The last value given for a parameter, which is the one that most parameters use.
     pub fn last<'a>(&'a self, name: &'a str) -> Option<&'a str> {
         self.all(name).last()
     }
@@ -66,7 +66,7 @@ impl CommandLine {
     }
 }
 
-/// White space as the kernel's `isspace`, but for the no-break space of Latin-1, which no loader writes.
+/// White space like the kernel's `isspace`, except the no-break space of Latin-1, which no boot loader writes.
 fn is_blank(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\x0b' | '\x0c' | '\r')
 }
@@ -75,8 +75,7 @@ fn dash(byte: u8) -> u8 {
     if byte == b'-' { b'_' } else { byte }
 }
 
-/// The text up to the first blank outside of quotes, and what follows. A quote may stand anywhere; one that is not
-/// closed lasts to the end.
+/// The text up to the first blank outside of quotes, and the rest. Quotes may be anywhere; an unclosed one extends to the end.
 fn next_word(text: &str) -> (&str, &str) {
     let mut quoted = false;
     let end = text.find(|c: char| {
@@ -87,15 +86,15 @@ fn next_word(text: &str) -> (&str, &str) {
 }
 
 impl Parameter {
-    /// Quotes around the whole word and around the value are taken off; others stay.
+    /// Removes quotes around the whole word and around the value; others remain.
     fn from_word(word: &str) -> Self {
         let whole = word.strip_prefix('"');
         let word = match whole {
-            // A word that is one quote has none left at its end.
+            // A word that is a single quote has none left at its end.
             Some(rest) => rest.strip_suffix('"').unwrap_or(rest),
             None => word,
         };
-        // A parameter does not begin with "=".
+        // A parameter does not start with "=".
         let equals = word.char_indices().skip(1).find(|(_, c)| *c == '=').map(|(at, _)| at);
         let Some(equals) = equals else { return Self { name: word.to_owned(), value: None } };
         let value = &word[equals + 1..];
@@ -108,25 +107,24 @@ impl Parameter {
     }
 }
 
-/// What `isolcpus=` asks for: its flags and its CPUs.
+/// The flags and the CPUs of `isolcpus=`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct IsolCpus {
-    /// Take the CPUs out of load balancing; what the parameter means without flags.
+    /// Remove the CPUs from load balancing; the default without flags.
     pub domain: bool,
     /// Stop the tick while one task runs, as `nohz_full=` does.
     pub nohz: bool,
-    /// Keep interrupts away whose CPUs the kernel chooses by itself, as far as other CPUs are online.
+    /// Keep away interrupts with kernel-managed affinity, as long as other CPUs are online.
     pub managed_irq: bool,
     /// Flags that the kernel skips as unknown.
     pub unknown: Vec<String>,
-    /// The CPUs to isolate, of those that the machine can have.
+    /// The CPUs to isolate, among those that the machine can have.
     pub cpus: CpuList,
 }
 
 impl IsolCpus {
-    /// From the parameter's value, on a machine that can have `count` CPUs. Fails if the kernel would ignore the
-    /// parameter: a flag holds other characters than letters and `_`, or what follows is no list of CPUs. A flag that
-    /// no list follows makes the whole be ignored, too.
+    /// Parses the parameter's value, on a machine that can have `count` CPUs. Fails if the kernel would ignore the parameter: a flag contains
+    /// characters other than letters and `_`, the list of CPUs is invalid, or no list follows the flags.
     pub fn parse(text: &str, count: u32) -> Result<Self, FormatError> {
         let mut it = Self::default();
         let mut rest = text;
@@ -247,7 +245,7 @@ mod tests {
                 illegal |= !at(i).is_ascii_alphabetic() && at(i) != b'_';
                 i += 1;
             }
-            // At the text's end the kernel steps over it, and reads what happens to lie behind.
+            // At the end of the text, the kernel steps over it, and reads what happens to follow.
             if illegal || at(i) == 0 {
                 return None;
             }
@@ -280,7 +278,7 @@ mod tests {
         assert_eq!(it.cpus.to_string(), "1-3");
         assert!(parse("4").unwrap().domain && !parse("managed_irq,4").unwrap().domain);
         assert_eq!(parse("io_queue,nohz,2").unwrap().unknown, ["io_queue"]);
-        // The kernel takes letters for a flag before it looks for a list.
+        // The kernel treats letters as a flag before it looks for a list.
         for text in ["nohz", "all", "N", "domain", "no-hz,1", "domain1,2", "9", "domain,x1"] {
             assert!(parse(text).is_err(), "{text}");
         }

@@ -1,4 +1,4 @@
-//! Tables with a column for each CPU, the common form of /proc/interrupts and /proc/softirqs.
+//! Tables with a column per CPU, the format of /proc/interrupts and /proc/softirqs.
 
 use becalm_units::CpuId;
 
@@ -6,8 +6,8 @@ use crate::file::FormatError;
 
 /// The growth of one of the kernel's counters, which are 32 bits wide in the kernel and wrap.
 ///
-/// A counter that went back has wrapped if the distance across the wrap is below 2^31; else it was started again from zero, as
-/// happens when an interrupt is freed and requested again, and has grown by what it holds now.
+/// A counter that decreased has wrapped if the distance across the wrap is below 2^31. Otherwise it was reset to zero, as when an interrupt is freed
+/// and requested again, and has grown by its current value.
 pub fn growth(earlier: u64, later: u64) -> u64 {
     if later >= earlier {
         return later - earlier;
@@ -18,7 +18,7 @@ pub fn growth(earlier: u64, later: u64) -> u64 {
     }
 }
 
-/// The CPUs of the header, `CPU0 CPU1 CPU4`, in its order. Offline CPUs are missing from it.
+/// The CPUs of the header, `CPU0 CPU1 CPU4`, in order. It has no offline CPUs.
 pub(super) fn header(line: &str) -> Result<Vec<CpuId>, FormatError> {
     if line.trim().is_empty() {
         return Err(FormatError::new("a header of CPU columns was expected", ""));
@@ -31,19 +31,19 @@ pub(super) fn header(line: &str) -> Result<Vec<CpuId>, FormatError> {
     Ok(cpus)
 }
 
-/// There is nothing below the header.
+/// The error that nothing follows the header.
 pub(super) fn no_counts() -> FormatError {
     FormatError::new("counts below the header of CPU columns were expected", "")
 }
 
-/// The name before the colon, and the text behind it.
+/// The name before the colon, and the text after it.
 pub(super) fn name(line: &str) -> Result<(&str, &str), FormatError> {
     let (name, rest) =
         line.split_once(':').ok_or_else(|| FormatError::new("'NAME: counts' was expected", line.trim()))?;
     Ok((name.trim(), rest))
 }
 
-/// At most `limit` leading numbers, and the text behind them.
+/// At most `limit` leading numbers, and the text after them.
 pub(super) fn counts(text: &str, limit: usize) -> (Vec<u64>, &str) {
     let mut rest = text.trim_start();
     let mut counts = Vec::with_capacity(limit);

@@ -1,5 +1,4 @@
-//! The configuration that the kernel was built with: /proc/config.gz, or the copy that distributions put into /boot or
-//! beside the kernel's modules.
+//! The kernel's build configuration: /proc/config.gz, or the copy that distributions install in /boot or with the kernel's modules.
 
 use std::collections::HashMap;
 use std::fs;
@@ -11,7 +10,7 @@ use miniz_oxide::inflate::decompress_to_vec_with_limit;
 use super::kernel;
 use crate::file::{FileError, FormatError, is_gone, path_below};
 
-/// No configuration is longer than this; one of a distribution has 300 KiB.
+/// The maximum length; a distribution's configuration has 300 KiB.
 const LONGEST: usize = 16 << 20;
 
 /// The options that a kernel was built with.
@@ -23,15 +22,15 @@ pub struct KernelConfig {
 }
 
 impl KernelConfig {
-    /// Parses the file's text; `path` says where that is from. What is no option is passed over.
+    /// Parses the file's text; `path` is the file that it is from. Skips lines that are not options.
     pub fn parse(path: &str, text: &str) -> Self {
         let options = text.lines().filter_map(|line| line.strip_prefix("CONFIG_")?.split_once('='));
         let options = options.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect();
         Self { path: path.to_owned(), options }
     }
 
-    /// Reads the first of the three files that there is; `None` where there is none, as the kernel then does not tell.
-    /// Fails if a file exists and cannot be read, or is not what its name says.
+    /// Reads the first of the three files that exists; `None` if none does. Fails if a file exists and cannot be read, or does not have the format of
+    /// its name.
     pub fn read(root: &Path) -> Result<Option<Self>, FileError> {
         let mut names = vec!["/proc/config.gz".to_owned()];
         if let Ok(release) = kernel::release(root) {
@@ -70,8 +69,7 @@ impl KernelConfig {
 
 const WHAT: &str = "the kernel's configuration";
 
-/// Unpacks a file of one member, as the kernel writes it (RFC 1952). Its checksum is not looked at: the file comes from
-/// the kernel's own memory.
+/// Unpacks a file with one member, as the kernel writes it (RFC 1952). Ignores its checksum: the file comes from the kernel's own memory.
 fn gunzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let broken = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why.to_owned());
     let (header, mut rest) = bytes.split_at_checked(10).ok_or_else(|| broken("it is too short for gzip"))?;
@@ -84,7 +82,7 @@ fn gunzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
         let (length, tail) = rest.split_first_chunk::<2>().ok_or_else(short)?;
         rest = tail.get(u16::from_le_bytes(*length) as usize..).ok_or_else(short)?;
     }
-    // Name and comment, each with a zero at its end.
+    // Name and comment, each ending in a zero.
     for flag in [8, 16] {
         if flags & flag != 0 {
             let end = rest.iter().position(|byte| *byte == 0).ok_or_else(short)?;

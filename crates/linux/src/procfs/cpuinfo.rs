@@ -1,6 +1,6 @@
-//! /proc/cpuinfo: the processor's model and what it can do.
+//! /proc/cpuinfo: the processor's model and its features.
 //!
-//! Its form differs from one architecture to the next; read are the first CPU's model and flags.
+//! Its format differs between architectures; only the first CPU's model and flags are read.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,13 +10,13 @@ use crate::file::{FileError, parse};
 /// The first processor of the machine.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CpuInfo {
-    /// The model: `AMD EPYC`, `ARM implementer 0x41 part 0xd0c`, `POWER9`; empty if the file does not tell.
+    /// The model: `AMD EPYC`, `ARM implementer 0x41 part 0xd0c`, `POWER9`; empty if the file does not contain it.
     pub model: String,
     flags: BTreeSet<String>,
 }
 
 impl CpuInfo {
-    /// Parses the file's text. What it does not tell stays empty: no text is wrong.
+    /// Parses the file's text. Missing values are empty: no text is invalid.
     pub fn parse(text: &str) -> Self {
         let field = |name: &str| {
             let fields = text.lines().filter_map(|line| line.split_once(':'));
@@ -47,7 +47,7 @@ impl CpuInfo {
         self.flags.contains(flag)
     }
 
-    /// Whether an x86 processor says that a hypervisor stands below the kernel.
+    /// Whether an x86 processor reports a hypervisor below the kernel.
     pub(crate) fn has_hypervisor(&self) -> bool {
         self.has("hypervisor")
     }

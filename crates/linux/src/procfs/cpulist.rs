@@ -1,17 +1,17 @@
-//! Lists of CPUs as the kernel's own parameters take them (`lib/bitmap-str.c`, `bitmap_parselist`): numbers, ranges, groups
-//! `0-31:2/4` (the first 2 of every 4), `N` for the last CPU and `all`.
+//! Lists of CPUs in the format of the kernel's own parameters (`lib/bitmap-str.c`, `bitmap_parselist`): numbers, ranges, groups `0-31:2/4` (the first
+//! 2 of every 4), `N` for the last CPU and `all`.
 //!
-//! Other than [`CpuList`]'s own form, which users write: here `0-30:2` is an error, as it is to the kernel.
+//! Unlike the format of [`CpuList`], which users write: here `0-30:2` is an error, as in the kernel.
 
 use becalm_units::{CpuId, CpuList};
 
 use crate::file::FormatError;
 
-/// Reads a list of CPUs of a machine that can have `count` of them, numbered from 0. Fails if the kernel would refuse
-/// the list: it is not of the form above, a range runs backwards, or a CPU is `count` or more.
+/// Parses a list of CPUs of a machine that can have `count` of them, numbered from 0. Fails if the kernel would refuse the list: its format is wrong,
+/// a range runs backwards, or a CPU is `count` or more.
 pub fn parse_kernel_list(text: &str, count: u32) -> Result<CpuList, FormatError> {
     let mut cpus: Vec<CpuId> = Vec::new();
-    // Blanks and commas part regions, in any number.
+    // Blanks and commas separate regions, in any number.
     for region in text.split(|c: char| c == ',' || c.is_ascii_whitespace()).filter(|region| !region.is_empty()) {
         let Region { first, last, taken, group } = Region::parse(region, count)?;
         if first > last || group == 0 || taken > group {
@@ -118,7 +118,7 @@ mod tests {
                 let (group, next) = number(next + 1)?;
                 i = next;
                 pattern = Some((taken, group));
-                // Here the kernel would go on with the next region without a comma between; nobody writes that.
+                // Here the kernel would continue with the next region without a comma between; no one writes that.
                 end_of_region(at(i)).then_some(())?;
             }
             let (taken, group) = pattern.unwrap_or((last + 1, last + 1));

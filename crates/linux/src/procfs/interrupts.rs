@@ -1,9 +1,9 @@
 //! /proc/interrupts: how often each CPU took each interrupt.
 //!
-//! Two kinds of lines. A device interrupt has a number, a chip and the names of its handlers; an interrupt of the
-//! architecture (`LOC`, `RES`, `CAL`, `TLB`, `IPI0`) has a short name and a description. `ERR` and `MIS` have one
-//! number for the whole machine. Each architecture and driver may add lines of its own form, such as Arm's `FIQ`, which has a name
-//! and no counts; and a CPU that goes or comes while the kernel writes the file changes the number of columns. Such lines are left out.
+//! There are two kinds of lines. A device interrupt has a number, a chip and the names of its handlers; an interrupt of the architecture (`LOC`,
+//! `RES`, `CAL`, `TLB`, `IPI0`) has a short name and a description. `ERR` and `MIS` have one number for the whole machine. Architectures and drivers
+//! may add lines of their own format, such as Arm's `FIQ`, which has a name and no counts. A CPU that goes offline or comes online while the kernel
+//! writes the file changes the number of columns. Such lines are left out.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -18,37 +18,37 @@ use crate::file::{self, FileError, FormatError, parse};
 pub struct Interrupts {
     /// The CPUs of the columns: those online when the snapshot was taken.
     pub cpus: Vec<CpuId>,
-    /// One entry for each line that could be understood, in the kernel's order.
+    /// One entry per parsed line, in the kernel's order.
     pub lines: Vec<InterruptLine>,
-    /// What is before the colon of each other line: `FIQ`.
+    /// The text before the colon of each other line: `FIQ`.
     pub left_out: Vec<String>,
 }
 
 /// The counts and the description of one interrupt.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct InterruptLine {
-    /// What stands before the colon: `36`, `LOC`.
+    /// The text before the colon: `36`, `LOC`.
     pub id: String,
-    /// One count for each CPU of [`Interrupts::cpus`], in their order; empty where the line has none.
+    /// One count per CPU of [`Interrupts::cpus`], in order; empty if the line has none.
     pub counts: Vec<u64>,
-    /// The count of the whole machine, of lines without columns.
+    /// The count of the whole machine, for lines without columns.
     pub machine: Option<u64>,
-    /// The text behind the counts, its white space made single: `Local timer interrupts`.
+    /// The text after the counts, with single spaces: `Local timer interrupts`.
     pub description: String,
     /// The parts of the description of a device interrupt.
     pub device: Option<Device>,
 }
 
-/// What the kernel says of a device interrupt.
+/// The kernel's description of a device interrupt.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Device {
-    /// The interrupt's number, by which /proc/irq knows it.
+    /// The interrupt's number in /proc/irq.
     pub irq: u32,
     /// The interrupt controller: `IO-APIC`, `PCI-MSIX-0000:00:02.0`, `GICv3`.
     pub chip: String,
-    /// The controller's own number of it, with the trigger: `1-edge`, `30 Level`; empty where it has none.
+    /// The controller's own number of it, with the trigger: `1-edge`, `30 Level`; empty if it has none.
     pub hwirq: String,
-    /// The names of its handlers, `virtio1-req.0`; several where devices share it, none where no handler is left.
+    /// The names of its handlers, `virtio1-req.0`; several if devices share it, empty if no handler is left.
     pub names: Vec<String>,
 }
 
@@ -58,14 +58,14 @@ impl InterruptLine {
         self.counts.iter().fold(self.machine.unwrap_or(0), |sum, count| sum.saturating_add(*count))
     }
 
-    /// What makes it the same interrupt in two snapshots: numbers are given to other devices.
+    /// Identifies the same interrupt in two snapshots, because numbers are reassigned to other devices.
     fn identity(&self) -> (&str, &str) {
         (&self.id, &self.description)
     }
 }
 
 impl Interrupts {
-    /// From the file's text. Fails if the header names no CPUs, or no line has a name and a count for each of them.
+    /// Parses the file's text. Fails if the header names no CPUs, or no line has a name and a count for each of them.
     pub fn parse(text: &str) -> Result<Self, FormatError> {
         let mut text = text.lines();
         let cpus = columns::header(text.next().unwrap_or_default())?;
@@ -93,12 +93,11 @@ impl Interrupts {
         self.lines.iter().filter_map(|line| line.device.as_ref()).find(|device| device.irq == irq)
     }
 
-    /// By how much the counts grew since an earlier snapshot.
+    /// The growth of the counts since an earlier snapshot.
     ///
-    /// Only CPUs of both snapshots are in it: what a CPU counted before it went or came cannot be told from one
-    /// snapshot. A line that is new, or whose number has gone to another device, grew from zero, since the kernel
-    /// hides a line only while it has no handler and no count. A line that has vanished is left out, and so is one that could not be
-    /// understood in the earlier snapshot.
+    /// Contains only CPUs of both snapshots: a single snapshot does not show what a CPU counted before it went or came. A line that is new, or whose
+    /// number now belongs to another device, grew from zero, because the kernel hides a line only while it has no handler and no count. Lines that
+    /// have vanished, or could not be parsed in the earlier snapshot, are left out.
     pub fn since(&self, earlier: &Self) -> Self {
         // Pairs of columns: of this snapshot, of the earlier one.
         let then: HashMap<CpuId, usize> = earlier.cpus.iter().enumerate().map(|(column, cpu)| (*cpu, column)).collect();
@@ -130,12 +129,12 @@ fn parse_line(line: &str, cpus: usize) -> Result<InterruptLine, FormatError> {
     let (counts, rest) = columns::counts(rest, cpus);
     let description = rest.split_whitespace().collect::<Vec<_>>().join(" ");
     let base = InterruptLine { id: id.to_owned(), description, ..InterruptLine::default() };
-    // On a machine of one CPU these look like a line with one column.
+    // On a machine with one CPU, these look like a line with one column.
     let for_machine = matches!(id, "ERR" | "MIS" | "Err" | "BAD") || (cpus > 1 && rest.is_empty());
     let is_count = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
     match counts[..] {
         [count] if for_machine => Ok(InterruptLine { machine: Some(count), ..base }),
-        // No description and no chip is a number: there are more columns than the header has.
+        // Descriptions and chips are not numbers: there are more columns than the header has.
         _ if counts.len() == cpus && !rest.split_whitespace().next().is_some_and(is_count) => {
             Ok(InterruptLine { counts, device: id.parse().ok().map(|irq| parse_device(irq, rest)), ..base })
         }
@@ -143,14 +142,13 @@ fn parse_line(line: &str, cpus: usize) -> Result<InterruptLine, FormatError> {
     }
 }
 
-/// `IO-APIC   4-edge      ttyS0`, `GICv3  30 Level     arch_timer`, `xen-dyn    -event     timer0`,
-/// `SiFive PLIC   3 Edge      virtio1`.
+/// Parses `IO-APIC   4-edge      ttyS0`, `GICv3  30 Level     arch_timer`, `xen-dyn    -event     timer0`, `SiFive PLIC   3 Edge      virtio1`.
 ///
-/// The kernel (`show_interrupts` of `kernel/irq/proc.c`) writes the chip, which may hold blanks, the controller's number unless there is
-/// none, on some architectures `Level` or `Edge`, the flow after a `-` if it has a name, and after two blanks the names of the handlers.
+/// The kernel (`show_interrupts` of `kernel/irq/proc.c`) writes the chip, which may contain blanks, the controller's number if there is one, on some
+/// architectures `Level` or `Edge`, the flow after a `-` if it has a name, and after two blanks the names of the handlers.
 fn parse_device(irq: u32, text: &str) -> Device {
     let text = text.trim();
-    // Where each word begins and ends. The first one is the chip's.
+    // The start and end of each word. The first one is the chip's.
     let words: Vec<(usize, usize)> = text
         .split_whitespace()
         .map(|word| word.as_ptr() as usize - text.as_ptr() as usize)
@@ -161,11 +159,11 @@ fn parse_device(irq: u32, text: &str) -> Device {
     let is_level = |word: &str| matches!(word, "Level" | "Edge");
     let is_flow = |word: &str| word.split_once('-').is_some_and(|(number, _)| number.is_empty() || is_number(number));
     let is_followed_by_names = |at: usize| at + 1 == words.len() || words[at + 1].0 - words[at].1 > 1;
-    // The number is behind the chip, which holds no two blanks in a row.
+    // The number follows the chip, which has no two consecutive blanks.
     let gap = (1..words.len()).find(|at| words[*at].0 - words[at - 1].1 > 1);
     let last = gap.unwrap_or(words.len().saturating_sub(1));
     let find = |fits: &dyn Fn(usize) -> bool| (1..=last).find(|at| fits(*at));
-    // The surest sign of the number comes first, since a chip's name may hold some of the others.
+    // The most reliable sign of the number comes first, because a chip's name may contain some of the others.
     let number = find(&|at| is_number(word(at)) && is_level(word(at + 1)))
         .or_else(|| find(&|at| is_level(word(at)) || is_flow(word(at))))
         .or_else(|| find(&|at| is_number(word(at)) && is_followed_by_names(at)));
@@ -246,7 +244,7 @@ MIS:          0
         assert_eq!(it.lines.iter().map(|line| line.id.as_str()).collect::<Vec<_>>(), ["5", "LOC", "ERR"]);
         assert_eq!((it.count("LOC", CpuId::new(0)), it.lines[2].machine), (Some(113_527), Some(3)));
         assert_eq!(it.left_out, ["FIQ", "6", "IPI0", "what"]);
-        // What could not be read before has not grown from zero.
+        // Lines that could not be parsed before have not grown from zero.
         let later = Interrupts::parse(
             "CPU0 CPU1\nIPI0: 4000 5000 Rescheduling interrupts\nLOC: 113530 7 Local timer interrupts\n",
         )

@@ -1,4 +1,4 @@
-//! /proc/irq/N: where each device interrupt may be handled, and where it is.
+//! /proc/irq/N: where each device interrupt may be handled, and where it is handled.
 
 use std::path::Path;
 
@@ -6,32 +6,31 @@ use becalm_units::CpuList;
 
 use crate::file::{self, FileError, FormatError, optional, parse};
 
-/// To which CPUs one interrupt may go, and to which it goes.
+/// The CPUs that one interrupt may go to, and the CPUs that it goes to.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct IrqAffinity {
     /// The interrupt's number, as in /proc/interrupts.
     pub irq: u32,
-    /// The names of its handlers; none where nobody asked for it.
+    /// The names of its handlers; empty if it was never requested.
     pub handlers: Vec<String>,
     /// The CPUs that it may go to.
     pub allowed: CpuList,
-    /// Those of them that it goes to; the same as `allowed` on kernels that do not tell.
+    /// The CPUs that it goes to; equal to `allowed` on kernels that do not report them.
     pub effective: CpuList,
 }
 
-/// The affinity of every interrupt, by number; none where /proc/irq is not there. An interrupt whose file cannot be read or understood is
-/// left out.
+/// The affinity of every interrupt, by number; empty without /proc/irq. Skips interrupts whose file cannot be read or parsed.
 pub fn irq_affinities(root: &Path) -> Result<Vec<IrqAffinity>, FileError> {
     let mut numbers: Vec<u32> = file::names(root, "proc/irq")?.iter().filter_map(|name| name.parse().ok()).collect();
     numbers.sort_unstable();
     let mut found = Vec::new();
     for irq in numbers {
         let folder = format!("proc/irq/{irq}");
-        // An interrupt may be freed any time.
+        // An interrupt may be freed at any time.
         let Ok(Some(allowed)) = list(root, &format!("{folder}/smp_affinity_list")) else { continue };
         let effective = list(root, &format!("{folder}/effective_affinity_list"));
         let effective = effective.ok().flatten().unwrap_or_else(|| allowed.clone());
-        // Each handler has a folder of its name.
+        // Each handler has a directory with its name.
         let handlers = file::names(root, &folder)?;
         let handlers = handlers.into_iter().filter(|name| file::path_below(root, format!("{folder}/{name}")).is_dir());
         found.push(IrqAffinity { irq, handlers: handlers.collect(), allowed, effective });

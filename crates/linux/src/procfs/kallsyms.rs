@@ -1,7 +1,7 @@
-//! /proc/kallsyms: the kernel function behind an address.
+//! /proc/kallsyms: the kernel function at an address.
 //!
-//! A kernel has some 200,000 symbols. Only functions are kept, in three flat arrays (about 20 bytes and the name for
-//! each), and the file is read line by line. Data symbols are left out.
+//! A kernel has some 200,000 symbols. Only functions are kept, in three flat arrays (about 20 bytes plus the name for each), and the file is read
+//! line by line. Data symbols are left out.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -12,57 +12,57 @@ use crate::file::{self, FileError, FormatError, path_below};
 const NAME: &str = "proc/kallsyms";
 const WHAT: &str = "the kernel's symbols";
 
-/// A function's address cannot be told from what lies behind the last function of the kernel or a module. Hardly any
-/// function is longer than this; an address that lies further behind one is not given its name.
+/// The end of the last function of the kernel or a module is unknown. Hardly any function is longer than this; an address further from its start does
+/// not get its name.
 const LONGEST_FUNCTION: u64 = 1 << 20;
 
 /// The kernel's functions, sorted by address.
 #[derive(Clone, Debug, Default)]
 pub struct Kallsyms {
     addresses: Vec<u64>,
-    /// Where each name begins in `names`; it ends where a newline follows.
+    /// The start of each name in `names`; it ends at a newline.
     starts: Vec<u32>,
     names: String,
 }
 
-/// The function that holds an address.
+/// The function at an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Symbol<'a> {
     /// Its name, without the module's.
     pub name: &'a str,
-    /// How far behind the function's first instruction the address lies.
+    /// The distance of the address from the function's first instruction.
     pub offset: u64,
 }
 
-/// Why there are no symbols.
+/// Reasons why there are no symbols.
 #[derive(Debug, thiserror::Error)]
 pub enum KallsymsError {
-    /// The file could not be read or understood.
+    /// The file could not be read or parsed.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Every address reads as zero, so that the kernel hides them from this process.
+    /// Every address reads as zero: the kernel hides them from this process.
     #[error(
         "cannot use the kernel's symbols in {}: all {symbols} addresses read as zero, as kernel.kptr_restrict \
          and the rights of this process have it", path.display()
     )]
     Hidden {
-        /// The path of the file, with the root folder in front.
+        /// The path of the file, including the root directory.
         path: PathBuf,
-        /// How many symbols it lists.
+        /// The number of symbols in it.
         symbols: usize,
     },
 }
 
 impl Kallsyms {
-    /// From the file's text; `None` if the kernel hides the addresses. An empty text has no symbols. Fails if no line
-    /// is an address, a type and a name. Other lines than these are left out.
+    /// Parses the file's text; `None` if the kernel hides the addresses. An empty text has no symbols. Skips lines that are not an address, a type
+    /// and a name. Fails if all lines are skipped.
     pub fn parse(text: &str) -> Result<Option<Self>, FormatError> {
         let mut builder = Builder::default();
         file::lines(text.lines(), |line| builder.push(line))?;
         Ok(builder.finish())
     }
 
-    /// Reads `proc/kallsyms`. Fails if it cannot be read or understood, or hides the addresses.
+    /// Reads `proc/kallsyms`. Fails if it cannot be read or parsed, or hides the addresses.
     pub fn read(root: &Path) -> Result<Self, KallsymsError> {
         let mut builder = Builder::default();
         let mut first = None;
@@ -77,7 +77,7 @@ impl Kallsyms {
         builder.finish().ok_or_else(|| KallsymsError::Hidden { path: path_below(root, NAME), symbols })
     }
 
-    /// Whether the kernel shows addresses to this process, for which the first that is not zero is proof.
+    /// Whether the kernel shows addresses to this process; the first one that is not zero proves it.
     pub fn are_visible(root: &Path) -> Result<bool, FileError> {
         let mut visible = false;
         each_line(root, |line| {
@@ -87,8 +87,7 @@ impl Kallsyms {
         Ok(visible)
     }
 
-    /// The function that holds an address. Of several at one address it is the first that the kernel lists, the one
-    /// that the kernel itself prints.
+    /// The function at an address. If several are at one address, the first that the kernel lists, which the kernel itself also prints.
     pub fn symbol(&self, address: u64) -> Option<Symbol<'_>> {
         let after = self.addresses.partition_point(|start| *start <= address);
         let offset = address - self.addresses[after.checked_sub(1)?];
@@ -97,7 +96,7 @@ impl Kallsyms {
         (offset < LONGEST_FUNCTION).then_some(Symbol { name, offset })
     }
 
-    /// How many functions are known by an address of their own.
+    /// The number of functions with different addresses.
     pub fn len(&self) -> usize {
         self.addresses.len()
     }
@@ -107,19 +106,19 @@ impl Kallsyms {
         self.addresses.is_empty()
     }
 
-    /// The bytes of memory that the table holds.
+    /// The memory of the table, in bytes.
     pub fn bytes(&self) -> usize {
         self.addresses.capacity() * 8 + self.starts.capacity() * 4 + self.names.capacity()
     }
 }
 
-/// Hands out the file's lines until the visitor says that it has seen enough.
+/// Passes the file's lines to the visitor until that returns false.
 fn each_line(root: &Path, mut visit: impl FnMut(&str) -> bool) -> Result<(), FileError> {
     let path = path_below(root, NAME);
     let failed = |source| FileError::Read { what: WHAT, path: path.clone(), source };
     let mut file = BufReader::with_capacity(1 << 16, File::open(&path).map_err(failed)?);
     let mut line = Vec::new();
-    // A module may be called anything, also what is not UTF-8.
+    // A module's name may be anything, even invalid UTF-8.
     while file.read_until(b'\n', &mut line).map_err(failed)? > 0 && visit(String::from_utf8_lossy(&line).trim_end()) {
         line.clear();
     }
@@ -133,7 +132,7 @@ fn address(line: &str) -> Result<u64, FormatError> {
 
 #[derive(Default)]
 struct Builder {
-    /// Address and start of the name of each function.
+    /// The address of each function, and the start of its name.
     functions: Vec<(u64, u32)>,
     names: String,
     symbols: usize,
@@ -141,7 +140,7 @@ struct Builder {
 }
 
 impl Builder {
-    /// Takes one line: `ffffffff81000000 T _text`, or with a module `ffffffffc0a1 t probe\t[module]`.
+    /// Adds a line: `ffffffff81000000 T _text`, or with a module `ffffffffc0a1 t probe\t[module]`.
     fn push(&mut self, line: &str) -> Result<(), FormatError> {
         let error = || FormatError::new("'ADDRESS TYPE NAME' was expected", line);
         let address = address(line)?;
@@ -164,7 +163,7 @@ impl Builder {
         if self.symbols > 0 && !self.seen_address {
             return None;
         }
-        // The names' order is the file's, so sorting by both puts the first listed of an address first.
+        // The names are in the file's order, so sorting by both puts the first listed function of an address first.
         self.functions.sort_unstable();
         self.functions.dedup_by_key(|(address, _)| *address);
         self.names.shrink_to_fit();
@@ -203,7 +202,7 @@ mod tests {
         let error = Kallsyms::read(root.path()).unwrap_err();
         assert!(matches!(error, KallsymsError::Hidden { symbols: 2, .. }));
         assert!(error.to_string().contains("kptr_restrict"), "{error}");
-        // The kernel's per-CPU symbols may well be at zero on a machine that hides nothing.
+        // The kernel's per-CPU symbols may be at zero on a machine that hides nothing.
         std::fs::write(&file, format!("0000000000000000 A fixed\n{TEXT}")).unwrap();
         assert_eq!(Kallsyms::read(root.path()).unwrap().len(), 4);
         std::fs::write(&file, [b"(____ptrval____) T early\n\xff\xfe\n", TEXT.as_bytes()].concat()).unwrap();

@@ -6,7 +6,7 @@ use becalm_units::Nanos;
 
 use crate::file::{FileError, optional, read, value};
 
-/// The kernel's release, `6.18.44`. Of the running kernel a system call tells it too, without /proc.
+/// The kernel's release, `6.18.44`. For the running kernel, a system call also works without /proc.
 pub fn release(root: &Path) -> Result<String, FileError> {
     line(root, "proc/sys/kernel/osrelease", "the kernel's release").or_else(|error| {
         let running = (root == Path::new("/")).then(rustix::system::uname);
@@ -30,8 +30,8 @@ pub fn command_line(root: &Path) -> Result<String, FileError> {
     line(root, "proc/cmdline", "the kernel's command line")
 }
 
-/// The value of a parameter of the kernel's command line: `isolcpus` of `isolcpus=2-3`. The last one wins, as in the
-/// kernel; a parameter without value is the empty text.
+/// The value of a kernel command line parameter: that of `isolcpus` in `isolcpus=2-3`. The last one wins, as in the kernel; a parameter without value
+/// has the empty text.
 pub fn parameter<'a>(command_line: &'a str, name: &str) -> Option<&'a str> {
     let words = command_line.split_whitespace().take_while(|word| *word != "--");
     words.filter_map(|word| word.strip_prefix(name)).filter_map(after_name).last()
@@ -41,17 +41,17 @@ fn after_name(rest: &str) -> Option<&str> {
     if rest.is_empty() { Some(rest) } else { rest.strip_prefix('=') }
 }
 
-/// How much of each period real-time threads may run (`sched_rt_runtime_us`, `sched_rt_period_us`).
+/// How long real-time threads may run per period (`sched_rt_runtime_us`, `sched_rt_period_us`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RtThrottling {
-    /// The share that they may use; `None` if there is no limit.
+    /// The time that they may use per period; `None` if there is no limit.
     pub runtime: Option<Nanos>,
-    /// The time after which the share begins again; 1 s unless somebody changed it.
+    /// The length of the period; 1 s by default.
     pub period: Nanos,
 }
 
 impl RtThrottling {
-    /// For how long of every period a real-time thread that never sleeps is kept from its CPU, in the worst case.
+    /// How long per period a real-time thread that never sleeps is kept from its CPU, in the worst case.
     pub fn stolen(&self) -> Option<Nanos> {
         let stolen = self.period - self.runtime?;
         (stolen > Nanos::ZERO).then_some(stolen)
@@ -67,8 +67,8 @@ pub fn rt_throttling(root: &Path) -> Result<RtThrottling, FileError> {
     Ok(RtThrottling { runtime, period: Nanos::from_micros(period.into()) })
 }
 
-/// Who sees kernel addresses: at 0 everybody that /proc/kallsyms shows them to, at 1 the privileged, at 2 nobody. Fails
-/// if the file exists and cannot be read, or holds no number.
+/// Who sees kernel addresses: at 0 all users that /proc/kallsyms shows them to, at 1 the privileged, at 2 none. Fails if the file exists and cannot
+/// be read, or is not a number.
 pub fn kptr_restrict(root: &Path) -> Result<Option<i32>, FileError> {
     optional(value(root, "proc/sys/kernel/kptr_restrict", "the limit on kernel addresses"))
 }

@@ -1,18 +1,18 @@
-//! What shows that a process was started by a program that chose its CPUs, such as `taskset`, and then became the process.
+//! Traces showing that a process was started by a program that chose its CPUs, such as `taskset`, and then became the process.
 //!
-//! The kernel does not keep who chose a thread's CPUs. Two traces remain: bash and zsh name the program that they start in the
-//! variable `_`, which a launcher passes on; and what started the launcher has it in its command line (`sudo taskset -c 0 make`,
-//! `sh -c 'taskset -c 0 make'`). A launcher that another shell started from a script leaves none.
+//! The kernel does not record who chose a thread's CPUs. Two traces remain: bash and zsh store the started program in the variable `_`, which a
+//! launcher passes on; and the launcher's parent has it in its command line (`sudo taskset -c 0 make`, `sh -c 'taskset -c 0 make'`). A launcher that
+//! another shell started from a script leaves none.
 
 use std::fs;
 use std::path::Path;
 
 use crate::file::path_below;
 
-/// Programs that give CPUs to another one.
+/// Programs that set the CPUs of another one.
 const LAUNCHERS: [&str; 6] = ["taskset", "numactl", "hwloc-bind", "likwid-pin", "schedtool", "cset"];
 
-/// The launcher of which a process has a trace; `None` if it has none, or its files cannot be read.
+/// The launcher that left a trace in a process; `None` if there is none, or its files cannot be read.
 pub fn launcher(root: &Path, pid: i32, parent: i32) -> Option<&'static str> {
     let text = |pid: i32, name: &str| {
         let bytes = fs::read(path_below(root, format!("proc/{pid}/{name}"))).unwrap_or_default();

@@ -1,15 +1,15 @@
-//! /proc/self/limits: the resource limits that decide about real-time scheduling and locked memory. Each is read by itself.
+//! /proc/self/limits: the resource limits for real-time scheduling and locked memory. Each is read separately.
 
 use std::path::Path;
 
 use crate::file::{FileError, FormatError, parse};
 
-/// The highest real-time priority that this process may take without privileges, 0 for none; `None` stands for "unlimited".
+/// The highest real-time priority that this process may use without privileges, 0 for none; `None` means "unlimited".
 pub fn rt_priority(root: &Path) -> Result<Option<u64>, FileError> {
     soft_limit(root, "Max realtime priority")
 }
 
-/// How many bytes this process may lock into memory without privileges; `None` stands for "unlimited".
+/// How many bytes this process may lock into memory without privileges; `None` means "unlimited".
 pub fn locked_memory(root: &Path) -> Result<Option<u64>, FileError> {
     soft_limit(root, "Max locked memory")
 }
@@ -44,7 +44,7 @@ mod tests {
         assert_eq!(read(text), [Ok(Some(0)), Ok(Some(8_388_608))]);
         assert_eq!(read(&text.replace("8388608", "unlimited"))[1], Ok(None));
         assert!(read("\n")[0].as_ref().unwrap_err().contains("Max realtime priority"));
-        // A limit that cannot be read costs no other.
+        // An unreadable limit does not affect the others.
         let [priority, memory] = read(&text.replace("8388608", "x"));
         assert!(priority == Ok(Some(0)) && memory.is_err(), "{priority:?}, {memory:?}");
         let [priority, memory] = read(&text.replace("realtime priority", "prio"));

@@ -1,4 +1,4 @@
-//! /proc/locks: who holds a lock on a file.
+//! /proc/locks: which process holds a lock on a file.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -6,8 +6,8 @@ use std::path::Path;
 
 use crate::file::{FileError, read};
 
-/// The process that holds a `flock` lock on a file; `None` if none does, or the kernel names it to another pid
-/// namespace only. Fails if the locks cannot be read, or the file's identity cannot.
+/// The process that holds a `flock` lock on a file; `None` if there is none, or if it is in another pid namespace. Fails if the locks or the file's
+/// identity cannot be read.
 pub fn lock_holder(root: &Path, file: &File) -> Result<Option<i32>, FileError> {
     let Ok(found) = file.metadata() else { return Ok(None) };
     let (major, minor) = (rustix::fs::major(found.dev()), rustix::fs::minor(found.dev()));
@@ -15,7 +15,7 @@ pub fn lock_holder(root: &Path, file: &File) -> Result<Option<i32>, FileError> {
     Ok(holder(&read(root, "proc/locks", "the locks on files")?, &identity))
 }
 
-/// `1: FLOCK  ADVISORY  WRITE 1234 00:18:393 0 EOF`; those that wait have `->` behind their number.
+/// `1: FLOCK  ADVISORY  WRITE 1234 00:18:393 0 EOF`; waiting ones have `->` after their number.
 fn holder(text: &str, identity: &str) -> Option<i32> {
     text.lines().find_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();

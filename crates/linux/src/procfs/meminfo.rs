@@ -1,15 +1,15 @@
-//! /proc/meminfo: how much memory the kernel has.
+//! /proc/meminfo: the kernel's memory.
 
 use std::path::Path;
 
 use crate::file::{FileError, FormatError, parse};
 
-/// The memory that the kernel has to give, in bytes. Fails if the file cannot be read or does not tell.
+/// The memory managed by the kernel, in bytes. Fails if the file cannot be read or does not contain it.
 pub fn total_bytes(root: &Path) -> Result<u64, FileError> {
     parse(root, "proc/meminfo", "how much memory there is", total)
 }
 
-/// The line that begins with `MemTotal:`, in KiB.
+/// The value of the line `MemTotal:`, in KiB.
 fn total(text: &str) -> Result<u64, FormatError> {
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:")).unwrap_or_default();
     let number = line.split_whitespace().next().and_then(|number| number.parse::<u64>().ok());

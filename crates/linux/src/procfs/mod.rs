@@ -1,7 +1,7 @@
-//! What the kernel tells in /proc: counters of interrupts, softirqs and time, tasks, symbols, mounts, limits.
+//! The kernel's information in /proc: counters of interrupts, softirqs and time, tasks, symbols, mounts, limits.
 //!
-//! Each file is a module with a parser, which does no I/O, and a reader, which takes the root folder (`/` in
-//! production, a fake tree in tests). Leaves out what no part of becalm asks for.
+//! Each file has a module with a parser, which does no I/O, and a reader, which takes the root directory (`/` in production, a fake tree in tests).
+//! Contains only what becalm uses.
 
 pub(crate) mod cgroup;
 pub mod cmdline;

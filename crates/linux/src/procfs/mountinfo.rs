@@ -7,11 +7,11 @@ use crate::file::{self, FileError, FormatError, parse};
 /// One file system that is mounted somewhere.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mount {
-    /// The folder of the file system that is mounted here, `/` but for bind mounts and namespaces.
+    /// The directory of the file system that is mounted here, `/` except for bind mounts and namespaces.
     pub root: String,
-    /// The folder that it is mounted on, as this process sees it.
+    /// The directory that it is mounted on, as seen by this process.
     pub point: PathBuf,
-    /// Whether it is mounted for reading only.
+    /// Whether it is mounted read-only.
     pub read_only: bool,
     /// The kind of the file system: `tracefs`, `cgroup2`.
     pub kind: String,
@@ -26,8 +26,8 @@ impl Mount {
     }
 }
 
-/// From the file's text, in the order in which the mounts were made: of two at one place the later one is seen. Lines of another form are
-/// left out. Fails if no line has the fields that proc(5) documents.
+/// Parses the file's text, in the order in which the mounts were made: of two at one place, the later one is visible. Skips lines of another format.
+/// Fails if no line has the fields documented in proc(5).
 fn parse_mounts(text: &str) -> Result<Vec<Mount>, FormatError> {
     Ok(file::lines(text.lines(), parse_line)?.0)
 }

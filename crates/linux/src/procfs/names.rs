@@ -1,12 +1,12 @@
-//! Stable names of threads: what stays the same between runs, CPUs and machines is the source, the rest the instance.
+//! Stable names of threads: the part that is the same between runs, CPUs and machines is the source, the rest the instance.
 //!
-//! Kernel threads carry CPU, device or interrupt numbers in their names; a table of sources must not have a row for
-//! each. Processes keep their names.
+//! Kernel threads have CPU, device or interrupt numbers in their names, which must not lead to separate rows in a table of sources. Processes keep
+//! their names.
 
 use std::borrow::Cow;
 
-/// The stable name of a thread and what tells its instances apart: `kworker/1:2-events` is `kworker`, `1:2-events`;
-/// `irq/25-virtio1-req` is `irq/virtio1-req`, `25`. A process's name is kept whole, its instance is empty.
+/// The stable name of a thread, and the part that identifies the instance: `kworker/1:2-events` is `kworker`, `1:2-events`; `irq/25-virtio1-req` is
+/// `irq/virtio1-req`, `25`. A process's name is kept whole; its instance is empty.
 pub fn stable_name(comm: &str, kthread: bool) -> (Cow<'_, str>, &str) {
     if !kthread {
         return (Cow::Borrowed(comm), "");
@@ -30,12 +30,11 @@ pub fn stable_name(comm: &str, kthread: bool) -> (Cow<'_, str>, &str) {
     (Cow::Borrowed(comm), "")
 }
 
-/// Kernel threads whose number follows without a slash. A list, since other names end in digits that belong to them
-/// (`jbd2`).
+/// Kernel threads with a number that follows without a slash. A list, because other names end in digits of their own (`jbd2`).
 const NUMBERED: [&str; 9] =
     ["kswapd", "kcompactd", "kdamond.", "loop", "scsi_eh_", "scsi_tmf_", "kvm-nx-lpage-recovery-", "kdmflush-", "spi"];
 
-/// Kernel threads, by the beginnings of their names.
+/// Kernel threads, by the prefixes of their names.
 const KERNEL_NAMES: [&str; 52] = [
     "kworker/",
     "ksoftirqd/",
@@ -91,11 +90,11 @@ const KERNEL_NAMES: [&str; 52] = [
     "vhost-",
 ];
 
-/// Others, by their whole names, with which names of programs begin: `nfsdcld`.
+/// Others, by their whole names, because names of programs have them as prefixes: `nfsdcld`.
 const WHOLE_KERNEL_NAMES: [&str; 3] = ["nfsd", "lockd", "cifsd"];
 
-/// Whether a thread that is gone was the kernel's, as far as its name tells. A process may take any name, so this is
-/// a guess, for use only where [`TaskStat`](super::task::TaskStat) has nothing.
+/// Whether a thread that has ended was probably the kernel's, judged by its name. A process may take any name, so use this only if
+/// [`TaskStat`](super::task::TaskStat) has nothing.
 pub fn looks_like_kthread(comm: &str) -> bool {
     KERNEL_NAMES.iter().any(|name| comm.starts_with(name)) || WHOLE_KERNEL_NAMES.contains(&comm)
 }

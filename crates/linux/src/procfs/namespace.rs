@@ -1,13 +1,13 @@
-//! Whether the process numbers threads as the kernel's events do.
+//! Whether the process and the kernel's events use the same thread numbers.
 
 use std::fs;
 use std::path::Path;
 
-/// The file of the first PID namespace, the same on every machine (`PROC_PID_INIT_INO` in `include/linux/proc_ns.h`).
+/// The file of the initial PID namespace, the same on every machine (`PROC_PID_INIT_INO` in `include/linux/proc_ns.h`).
 const FIRST: &str = "pid:[4026531836]";
 
-/// Whether the process lives in a PID namespace of its own, as in most containers, where threads have other numbers than in the kernel's
-/// events. Where that cannot be known, it is taken not to.
+/// Whether the process is in its own PID namespace, as in most containers, where thread numbers differ from those in the kernel's events. False if
+/// that is unknown.
 pub fn has_own_numbers(root: &Path) -> bool {
     fs::read_link(root.join("proc/self/ns/pid")).is_ok_and(|link| link.as_os_str() != FIRST)
 }

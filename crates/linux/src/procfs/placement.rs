@@ -9,7 +9,7 @@ use crate::file::{FileError, FormatError, optional, parse};
 
 const WHAT: &str = "where a thread may run";
 
-/// The kernel's mark of threads whose CPUs nobody may change, `PF_NO_SETAFFINITY` of `linux/sched.h`.
+/// The kernel's flag for threads whose CPUs cannot be changed, `PF_NO_SETAFFINITY` of `linux/sched.h`.
 const BOUND: u64 = 0x0400_0000;
 
 /// A thread and where it may run.
@@ -17,27 +17,27 @@ const BOUND: u64 = 0x0400_0000;
 pub struct Placed {
     /// The thread: its number, process and name.
     pub task: ListedThread,
-    /// The process that started its own, or whoever took that over when it ended.
+    /// The parent of its process, or the process that adopted it when the parent ended.
     pub ppid: i32,
     /// When it was started, in clock ticks since boot.
     pub start_ticks: u64,
-    /// Whether the kernel keeps anybody from moving it.
+    /// Whether the kernel prevents moving it.
     pub bound: bool,
-    /// Where it may run. CPUs that are offline may be among them.
+    /// The CPUs that it may run on; may include offline ones.
     pub cpus: CpuList,
 }
 
 /// The threads of the machine.
 #[derive(Debug, Default)]
 pub struct PlacedTasks {
-    /// Every thread whose place is known, sorted by number. Threads that come or go meanwhile may be missing.
+    /// Every thread with a known place, sorted by number. Threads that start or end meanwhile may be missing.
     pub tasks: Vec<Placed>,
-    /// Why the place of others is not known: an error each.
+    /// Why the place of others is unknown: an error for each.
     pub unread: Vec<FileError>,
 }
 
 impl PlacedTasks {
-    /// Reads where every thread may run. A thread whose files cannot be read or understood costs no other.
+    /// Reads where every thread may run. Unreadable threads do not affect the others.
     pub fn read(root: &Path) -> Result<Self, FileError> {
         let mut found = Self::default();
         for (tgid, tid) in all_threads(root)? {
@@ -50,8 +50,7 @@ impl PlacedTasks {
     }
 }
 
-/// Where one thread may run, and when it was started; `None` if it is gone. Fails if its files are there and cannot be
-/// read or understood.
+/// The start time and the CPUs of one thread; `None` if it is gone. Fails if its files exist and cannot be read or parsed.
 pub fn placement(root: &Path, tid: i32) -> Result<Option<(u64, CpuList)>, FileError> {
     let Some(stat) = TaskStat::read(root, tid)?.filter(runs) else { return Ok(None) };
     Ok(allowed_of(root, tid, tid)?.map(|cpus| (stat.start_ticks, cpus)))
@@ -66,7 +65,7 @@ fn placed_task(root: &Path, tgid: i32, tid: i32) -> Result<Option<Placed>, FileE
     Ok(Some(Placed { task, ppid: stat.ppid, start_ticks: stat.start_ticks, bound, cpus }))
 }
 
-/// A thread that ended but was not waited for runs nowhere.
+/// A thread that ended but was not reaped runs nowhere.
 const fn runs(stat: &TaskStat) -> bool {
     !matches!(stat.state, 'Z' | 'X')
 }
@@ -75,7 +74,7 @@ fn allowed_of(root: &Path, tgid: i32, tid: i32) -> Result<Option<CpuList>, FileE
     optional(parse(root, format!("proc/{tgid}/task/{tid}/status"), WHAT, allowed))
 }
 
-/// The flags are the seventh field behind the name.
+/// The flags are the seventh field after the name.
 fn is_bound(stat: &str) -> bool {
     let rest = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
     let flags = rest.split_whitespace().nth(6).and_then(|flags| flags.parse::<u64>().ok());
@@ -101,7 +100,7 @@ mod tests {
         };
         let (free, bound) = (stat(7, 'S', 0x0020_0000), stat(9, 'S', 0x0420_0000));
         let zombie = stat(8, 'Z', 0);
-        // Nothing is read from the files of whole processes, for which the kernel adds up all threads.
+        // Reads no files of whole processes, for which the kernel would add up all threads.
         let status = "Name:\ta\nCpus_allowed:\tff\nCpus_allowed_list:\t0-4095\n";
         write_tree(
             root.path(),
@@ -122,7 +121,7 @@ mod tests {
         assert_eq!(placement(root.path(), 7).unwrap().unwrap().0, 24);
         assert_eq!(placement(root.path(), 8).unwrap(), None);
         assert_eq!(placement(root.path(), 10).unwrap(), None);
-        // A thread that cannot be read is named, and costs no other.
+        // A thread that cannot be read is reported, and does not affect the others.
         for (name, text) in [("stat", "9 (a"), ("status", "Name:\ta\n"), ("status", "Cpus_allowed_list:\tall\n")] {
             let name = format!("proc/9/task/9/{name}");
             let before = std::fs::read_to_string(root.path().join(&name)).unwrap();
@@ -137,7 +136,7 @@ mod tests {
     #[test]
     fn this_thread_may_run_somewhere() {
         let own = crate::sched::current_tid();
-        // Whoever takes a CPU offline meanwhile changes both, one after the other.
+        // Taking a CPU offline meanwhile changes both, one after the other.
         let agree = || {
             let allowed = crate::sched::allowed_cpus().unwrap();
             placement(Path::new("/"), own).unwrap().unwrap().1 == allowed

@@ -1,6 +1,6 @@
 //! /proc/softirqs: how often each CPU ran each softirq.
 //!
-//! The columns are those of all possible CPUs, also of offline ones. The counts include the softirqs that ksoftirqd ran.
+//! There is a column for every possible CPU, even if offline. The counts include the softirqs that ksoftirqd ran.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -15,12 +15,12 @@ use crate::file::{self, FileError, FormatError, parse};
 pub struct Softirqs {
     /// The CPUs of the columns.
     pub cpus: Vec<CpuId>,
-    /// Name (`NET_RX`) and one count for each CPU, in the kernel's order. Lines of another form are left out.
+    /// Name (`NET_RX`) and one count per CPU, in the kernel's order. Lines of another format are left out.
     pub lines: Vec<(String, Vec<u64>)>,
 }
 
 impl Softirqs {
-    /// From the file's text. Fails if the header names no CPUs, or no line is a name with a count for each of them.
+    /// Parses the file's text. Fails if the header names no CPUs, or no line is a name with a count for each of them.
     pub fn parse(text: &str) -> Result<Self, FormatError> {
         let mut text = text.lines();
         let cpus = columns::header(text.next().unwrap_or_default())?;
@@ -49,13 +49,13 @@ impl Softirqs {
         self.lines.iter().find(|(candidate, _)| candidate == name)?.1.get(column).copied()
     }
 
-    /// Number of softirqs that a CPU ran, of all kinds; 0 if the snapshot lacks it.
+    /// The number of softirqs of all kinds that a CPU ran; 0 if the snapshot lacks it.
     pub fn cpu_count(&self, cpu: CpuId) -> u64 {
         let column = self.cpus.iter().position(|candidate| *candidate == cpu);
         column.map_or(0, |column| self.lines.iter().map(|(_, counts)| counts[column]).fold(0, u64::saturating_add))
     }
 
-    /// By how much the counts grew since an earlier snapshot, of the CPUs and softirqs that are in both.
+    /// The growth of the counts since an earlier snapshot, for CPUs and softirqs in both.
     pub fn since(&self, earlier: &Self) -> Self {
         let then: HashMap<CpuId, usize> = earlier.cpus.iter().enumerate().map(|(column, cpu)| (*cpu, column)).collect();
         let now = self.cpus.iter().enumerate();

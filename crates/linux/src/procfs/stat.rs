@@ -1,7 +1,7 @@
-//! /proc/stat: the time that each CPU spent in each way, in the kernel's own accounting, and its event counts.
+//! /proc/stat: the time that each CPU spent in each way, according to the kernel's accounting, and its event counts.
 //!
-//! The kernel accounts in clock ticks (10 ms on most machines); how exact the figures behind them are depends on its
-//! configuration. On a virtual machine `steal` is the hypervisor's own statement and bounds what is `unseen`.
+//! The kernel accounts in clock ticks (10 ms on most machines); the accuracy depends on its configuration. On a virtual machine, `steal` is the
+//! hypervisor's own figure and bounds `unseen`.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -13,7 +13,7 @@ use crate::file::{self, FileError, FormatError, parse, path_below};
 
 const WHAT: &str = "the CPUs' times";
 
-/// The file at one instant. All of its counts grow from boot on.
+/// The file at one instant. All counts are since boot.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Stat {
     /// Each CPU that was online, in rising order.
@@ -35,18 +35,17 @@ macro_rules! cpu_times {
         }
 
         impl CpuTimes {
-            /// Reads the numbers of a line; columns that an old kernel does not write are zero.
+            /// Reads the numbers of a line; columns that an old kernel lacks are zero.
             fn from_columns(mut next: impl FnMut() -> Result<Nanos, FormatError>) -> Result<Self, FormatError> {
                 Ok(Self { $($name: next()?,)+ })
             }
 
-            /// Every field with its name in the kernel's documentation.
+            /// Every field, with its name in the kernel's documentation.
             pub fn fields(&self) -> Vec<(&'static str, Nanos)> {
                 vec![$((stringify!($name), self.$name),)+]
             }
 
-            /// The growth since an earlier snapshot; zero for fields that went back, as the kernel lets
-            /// `idle` and `iowait` do.
+            /// The growth since an earlier snapshot; zero for fields that decreased, because the kernel lets `idle` and `iowait` do so.
             pub fn since(&self, earlier: &Self) -> Self {
                 Self { $($name: (self.$name - earlier.$name).max(Nanos::ZERO),)+ }
             }
@@ -63,7 +62,7 @@ cpu_times! {
     system,
     /// Idle, with no request to a disk waiting.
     idle,
-    /// Idle while a disk request of this CPU was under way.
+    /// Idle while a disk request of this CPU was in progress.
     iowait,
     /// Running the handlers of hardware interrupts.
     irq,
@@ -78,10 +77,9 @@ cpu_times! {
 }
 
 impl Stat {
-    /// From the file's text and the number of the kernel's clock ticks in a second (`_SC_CLK_TCK`).
+    /// Parses the file's text, given the number of the kernel's clock ticks per second (`_SC_CLK_TCK`).
     ///
-    /// A line that is not made of numbers is left out, as if the kernel had not written it. Fails if no line can be
-    /// understood.
+    /// A line that is not made of numbers is left out, as if the kernel had not written it. Fails if no line can be parsed.
     pub fn parse(text: &str, ticks_per_second: u64) -> Result<Self, FormatError> {
         let mut stat = Self::default();
         file::lines(text.lines(), |line| {
@@ -95,7 +93,7 @@ impl Stat {
                 "ctxt" => stat.context_switches = number(words.next())?,
                 "btime" => stat.boot_time_s = number(words.next())?,
                 "processes" => stat.forks = number(words.next())?,
-                // The line "cpu" alone is the sum, with which offline CPUs' time is kept.
+                // The line "cpu" alone is the sum, which includes the time of offline CPUs.
                 _ => {
                     let Some(id) = name.strip_prefix("cpu").filter(|id| !id.is_empty()) else { return Ok(()) };
                     let cpu = CpuId::new(id.parse().map_err(|_| FormatError::new("cpuN was expected", line))?);
@@ -126,10 +124,10 @@ impl Stat {
     }
 }
 
-/// `proc/stat`, kept open to be read again and again.
+/// `proc/stat`, kept open for repeated reading.
 ///
-/// Whoever opens and closes a file leaves the kernel memory to free after an RCU grace period, for which its threads run on any CPU: beside
-/// a recording that did so ten times a second, `rcu_preempt` came four times as often as without.
+/// Opening and closing a file leaves the kernel memory to free after an RCU grace period, which its threads process on any CPU: during a recording
+/// that did so ten times per second, `rcu_preempt` ran four times as often as without.
 #[derive(Debug)]
 pub struct StatFile {
     path: PathBuf,
@@ -138,7 +136,7 @@ pub struct StatFile {
 }
 
 impl StatFile {
-    /// Opens it below a root folder.
+    /// Opens it below a root directory.
     pub fn open(root: &Path) -> Result<Self, FileError> {
         let path = path_below(root, "proc/stat");
         match File::open(&path) {
@@ -147,7 +145,7 @@ impl StatFile {
         }
     }
 
-    /// What it says now.
+    /// The current content.
     pub fn read(&mut self) -> Result<Stat, FileError> {
         self.read_text().map_err(|source| FileError::Read { what: WHAT, path: self.path.clone(), source })?;
         Stat::parse(&self.text, rustix::param::clock_ticks_per_second()).map_err(|why| FileError::Format {
@@ -165,7 +163,7 @@ impl StatFile {
     }
 }
 
-/// Saturates after 292 years, so that no file can make it panic.
+/// Saturates after 292 years, so no file can cause a panic.
 fn from_ticks(ticks: u64, ticks_per_second: u64) -> Nanos {
     let ns = u128::from(ticks) * 1_000_000_000 / u128::from(ticks_per_second.max(1));
     Nanos::new(i64::try_from(ns).unwrap_or(i64::MAX))

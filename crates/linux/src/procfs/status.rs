@@ -1,4 +1,4 @@
-//! /proc/PID/status: who a process is, what it may do, and where it may run.
+//! /proc/PID/status: the identity of a process, its rights, and where it may run.
 
 use std::path::Path;
 
@@ -6,15 +6,15 @@ use becalm_units::CpuList;
 
 use crate::file::{FileError, optional, read};
 
-/// What a process or thread may do. Kernels that only imitate Linux, as gVisor does, lack lines of the file: a line that is missing or
-/// cannot be understood is a right that the process does not have.
+/// The rights of a process or thread. Kernels that only imitate Linux, such as gVisor, lack lines of the file: a line that is missing or cannot be
+/// parsed is a right that the process does not have.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Status {
-    /// The number of the effective user; 0 is root, and [`u32::MAX`] one that no file belongs to.
+    /// The effective user ID; 0 is root, and [`u32::MAX`] is one that no file belongs to.
     pub uid: u32,
     /// The effective group, and the supplementary ones.
     pub groups: Vec<u32>,
-    /// The effective capabilities, which are those that the kernel checks.
+    /// The effective capabilities, which the kernel checks.
     pub capabilities: Capabilities,
     /// The CPUs that it may run on.
     pub cpus_allowed: CpuList,
@@ -31,7 +31,7 @@ impl Default for Status {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Capabilities(pub u64);
 
-/// The capabilities that becalm asks about, by their numbers in `linux/capability.h`. Their names are the kernel's.
+/// The capabilities that becalm uses, numbered as in `linux/capability.h`, named as in the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, strum::IntoStaticStr, strum::VariantArray)]
 #[repr(u8)]
 pub enum Capability {
@@ -41,10 +41,10 @@ pub enum Capability {
     /// Open files whatever their permissions are.
     #[strum(serialize = "CAP_DAC_OVERRIDE")]
     DacOverride = 1,
-    /// Read files and search folders whatever their permissions are.
+    /// Read files and search directories whatever their permissions are.
     #[strum(serialize = "CAP_DAC_READ_SEARCH")]
     DacReadSearch = 2,
-    /// Do to files what only their owner may, as to replace them in folders for everybody.
+    /// Do what only a file's owner may do, such as replacing it in a sticky directory.
     #[strum(serialize = "CAP_FOWNER")]
     FileOwner = 3,
     /// Take other groups.
@@ -71,7 +71,7 @@ pub enum Capability {
 }
 
 impl Capabilities {
-    /// The set of these.
+    /// A set of these capabilities.
     pub const fn from_list(capabilities: &[Capability]) -> Self {
         let (mut bits, mut at) = (0, 0);
         while at < capabilities.len() {
@@ -94,7 +94,7 @@ impl Capabilities {
 }
 
 impl Status {
-    /// From the file's text.
+    /// Parses the file's text.
     pub fn parse(text: &str) -> Self {
         let field = |name: &str| {
             let found = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -117,8 +117,8 @@ impl Status {
     }
 }
 
-/// Whether this process lives in the machine's first user namespace. In any other, its capabilities do not reach the
-/// machine. A kernel without user namespaces has only the first.
+/// Whether this process is in the initial user namespace. In any other, its capabilities do not apply to the machine. A kernel without user
+/// namespaces has only the initial one.
 pub(crate) fn in_first_user_namespace(root: &Path) -> Result<bool, FileError> {
     let map = optional(read(root, "proc/self/uid_map", "the user namespace"))?;
     Ok(map.is_none_or(|map| map.split_whitespace().eq(["0", "0", "4294967295"])))

@@ -1,4 +1,4 @@
-//! /proc/swaps: where memory is swapped to.
+//! /proc/swaps: the swap areas.
 
 use std::path::Path;
 
@@ -11,14 +11,14 @@ pub struct Swap {
     pub name: String,
     /// The size of the partition or file, in KiB.
     pub size_kib: u64,
-    /// How much of it is taken, in KiB.
+    /// The used part, in KiB.
     pub used_kib: u64,
 }
 
-/// From the file's text. Fails if a line is not of the form `NAME TYPE SIZE USED PRIORITY`.
+/// Parses the file's text. Fails if a line is not of the form `NAME TYPE SIZE USED PRIORITY`.
 fn parse_swaps(text: &str) -> Result<Vec<Swap>, FormatError> {
     let line = |line: &str| {
-        // The kernel writes blanks in a path as \040, so that the columns are five.
+        // The kernel writes blanks in a path as \040, so there are always five columns.
         let mut columns = line.split_whitespace();
         let mut next = || columns.next().ok_or_else(|| FormatError::new("five columns were expected", line));
         let (name, _kind, size, used) = (next()?, next()?, next()?, next()?);
@@ -28,7 +28,7 @@ fn parse_swaps(text: &str) -> Result<Vec<Swap>, FormatError> {
     Ok(file::lines(text.lines().skip(1), line)?.0)
 }
 
-/// Reads `proc/swaps`; none on a kernel without swapping. Fails if it exists and cannot be understood.
+/// Reads `proc/swaps`; empty on a kernel without swapping. Fails if it exists and cannot be parsed.
 pub fn swaps(root: &Path) -> Result<Vec<Swap>, FileError> {
     Ok(optional(parse(root, "proc/swaps", "where memory is swapped to", parse_swaps))?.unwrap_or_default())
 }

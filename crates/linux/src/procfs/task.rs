@@ -1,4 +1,4 @@
-//! /proc/PID/stat and the list of all threads: who a pid of the trace is.
+//! /proc/PID/stat and the list of all threads: which thread a pid of the trace is.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -8,7 +8,7 @@ use becalm_units::Nanos;
 
 use crate::file::{FileError, FormatError, is_gone, optional, parse, path_below};
 
-/// The kernel's mark of its own threads, `PF_KTHREAD` of `linux/sched.h`.
+/// The kernel's flag for its own threads, `PF_KTHREAD` of `linux/sched.h`.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
 /// One thread, from its stat file.
@@ -22,9 +22,9 @@ pub struct TaskStat {
     pub state: char,
     /// The number of its parent process.
     pub ppid: i32,
-    /// Whether it is the kernel's own.
+    /// Whether it is a kernel thread.
     pub kthread: bool,
-    /// When it was started, in clock ticks since boot; tells two threads with one number apart.
+    /// When it was started, in clock ticks since boot; distinguishes two threads with the same number.
     pub start_ticks: u64,
 }
 
@@ -37,16 +37,16 @@ pub struct ListedThread {
     pub tgid: i32,
     /// The thread's name, at most 15 bytes for threads of processes.
     pub comm: String,
-    /// Whether it is the kernel's own.
+    /// Whether it is a kernel thread.
     pub kthread: bool,
 }
 
 impl TaskStat {
-    /// From the text of `/proc/PID/stat`. Fails if the fields of proc(5) are not there.
+    /// Parses the text of `/proc/PID/stat`. Fails if it lacks the fields of proc(5).
     pub fn parse(text: &str) -> Result<Self, FormatError> {
         let error = || FormatError::new("'PID (NAME) STATE ...' was expected", text.trim());
         let (pid, rest) = text.split_once(" (").ok_or_else(error)?;
-        // The name may hold ") ", the fields behind it cannot.
+        // The name may contain ") ", the fields after it cannot.
         let (comm, rest) = rest.rsplit_once(") ").ok_or_else(error)?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
         // Fields are numbered from 1 as in proc(5); the state is number 3.
@@ -62,16 +62,15 @@ impl TaskStat {
         })
     }
 
-    /// Reads the stat file of a thread; `None` if it is gone. Fails if it is there and cannot be read or understood.
+    /// Reads the stat file of a thread; `None` if it is gone. Fails if it exists and cannot be read or parsed.
     pub fn read(root: &Path, pid: i32) -> Result<Option<Self>, FileError> {
-        // A thread that is not its process's first is not listed under /proc, but found there. The file right below adds up the
-        // times of all threads of the process, which takes long if there are many.
+        // A thread that is not the first of its process is not listed in /proc, but found there. The process's own file adds up the times of all its
+        // threads, which is slow for many threads.
         optional(parse(root, format!("proc/{pid}/task/{pid}/stat"), "a thread's name", Self::parse))
     }
 }
 
-/// The number of every thread of the machine with that of its process in front, sorted by thread. Threads that come or go meanwhile may be
-/// missing.
+/// The number of every thread of the machine, preceded by that of its process, sorted by thread. Threads that start or end meanwhile may be missing.
 pub fn all_threads(root: &Path) -> Result<Vec<(i32, i32)>, FileError> {
     let mut threads = Vec::new();
     for tgid in numbered(root, "proc")?.unwrap_or_default() {
@@ -82,18 +81,18 @@ pub fn all_threads(root: &Path) -> Result<Vec<(i32, i32)>, FileError> {
     Ok(threads)
 }
 
-/// For how long a thread could have run and had to wait since it began, by `/proc/PID/schedstat`, also of one that has ended and was not
-/// waited for; `None` where it is gone, or the kernel does not count that.
+/// How long a thread was runnable but had to wait since it started, from `/proc/PID/schedstat`; also for one that has ended and was not reaped.
+/// `None` if it is gone, or the kernel does not count that.
 pub fn waited(root: &Path, pid: i32) -> Option<Nanos> {
     let text = fs::read_to_string(path_below(root, format!("proc/{pid}/schedstat"))).ok()?;
     text.split_whitespace().nth(1)?.parse().ok().map(Nanos::new)
 }
 
-/// The entries of a folder that are numbers; `None` if the folder is gone.
+/// The entries of a directory that are numbers; `None` if the directory is gone.
 fn numbered(root: &Path, name: &str) -> Result<Option<Vec<i32>>, FileError> {
     let path = path_below(root, name);
     let failed = |source| FileError::Read { what: "the list of threads", path: path.clone(), source };
-    // A process may end between any two entries; proc itself must be there.
+    // A process may end between any two entries; proc itself must exist.
     let listing = match fs::read_dir(&path) {
         Ok(listing) => listing,
         Err(error) if is_gone(&error) && name != "proc" => return Ok(None),
@@ -146,7 +145,7 @@ mod tests {
         let thread = std::thread::Builder::new().name("listed) R (x".to_owned());
         let thread = thread.spawn(move || told.recv()).unwrap();
         let own = std::process::id().cast_signed();
-        // The thread names itself when it starts to run, which may be later than spawn returns.
+        // The thread names itself when it starts to run, which may be after spawn returns.
         let found = (0..200).any(|_| {
             std::thread::sleep(std::time::Duration::from_millis(5));
             let threads = all_threads(Path::new("/")).unwrap();

@@ -9,18 +9,17 @@ use rustix::thread::{
 
 use crate::procfs::status::Capabilities;
 
-/// Those that the kernel grants now.
+/// The current effective capabilities.
 pub(super) fn effective() -> io::Result<Capabilities> {
     Ok(Capabilities(capabilities(None)?.effective.bits()))
 }
 
-/// Whether there is none to be given up.
+/// Whether there are none to give up.
 pub(super) fn has_none() -> io::Result<bool> {
     Ok(capabilities(None)?.permitted.is_empty())
 }
 
-/// Gives up all but these, and leaves none to be inherited by programs. Makes system calls only, so that a child may call it
-/// between fork and its own life.
+/// Gives up all but these, and leaves none for programs to inherit. Makes only system calls, so a child may call it right after fork.
 pub(crate) fn keep_of_this_thread(kept: Capabilities) -> io::Result<()> {
     // Kernels before 4.3 have no ambient set.
     let _ = clear_ambient_capability_set();
@@ -29,21 +28,21 @@ pub(crate) fn keep_of_this_thread(kept: Capabilities) -> io::Result<()> {
     Ok(())
 }
 
-/// Puts all of them down, such that [`take_up`] can bring them back.
+/// Drops all of them in such a way that [`take_up`] can restore them.
 pub(super) fn put_down() -> io::Result<()> {
     Ok(set_capabilities(None, CapabilitySets { effective: CapabilitySet::empty(), ..capabilities(None)? })?)
 }
 
-/// Takes up all that the thread was not made to give up.
+/// Restores all that the thread has not given up permanently.
 pub(super) fn take_up() -> io::Result<()> {
     let sets = capabilities(None)?;
     Ok(set_capabilities(None, CapabilitySets { effective: sets.permitted, ..sets })?)
 }
 
-/// Takes every capability from what programs that this thread starts may ever have. Without `CAP_SETPCAP` it stays, and what is
-/// started would still have no more than its user.
+/// Removes every capability that programs started by this thread could ever gain. Without `CAP_SETPCAP` the set remains; started programs would still
+/// have only their user's rights.
 pub(super) fn empty_bounding_set() {
-    // The kernel answers EINVAL for the first number that it does not know.
+    // The kernel returns EINVAL for the first number that it does not know.
     for number in 0..u64::BITS {
         if remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << number)).is_err() {
             return;

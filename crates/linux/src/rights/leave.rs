@@ -1,4 +1,4 @@
-//! Giving rights up, for good or for a while.
+//! Giving up rights, permanently or temporarily.
 
 use std::io;
 use std::marker::PhantomData;
@@ -10,19 +10,19 @@ use crate::procfs::status::Capabilities;
 use super::capabilities::{empty_bounding_set, has_none, keep_of_this_thread, put_down, take_up};
 use super::user::{self, Acting, User};
 
-/// Rights that a process keeps when it has set up everything that needs rights.
+/// The rights that a process keeps after setting up everything that needs rights.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RemainingRights {
-    /// The user that it becomes; `None` if it stays who it is.
+    /// The user that it becomes; `None` if it does not change.
     pub user: Option<User>,
-    /// The capabilities that it keeps, of those that it has.
+    /// The capabilities that it keeps, among those that it has.
     pub kept: Capabilities,
-    /// Whether it starts programs that may get rights of their own, as `sudo` does, or as all programs of root do. The
-    /// bounding set stays whole for them then, and they may gain rights.
+    /// Whether it starts programs that may get rights of their own, like `sudo`, or like all programs of root. They then keep the whole bounding set,
+    /// and may gain rights.
     pub starts_programs: bool,
 }
 
-/// Rights could not be given up or taken back.
+/// Rights could not be given up or restored.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action}: {source}")]
 pub struct RightsError {
@@ -36,12 +36,11 @@ fn failed<E: Into<io::Error>>(action: impl Into<String>) -> impl FnOnce(E) -> Ri
     move |source| RightsError { action: action.into(), source: source.into() }
 }
 
-/// Gives up all rights of this process but what it is left with, for good. The capabilities are those of the calling thread and of
-/// the threads that it starts from now on; where the process becomes another user, the other threads lose all of theirs. No thread may
-/// have given up its own before. Fails if the kernel refuses. The process may have lost a part of its rights then, and
-/// is not to go on.
+/// Gives up all rights of this process except the remaining ones, permanently. The capabilities are those of the calling thread and of threads that
+/// it starts later; if the process becomes another user, its other threads lose all of theirs. No thread may have given up its own before. Fails if
+/// the kernel refuses. The process may then have lost a part of its rights, and must not continue.
 pub fn give_up(left: &RemainingRights) -> Result<(), RightsError> {
-    // An ordinary user has nothing to give up, and may run where system calls are filtered.
+    // An ordinary user has nothing to give up, and may run with filtered system calls.
     if left.user.is_none() && has_none().map_err(failed("read capabilities"))? {
         return Ok(());
     }
@@ -50,7 +49,7 @@ pub fn give_up(left: &RemainingRights) -> Result<(), RightsError> {
     }
     if let Some(user) = &left.user {
         let become_user = format!("become user {}, who called sudo", user.uid);
-        // Else the kernel takes all capabilities with user 0.
+        // Otherwise the kernel clears all capabilities when the user is no longer 0.
         set_keep_capabilities(left.kept != Capabilities::default()).map_err(failed(&*become_user))?;
         user::become_user(user).map_err(failed(become_user))?;
     }
@@ -64,15 +63,13 @@ pub fn give_up(left: &RemainingRights) -> Result<(), RightsError> {
     Ok(())
 }
 
-/// Gives up all capabilities but these, in a process that stays who it is and starts no program. To be called while it has one
-/// thread.
+/// Gives up all capabilities but these, in a process that keeps its user and starts no program. Must be called while it has one thread.
 pub fn keep_only(kept: Capabilities) -> Result<(), RightsError> {
     give_up(&RemainingRights { kept, ..RemainingRights::default() })
 }
 
-/// Gives up all capabilities of the calling thread, as a measuring thread does that has its place, its class and its counters.
-/// They are those of this thread alone: it must not start others that need any. Fails if the kernel refuses, which it
-/// does not unless system calls are filtered.
+/// Gives up all capabilities of the calling thread, for measuring threads that have their place, class and counters. Affects only this thread: it
+/// must not start others that need any. Fails if the kernel refuses, which happens only with filtered system calls.
 pub fn give_up_of_this_thread() -> io::Result<()> {
     if has_none()? {
         return Ok(());
@@ -80,17 +77,17 @@ pub fn give_up_of_this_thread() -> io::Result<()> {
     keep_of_this_thread(Capabilities::default())
 }
 
-/// Rights that are put down for a while. Dropping it takes them up again, in the thread that put them down.
+/// Rights that are dropped temporarily. Dropping this restores them, in the thread that dropped them.
 #[derive(Debug)]
 pub struct Lowered {
-    /// Whom the thread acted as before; `None` where that was not changed.
+    /// The thread's previous user; `None` if unchanged.
     before: Option<Acting>,
-    /// The rights are those of the thread which made this.
+    /// The rights are those of the thread that created this.
     _here: PhantomData<*const ()>,
 }
 
-/// Puts the rights of the calling thread down until what is returned is dropped, for a process that has to set up more later on: it has
-/// no capability meanwhile, and acts as this user. Code of an attacker could take them up again; a mistake cannot.
+/// Drops the rights of the calling thread until the returned value is dropped, for a process that has more to set up later. It has no capabilities
+/// meanwhile, and acts as this user. This protects from mistakes, but not from an attacker's code, which could restore them.
 pub fn lower(user: Option<&User>) -> Result<Lowered, RightsError> {
     let mut lowered = Lowered { before: None, _here: PhantomData };
     if let Some(user) = user {
@@ -106,7 +103,7 @@ pub fn lower(user: Option<&User>) -> Result<Lowered, RightsError> {
 
 impl Drop for Lowered {
     fn drop(&mut self) {
-        // If this fails, the next set-up says what it lacks.
+        // If this fails, the next set-up reports what it lacks.
         if let Some(before) = &self.before {
             let _ = before.assume();
         }

@@ -1,27 +1,27 @@
-//! The smallest rights that each part of a measurement needs: said here once, for messages, for the audit, and for the tests, which
-//! find each of them sufficient and every part of it necessary. The book has them in a table (concepts/rights.md).
+//! The smallest rights that each part of a measurement needs, defined once for messages, for the audit, and for the tests, which check that each of
+//! them is sufficient and every part of it necessary. The book lists them in a table (concepts/rights.md).
 
 use crate::procfs::status::Capability;
 
 /// A part of a measurement that an ordinary user has no right to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, strum::VariantArray)]
 pub enum Need {
-    /// The kernel's trace, by which detours have sources.
+    /// The kernel's trace, which names the sources of detours.
     Trace,
-    /// The addresses of the kernel's functions, by which work items and handlers have names.
+    /// The addresses of kernel functions, which name work items and handlers.
     Symbols,
     /// Real-time classes.
     Realtime,
-    /// Locking more memory than everybody may.
+    /// Locking more memory than every user may.
     LockedMemory,
     /// Perf events of a whole CPU, which raise its rate of interrupts.
     CpuEvents,
-    /// Counts of what the kernel does in a thread.
+    /// Counts of the kernel's activity in a thread.
     KernelCounts,
 }
 
 impl Need {
-    /// The one capability that is enough for it.
+    /// The one capability that is sufficient.
     pub const fn capability(self) -> Capability {
         match self {
             Self::Trace => Capability::DacOverride,

@@ -15,23 +15,23 @@ use crate::procfs::status::{Capabilities, Capability};
 
 use super::capabilities::{effective, keep_of_this_thread};
 
-/// What `sudo` leaves in the environment. A program that runs as the user who called it has nothing to do with it any more.
+/// The variables that `sudo` sets in the environment. They are meaningless for a program that runs as the user who called it.
 const SUDO: [&str; 6] = ["SUDO_UID", "SUDO_GID", "SUDO_USER", "SUDO_COMMAND", "SUDO_HOME", "SUDO_TTY"];
 
-/// Whose rights a program gets that this process starts because the environment or an option names it.
+/// The rights for a program that this process starts because the environment or an option names it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Caller {
     /// Those of this process.
     Itself,
     /// Those of the user who called `sudo`.
     User(Box<User>),
-    /// Another user called this process, through `doas`, `pkexec` or a set-user-ID program, and it cannot become that user. It must not
-    /// start the program: whoever may run becalm as root may not run everything as root.
+    /// Another user called this process, through `doas`, `pkexec` or a set-user-ID program, and it cannot become that user. It must not start the
+    /// program: permission to run becalm as root is not permission to run everything as root.
     Unknown,
 }
 
 impl Caller {
-    /// Finds the caller of this process. The variables of `sudo` and the like count only for root, because anybody can set them.
+    /// Finds the caller of this process. The variables of `sudo` and the like count only for root, because any user can set them.
     pub fn for_this_process() -> Self {
         if let Some(user) = User::from_sudo() {
             return Self::User(Box::new(user));
@@ -43,7 +43,7 @@ impl Caller {
     }
 }
 
-/// A user of this machine, as a program of theirs sees it.
+/// A user of this machine, as their programs see it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct User {
     /// The user's number; never 0.
@@ -58,10 +58,10 @@ pub struct User {
 }
 
 impl User {
-    /// Finds the user who called `sudo`, as its variables `SUDO_UID` and `SUDO_GID` say.
+    /// Finds the user who called `sudo`, from its variables `SUDO_UID` and `SUDO_GID`.
     ///
-    /// `None` where the process is not root's, root itself called `sudo`, or the process may not become another user, as in a
-    /// container without `CAP_SETUID`. To be called while the process has one thread: the names of users may come over a network.
+    /// `None` if the process is not root's, root itself called `sudo`, or the process may not become another user, as in a container without
+    /// `CAP_SETUID`. Must be called while the process has one thread, because looking up user names may use the network.
     pub fn from_sudo() -> Option<Self> {
         let Owner { user: uid, group: gid } = user_behind_sudo()?;
         let has = |capability| effective().is_ok_and(|held| held.has(capability));
@@ -71,7 +71,7 @@ impl User {
         Some(Self::look_up(uid, gid))
     }
 
-    /// What the machine's list of users says of this one. One that it does not know has no home.
+    /// Looks up this user in the machine's user database. An unknown one has no home.
     fn look_up(uid: u32, gid: u32) -> Self {
         let entry = Entry::find(uid);
         let name = entry.as_ref().map(|entry| entry.name.clone());
@@ -82,8 +82,8 @@ impl User {
         Self { uid, gid, groups, name, home: or(home, "/"), shell: or(shell, "/bin/sh") }
     }
 
-    /// What a program of this user would have in these variables of its environment: the home, and the folder that whoever is logged in
-    /// has for as long; the folder for what may be made again, as it is now.
+    /// The value of a variable in the environment of this user's programs: the home directory for `HOME`, that of the login session for
+    /// `XDG_RUNTIME_DIR`, and the current value for others, such as the cache directory.
     pub(crate) fn variable(&self, name: &str) -> Option<PathBuf> {
         match name {
             "HOME" => Some(self.home.clone().into()),
@@ -92,8 +92,7 @@ impl User {
         }
     }
 
-    /// Gives a program the environment of this user, as far as `sudo` has changed it: home, name and shell. The search path
-    /// stays as `sudo` made it.
+    /// Gives a program this user's environment, as far as `sudo` has changed it: home, name and shell. The search path remains as `sudo` set it.
     pub fn equip(&self, command: &mut Command) {
         SUDO.iter().for_each(|name| {
             command.env_remove(name);
@@ -108,7 +107,7 @@ impl User {
     }
 }
 
-/// A line of the list of users.
+/// An entry of the user database.
 struct Entry {
     name: CString,
     home: OsString,
@@ -116,14 +115,14 @@ struct Entry {
 }
 
 impl Entry {
-    /// That of the user with this number, if there is one.
+    /// The entry of the user with this number, if there is one.
     fn find(uid: u32) -> Option<Self> {
         let mut texts = vec![0; 4096];
         loop {
             // SAFETY: all-zero bytes are a valid passwd.
             let mut entry: libc::passwd = unsafe { std::mem::zeroed() };
             let mut found = std::ptr::null_mut();
-            // SAFETY: all places live during the call, and `texts` is as long as it says.
+            // SAFETY: all places live during the call, and `texts` is as long as stated.
             let error = unsafe {
                 libc::getpwuid_r(uid, &raw mut entry, texts.as_mut_ptr().cast(), texts.len(), &raw mut found)
             };
@@ -134,7 +133,7 @@ impl Entry {
             if error != 0 || found.is_null() {
                 return None;
             }
-            // SAFETY: the entry was found; its texts end in a zero and lie in `texts`, which lives here.
+            // SAFETY: the entry was found; its texts end in a zero and are in `texts`, which is alive here.
             let text = |text: *const libc::c_char| (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) });
             let owned =
                 |field| text(field).map_or_else(OsString::new, |text| OsStr::from_bytes(text.to_bytes()).to_owned());
@@ -147,7 +146,7 @@ impl Entry {
     }
 }
 
-/// All groups of a user by this name, the given one among them; `None` if they are more than a user can have.
+/// All groups of the user with this name, including the given one; `None` if they are more than a user can have.
 fn groups(name: &CStr, gid: u32) -> Option<Vec<u32>> {
     let mut groups = vec![0; 64];
     loop {
@@ -165,12 +164,12 @@ fn groups(name: &CStr, gid: u32) -> Option<Vec<u32>> {
     }
 }
 
-/// Makes this process one of this user: all of its threads, through the C library. It ends a process of whose threads some may do
-/// that and some may not; so none may have given up its capabilities by then.
+/// Makes this process run as this user: all of its threads, through the C library. That ends a process if only some of its threads may change the
+/// user; so none may have given up its capabilities by then.
 pub(super) fn become_user(user: &User) -> io::Result<()> {
     let checked = |result: libc::c_int| if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
-    // In this order: without user 0 the other two would be refused.
-    // SAFETY: the list of groups is as long as it says; the other two take plain numbers.
+    // In this order: without user 0, the other two would be refused.
+    // SAFETY: the list of groups is as long as stated; the other two take integers.
     unsafe {
         checked(libc::setgroups(user.groups.len(), user.groups.as_ptr()))?;
         checked(libc::setresgid(user.gid, user.gid, user.gid))?;
@@ -178,8 +177,8 @@ pub(super) fn become_user(user: &User) -> io::Result<()> {
     }
 }
 
-/// What makes a child one of this user, between fork and its own life. It makes the raw system calls, which concern one thread: the
-/// child has no other, and the C library's own may take a lock that another thread held at the fork.
+/// A function that makes a child run as this user, right after fork. It makes the raw system calls, which apply to one thread: the child has no
+/// other, and the C library's own may take a lock that another thread held at the fork.
 pub(crate) fn becoming_in_child(user: &User) -> impl Fn() -> io::Result<()> + Send + Sync + 'static {
     let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
     let groups: Vec<Gid> = user.groups.iter().map(|group| Gid::from_raw(*group)).collect();
@@ -187,7 +186,7 @@ pub(crate) fn becoming_in_child(user: &User) -> impl Fn() -> io::Result<()> + Se
         set_thread_groups(&groups)?;
         set_thread_res_gid(gid, gid, gid)?;
         set_thread_res_uid(uid, uid, uid)?;
-        // With user 0 went all but what programs would inherit.
+        // Leaving user 0 cleared all capabilities except those that programs would inherit.
         keep_of_this_thread(Capabilities::default())
     }
 }
@@ -201,7 +200,7 @@ pub(super) struct Acting {
 }
 
 impl Acting {
-    /// That of the calling thread.
+    /// The identity of the calling thread.
     pub(super) fn now() -> io::Result<Self> {
         Ok(Self { groups: getgroups()?, gid: getegid(), uid: geteuid() })
     }
@@ -211,10 +210,9 @@ impl Acting {
         Self { groups, gid: Gid::from_raw(user.gid), uid: Uid::from_raw(user.uid) }
     }
 
-    /// Gives it to the calling thread alone, by the raw system calls; the real and the saved identity stay, by which the thread can come
-    /// back.
+    /// Applies it to the calling thread alone, by raw system calls; the real and the saved user remain, which lets the thread switch back.
     pub(super) fn assume(&self) -> io::Result<()> {
-        // Whoever comes back must be root first to do the rest.
+        // A thread that switches back must be root first to do the rest.
         if self.uid.is_root() {
             set_thread_res_uid(None, self.uid, None)?;
         }

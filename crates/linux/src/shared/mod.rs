@@ -1,8 +1,8 @@
-//! Files that other processes of this user open by a path, for as long as the process that made them lives.
+//! Files that other processes of this user open by a path, for as long as the process that created them lives.
 //!
-//! Such a path stands in the environment of programs, which may outlive this process, and whoever can put a file there then
-//! decides what they load. So it leads into a folder of this user's that nobody else can make again (see the module `places`): where
-//! nothing is any more, nobody else puts anything. A path into `/proc` would not do, as numbers of processes come again.
+//! Such a path is in the environment of programs, which may outlive this process; a user who could then put a file there would decide what they load.
+//! So it leads into a directory of this user's that no other user can recreate (see the module `places`): once the file is gone, no other user can
+//! put one there. A path into `/proc` would not do, because process numbers are reused.
 
 mod places;
 
@@ -20,13 +20,13 @@ use crate::private;
 pub use places::Places;
 use places::{FilePurpose, HeldFile};
 
-/// A file that programs map as code, and that nobody writes.
+/// A file that programs map as code, and that is never written.
 #[derive(Debug)]
 pub struct CodeFile(HeldFile);
 
 impl CodeFile {
-    /// Writes these bytes into a file whose name begins with `name`, which begins with "becalm-", and ends with `.so`.
-    /// Fails if there is no folder for it, or no room.
+    /// Writes these bytes into a file whose name starts with `name`, which starts with "becalm-", and ends with `.so`. Fails if there is no directory
+    /// for it, or no space.
     pub fn new(places: &Places, name: &str, bytes: &[u8]) -> io::Result<Self> {
         let write = |file: &mut File| {
             file.write_all(bytes)?;
@@ -35,13 +35,13 @@ impl CodeFile {
         Ok(Self(places.make(FilePurpose::Code, name, ".so", write)?))
     }
 
-    /// The path by which other processes open it.
+    /// The path that other processes open.
     pub fn path(&self) -> &Path {
         self.0.path()
     }
 }
 
-/// 64-bit words that other processes map, too.
+/// 64-bit words that other processes also map.
 #[derive(Debug)]
 pub struct SharedWords {
     file: HeldFile,
@@ -55,13 +55,13 @@ unsafe impl Send for SharedWords {}
 unsafe impl Sync for SharedWords {}
 
 impl SharedWords {
-    /// This many, all zero, in a file whose name begins with `name`, which begins with "becalm-". Fails if there is no
-    /// folder for it, or not so much room.
+    /// Creates this many words, all zero, in a file whose name starts with `name`, which starts with "becalm-". Fails if there is no directory for
+    /// it, or not enough space.
     pub fn new(places: &Places, name: &str, words: usize) -> io::Result<Self> {
         let words = words.max(1);
         let bytes = words.checked_mul(size_of::<AtomicU64>()).ok_or(io::ErrorKind::OutOfMemory)?;
         let file = places.make(FilePurpose::Memory, name, "", |file| {
-            // A write to memory for which the disk has no room would end the process that writes.
+            // Writing to memory for which the disk has no space would end the writing process.
             private::hold_space(file, bytes as u64)?;
             file.set_len(bytes as u64)
         })?;
@@ -82,7 +82,7 @@ impl SharedWords {
         }
     }
 
-    /// The path by which other processes open them.
+    /// The path that other processes open.
     pub fn path(&self) -> &Path {
         self.file.path()
     }
@@ -92,8 +92,8 @@ impl Deref for SharedWords {
     type Target = [AtomicU64];
 
     fn deref(&self) -> &[AtomicU64] {
-        // SAFETY: so many words were mapped there, zeroed by the kernel, and stay mapped as long as `self`. Nobody makes the
-        // file shorter: only processes of this user can open it, and those that do are becalm and its library.
+        // SAFETY: this many words were mapped there, zeroed by the kernel, and stay mapped as long as `self`. The file is never shortened: only
+        // processes of this user can open it, and those that do are becalm and its library.
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.words) }
     }
 }

@@ -1,11 +1,11 @@
-//! Folders in which this user alone makes files, and which nobody else can make again.
+//! Directories where only this user creates files, and which no other user can recreate.
 //!
-//! What lies where everybody makes folders can go while programs still name it: the temporary folder is cleared of what is old, and
-//! `/dev/shm` of what users without a session have there (`RemoveIPC`). Then anybody may make a folder of the same name. So no
-//! code is ever there. Memory may be, as whoever opens it by its path sees whose it is.
+//! Files in a directory for all users can vanish while programs still name them: the temporary directory is cleared of old files, and `/dev/shm` of
+//! files of users without a session (`RemoveIPC`). Then any user may create a directory of the same name. So code is never there. Memory may be,
+//! because a process that opens it by its path checks its owner.
 //!
-//! Each file is locked by the process that made it, for as long as that lives (flock): the kernel lets go of the lock however
-//! the process ends, and the next one that makes a file there removes what nobody holds.
+//! Each file is locked (flock) by the process that created it, for as long as that lives: the kernel releases the lock however the process ends, and
+//! the next process that creates a file there removes those that are not locked.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
@@ -20,29 +20,29 @@ use rustix::fs::{FlockOperation, StatVfsMountFlags, flock};
 use crate::rights::User;
 use crate::{private, stuck};
 
-/// The folder below those that are root's or one user's.
+/// The path below directories of root or of one user.
 const BELOW: &str = "becalm/inject";
 /// The same below a user's home.
 const BELOW_HOME: &str = ".cache/becalm/inject";
-/// How the names of files must begin, that they are removed should their maker be killed: nothing else ever is.
+/// The prefix of file names that are removed if their creator was killed: no other files ever are.
 const PREFIX: &str = "becalm-";
 /// The file systems whose files are memory (statfs(2)): tmpfs and ramfs.
 const MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
 
-/// How long it is waited for another process that makes a file in the same folder, which takes milliseconds.
+/// The time limit for another process that creates a file in the same directory, which takes milliseconds.
 const TURN: Duration = Duration::from_secs(5);
 
-/// Where files may lie, best first.
+/// The possible directories for files, best first.
 #[derive(Debug)]
 pub struct Places(Vec<Place>);
 
 #[derive(Debug)]
 enum Place {
-    /// A folder in this one, in which only root or this user makes folders, as in all above it.
+    /// A directory below this one; in it and its parents, only root or this user creates directories.
     Below(PathBuf, &'static str),
-    /// As before, except that whoever gives it vouches for those above.
+    /// The same, except that the caller vouches for the parents.
     Given(PathBuf, &'static str),
-    /// A folder of this user's in this one, in which everybody makes folders.
+    /// A directory of this user's in this one, where all users create directories.
     Among(PathBuf),
 }
 
@@ -51,22 +51,22 @@ enum Place {
 pub enum FilePurpose {
     /// It is mapped as code.
     Code,
-    /// It is written all the time: on a disk, whoever writes would wait for that now and then.
+    /// It is written all the time: on a disk, writers would sometimes wait.
     Memory,
 }
 
 impl Places {
-    /// Creates the places of the user whose rights this process has. Where `/run` takes no code, as on Debian, root's is in `/var/lib`.
+    /// The places for the user whose rights this process has. If `/run` is mounted noexec, as on Debian, root's is in `/var/lib`.
     pub fn for_this_user() -> Self {
         Self::from_variables(rustix::process::geteuid().is_root(), |name| std::env::var_os(name).map(PathBuf::from))
     }
 
-    /// Creates the places of a user that a process of root has become, with root's environment.
+    /// The places for a user that a root process has become, with root's environment.
     pub fn for_user(user: &User) -> Self {
         Self::from_variables(false, |name| user.variable(name))
     }
 
-    /// Those of root or another user, who has these paths in the environment.
+    /// The places for root or another user, given the paths in the environment.
     fn from_variables(is_root: bool, variable: impl Fn(&str) -> Option<PathBuf>) -> Self {
         let below = |base: PathBuf| Place::Below(base, BELOW);
         let everybodys = ["/dev/shm".into(), std::env::temp_dir()].map(Place::Among);
@@ -79,13 +79,13 @@ impl Places {
         Self(absolute("XDG_RUNTIME_DIR").map(below).into_iter().chain(cache).chain(everybodys).collect())
     }
 
-    /// These folders, which must exist, and above which nobody can put others in their place.
+    /// These directories, which must exist, and which no other user can replace.
     pub fn at(folders: &[&Path]) -> Self {
         Self(folders.iter().map(|folder| Place::Given((*folder).to_owned(), "")).collect())
     }
 
-    /// Makes a file for this user alone, whose name begins and ends as is given, and has it filled. Fails if this is
-    /// possible in none of the places, with the reason for each.
+    /// Creates a file for this user alone, with this prefix and suffix of its name, and fills it. Fails if none of the places allows this, with the
+    /// reason for each.
     pub(super) fn make(
         &self,
         need: FilePurpose,
@@ -117,7 +117,7 @@ impl Place {
         }
     }
 
-    /// The folder for files, which is made if it is missing.
+    /// The directory for files, created if missing.
     fn folder(&self, need: FilePurpose) -> io::Result<PathBuf> {
         let base = self.base().canonicalize()?;
         if need == FilePurpose::Code {
@@ -125,9 +125,9 @@ impl Place {
         }
         match self {
             Self::Below(_, below) | Self::Given(_, below) => {
-                // Before anything is made there.
+                // Before creating anything there.
                 if matches!(self, Self::Below(..)) {
-                    // Nor may others make this user's folder again once it is removed.
+                    // Other users must not be able to recreate this user's directory after its removal.
                     let trusted = private::trusted_users()?;
                     base.ancestors().try_for_each(|folder| private::check_above(folder, trusted, false))?;
                 }
@@ -142,24 +142,24 @@ impl Place {
     }
 }
 
-/// Whether a folder's files are in memory.
+/// Whether a directory's files are in memory.
 fn is_memory(folder: &Path) -> bool {
     rustix::fs::statfs(folder).is_ok_and(|found| MEMORY.contains(&(found.f_type as u64)))
 }
 
-/// Refuses a folder from which the dynamic linker would load no library.
+/// Refuses a directory from which the dynamic linker would load no library.
 fn check_code(folder: &Path) -> io::Result<()> {
     if rustix::fs::statvfs(folder)?.f_flag.contains(StatVfsMountFlags::NOEXEC) {
         return Err(io::Error::other("it is mounted such that no code runs from there (noexec)"));
     }
-    // They separate the libraries of LD_PRELOAD, or stand for something else there.
+    // They separate libraries in LD_PRELOAD, or have another meaning there.
     if folder.as_os_str().as_bytes().iter().any(|byte| b" :$".contains(byte)) {
         return Err(io::Error::other("its name has a character that LD_PRELOAD cannot hold"));
     }
     Ok(())
 }
 
-/// This user's folder in one for everybody. becalm never removes it: while it is there, nobody else makes one of its name.
+/// This user's directory in one for all users. becalm never removes it: while it exists, no other user can create one of its name.
 fn folder_among_others(base: &Path) -> io::Result<PathBuf> {
     let name = format!("becalm-inject-{}", rustix::process::geteuid().as_raw());
     let named = |entry: &fs::DirEntry| entry.file_name().as_bytes().starts_with(name.as_bytes());
@@ -169,13 +169,13 @@ fn folder_among_others(base: &Path) -> io::Result<PathBuf> {
     }
     let make = |path: PathBuf| DirBuilder::new().mode(0o700).create(&path).map(|()| path);
     make(base.join(&name)).or_else(|error| match error.kind() {
-        // Somebody else has the name, to be in the way or not: then it is one that nobody knows before.
+        // Another user has the name, maybe to obstruct: then take one that cannot be predicted.
         io::ErrorKind::AlreadyExists => make(base.join(format!("{name}-{:016x}", RandomState::new().hash_one(0)))),
         _ => Err(error),
     })
 }
 
-/// A file that this process holds locked, and removes in the end.
+/// A file that this process keeps locked, and finally removes.
 #[derive(Debug)]
 pub struct HeldFile {
     path: PathBuf,
@@ -184,27 +184,27 @@ pub struct HeldFile {
 
 impl HeldFile {
     fn make(folder: &Path, name: &str, end: &str, fill: impl Fn(&mut File) -> io::Result<()>) -> io::Result<Self> {
-        // One at a time: a file that is not locked yet would look like one of the dead.
+        // One at a time: a file that is not locked yet would look abandoned.
         let turn = File::open(folder)?;
         stuck::lock(&turn, TURN)?;
         remove_dead(folder);
-        // In another process namespace there may be somebody of the same number.
+        // Another process namespace may have a process with the same number.
         let names = (0..).map(|turn| folder.join(format!("{name}-{}-{turn}{end}", std::process::id())));
         let path = names.take(10_000).find(|path| fs::symlink_metadata(path).is_err());
         let path = path.ok_or(io::ErrorKind::AlreadyExists)?;
-        // Is removed again should anything fail.
+        // Removed again if anything fails.
         let mut held = Self { file: private::create(&path)?, path };
         flock(&held.file, FlockOperation::NonBlockingLockExclusive)?;
         fill(&mut held.file)?;
         Ok(held)
     }
 
-    /// The path by which others open it.
+    /// The path for other processes.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The open file, for what is asked of a descriptor.
+    /// The open file, for operations on its descriptor.
     pub const fn file(&self) -> &File {
         &self.file
     }
@@ -212,12 +212,12 @@ impl HeldFile {
 
 impl Drop for HeldFile {
     fn drop(&mut self) {
-        // What cannot be removed now the next one removes.
+        // If this fails, the next process removes it.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Removes the files that nobody holds any more, as far as that is possible.
+/// Removes unlocked files, as far as possible.
 fn remove_dead(folder: &Path) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().as_bytes().starts_with(PREFIX.as_bytes())) {
@@ -268,7 +268,7 @@ mod tests {
         // Nothing was made on the way.
         assert_eq!(fs::read_dir(base.path()).unwrap().count(), 1);
         assert_eq!(fs::read_dir(&own).unwrap().count(), 0);
-        // What whoever opens it looks at may be there.
+        // A file whose openers check its owner may be there.
         assert!(made_among_others(base.path()).unwrap().path().starts_with(base.path().canonicalize().unwrap()));
     }
 
@@ -312,7 +312,7 @@ mod tests {
             }
             mode(path, 0o700);
         }
-        // A place that is refused is not the end.
+        // A refused place is not the end.
         mode(base.path(), 0o777);
         let other = tempfile::tempdir().unwrap();
         let places = Places(vec![given(base.path()), given(other.path())]);
@@ -329,11 +329,11 @@ mod tests {
         assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o7777, 0o700);
         drop(file);
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
-        // Without the sticky bit anybody could move it away.
+        // Without the sticky bit, any user could rename it.
         mode(base.path(), 0o777);
         assert!(made_among_others(base.path()).unwrap_err().to_string().contains("its mode is 0777"));
         mode(base.path(), 0o1777);
-        // Where somebody else has the name, it is another one, and the same one every time.
+        // If another user has the name, it gets another one, the same every time.
         mode(&folder, 0o777);
         let first = made_among_others(base.path()).unwrap();
         let second = made_among_others(base.path()).unwrap();

@@ -26,13 +26,12 @@ pub struct Cache {
     pub kind: CacheKind,
     /// The size of the whole cache, in bytes.
     pub bytes: usize,
-    /// The CPUs that share it, this one among them; empty where the kernel does not tell.
+    /// The CPUs that share it, including this one; empty if the kernel does not report them.
     pub shared: CpuList,
 }
 
-/// The caches of a CPU in the kernel's order; none where the kernel does not know them, as in some virtual machines, or
-/// the CPU is offline. An entry without a level or a size that can be understood is left out, since it says nothing to
-/// becalm. Fails if what a cache holds cannot be read.
+/// The caches of a CPU in the kernel's order; empty if the kernel does not know them, as in some virtual machines, or the CPU is offline. Skips
+/// entries without a valid level or size, which becalm cannot use. Fails if a cache's kind cannot be read.
 pub fn caches(root: &Path, cpu: CpuId) -> Result<Vec<Cache>, FileError> {
     let mut caches = Vec::new();
     // The kernel numbers them without gaps; no processor has nearly as many.
@@ -55,7 +54,7 @@ pub fn caches(root: &Path, cpu: CpuId) -> Result<Vec<Cache>, FileError> {
     Ok(caches)
 }
 
-/// The sizes of the caches that hold data, a level each, from the nearest on and each larger than the one before.
+/// The sizes of the caches that hold data, one per level, from the nearest on and each larger than the previous one.
 pub fn data_levels(caches: &[Cache]) -> Vec<(u32, usize)> {
     let mut levels: Vec<(u32, usize)> = caches
         .iter()
@@ -63,7 +62,7 @@ pub fn data_levels(caches: &[Cache]) -> Vec<(u32, usize)> {
         .map(|cache| (cache.level, cache.bytes))
         .collect();
     levels.sort_unstable();
-    // Where a hypervisor makes up a level that is no larger than the one below, nothing ever hits it.
+    // If a hypervisor invents a level that is no larger than the one below, it gets no hits.
     let mut kept: Vec<(u32, usize)> = Vec::new();
     for (level, bytes) in levels {
         if kept.last().is_none_or(|(below, smaller)| level > *below && bytes > *smaller) {
@@ -73,13 +72,13 @@ pub fn data_levels(caches: &[Cache]) -> Vec<(u32, usize)> {
     kept
 }
 
-/// The size of the cache of a level that holds data, the largest one if there are several.
+/// The size of the cache of a level that holds data; the largest one if there are several.
 pub fn data_bytes(caches: &[Cache], level: u32) -> Option<u64> {
     let holds_data = |cache: &&Cache| cache.level == level && cache.kind != CacheKind::Instruction;
     caches.iter().filter(holds_data).map(|cache| cache.bytes as u64).max()
 }
 
-/// A size as the kernel writes it: `48K`.
+/// Parses a size in the kernel's format: `48K`.
 fn bytes(text: &str) -> Result<usize, FormatError> {
     let trimmed = text.trim();
     let (number, unit) = match trimmed.as_bytes().last() {

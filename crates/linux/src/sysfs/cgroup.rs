@@ -1,7 +1,7 @@
 //! The control group of this process: which CPUs it may use, how much of them, and whether it may run in real time.
 //!
-//! Both versions are read. A limit of any ancestor binds, so each is looked at up to the root of what is mounted; what
-//! lies above the mount (outside a container) cannot be seen.
+//! Both versions are read. A limit of any ancestor applies, so all up to the root of the mount are checked; groups above the mount (outside a
+//! container) are invisible.
 
 use std::path::{Path, PathBuf};
 
@@ -11,20 +11,20 @@ use crate::file::{FileError, FormatError, known, optional, parse, path_below, va
 use crate::procfs::cgroup::{Membership, memberships};
 use crate::procfs::mountinfo::{Mount, mounts};
 
-/// The limits that hold for this process.
+/// The limits that apply to this process.
 #[derive(Debug, Default)]
 pub struct CgroupLimits {
     /// The CPUs of its cpuset; `None` without one.
     pub cpus: Option<CpuList>,
     /// The strictest limit on its CPU time.
     pub bandwidth: Option<Bandwidth>,
-    /// The group of a v1 hierarchy that has no real-time budget, so that no process in it can be made real-time.
+    /// The group of a v1 hierarchy without a real-time budget, which allows no real-time processes.
     pub no_realtime: Option<PathBuf>,
-    /// Why limits of some groups are not known.
+    /// Errors for groups with unknown limits.
     pub unread: Vec<FileError>,
 }
 
-/// The version of the control groups that have a controller: 1 or 2; `None` where neither has it, or that cannot be read.
+/// The version of the control groups with this controller: 1 or 2; `None` if neither has it, or that cannot be read.
 pub fn version(root: &Path, controller: &str) -> Option<u8> {
     let mounts = mounts(root).ok()?;
     if mounts.iter().any(|mount| mount.kind == "cgroup" && mount.has_option(controller)) {
@@ -40,22 +40,21 @@ pub fn version(root: &Path, controller: &str) -> Option<u8> {
 pub struct Bandwidth {
     /// CPU time for all CPUs together.
     pub quota: Nanos,
-    /// The time in which the quota may be used up.
+    /// The period of the quota.
     pub period: Nanos,
-    /// The folder of the group that has the limit, as seen from the machine's root.
+    /// The directory of the group with the limit, as seen from the machine's root.
     pub group: PathBuf,
 }
 
 impl Bandwidth {
-    /// How many CPUs' worth of time it is.
+    /// The limit in CPUs.
     pub fn cpus(&self) -> f64 {
         self.quota.get() as f64 / self.period.get().max(1) as f64
     }
 }
 
 impl CgroupLimits {
-    /// Reads the limits of this process. A file that cannot be read costs only the limit that it holds. Fails if the
-    /// process's groups or the mounts cannot be read.
+    /// Reads the limits of this process. An unreadable file costs only its own limit. Fails if the process's groups or the mounts cannot be read.
     pub fn read(root: &Path) -> Result<Self, FileError> {
         // A kernel without control groups has no such file.
         let Some(groups) = optional(memberships(root))? else { return Ok(Self::default()) };
@@ -89,7 +88,7 @@ impl CgroupLimits {
     }
 }
 
-/// The folders of a group and its ancestors in the mounted hierarchy of a controller (empty for v2), innermost first.
+/// The directories of a group and its ancestors in the mounted hierarchy of a controller (empty for v2), innermost first.
 fn chain(group: &Membership, controller: &str, mounts: &[Mount]) -> Option<Vec<PathBuf>> {
     let unified = controller.is_empty();
     let here = if unified { group.controllers.is_empty() } else { group.controllers.iter().any(|c| c == controller) };
@@ -99,8 +98,8 @@ fn chain(group: &Membership, controller: &str, mounts: &[Mount]) -> Option<Vec<P
         _ => false,
     });
     let mount = mount.filter(|_| here)?;
-    // A bind mount shows only part of the hierarchy. A group outside of it has no folder here, as in a container
-    // that shares the host's cgroup namespace; the top of what is mounted is then the container's own group.
+    // A bind mount shows only part of the hierarchy. A group outside of it has no directory here, as in a container that shares the host's cgroup
+    // namespace; the top of the mount is then the container's own group.
     let relative = match Path::new(&group.path).strip_prefix(&mount.root) {
         Ok(relative) if !group.path.starts_with("/..") => relative,
         _ => Path::new(""),
@@ -110,8 +109,7 @@ fn chain(group: &Membership, controller: &str, mounts: &[Mount]) -> Option<Vec<P
     Some(folder.ancestors().take_while(|path| path.starts_with(&mount.point)).map(Path::to_owned).collect())
 }
 
-/// A list of CPUs from the innermost group that has the file: a controller that is not enabled for a group leaves its
-/// parent's settings in force.
+/// A list of CPUs from the innermost group that has the file: if a controller is not enabled for a group, its parent's settings apply.
 fn first(root: &Path, groups: &[PathBuf], name: &str) -> Result<Option<CpuList>, FileError> {
     for group in groups {
         let path = group.join(name);
@@ -144,7 +142,7 @@ fn bandwidth_v1(root: &Path, group: &Path) -> Result<Option<Bandwidth>, FileErro
     Ok(limit.map(|(quota, period)| Bandwidth { quota: micros(quota), period: micros(period), group: group.to_owned() }))
 }
 
-/// Saturates after 292 years, so that no file can make it panic.
+/// Saturates after 292 years, so no file can cause a panic.
 fn micros(us: i64) -> Nanos {
     Nanos::from_micros(us.clamp(0, i64::MAX / 1_000))
 }

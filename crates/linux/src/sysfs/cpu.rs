@@ -1,4 +1,4 @@
-//! /sys/devices/system/cpu: which CPUs there are, which are set apart, who shares a core, frequency and idle policy.
+//! /sys/devices/system/cpu: the existing, isolated and sibling CPUs, frequency and idle policy.
 
 use std::path::Path;
 
@@ -6,25 +6,25 @@ use becalm_units::{CpuId, CpuList, Nanos};
 
 use crate::file::{FileError, FormatError, known, optional, parse, read, value};
 
-/// The lists of CPUs. Those of a feature that the kernel lacks are empty.
+/// The lists of CPUs. Empty for features that the kernel lacks.
 #[derive(Debug, Default)]
 pub struct CpuSets {
     /// CPUs that the scheduler can use now.
     pub online: CpuList,
-    /// CPUs that the kernel has room for, though they may never be plugged in; those online where it does not say.
+    /// CPUs that the kernel has room for, though they may never be plugged in; the online ones if it does not report them.
     pub possible: CpuList,
-    /// CPUs that are plugged in, online or not; those online where the kernel does not say.
+    /// CPUs that are plugged in, online or not; the online ones if the kernel does not report them.
     pub present: CpuList,
-    /// Taken from the load balancer at boot (`isolcpus`).
+    /// Excluded from load balancing at boot (`isolcpus`).
     pub isolated: CpuList,
     /// Without a tick while one task runs (`nohz_full`).
     pub nohz_full: CpuList,
-    /// Why some of the lists above are not known, and hold what they hold where the kernel does not say.
+    /// Errors for unknown lists above, which then have the value for an unreported one.
     pub unread: Vec<FileError>,
 }
 
 impl CpuSets {
-    /// Reads the lists. One that cannot be read costs no other.
+    /// Reads the lists. An unreadable one does not affect the others.
     pub fn read(root: &Path) -> Result<Self, FileError> {
         let online = online(root)?;
         let mut unread = Vec::new();
@@ -40,7 +40,7 @@ impl CpuSets {
     }
 }
 
-/// CPUs that the scheduler can use now. Fails if the list cannot be read, or is none.
+/// CPUs that the scheduler can use now. Fails if the list cannot be read, or is invalid.
 pub fn online(root: &Path) -> Result<CpuList, FileError> {
     list(root, "online")
 }
@@ -57,29 +57,29 @@ fn cpu_list(root: &Path, name: &str) -> Result<CpuList, FileError> {
     })
 }
 
-/// The number of the NUMA node that a CPU belongs to; `None` where the kernel knows no nodes, or does not tell.
+/// The NUMA node of a CPU; `None` if the kernel has no nodes, or does not report it.
 pub fn node(root: &Path, cpu: CpuId) -> Option<u32> {
     let entries = std::fs::read_dir(root.join(format!("sys/devices/system/cpu/cpu{cpu}"))).ok()?;
     let number = |name: &str| name.strip_prefix("node")?.parse().ok();
     entries.flatten().find_map(|entry| number(entry.file_name().to_str()?))
 }
 
-/// The hardware threads of a CPU's core, itself among them; `None` if the CPU is offline or the kernel does not tell.
-/// Fails if the file exists and is no list.
+/// The hardware threads of a CPU's core, including itself; `None` if the CPU is offline or the kernel does not report them. Fails if the file exists
+/// and is not a list.
 pub fn siblings(root: &Path, cpu: CpuId) -> Result<Option<CpuList>, FileError> {
     optional(cpu_list(root, &format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")))
 }
 
-/// What makes two CPUs alike to a thread that runs there: what the hardware says of the core, and how the kernel treats the CPU.
+/// The properties in which two CPUs can differ for a thread running there: those of the core, and the kernel's settings for the CPU.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct CpuKind {
-    /// The core's capacity beside that of the largest one, 1024; `None` where all cores are alike and the kernel says nothing.
+    /// The core's capacity relative to that of the largest one, 1024; `None` if all cores are equal and the kernel does not report it.
     pub capacity: Option<u32>,
     /// The highest frequency, in kHz.
     pub highest_khz: Option<u64>,
     /// The number of hardware threads of the core.
     pub threads: usize,
-    /// Whether the CPU was taken from the load balancer at boot.
+    /// Whether the CPU was excluded from load balancing at boot.
     pub isolated: bool,
     /// Whether it has no tick while one task runs.
     pub tickless: bool,
@@ -87,7 +87,7 @@ pub struct CpuKind {
     pub frequency: Option<FrequencyPolicy>,
 }
 
-/// The policy by which a CPU's frequency is chosen.
+/// The policy that chooses a CPU's frequency.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct FrequencyPolicy {
     /// The driver; empty if the kernel names none.
@@ -97,7 +97,7 @@ pub struct FrequencyPolicy {
 }
 
 impl CpuKind {
-    /// That of a CPU. What the kernel does not tell is left open, and is then no difference.
+    /// Reads the kind of a CPU. Unreported properties are empty, and make no difference.
     pub fn read(root: &Path, cpu: CpuId) -> Self {
         let file = |name: &str| format!("sys/devices/system/cpu/cpu{cpu}/{name}");
         let sets = CpuSets::read(root).unwrap_or_default();
@@ -112,7 +112,7 @@ impl CpuKind {
     }
 }
 
-/// What decides at which frequency a CPU runs: the driver and the governor. Nothing without frequency scaling.
+/// The policy that chooses a CPU's frequency: driver and governor. `None` without frequency scaling.
 pub fn frequency_policy(root: &Path, cpu: CpuId) -> Result<Option<FrequencyPolicy>, FileError> {
     let file = |name: &str| {
         let path = format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/{name}");
@@ -123,19 +123,19 @@ pub fn frequency_policy(root: &Path, cpu: CpuId) -> Result<Option<FrequencyPolic
     Ok(Some(FrequencyPolicy { driver: driver.trim().to_owned(), governor: governor.trim().to_owned() }))
 }
 
-/// One way in which an idle CPU may sleep.
+/// A sleep state of an idle CPU.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IdleState {
     /// Its name: `POLL`, `C1`, `C6`.
     pub name: String,
-    /// How long waking from it takes.
+    /// The wake-up latency.
     pub exit_latency: Nanos,
-    /// Whether it was switched off.
+    /// Whether it was disabled.
     pub disabled: bool,
 }
 
-/// The idle states of a CPU, the lightest first; none on a kernel without a driver for them. Fails if a state's files
-/// cannot be read, or hold no numbers.
+/// The idle states of a CPU, the lightest first; empty on a kernel without an idle driver. Fails if a state's files cannot be read, or are not
+/// numbers.
 pub fn idle_states(root: &Path, cpu: CpuId) -> Result<Vec<IdleState>, FileError> {
     let mut states = Vec::new();
     // The kernel numbers them without gaps, 10 at most (CPUIDLE_STATE_MAX).
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(kind(0), kind(1));
         assert_eq!((kind(0).capacity, kind(0).threads, kind(2).threads), (Some(1024), 2, 1));
         assert!(kind(4) != kind(0) && kind(4) == CpuKind { isolated: true, ..kind(0) });
-        // A CPU of which nothing is known is of the kind of which nothing is known.
+        // Two CPUs about which nothing is known are of one kind.
         assert_eq!(kind(3), CpuKind { threads: 1, ..CpuKind::default() });
     }
 
@@ -221,7 +221,7 @@ mod tests {
         );
         let state = IdleState { name: "C6".into(), exit_latency: Nanos::from_micros(133), disabled: false };
         assert_eq!(idle_states(root.path(), cpu).unwrap(), [state]);
-        // A list that cannot be read costs no other.
+        // An unreadable list does not affect the others.
         write_tree(root.path(), &[(&format!("{base}/possible"), "some\n"), (&format!("{base}/isolated"), "3\n")]);
         let sets = CpuSets::read(root.path()).unwrap();
         assert!(sets.unread.len() == 1 && sets.unread[0].to_string().contains("/possible"), "{:?}", sets.unread);

@@ -10,17 +10,17 @@ use crate::procfs::cpuinfo::CpuInfo;
 
 const CLOCKSOURCE: &str = "sys/devices/system/clocksource/clocksource0";
 
-/// The clock that the kernel keeps time with: `tsc`, `hpet`, `arch_sys_counter`. On x86 any other than `tsc` may mean
-/// that the kernel does not trust the time stamp counter.
+/// The kernel's current clock source: `tsc`, `hpet`, `arch_sys_counter`. On x86, any other than `tsc` may mean that the kernel does not trust the
+/// time-stamp counter.
 pub fn clocksource(root: &Path) -> Result<Option<String>, FileError> {
     let text = optional(read(root, format!("{CLOCKSOURCE}/current_clocksource"), "the clock source"))?;
     Ok(text.map(|text| text.trim().to_owned()))
 }
 
-/// The hypervisor below the kernel, by the best name that can be found; `None` on bare metal.
+/// The hypervisor below the kernel, by the best available name; `None` on bare metal.
 ///
-/// What tells: the hypervisor's own folder in /sys (Xen), the firmware's product, the paravirtual clock that the kernel
-/// offers, and on x86 the processor's flag, which alone gives the name `unknown`.
+/// Sources: the hypervisor's own directory in /sys (Xen), the firmware's product, the kernel's paravirtual clock, and on x86 the processor's flag,
+/// which alone gives the name `unknown`.
 pub fn hypervisor(root: &Path) -> Result<Option<String>, FileError> {
     let file = |name: &str| optional(read(root, name, "the hypervisor"));
     if let Some(kind) = file("sys/hypervisor/type")?.filter(|kind| !matches!(kind.trim(), "" | "none")) {
@@ -45,7 +45,7 @@ pub fn hypervisor(root: &Path) -> Result<Option<String>, FileError> {
 }
 
 fn cpu_says_so(root: &Path) -> Result<bool, FileError> {
-    // Without /proc the processor itself is asked, which is this machine's.
+    // Without /proc, ask the processor itself, but only about this machine.
     let asked = || root == Path::new("/") && asked_processor().is_some_and(|processor| processor.guest);
     Ok(optional(CpuInfo::read(root))?.map_or_else(asked, |info| info.has_hypervisor()))
 }
@@ -53,17 +53,17 @@ fn cpu_says_so(root: &Path) -> Result<bool, FileError> {
 /// How far the kernel is locked down, even against root.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Lockdown {
-    /// Not at all, or by a kernel that does not know of it.
+    /// Not at all, or the kernel does not support it.
     #[default]
     None,
-    /// Nobody may change the kernel. Tracing works.
+    /// No changes to the kernel. Tracing works.
     Integrity,
-    /// Nobody may read the kernel either: no tracefs, no kernel addresses.
+    /// No reading of the kernel either: no tracefs, no kernel addresses.
     Confidentiality,
 }
 
 impl Lockdown {
-    /// From the file's text, `none [integrity] confidentiality`. A mode of the future counts as the strictest.
+    /// Parses the file's text, `none [integrity] confidentiality`. An unknown future mode counts as the strictest.
     pub fn parse(text: &str) -> Self {
         match bracketed(text) {
             None | Some("none") => Self::None,
@@ -72,7 +72,7 @@ impl Lockdown {
         }
     }
 
-    /// Reads `sys/kernel/security/lockdown`. An unmounted securityfs, as in containers, tells nothing and reads as none.
+    /// Reads `sys/kernel/security/lockdown`. Returns none if securityfs is not mounted, as in containers.
     pub fn read(root: &Path) -> Result<Self, FileError> {
         let text = optional(read(root, "sys/kernel/security/lockdown", "the kernel's lockdown"))?;
         Ok(text.map_or(Self::None, |text| Self::parse(&text)))

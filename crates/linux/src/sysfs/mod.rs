@@ -1,6 +1,6 @@
-//! What the kernel tells in /sys: CPUs and their caches, clock source, power management, hypervisor, lockdown, control groups.
+//! The kernel's information in /sys: CPUs and their caches, clock source, power management, hypervisor, lockdown, control groups.
 //!
-//! Readers take the root folder, `/` in production. Nothing is written here.
+//! Readers take the root directory, `/` in production. Nothing is written here.
 
 pub mod cache;
 pub mod cgroup;

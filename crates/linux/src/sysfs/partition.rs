@@ -1,7 +1,6 @@
-//! Cpuset partitions: the control groups that take CPUs out of their parents', and out of load balancing.
+//! Cpuset partitions: control groups that take CPUs out of their parents', and out of load balancing.
 //!
-//! Version 2 has `cpuset.cpus.partition`; of version 1 the groups are told whose CPUs belong to no other group and are not
-//! balanced.
+//! Version 2 has `cpuset.cpus.partition`; in version 1, they are groups with exclusive CPUs that are not balanced.
 
 use std::path::{Path, PathBuf};
 
@@ -13,26 +12,26 @@ use crate::procfs::mountinfo::mounts;
 /// A control group with CPUs of its own.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Partition {
-    /// The group's folder, as seen from the machine's root.
+    /// The group's directory, as seen from the machine's root.
     pub group: PathBuf,
-    /// What it is, in the kernel's words: `isolated`, `root`, or `isolated invalid (REASON)`; of version 1 `isolated`.
+    /// The kernel's state: `isolated`, `root`, or `isolated invalid (REASON)`; in version 1 `isolated`.
     pub state: String,
     /// The CPUs that the group has now.
     pub cpus: CpuList,
 }
 
 impl Partition {
-    /// Whether its CPUs are out of load balancing.
+    /// Whether its CPUs are excluded from load balancing.
     pub fn is_isolated(&self) -> bool {
         self.state == "isolated"
     }
 }
 
-/// Groups deeper than this are not looked at: partitions lie at the top, since each needs its parent to be one.
+/// The maximum depth of groups to search: partitions are at the top, because the parent of each must be one.
 const DEEPEST: usize = 6;
 
-/// Every partition of the machine but the root, and those that were meant to be one; none where nothing is mounted.
-/// Fails if the mounts, a group's folder or one of its files cannot be read.
+/// Every partition of the machine except the root, including invalid ones; empty without a mount. Fails if the mounts, a group's directory or one of
+/// its files cannot be read.
 pub fn partitions(root: &Path) -> Result<Vec<Partition>, FileError> {
     let mut found = Vec::new();
     for mount in optional(mounts(root))?.unwrap_or_default() {

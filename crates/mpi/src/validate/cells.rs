@@ -1,4 +1,4 @@
-//! Running the job, with and without injected noise, without keeping single phases.
+//! Runs the job, with and without injected noise, without keeping single phases.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -19,16 +19,16 @@ use crate::calls::Call;
 use crate::job::{Job, texts};
 use crate::node::Seat;
 
-/// How long a batch of phases should take without noise, at least: after each the ranks agree whether to go on.
+/// The minimum length of a batch of phases without noise; after each batch the ranks agree whether to continue.
 const BATCH: Nanos = Nanos::from_millis(20);
-/// The number of phases of the first batch, which tells how long a phase takes.
+/// The number of phases in the first batch, which determines the length of a phase.
 const FIRST: u64 = 64;
 
-/// How long the runs without noise take, beside each one with it.
+/// The length of the runs without noise, before and after each run with noise.
 const BESIDE: Nanos = Nanos::from_millis(100);
-/// How much the times of these runs may differ, as a part of their mean.
+/// The maximum difference of the times of these runs, relative to their mean.
 const STEADY: f64 = 0.1;
-/// How often a run is made, if need be.
+/// The maximum number of attempts.
 const ATTEMPTS: usize = 2;
 
 /// The job, ready to run phases.
@@ -39,33 +39,33 @@ pub struct PhaseBench<'a> {
     iterations: u64,
     call: Call<'a>,
     counter: Source,
-    /// The class of the ranks, and that of the noise.
+    /// The classes of the ranks and of the noise.
     own_policy: Policy,
     policy: Policy,
-    /// How long a phase takes, roughly.
+    /// The approximate length of a phase.
     phase_ns: f64,
     quietest_ns: f64,
-    /// How long the compute phase of the quietest batch without collectives took.
+    /// The compute phase in the quietest batch without collectives.
     computing_ns: f64,
-    /// What a detour costs on this rank's CPU, for noises that are as frequent.
+    /// The costs of detours on this rank's CPU, by frequency of the noise.
     tolls: KnownTolls,
 }
 
-/// What one run of a cell showed.
+/// The result of one run of a cell.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CellRun {
     /// The mean phase under noise, of the median batch.
     pub mean_ns: f64,
-    /// The mean phase without injected noise, right before and right after.
+    /// The mean phase without injected noise, right before and after.
     pub quiet_ns: f64,
-    /// Whether those two were much the same.
+    /// Whether these two agree.
     pub steady: bool,
-    /// The share of time that was injected, as the mean over the CPUs.
+    /// The delivered share of injected time, averaged over the CPUs.
     pub delivered: f64,
 }
 
 impl<'a> PhaseBench<'a> {
-    /// Makes the job ready. The last argument holds the classes of the ranks and of the noise.
+    /// Prepares the job. The last argument holds the classes of the ranks and of the noise.
     pub fn new(
         job: &'a Job,
         seat: &'a Seat,
@@ -91,12 +91,12 @@ impl<'a> PhaseBench<'a> {
         }
     }
 
-    /// Lets what a detour costs be measured once more.
+    /// Discards the measured costs of detours.
     pub fn forget_tolls(&mut self) {
         self.tolls = KnownTolls::default();
     }
 
-    /// Finds out how long a phase takes.
+    /// Measures the length of a phase.
     pub fn warm_up<C: Counter>(&mut self) {
         let mut phases = FIRST;
         for _ in 0..4 {
@@ -110,14 +110,13 @@ impl<'a> PhaseBench<'a> {
         ((time.get() as f64 / self.phase_ns).round() as u64).clamp(4, 1 << 28)
     }
 
-    /// The mean phase of the quietest batch, and the mean compute phase of the quietest batch of these alone: what both take
-    /// without noise.
+    /// The mean phase of the quietest batch, and the mean compute phase of the quietest batch without collectives: both without noise.
     pub fn quiet(&self) -> Quiet {
         Quiet { phase_ns: self.quietest_ns, compute_ns: self.computing_ns }
     }
 
-    /// A batch of compute phases without collectives: on the node that took longest, from its first rank's start to its last one's
-    /// end. Ranks that share a CPU take turns, and the second one may only start when the first has ended.
+    /// Runs a batch of compute phases without collectives. Its time is that of the slowest node, from its first rank's start to its last
+    /// one's end: ranks that share a CPU alternate, and the second one may start only when the first has ended.
     fn compute<C: Counter>(&mut self) {
         if self.iterations == 0 {
             self.computing_ns = 0.0;
@@ -133,7 +132,7 @@ impl<'a> PhaseBench<'a> {
         self.computing_ns = self.computing_ns.min(took as f64 / phases as f64);
     }
 
-    /// A batch of phases: how long it took on the rank that took longest.
+    /// Runs a batch of phases; returns its time on the slowest rank.
     fn batch<C: Counter>(&mut self, phases: u64) -> i64 {
         self.job.world.barrier();
         let before = C::read();
@@ -147,9 +146,9 @@ impl<'a> PhaseBench<'a> {
         self.job.most(self.seat.axis.duration(Ticks::new(ticks)).get())
     }
 
-    /// Runs for at least this time, as all ranks agree, in batches: the mean phase of the median batch, in nanoseconds. What
-    /// comes in trains or seldom, as another program, spoils a batch and not the result; periodic noise is alike in all batches
-    /// if they are of whole intervals.
+    /// Runs batches for at least this time, agreed by all ranks, and returns the mean phase of the median batch, in nanoseconds. Bursts and
+    /// rare events, such as another program, affect a batch but not the result; periodic noise is the same in all batches if they are whole
+    /// intervals.
     fn run_for<C: Counter>(&mut self, time: Nanos, batch: Nanos) -> f64 {
         let phases = self.phases_in(batch);
         let (mut means, mut took) = (Vec::new(), 0);
@@ -162,9 +161,9 @@ impl<'a> PhaseBench<'a> {
         median_mid(&mut means).expect("there is a batch")
     }
 
-    /// Runs under noise, between two runs without. Where those differ, the job changed its pace meanwhile (a hypervisor moved a
-    /// CPU, another program came), and the run is made again, as it is where noise could not be made; a few times. Says why if
-    /// noise cannot be made.
+    /// Runs under noise, between two runs without. If these differ, the job's pace has changed (a hypervisor moved a CPU, another program
+    /// started), and the run is repeated; likewise if noise could not be injected; up to `ATTEMPTS` attempts. Returns the reason if noise
+    /// cannot be injected.
     pub fn under<C: Counter>(&mut self, cell: &GridCell, time: Nanos, seed: u64) -> Result<Result<CellRun, String>> {
         let beside = Nanos::new(time.get().min(BESIDE.get()));
         let mut last = Err(String::new());
@@ -181,7 +180,7 @@ impl<'a> PhaseBench<'a> {
                 }
                 Err(why) => Err(why),
             };
-            // The times are those of all ranks together, so that all decide alike.
+            // The times are common to all ranks, so all ranks decide the same.
             if matches!(last, Ok(CellRun { steady: true, .. })) {
                 break;
             }
@@ -205,10 +204,10 @@ impl<'a> PhaseBench<'a> {
         Ok(Ok((mean_ns, self.job.sum(ratios) / self.job.sum(cpus).max(1.0))))
     }
 
-    /// One rank of each CPU injects there.
+    /// One rank per CPU injects there.
     ///
-    /// Threads inherit the class of who starts them, and those of the injection give themselves another once they run: under
-    /// a real-time thread of the same priority they never would. So the rank leaves its class while it starts them.
+    /// Threads inherit the class of their creator, and injecting threads change theirs once they run. Under a real-time thread of the same
+    /// priority they would never run, so the rank leaves its class while it starts them.
     fn inject(&mut self, noise: NoiseSpec, synchronized: bool, seed: u64) -> Result<Option<Injection>, String> {
         if !self.seat.first_on_cpu {
             return Ok(None);
@@ -225,7 +224,7 @@ impl<'a> PhaseBench<'a> {
             cpus: vec![(self.seat.cpu, noise.trace(seed).map_err(|error| error.to_string())?)],
             together: if synchronized { Together::All } else { Together::Apart },
             seed,
-            // Every rank has another number, so that they start at different places.
+            // Each rank has its own number, so they start at different places.
             node: self.job.rank() as u64,
             policy: self.policy,
             fit: Fit::Exact,

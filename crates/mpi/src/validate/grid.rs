@@ -1,12 +1,12 @@
-//! Which noises are tried: every length at every interval, and every length at the intervals that give constant ratios; each
-//! of them once with all CPUs together, and once apart.
+//! The grid of noises: every length at every interval, and every length at the intervals for constant ratios; each once synchronized over
+//! all CPUs, and once not.
 
 use becalm_units::Nanos;
 
-/// The noises that were asked for.
+/// The requested noises.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NoiseGrid {
-    /// The intervals from one detour to the next.
+    /// The intervals between starts of detours.
     pub intervals: Vec<Nanos>,
     /// The lengths of detours.
     pub detours: Vec<Nanos>,
@@ -14,24 +14,24 @@ pub struct NoiseGrid {
     pub ratios: Vec<f64>,
 }
 
-/// One of the noises that are tried.
+/// One of these noises.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct GridCell {
-    /// The interval from one detour to the next.
+    /// The interval between starts of detours.
     pub interval: Nanos,
     /// The length of a detour.
     pub detour: Nanos,
-    /// Whether all CPUs lose the same instants.
+    /// Whether all CPUs are interrupted at the same instants.
     pub synchronized: bool,
-    /// The share of the time that was asked for, from which the interval follows; `None` where the interval was asked for.
+    /// The requested share of the time, which determines the interval; `None` if the interval was requested.
     pub ratio: Option<f64>,
 }
 
-/// No interval is longer, since a cell takes two of them.
+/// The maximum interval, because a cell takes two of them.
 const INTERVAL_MAX: Nanos = Nanos::from_secs(10);
 
 impl NoiseGrid {
-    /// Whether every cell can be meant. The error says which cell cannot be made.
+    /// Checks that every cell is possible. The error names the cell that is not.
     pub fn check(&self) -> Result<(), String> {
         let cells = self.cells();
         for GridCell { interval, detour, .. } in &cells {
@@ -45,7 +45,7 @@ impl NoiseGrid {
         if cells.is_empty() { Err("the lists leave no noise to inject".to_owned()) } else { Ok(()) }
     }
 
-    /// All cells: first those in which CPUs lose different instants.
+    /// All cells: first those without synchronization.
     pub fn cells(&self) -> Vec<GridCell> {
         let mut cells = Vec::new();
         for synchronized in [false, true] {
@@ -68,7 +68,7 @@ impl NoiseGrid {
 }
 
 impl GridCell {
-    /// How long the cell runs: a whole number of intervals, two of them or more, that takes at least `least`.
+    /// The length of the cell's run: a whole number of intervals, at least two, and at least `least`.
     pub fn lasts(&self, least: Nanos) -> Nanos {
         self.lasts_once(least).max(Nanos::new(2 * self.interval.get()))
     }

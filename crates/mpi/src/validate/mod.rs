@@ -1,5 +1,5 @@
-//! `becalm-mpi validate`: known noise is injected under a real job, and what the crate `scale` predicts is held against what
-//! was measured (Beckman et al. 2007, sections 4 and 5).
+//! `becalm-mpi validate`: injects known noise under a real job, and compares the predictions of the crate `scale` with measurements
+//! (Beckman et al. 2007, sections 4 and 5).
 
 mod cells;
 mod grid;
@@ -114,8 +114,7 @@ fn share(text: &str) -> Result<Option<Share>, String> {
     }
 }
 
-/// Measures and predicts, and on rank 0 prints. Fails if any rank cannot be placed, noise cannot be made at all, or a
-/// prediction cannot be had.
+/// Measures and predicts, and on rank 0 prints. Fails if any rank cannot be placed, noise cannot be injected at all, or a prediction fails.
 pub fn run(args: &ValidateArgs, job: &Job, out: &mut dyn Write) -> Result<()> {
     job.agree(args.check(job))?;
     match clock::choose(Path::new("/")).source {
@@ -151,7 +150,7 @@ impl ValidateArgs {
         self.grid().check().map_err(|why| UsageError::new(why).into())
     }
 
-    /// The grains, each once, in the order given.
+    /// The grains, each once, in the given order.
     fn grains(&self) -> Vec<Nanos> {
         let mut grains = Vec::new();
         for grain in &self.grain {
@@ -162,7 +161,7 @@ impl ValidateArgs {
         grains
     }
 
-    /// The file of the drawing of a grain, where one is drawn: `FILE-10us.svg` for `FILE.svg` of several.
+    /// The file of a grain's figure, if requested: `FILE-10us.svg` for `FILE.svg` with several grains.
     fn figure_of(&self, grain: Nanos) -> Option<PathBuf> {
         let file = self.figure.as_ref()?;
         if self.grains().len() == 1 {
@@ -196,7 +195,7 @@ fn run_with<C: Counter>(args: &ValidateArgs, job: &Job, source: Source, out: &mu
     for grain in args.grains() {
         let measured = measure::<C>(args, grain, job, &seat, source, &grid)?;
         let mut heard = Vec::new();
-        // All ranks of a large job are more than a prediction needs.
+        // A prediction does not need all ranks of a large job.
         let heard_of = measured.own.as_ref().filter(|_| job.rank() < predict::RANKS_HEARD);
         let told = heard_of.map_or_else(Vec::new, OwnNoise::numbers);
         bring_to_leader(&job.world, told, |numbers| heard.push(numbers));
@@ -209,7 +208,7 @@ fn run_with<C: Counter>(args: &ValidateArgs, job: &Job, source: Source, out: &mu
         job.wait_for_first();
         return Ok(());
     }
-    // What follows takes time and no care: it may use all CPUs.
+    // The rest is not timing-critical: it may use all CPUs.
     sched::set_affinity(&seat.allowed)?;
     sched::set_policy(Policy::Other)?;
     let predicted = |(grain, measured, own): &(Nanos, RankMeasured, Vec<OwnNoise>)| -> Result<ValidationDoc> {
@@ -237,15 +236,14 @@ fn run_with<C: Counter>(args: &ValidateArgs, job: &Job, source: Source, out: &mu
     Ok(())
 }
 
-/// Says on standard error how long measuring will take. What is predicted of it afterwards is computed, and how long that takes depends
-/// on what was measured.
+/// Prints the expected measuring time on standard error. The predictions follow, and their time depends on the measurements.
 fn announce(args: &ValidateArgs, grid: &[GridCell]) -> io::Result<()> {
     let (least, most) = measuring_seconds(args, grid);
     let cells = counted((grid.len() * args.grains().len()) as u64, "cell", "cells");
     writeln!(io::stderr(), "becalm-mpi: {cells}, measured in {least:.0} to {most:.0} s and predicted after that")
 }
 
-/// How long measuring takes if no cell's runs are repeated, and if all are, in seconds.
+/// The measuring time if no cell's runs are repeated, and if all are, in seconds.
 fn measuring_seconds(args: &ValidateArgs, grid: &[GridCell]) -> (f64, f64) {
     let least: Nanos = grid.iter().fold(Nanos::ZERO, |sum, cell| sum + cell.lasts(args.time));
     let intervals: BTreeSet<Nanos> = grid.iter().map(|cell| cell.interval).collect();
@@ -253,26 +251,26 @@ fn measuring_seconds(args: &ValidateArgs, grid: &[GridCell]) -> (f64, f64) {
     let repeated = f64::from(args.repetitions) * grains;
     // The runs without noise take 200 ms.
     let runs = (least.as_secs_f64() + 0.2 * grid.len() as f64) * repeated;
-    // What a detour costs takes about 300 ms for each interval; and how long messages take and the grain is found, a second.
+    // The cost of detours takes about 300 ms per interval to measure; the cost of messages and the grain, a second.
     let more = 0.3 * intervals.len() as f64 * repeated + (args.noise_time.as_secs_f64() + 1.0) * grains;
     (runs + more, runs * f64::from(TIMES_MORE) + more)
 }
 
 struct RankMeasured {
-    /// The noise of its CPU; `None` where another rank of that CPU measured it.
+    /// The noise of its CPU; `None` if another rank of that CPU measured it.
     own: Option<OwnNoise>,
-    /// What messages cost; `None` on all ranks but the first.
+    /// The cost of messages; `None` on all ranks but the first.
     cost: Option<MessageCost>,
-    /// For each cell its runs, or why there is none.
+    /// The runs of each cell, or why there is none.
     runs: Vec<Vec<Result<CellRun, String>>>,
-    /// How long a phase and its compute phase take without noise.
+    /// The length of a phase and of its compute phase without noise.
     quiet: Quiet,
-    /// The number of CPUs that ranks run on, and the largest number of ranks that share one.
+    /// The number of CPUs with ranks, and the largest number of ranks that share one.
     cpus: u64,
     crowd: u64,
 }
 
-/// Measures the noise of the CPUs, what messages cost, and all cells. All ranks call it.
+/// Measures the noise of the CPUs, the cost of messages, and all cells. All ranks call it.
 fn measure<C: Counter>(
     args: &ValidateArgs,
     grain: Nanos,
@@ -283,7 +281,7 @@ fn measure<C: Counter>(
 ) -> Result<RankMeasured> {
     let own = job.agree(own_noise::measure::<C>(seat, args.noise_time, job))?;
     let (cpus, crowd) = (job.sum(f64::from(u8::from(seat.first_on_cpu))) as u64, job.most(seat.crowd as i64) as u64);
-    // Ranks that share a CPU would send each other messages by taking turns.
+    // Ranks that share a CPU would alternate to exchange messages.
     let last = job.most(if seat.first_on_cpu { job.rank().into() } else { 0 }) as i32;
     let last = if last == 0 { job.ranks() - 1 } else { last };
     let cost = message_cost(&job.world, last, || seat.now::<C>());
@@ -295,16 +293,16 @@ fn measure<C: Counter>(
     let mut bench = PhaseBench::new(job, seat, work, iterations, call, source, (args.sched, args.inject_sched));
     bench.warm_up::<C>();
     let mut runs = vec![Vec::new(); grid.len()];
-    // The repetitions one after the other, so that what changes slowly hits all cells alike.
+    // One repetition of all cells after another, so slow changes affect all cells alike.
     for repetition in 0..u64::from(args.repetitions * TIMES_MORE) {
-        // Each repetition that was asked for measures anew what a detour costs, so that no moment of the machine decides. Those that are
-        // added, for effects that are small against their error, only make the mean better.
+        // Each requested repetition measures the cost of detours again, so no single moment decides. Additional ones, for effects that are
+        // small compared with their error, only improve the mean.
         if repetition < args.repetitions.into() {
             bench.forget_tolls();
         }
         for (number, cell) in (0..).zip(grid) {
             let runs = &mut runs[number as usize];
-            // All ranks have the same times, so that all decide alike.
+            // All ranks have the same times, so all ranks decide the same.
             if repetition >= args.repetitions.into() && (!can_show(cell) || shows(&slowdowns(runs))) {
                 continue;
             }
@@ -315,7 +313,7 @@ fn measure<C: Counter>(
     Ok(RankMeasured { own, cost, runs, quiet: bench.quiet(), cpus, crowd })
 }
 
-/// How many iterations a compute phase has. Where ranks share a CPU, its first one finds out while the others sleep.
+/// The number of iterations of a compute phase. If ranks share a CPU, the first one calibrates while the others sleep.
 fn iterations<C: Counter>(grain: Nanos, job: &Job, seat: &Seat, work: &mut Work, crowd: u64) -> u64 {
     if crowd == 1 {
         return compute_phase::<C>(work, grain, seat.rate, job).iterations;
@@ -328,10 +326,10 @@ fn iterations<C: Counter>(grain: Nanos, job: &Job, seat: &Seat, work: &mut Work,
     job.most(own as i64) as u64
 }
 
-/// A cell runs at most so many times as often as was asked for.
+/// The maximum factor on the requested runs of a cell.
 const TIMES_MORE: u32 = 3;
 
-/// Whether a cell's noise takes enough of the time that runs may show what it costs.
+/// Whether a cell has enough noise for its runs to show an effect.
 fn can_show(cell: &GridCell) -> bool {
     cell.detour.get() as f64 >= 0.005 * cell.interval.get() as f64
 }
@@ -340,12 +338,12 @@ fn slowdowns(runs: &[Result<CellRun, String>]) -> Vec<f64> {
     runs.iter().flatten().map(|run| run.mean_ns / run.quiet_ns).collect()
 }
 
-/// Whether the effect is large against its error; runs of which none could be made show no more if there are more of them.
+/// Whether the effect is large compared with its error. If all runs failed, more of them would not help.
 fn shows(slowdowns: &[f64]) -> bool {
     from_replicas(slowdowns).is_none_or(|estimate| stands_out(&estimate))
 }
 
-/// Predicts every cell from the noise of the ranks' own CPUs and what messages cost, beside what was measured.
+/// Predicts every cell from the noise of the ranks' CPUs and the cost of messages; returns it with the measurements.
 fn predicted(
     args: &ValidateArgs,
     grain: Nanos,
@@ -391,7 +389,7 @@ fn predicted(
     })
 }
 
-/// What must be known before the numbers are believed.
+/// Limitations of the numbers.
 fn warnings(fit: Fit, quiet: Quiet, crowd: u64) -> Vec<String> {
     let mut warnings = Vec::new();
     if fit.at_bound {
@@ -416,16 +414,16 @@ fn warnings(fit: Fit, quiet: Quiet, crowd: u64) -> Vec<String> {
     warnings
 }
 
-/// From here on ranks that share a CPU measure each other: so many times the compute phases of all of them.
+/// Above this multiple of the compute phases of all ranks on a CPU, ranks measure each other.
 const TURNS: f64 = 2.0;
 
 /// Bytes of the collective: one double.
 const PAYLOAD: u64 = 8;
 
-/// The slowdowns of a cell's runs, beside its prediction.
+/// The slowdowns of a cell's runs, with its prediction.
 fn outcome(cell: &GridCell, runs: &[Result<CellRun, String>], model: &Model) -> Result<ValidationCell> {
     let done: Vec<&CellRun> = runs.iter().flatten().collect();
-    // An interval takes two.
+    // An interval needs two.
     let why_not = if done.len() < 2 { runs.iter().find_map(|run| run.as_ref().err()).cloned() } else { None };
     let slowdowns = slowdowns(runs);
     let predicted = match &why_not {

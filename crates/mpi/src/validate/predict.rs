@@ -1,5 +1,4 @@
-//! The predictions: the CPUs' own noise and the injected one, replayed by the crate `scale` with messages that cost what they
-//! were measured to cost.
+//! The predictions: replays by the crate `scale` of the CPUs' own noise and the injected one, with measured costs of messages.
 
 use becalm_model::Estimate;
 use becalm_model::phases::CollectiveCall;
@@ -17,59 +16,59 @@ use super::own_noise::OwnNoise;
 use super::superpose::{Regular, circle, on_circle, superpose};
 use crate::round_trips::MessageCost;
 
-/// The number of ranks that tell their own noise; further ones of a larger job replay that of the first again.
+/// The number of ranks that send their own noise; further ranks of a larger job reuse it.
 pub const RANKS_HEARD: i32 = 1024;
 
-/// A replay covers at least this time, and at least this many intervals.
+/// The minimum length of a replay, in time and in intervals.
 const HORIZON_NS: i64 = 200_000_000;
 const INTERVALS: i64 = 4;
-/// A replay has at most this many phases.
+/// The maximum number of phases in a replay.
 const PHASES_MAX: f64 = 4e6;
 
-/// The question that every cell's prediction answers.
+/// The common parameters of all cells' predictions.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Ask {
-    /// The number of ranks of the job that have a CPU of their own; of those that share one only the first counts.
+    /// The number of ranks with a CPU of their own; of those that share one only the first counts.
     pub ranks: u64,
     /// The collective that ends a phase.
     pub collective: CollectiveCall,
     /// The payload of the collective, in bytes.
     pub bytes: u64,
-    /// The seed from which the ranks' places on their noise are drawn.
+    /// The seed for the ranks' places on their noise.
     pub seed: u64,
-    /// How often the job is replayed, each time with other places.
+    /// The number of replays, each with other places.
     pub replicas: u64,
 }
 
 /// A phase without noise, in nanoseconds: the quietest batches.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Quiet {
-    /// Of compute phases and collectives.
+    /// Compute phases and collectives.
     pub phase_ns: f64,
-    /// Of compute phases alone; for ranks that share a CPU, of all of them together.
+    /// Compute phases alone; for ranks that share a CPU, of all of them together.
     pub compute_ns: f64,
 }
 
-/// How the costs of messages were made to fit.
+/// How the costs of messages were fitted.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Fit {
-    /// What L and o of single messages are multiplied with.
+    /// The factor on L and o of single messages.
     pub factor: f64,
-    /// Whether that ended at its bounds, and a phase without noise takes another time than was measured.
+    /// Whether the fit reached a bound, so a predicted phase without noise differs from the measured one.
     pub at_bound: bool,
 }
 
-/// The bounds of the factor, and how near to them it ends at them.
+/// The bounds of the factor; a fit within a ratio of `NEAR` of one counts as at the bound.
 const FACTORS: (f64, f64) = (1.0 / 64.0, 64.0);
 const NEAR: f64 = 1.01;
-/// How far the predicted phase may be from the measured one.
+/// The maximum relative difference between the predicted and the measured phase.
 const FITS: f64 = 0.05;
 
-/// All that the predictions of a job have in common.
+/// The data common to all predictions of a job.
 #[derive(Clone, Debug)]
 pub struct Model {
     ask: Ask,
-    /// The noise of each rank's CPU, all of the same time.
+    /// The noise of each rank's CPU, all over the same time.
     own: Vec<NoiseTrace>,
     network: Network,
     quiet: Quiet,
@@ -77,8 +76,8 @@ pub struct Model {
 }
 
 impl Model {
-    /// Makes a model from the noise of each rank's CPU, recorded at the same time, what messages cost, and how long a phase
-    /// takes without noise. Fails if a CPU was lost for the whole time, or the costs are not those of a network.
+    /// Creates a model from the noise of each rank's CPU, recorded at the same time, the cost of messages, and the phase without noise.
+    /// Fails if a CPU was lost for the whole time, or the costs are invalid for a network.
     pub fn new(ask: Ask, own: &[OwnNoise], cost: MessageCost, quiet: Quiet) -> Result<Self> {
         let own: Result<Vec<NoiseTrace>, _> = own.iter().map(OwnNoise::trace).collect();
         let own = own.context("the own noise of a CPU leaves no time")?;
@@ -88,7 +87,7 @@ impl Model {
         Ok(model)
     }
 
-    /// The algorithm that the MPI library is assumed to use.
+    /// The assumed algorithm of the MPI library.
     pub fn collective(&self) -> Algorithm {
         match self.ask.collective {
             CollectiveCall::None => Algorithm::Ideal,
@@ -98,22 +97,22 @@ impl Model {
         }
     }
 
-    /// The network that makes a phase without noise as long as it was measured.
+    /// The network that reproduces the measured phase without noise.
     pub fn network(&self) -> Network {
         self.network
     }
 
-    /// How it was found.
+    /// The quality of that fit.
     pub fn fit(&self) -> Fit {
         self.fit
     }
 
-    /// What is useful CPU time of a phase: what compute phases really took, which is not quite what they were calibrated to.
+    /// The useful CPU time of a phase: the measured compute phase, which differs slightly from its calibration.
     fn grain(&self) -> Nanos {
         Nanos::new(self.quiet.compute_ns.min(self.quiet.phase_ns).round() as i64)
     }
 
-    /// Ranks as they were recorded on their CPUs: all are one node's, so that one place on their circles is drawn for all.
+    /// Ranks as recorded on their CPUs: all belong to one node, so they share one random place on their periodic traces.
     fn question(&self, network: Network, phases: u64, seed: u64) -> Question {
         Question {
             grain: self.grain(),
@@ -128,8 +127,8 @@ impl Model {
         }
     }
 
-    /// The costs in proportion to those of single messages: libraries send the small messages of their collectives in
-    /// cheaper ways. What the collective takes is what a phase takes beyond its compute phase, both measured.
+    /// Scales the costs of single messages to fit: libraries send the small messages of collectives in cheaper ways. The measured time of
+    /// the collective is that of a phase less its compute phase.
     fn fitted(&self, cost: MessageCost) -> Result<(Network, Fit)> {
         let silence = vec![NoiseTrace::silent(Nanos::from_secs(1))?];
         let silence = as_recorded(&silence, self.ask.ranks)?;
@@ -137,7 +136,7 @@ impl Model {
             let question = self.question(network(cost, factor)?, 100, 0);
             Ok(Prediction::new(&silence, question)?.row(self.ask.ranks)?.quiet_phase_ns)
         };
-        // It rises with the factor; below the smallest and above the largest nothing fits, and the end is taken.
+        // It rises with the factor; if no factor within the bounds fits, use the bound.
         let (mut low, mut high) = FACTORS;
         for _ in 0..40 {
             let middle = (low * high).sqrt();
@@ -149,13 +148,13 @@ impl Model {
         Ok((network(cost, factor)?, Fit { factor, at_bound: near_end || misses }))
     }
 
-    /// How many times as long phases take under a noise as under the CPUs' own alone: a replay with both beside one without, from
-    /// the same place of the recording, over the same time, again and again. The interval is that of their ratios.
-    /// Fails if both together leave no time, or times do not fit.
+    /// The slowdown of phases by a noise, relative to the CPUs' own noise alone: repeated pairs of replays, with and without the noise,
+    /// from the same place of the recording over the same time. The interval is that of their ratios. Fails if both together leave no time,
+    /// or times are out of range.
     pub fn slowdown(&self, cell: &GridCell) -> Result<Estimate> {
         let ratios: Result<Vec<f64>> = (0..self.ask.replicas).map(|replica| self.ratio(cell, replica)).collect();
         let estimate = from_replicas(&ratios?).context("there are replicas")?;
-        // Noise only ever delays.
+        // Noise never speeds up a job.
         Ok(not_below(estimate, 1.0))
     }
 
@@ -186,23 +185,23 @@ impl Model {
         };
         let phases = phases_in(horizon, self.quiet.phase_ns);
         let with_ns = mean(&both, phases)?;
-        // As many phases without as take the same time, so that both meet the same of the CPUs' own noise.
+        // Replay as many phases without noise as fit the same time, so both include the same part of the CPUs' own noise.
         let took = with_ns * phases as f64;
         let about_ns = mean(&alone, phases)?;
         Ok(with_ns / mean(&alone, phases_in(took, about_ns))?)
     }
 }
 
-/// The noise of ranks that share one node and have a CPU each; where there are more ranks, theirs is that of the first again.
+/// The noise of ranks on one node with a CPU each; additional ranks reuse it from the first.
 fn as_recorded(traces: &[NoiseTrace], ranks: u64) -> Result<Noise> {
     let traces: Vec<NoiseTrace> = traces.iter().cycle().take(ranks as usize).cloned().collect();
     Ok(Noise::recorded(vec![NodeNoise::new("job", traces)?])?)
 }
 
-/// LogGP's parameters from what messages cost: what a send keeps its rank is o, a message is on its way for L + 2 o.
+/// LogGP's parameters from the cost of messages: o is the time of a send on its rank, and a message takes L + 2 o.
 fn network(cost: MessageCost, factor: f64) -> Result<Network> {
     let nanos = |ns: f64| Nanos::new((ns * factor).round().max(0.0) as i64);
-    // A send is no more than a third of a message's way.
+    // A send takes at most a third of a message's time.
     let overhead = cost.send_ns.min(cost.one_way_ns / 3.0);
     let latency = nanos((cost.one_way_ns - 2.0 * overhead).max(0.0));
     let byte_gap_ps = (cost.byte_ns * 1e3).round() as i64;

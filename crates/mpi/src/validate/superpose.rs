@@ -1,27 +1,25 @@
-//! A CPU's own noise and the noise injected there, as one: what comes while another detour lasts waits until that is over, so
-//! that no time is lost.
+//! Combines a CPU's own noise and injected noise: overlapping detours queue up, so no time is lost.
 
 use becalm_scale::{NoiseTrace, TraceError};
 use becalm_units::Nanos;
 
-/// The injected noise: a detour in each interval, the first one at a place of it.
+/// The injected noise: one detour per interval, at a fixed place in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Regular {
-    /// From one start to the next.
+    /// The time between starts.
     pub interval: Nanos,
-    /// How long each detour lasts.
+    /// The length of each detour.
     pub detour: Nanos,
-    /// Where in the first interval its detour starts.
+    /// The start of the detour in the first interval.
     pub place: Nanos,
 }
 
-/// How long a circle of whole intervals is that has room for noise of this length; one interval where that is longer.
+/// The length of a periodic trace of whole intervals that fits into noise of length `own`; one interval if that is longer.
 pub fn circle(own: Nanos, interval: Nanos) -> Nanos {
     Nanos::new(interval.get() * (own.get() / interval.get()).max(1))
 }
 
-/// The own noise on a circle of that length: what is longer is cut off, and what is shorter comes again. Fails if it
-/// leaves no time.
+/// The own noise as a periodic trace of that length: cut off or repeated. Fails if it leaves no time.
 pub fn on_circle(own: &NoiseTrace, length: Nanos) -> Result<NoiseTrace, TraceError> {
     NoiseTrace::from_window(Nanos::ZERO, length, around(own, length.get()))
 }
@@ -35,7 +33,7 @@ fn around(own: &NoiseTrace, length: i64) -> impl Iterator<Item = (Nanos, Nanos)>
     all.filter(move |(start, _)| start.get() < length)
 }
 
-/// Both on a circle of that length, which holds whole intervals. Fails if both together leave no time.
+/// Both as a periodic trace of that length, which must be whole intervals. Fails if both together leave no time.
 pub fn superpose(own: &NoiseTrace, injected: Regular, length: Nanos) -> Result<NoiseTrace, TraceError> {
     let (length, Regular { interval, detour, place }) = (length.get(), injected);
     let laps = (length / interval.get()).max(1);
@@ -43,14 +41,14 @@ pub fn superpose(own: &NoiseTrace, injected: Regular, length: Nanos) -> Result<N
     let own = around(own, length).map(|(start, lasts)| (start.get(), lasts.get()));
     let mut detours: Vec<(i64, i64)> = regular.chain(own).collect();
     detours.sort_unstable();
-    // A first lap finds how far what waits at its end reaches into the next one.
+    // A first lap finds how far detours queued at its end extend into the next one.
     let queued = |from: i64| detours.iter().fold(from, |end, (start, lasts)| end.max(*start) + lasts);
     let mut end = (queued(0) - length).max(0);
     for (start, lasts) in &mut detours {
         *start = end.max(*start);
         end = *start + *lasts;
     }
-    // What had to wait until after the end comes first.
+    // Detours delayed beyond the end wrap around to the start.
     for (start, _) in &mut detours {
         *start %= length;
     }

@@ -1,15 +1,15 @@
-//! Types and constants of the C library and the kernel, for 64-bit Linux with glibc, as far as the library needs them. A
-//! test holds them against those of the crate `libc`, which this crate does not use (see `Cargo.toml`).
+//! Types and constants of the C library and the kernel, for 64-bit Linux with glibc, as far as the library needs them. A test compares them with
+//! those of the crate `libc`, which this crate does not use (see `Cargo.toml`).
 
 use core::ffi::{c_int, c_void};
 
-/// A `sigset_t`: signal n is bit n - 1. The kernel knows the first word only.
+/// A `sigset_t`: signal n is bit n - 1. The kernel uses only the first word.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct SigSet(pub [u64; 16]);
 
 impl SigSet {
-    /// The set without any signal.
+    /// The empty set.
     pub const EMPTY: Self = Self([0; 16]);
     /// The set of all signals.
     pub const FULL: Self = Self([u64::MAX; 16]);
@@ -21,38 +21,38 @@ impl SigSet {
 pub struct SigAction {
     /// [`SIG_DFL`], [`SIG_IGN`] or the address of a function.
     pub handler: usize,
-    /// The signals that are blocked while the handler runs.
+    /// The signals to block while the handler runs.
     pub mask: SigSet,
-    /// The `SA_` constants that hold, as bits.
+    /// The `SA_` flags, as bits.
     pub flags: c_int,
-    /// The C library fills it in.
+    /// Filled in by the C library.
     pub restorer: usize,
 }
 
 impl SigAction {
-    /// An action without flags, whose handler is not interrupted less than usual.
+    /// An action without flags that blocks no further signals.
     pub const fn plain(handler: usize) -> Self {
         Self { handler, mask: SigSet::EMPTY, flags: 0, restorer: 0 }
     }
 }
 
-/// The beginning of a `siginfo_t`, with the fields that signals of timers have.
+/// The start of a `siginfo_t`, with the fields used by timers.
 #[repr(C)]
 #[derive(Debug)]
 pub struct SigInfo {
     /// The number of the signal.
     pub signal: c_int,
-    /// The error that goes with the signal; no timer sets it.
+    /// The error of the signal; timers do not set it.
     pub errno: c_int,
-    /// Who sent it; [`SI_TIMER`] for timers.
+    /// The origin; [`SI_TIMER`] for timers.
     pub code: c_int,
     /// The union that follows is aligned to 8 bytes.
     pub gap: c_int,
     /// The kernel's number of the timer that sent the signal.
     pub timer: c_int,
-    /// How many signals of the timer this one stands for, less 1.
+    /// The number of expirations that this signal represents, less 1.
     pub overrun: c_int,
-    /// The value that the timer was made with.
+    /// The value given when the timer was created.
     pub value: usize,
     /// Fields of other kinds of signals.
     pub rest: [u64; 12],
@@ -62,11 +62,11 @@ pub struct SigInfo {
 #[repr(C)]
 #[derive(Debug)]
 pub struct SigEvent {
-    /// The handler finds it in [`SigInfo::value`].
+    /// Passed to the handler as [`SigInfo::value`].
     pub value: usize,
     /// The number of the signal that the timer sends.
     pub signal: c_int,
-    /// How the timer tells of itself: [`SIGEV_THREAD_ID`].
+    /// The notification method: [`SIGEV_THREAD_ID`].
     pub notify: c_int,
     /// The kernel's number of the thread that gets the signal.
     pub tid: c_int,
@@ -78,9 +78,9 @@ pub struct SigEvent {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct TimeSpec {
-    /// The whole seconds of it.
+    /// Whole seconds.
     pub seconds: i64,
-    /// Nanoseconds, below a thousand million.
+    /// Nanoseconds, below 1,000,000,000.
     pub nanos: i64,
 }
 
@@ -90,29 +90,29 @@ pub struct TimeSpec {
 pub struct TimerSpec {
     /// The time from one signal to the next; zero for a single one.
     pub interval: TimeSpec,
-    /// When the first one comes; zero stops the timer.
+    /// The time of the first one; zero stops the timer.
     pub value: TimeSpec,
 }
 
-/// The kernel's `struct statx`: what a file is.
+/// The kernel's `struct statx`: information about a file.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Statx {
-    /// Which fields are filled in, as bits; then others that nobody asks for here.
+    /// The bit mask of the fields that are filled in, and unused fields.
     pub before: [u32; 5],
-    /// The user whom the file belongs to.
+    /// The file's owner.
     pub user: u32,
-    /// The group that it belongs to.
+    /// The file's group.
     pub group: u32,
-    /// Its kind and who may do what with it.
+    /// Its type and permissions.
     pub mode: u16,
     /// The next field is aligned to 8 bytes.
     pub gap: u16,
-    /// Its number in its file system.
+    /// Its inode number.
     pub inode: u64,
-    /// How long it is, in bytes.
+    /// Its length, in bytes.
     pub size: u64,
-    /// Fields that nobody asks for here.
+    /// Unused fields.
     pub after: [u64; 26],
 }
 
@@ -124,17 +124,17 @@ pub const SIG_IGN: usize = 1;
 pub const SA_SIGINFO: c_int = 4;
 /// The handler runs on the thread's alternate stack, if it has one.
 pub const SA_ONSTACK: c_int = 0x0800_0000;
-/// System calls that the handler interrupts go on, where they can.
+/// System calls that the handler interrupts are restarted, if possible.
 pub const SA_RESTART: c_int = 0x1000_0000;
 /// [`SigInfo::code`] of a timer's signal.
 pub const SI_TIMER: c_int = -2;
 /// [`SigEvent::notify`] for a signal to one thread.
 pub const SIGEV_THREAD_ID: c_int = 4;
-/// The timer's first signal is at an instant, not after a time.
+/// The timer's first signal is at an absolute instant, not after a delay.
 pub const TIMER_ABSTIME: c_int = 1;
-/// The clock that shows the time of day, which can be set.
+/// The wall clock, which can be set.
 pub const CLOCK_REALTIME: c_int = 0;
-/// The clock that nobody sets.
+/// The clock that cannot be set.
 pub const CLOCK_MONOTONIC: c_int = 1;
 /// Adds signals to a mask.
 pub const SIG_BLOCK: c_int = 0;
@@ -144,7 +144,7 @@ pub const SIG_UNBLOCK: c_int = 1;
 pub const SIG_SETMASK: c_int = 2;
 /// There is no such process.
 pub const ESRCH: c_int = 3;
-/// Flags of a file that is opened for reading and writing, and not for programs that are started.
+/// Flags for opening a file for reading and writing, which started programs do not inherit.
 pub const O_RDWR_CLOEXEC: c_int = 2 | 0o2_000_000;
 /// There is no such call.
 pub const ENOSYS: c_int = 38;
@@ -152,19 +152,19 @@ pub const ENOSYS: c_int = 38;
 pub const SOL_SOCKET: c_int = 1;
 /// Options of sockets: the timeouts for receiving and for sending, then the same for programs whose times differ in size.
 pub const SO_TIMEOUTS: [c_int; 4] = [20, 21, 66, 67];
-/// A shared lock, for which nobody waits.
+/// A shared lock without waiting.
 pub const LOCK_SH_NB: c_int = 1 | 4;
 /// `statx` looks at the descriptor itself.
 pub const AT_EMPTY_PATH: c_int = 0x1000;
 /// `statx` fills in the fields that `stat` has.
 pub const STATX_BASIC_STATS: c_int = 0x7ff;
-/// The bits of [`Statx::mode`] that tell the kind of a file.
+/// The bits of [`Statx::mode`] with the file type.
 pub const S_IFMT: u16 = 0o170_000;
-/// The kind of a regular file.
+/// The type of a regular file.
 pub const S_IFREG: u16 = 0o100_000;
 /// Memory may be read and written.
 pub const PROT_READ_WRITE: c_int = 3;
-/// What is written to memory others see who map the same file.
+/// Writes to the memory are visible to all who map the same file.
 pub const MAP_SHARED: c_int = 1;
 /// `dlsym` looks in the libraries after the calling one.
 pub const RTLD_NEXT: *mut c_void = core::ptr::without_provenance_mut(usize::MAX);

@@ -1,9 +1,9 @@
-//! What was asked for and what was delivered, written into a thread's slot while its detours are made.
+//! Statistics of requested and delivered detours, written into a thread's slot while its detours are made.
 
 use crate::layout;
 use crate::memory::Slot;
 
-/// Books a detour that was due at this instant, in nanoseconds, with this length.
+/// Records a detour that was due at this instant, in nanoseconds, with this length.
 pub fn due(slot: Slot<'_>, at: u64, length: u64) {
     add(slot, layout::DUE, length);
     let last = slot.get(layout::LAST_DUE);
@@ -13,7 +13,7 @@ pub fn due(slot: Slot<'_>, at: u64, length: u64) {
     slot.set(layout::LAST_DUE, at);
 }
 
-/// Books a detour that was due and began at these instants, in nanoseconds, and lasted this long.
+/// Records a detour that was due and started at these instants, in nanoseconds, and lasted this long.
 pub fn delivered(slot: Slot<'_>, due: u64, start: u64, length: u64) {
     add(slot, layout::DELIVERED, length);
     let last = slot.get(layout::LAST_START);

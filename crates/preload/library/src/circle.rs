@@ -1,4 +1,4 @@
-//! A circle of noise: detours in their order, which come again every lap.
+//! A circle of noise: an ordered list of detours that repeats every lap.
 
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
@@ -12,12 +12,12 @@ pub struct Circle<'a> {
 }
 
 impl<'a> Circle<'a> {
-    /// From its length and two words for each detour, its start and its length; `None` for no length or no detour.
+    /// Creates a circle from its length and two words per detour, its start and its length; `None` without a length or detours.
     pub fn new(length: u64, detours: &'a [AtomicU64]) -> Option<Self> {
         (length > 0 && detours.len() >= 2).then_some(Self { length, detours })
     }
 
-    /// How long a lap is.
+    /// The length of a lap.
     pub fn length(self) -> u64 {
         self.length
     }
@@ -27,7 +27,7 @@ impl<'a> Circle<'a> {
         self.detours.len() / 2
     }
 
-    /// Where on the circle a detour starts, and how long it is.
+    /// The place on the circle where a detour starts, and its length.
     pub fn detour(self, index: usize) -> (u64, u64) {
         (self.detours[2 * index].load(Relaxed), self.detours[2 * index + 1].load(Relaxed))
     }
@@ -37,7 +37,7 @@ impl<'a> Circle<'a> {
         (0..self.count()).any(|index| self.detour(index).1 >= length)
     }
 
-    /// The first detour that starts at this place or after it; the number of detours where all start before it.
+    /// The first detour that starts at this place or later; the number of detours if all start earlier.
     pub fn first_from(self, place: u64) -> usize {
         let (mut low, mut high) = (0, self.count());
         while low < high {

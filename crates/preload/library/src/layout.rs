@@ -5,9 +5,8 @@
 //! | header   | circles x 3    | SLOTS x SLOT_WORDS      | pairs: start, length |
 //! ```
 //!
-//! The maker writes the words before the slots once, before anybody attaches, except those from [`STATUS`] on, and
-//! [`STOP`]. A slot is written by its thread alone. Times are nanoseconds, instants those of `CLOCK_MONOTONIC`. Each constant
-//! is the number of a word, unless it says otherwise.
+//! The maker writes the words before the slots once, before any process attaches, except those from [`STATUS`] on, and [`STOP`]. Only its thread
+//! writes a slot. Times are in nanoseconds, instants on `CLOCK_MONOTONIC`. Each constant is the number of a word, unless stated otherwise.
 
 use core::ffi::CStr;
 
@@ -15,46 +14,46 @@ use core::ffi::CStr;
 pub const MAGIC: u64 = 0x6265_6361_6c6d_0003;
 /// The name of the environment variable that holds the path of this memory.
 pub const VARIABLE: &CStr = c"BECALM_INJECT";
-/// How the name of the library's file begins, wherever that lies.
+/// The prefix of the library's file name, in any directory.
 pub const LIBRARY: &str = "becalm-preload";
 
-/// Header: what this memory is, [`MAGIC`].
+/// Header: the type of this memory, [`MAGIC`].
 pub const KIND: usize = 0;
-/// Header: the number of words in all.
+/// Header: the total number of words.
 pub const WORDS: usize = 1;
-/// Header: not zero once there must be no more detours.
+/// Header: not zero if there must be no more detours.
 pub const STOP: usize = 2;
-/// Header: not zero if threads begin at the place on their circle that the wall clock gives, zero for random places.
+/// Header: not zero if threads start at the place on their circle that the wall clock gives, zero for random places.
 pub const SYNCHRONIZED: usize = 3;
 /// Header: the seed from which random places are drawn.
 pub const SEED: usize = 4;
-/// Header: a number that those who inject with the same seed do not have in common, so that their places differ.
+/// Header: a number that makes injectors with the same seed start at different places.
 pub const NODE: usize = 5;
 /// Header: not zero if only the first thread of each process has noise.
 pub const MAIN_ONLY: usize = 6;
 /// Header: not zero if noise that cannot be made exactly is refused.
 pub const EXACT: usize = 7;
-/// Header: the length of the shortest detour that must be possible; otherwise the noise is refused.
+/// Header: the length of the shortest detour that must be possible; if it is not, the noise is refused.
 pub const SHORTEST: usize = 8;
 /// Header: the shortest time from a detour's end to the next one's start.
 pub const NARROWEST: usize = 9;
 /// Header: the number of circles.
 pub const CIRCLES: usize = 10;
-/// Header: the process that made this memory; once it is gone, there are no more detours.
+/// Header: the process that made this memory; there are no more detours after it has ended.
 pub const MAKER: usize = 11;
-/// Header: one of the `STATUS_` values, how the first process that attached found the noise.
+/// Header: one of the `STATUS_` values, set by the first process that attached.
 pub const STATUS: usize = 16;
-/// Header: the length of the shortest detour or gap that could have been made, if the noise was refused.
+/// Header: the length of the shortest possible detour or gap, if the noise was refused.
 pub const LIMIT: usize = 17;
 /// Header: the number of processes that attached.
 pub const PROCESSES: usize = 18;
 /// Header: the number of threads that attached.
 pub const THREADS: usize = 19;
-/// Header: the number of threads that did not attach, as all slots were taken or the kernel gave no timer.
+/// Header: the number of threads that did not attach, because all slots were taken or the kernel gave no timer.
 pub const UNATTENDED: usize = 20;
 /// Header: how often a signal was given up because the program uses it.
 pub const MOVES: usize = 21;
-/// Header: the number of processes whose noise ended, as no signal was left.
+/// Header: the number of processes whose noise ended because no signal was left.
 pub const GIVEN_UP: usize = 22;
 /// The number of words before the table of circles.
 pub const HEADER_WORDS: usize = 32;
@@ -66,10 +65,10 @@ pub const STATUS_SHORT: u64 = 1;
 /// Value of [`STATUS`]: two detours are closer to each other than a signal takes.
 pub const STATUS_CLOSE: u64 = 2;
 
-/// The number of words of a circle: its length, its number of detours, and the word at which they begin.
+/// The number of words of a circle: its length, its number of detours, and the word where they start.
 pub const CIRCLE_WORDS: usize = 3;
 
-/// The number of slots, so the number of threads at a time. Miri, which looks at every word, gets few.
+/// The number of slots, which limits the number of concurrent threads. Small for Miri, which checks every word.
 pub const SLOTS: usize = if cfg!(miri) { 16 } else { 1024 };
 /// The number of words of a slot.
 pub const SLOT_WORDS: usize = 256;
@@ -82,63 +81,63 @@ pub const PID: usize = 1;
 pub const TID: usize = 2;
 /// Slot: the number of the thread's circle.
 pub const CIRCLE: usize = 4;
-/// Slot: the number on the circle of the detour that is due next.
+/// Slot: the number on the circle of the next due detour.
 pub const NEXT: usize = 5;
-/// Slot: the instant at which the present lap began.
+/// Slot: the instant at which the current lap started.
 pub const LAP_AT: usize = 6;
 /// Slot: the instant at which the next detour is due.
 pub const DUE_AT: usize = 7;
-/// Slot: how long the next detour is.
+/// Slot: the length of the next detour.
 pub const DUE_LENGTH: usize = 8;
-/// Slot: from the instant that the timer was set for to when the program is interrupted.
+/// Slot: the time from the instant that the timer was set for until the program is interrupted.
 pub const LAG: usize = 9;
-/// Slot: from the interruption to the handler's first reading of the clock.
+/// Slot: the time from the interruption to the handler's first reading of the clock.
 pub const ENTRY: usize = 10;
-/// Slot: from the handler's last reading of the clock to when the program goes on.
+/// Slot: the time from the handler's last reading of the clock until the program continues.
 pub const EXIT: usize = 11;
 /// Slot: the instant at which the thread attached.
 pub const BEGAN_AT: usize = 14;
-/// Slot: for how long threads that had the slot before were seen.
+/// Slot: the observed time of threads that had the slot before.
 pub const OBSERVED_BEFORE: usize = 15;
 /// Slot: the last instant at which the thread was seen alive.
 pub const SEEN_AT: usize = 16;
-/// Slot: the number of detours that were not delivered, as their time was over when the handler ran.
+/// Slot: the number of detours that were not delivered because their time was over when the handler ran.
 pub const MISSED: usize = 17;
-/// Slot: the number of detours that began right where the one before ended.
+/// Slot: the number of detours that started right where the previous one ended.
 pub const JOINED: usize = 18;
-/// Slot: the number of detours that were left out, as they are shorter than a signal takes.
+/// Slot: the number of detours left out because they are shorter than a signal takes.
 pub const LEFT_OUT: usize = 19;
 /// Slot: the time that the detours of [`LEFT_OUT`] would have taken.
 pub const LEFT_OUT_NS: usize = 20;
 /// Slot: the instant at which the last detour was due; zero if there was none.
 pub const LAST_DUE: usize = 21;
-/// Slot: the instant at which the last delivered detour began; zero if there was none.
+/// Slot: the instant at which the last delivered detour started; zero if there was none.
 pub const LAST_START: usize = 22;
 /// Slot: 1 while a trial signal is awaited, 2 when it has come, zero when the cost of a signal is not being measured.
 pub const TRIAL: usize = 23;
 /// Slot: the handler's readings of the clock in a trial, in two words: the first, and the last right after it.
 pub const TRIAL_READINGS: usize = 24;
-/// Slot: the instant at which the thread last looked whether the maker is there.
+/// Slot: the instant at which the thread last checked whether the maker exists.
 pub const LOOKED_AT: usize = 26;
 
-/// Slot: moments of the lengths of detours that were due.
+/// Slot: moments of the lengths of due detours.
 pub const DUE: usize = 32;
-/// Slot: moments of the intervals from one detour that was due to the next.
+/// Slot: moments of the intervals from one due detour to the next.
 pub const DUE_INTERVALS: usize = DUE + MOMENTS_WORDS;
-/// Slot: moments of the lengths of detours that were delivered.
+/// Slot: moments of the lengths of delivered detours.
 pub const DELIVERED: usize = DUE_INTERVALS + MOMENTS_WORDS;
 /// Slot: moments of the intervals from one delivered detour to the next.
 pub const INTERVALS: usize = DELIVERED + MOMENTS_WORDS;
-/// The number of words of moments: the number of values, their sum, the sum of their squares (its low word, then its high
-/// one), the least and the greatest value.
+/// The number of words of moments: the number of values, their sum, the sum of their squares (its low word, then its high one), the minimum and the
+/// maximum.
 pub const MOMENTS_WORDS: usize = 6;
 
-/// Slot: how late detours began, as [`LATE_BINS`] counts by [`late_bin`].
+/// Slot: how late detours started, [`LATE_BINS`] counts indexed by [`late_bin`].
 pub const LATE: usize = 64;
 /// The number of counts of lateness.
 pub const LATE_BINS: usize = 160;
 
-/// Value of [`STATE`]: nobody has had the slot.
+/// Value of [`STATE`]: the slot has never been used.
 pub const SLOT_FREE: u64 = 0;
 /// Value of [`STATE`]: the slot's thread runs.
 pub const SLOT_TAKEN: u64 = 1;
@@ -155,7 +154,7 @@ pub const fn first_detour(circles: usize) -> usize {
     first_slot(circles) + SLOTS * SLOT_WORDS
 }
 
-/// The number of the count that a lateness belongs to; there are four counts for each power of two.
+/// The index of the count for a lateness; there are four counts per power of two.
 pub const fn late_bin(late_ns: u64) -> usize {
     if late_ns < 4 {
         return late_ns as usize;
@@ -165,7 +164,7 @@ pub const fn late_bin(late_ns: u64) -> usize {
     if bin < LATE_BINS { bin } else { LATE_BINS - 1 }
 }
 
-/// The least lateness, in nanoseconds, that belongs to a count.
+/// The lowest lateness of a count, in nanoseconds.
 pub const fn late_of_bin(bin: usize) -> u64 {
     if bin < 4 { bin as u64 } else { (4 + bin as u64 % 4) << (bin / 4 - 1) }
 }
@@ -183,7 +182,7 @@ mod tests {
             }
         }
         assert_eq!(late_bin(u64::MAX), LATE_BINS - 1);
-        // The last one begins beyond nine minutes.
+        // The last one starts beyond nine minutes.
         assert!(late_of_bin(LATE_BINS - 1) > 540_000_000_000);
     }
 

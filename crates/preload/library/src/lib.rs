@@ -1,29 +1,28 @@
-//! The library that is loaded into a program before its own libraries (`LD_PRELOAD`) and makes noise in its threads: each
-//! has a timer, whose signal's handler burns the time (B07 section 4).
+//! The library that is loaded into a program before its own libraries (`LD_PRELOAD`) and makes noise in its threads: each has a timer, whose signal
+//! handler burns the time (B07 section 4).
 //!
-//! The program must notice nothing but the time that it loses. Two kinds of modules see to that. Those that only compute
-//! contain no unsafe code, know nothing of the process that they run in, and are tested like any others:
+//! The program must notice nothing but the time that it loses. There are two kinds of modules. Those that only compute contain no unsafe code, know
+//! nothing about the process, and are tested like any others:
 //!
 //! - [`layout`]: the memory that the library shares with the maker of the noise, word by word.
 //! - [`memory`]: that memory as a value, with its circles and the slots of the threads.
-//! - [`circle`], [`schedule`]: which detour is due next, and what the handler does when its signal comes.
-//! - [`books`]: what was asked for and what was delivered.
-//! - [`toll`]: what a signal costs, from trials.
-//! - [`signals`]: which signal can be taken, and when the program begins to use it.
-//! - [`random`]: where threads begin on their circles.
+//! - [`circle`], [`schedule`]: which detour is due next, and what the handler does when its signal arrives.
+//! - [`books`]: requested and delivered detours.
+//! - [`toll`]: the cost of a signal, from trials.
+//! - [`signals`]: which signal can be taken, and when the program starts to use it.
+//! - [`random`]: where threads start on their circles.
 //! - [`preloads`]: the list of libraries that the program's own programs load.
 //!
 //! The others act on the process:
 //!
 //! - [`abi`]: types and constants of the C library and the kernel.
 //! - [`process`]: calls into both, the signal and its handler, the slots of the threads.
-//! - [`exported`]: the functions that the program finds in front of those of its C library.
+//! - [`exported`]: the functions that the program finds before those of its C library.
 //!
-//! The crate is compiled in two ways. In the workspace it is a plain library: it is checked, linted and tested, and the
-//! linker takes nothing but [`layout`] from it. The build script of crate `becalm-preload` compiles it once more, with
-//! `--cfg preloaded`, as the shared library itself: only then does it export functions under the C library's names, so that
-//! no program of the workspace has them. It then contains neither Rust's standard library nor any other crate, and allocates
-//! no memory.
+//! The crate is compiled in two ways. In the workspace it is a plain library: it is checked, linted and tested, and the linker uses only [`layout`]
+//! from it. The build script of crate `becalm-preload` compiles it again, with `--cfg preloaded`, as the shared library. Only then does it export
+//! functions under the C library's names, so no program of the workspace has them. It then contains neither Rust's standard library nor any other
+//! crate, and allocates no memory.
 //!
 //! The tests of the modules that compute also run under Miri, which finds undefined behavior and data races:
 //!
@@ -43,7 +42,7 @@ pub mod schedule;
 pub mod signals;
 pub mod toll;
 
-/// The modules that need layouts and system calls which are written down for these machines only.
+/// The modules with layouts and system calls, which are defined for these machines only.
 macro_rules! on_known_machines {
     ($($item:item)*) => {$(
         #[cfg(all(
@@ -62,7 +61,7 @@ on_known_machines! {
     pub mod process;
 }
 
-/// What makes a shared library of this crate.
+/// The entry points of the shared library.
 #[cfg(preloaded)]
 mod image {
     use crate::process::{self, calls};
@@ -72,7 +71,7 @@ mod image {
     #[unsafe(link_section = ".init_array")]
     static ATTACH: extern "C" fn() = process::attach;
 
-    /// The dynamic linker calls it when the program is over.
+    /// The dynamic linker calls it when the program ends.
     #[used]
     #[unsafe(link_section = ".fini_array")]
     static DETACH: extern "C" fn() = process::detach;

@@ -6,14 +6,13 @@ use core::sync::atomic::Ordering::Relaxed;
 use crate::circle::Circle;
 use crate::layout::{self, SLOT_WORDS, SLOTS};
 
-/// The words that this process shares with the maker of the noise. They are accessed atomically and without order: a slot
-/// is written by its own thread alone, and no word tells whether another one is valid.
+/// The words that this process shares with the maker of the noise. They are accessed atomically without ordering: only its own thread writes a slot,
+/// and no word determines whether another one is valid.
 #[derive(Clone, Copy, Debug)]
 pub struct Shared<'a>(&'a [AtomicU64]);
 
 impl<'a> Shared<'a> {
-    /// Memory that the maker of the noise has prepared; `None` if it is of another version, or has less room than its header
-    /// and its slots take.
+    /// Memory prepared by the maker of the noise; `None` if it has another version, or less room than its header and its slots take.
     pub fn new(words: &'a [AtomicU64]) -> Option<Self> {
         let word = |word: usize| words.get(word).map(|word| word.load(Relaxed));
         if word(layout::KIND) != Some(layout::MAGIC) || word(layout::WORDS) != Some(words.len() as u64) {
@@ -33,12 +32,12 @@ impl<'a> Shared<'a> {
         self.0[word].store(value, Relaxed);
     }
 
-    /// Adds 1 to a word of the header, which other processes may do at the same time. Returns its value before.
+    /// Adds 1 to a word of the header, which other processes may do at the same time. Returns its previous value.
     pub fn count(self, word: usize) -> u64 {
         self.0[word].fetch_add(1, Relaxed)
     }
 
-    /// The circle of a number; `None` where there is none with noise.
+    /// The circle with a number; `None` if there is none with noise.
     pub fn circle(self, number: u64) -> Option<Circle<'a>> {
         if number >= self.get(layout::CIRCLES) {
             return None;
@@ -50,7 +49,7 @@ impl<'a> Shared<'a> {
         Circle::new(length, self.0.get(first..end)?)
     }
 
-    /// The slot of a number below [`SLOTS`].
+    /// The slot with a number below [`SLOTS`].
     pub fn slot(self, number: usize) -> Option<Slot<'a>> {
         let at = layout::first_slot(self.get(layout::CIRCLES) as usize) + number * SLOT_WORDS;
         let words = self.0.get(at..at + SLOT_WORDS)?.try_into().ok()?;
@@ -62,7 +61,7 @@ impl<'a> Shared<'a> {
         (0..SLOTS).map_while(move |number| self.slot(number))
     }
 
-    /// The slot that is at an address, as [`Slot::address`] gives it; `None` for every other number.
+    /// The slot at an address from [`Slot::address`]; `None` for every other number.
     pub fn slot_at(self, address: usize) -> Option<Slot<'a>> {
         let offset = address.checked_sub(self.slot(0)?.address())?;
         let bytes = SLOT_WORDS * size_of::<u64>();
@@ -78,7 +77,7 @@ pub struct Slot<'a> {
 }
 
 impl Slot<'_> {
-    /// The number by which [`Shared::slot`] gives it, below [`SLOTS`].
+    /// The number for [`Shared::slot`], below [`SLOTS`].
     pub fn number(self) -> usize {
         self.number
     }
@@ -93,18 +92,18 @@ impl Slot<'_> {
         self.words[word].store(value, Relaxed);
     }
 
-    /// Adds to a word that nobody else writes at the same time.
+    /// Adds to a word that no other thread writes at the same time.
     pub fn add(self, word: usize, value: u64) {
         self.set(word, self.get(word) + value);
     }
 
-    /// Writes a word if it has this value, in one step. Returns whether it had.
+    /// Writes a word if it has the value `before`, in one step. Returns whether it had.
     #[must_use]
     pub fn replace(self, word: usize, before: u64, value: u64) -> bool {
         self.words[word].compare_exchange(before, value, Relaxed, Relaxed).is_ok()
     }
 
-    /// The number by which [`Shared::slot_at`] finds the slot again in the same process. Not zero.
+    /// The number for [`Shared::slot_at`], valid in the same process. Not zero.
     pub fn address(self) -> usize {
         self.words.as_ptr().addr()
     }

@@ -2,7 +2,7 @@
 
 use crate::layout;
 
-/// Takes this library out of a list of libraries. Returns how many bytes of it, from the first, are left.
+/// Removes this library from a list of libraries. Returns how many bytes of it, from the first, remain.
 #[must_use]
 pub fn without_this(list: &mut [u8]) -> usize {
     let is_end = |byte: &u8| b": ".contains(byte);
@@ -10,7 +10,7 @@ pub fn without_this(list: &mut [u8]) -> usize {
     while at < list.len() {
         let end = list[at..].iter().position(is_end).map_or(list.len(), |length| at + length);
         if end > at && !is_this(&list[at..end]) {
-            // What ended the one before was read, so that there is room.
+            // The separator of the previous one was read, so there is room.
             if kept > 0 {
                 list[kept] = b':';
                 kept += 1;

@@ -3,7 +3,7 @@
 
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A number below a limit, from a seed and two more numbers that tell those apart who use the same seed.
+/// A number below a limit, from a seed and two more numbers that distinguish users of the same seed.
 pub fn below(limit: u64, seed: u64, node: u64, order: u64) -> u64 {
     let mut state = seed;
     for part in [node, order] {

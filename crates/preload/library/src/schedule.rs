@@ -1,4 +1,4 @@
-//! Which detour of a thread is due next, and what the handler of its timer's signal does.
+//! The next due detour of a thread, and the actions of its timer's signal handler.
 
 use crate::books;
 use crate::circle::Circle;
@@ -6,27 +6,26 @@ use crate::layout;
 use crate::memory::{Shared, Slot};
 use crate::random;
 
-/// How often a thread looks whether the maker of the noise is still there.
+/// How often a thread checks that the maker of the noise still exists.
 const LOOK_NS: u64 = 100_000_000;
-/// How often within a detour: such a look takes some tenths of a microsecond.
+/// How often within a detour: a check takes some tenths of a microsecond.
 const LOOK_WITHIN_NS: u64 = 1_000_000;
-/// A timer comes at most this much earlier than it was set for: the kernel adjusts the clock, not the timer.
+/// A timer fires at most this much earlier than set: the kernel adjusts the clock, not the timer.
 const EARLY_NS: u64 = 5_000;
 
-/// When a thread's noise begins.
+/// The start of a thread's noise.
 #[derive(Clone, Copy, Debug)]
 pub struct Begin {
-    /// The number of threads whose noise began before.
+    /// The number of threads whose noise started before.
     pub order: u64,
-    /// Nanoseconds of the clock by which detours are due.
+    /// The instant in nanoseconds, on the clock of the detours.
     pub now: u64,
-    /// Nanoseconds of the wall clock at the same instant.
+    /// The same instant in nanoseconds, on the wall clock.
     pub wall: u64,
 }
 
-/// Begins the noise of a thread, whose slot tells what a signal costs there. Its place on the circle is that of the wall
-/// clock, or a random one; the first detour from there on that can be made is due next. Returns whether there is one; where
-/// all are too short, nothing is due, ever.
+/// Starts the noise of a thread, whose slot contains the cost of a signal there. Its place on the circle is that of the wall clock, or a random one;
+/// the first possible detour from there on is due next. Returns whether there is one; if all are too short, nothing is ever due.
 #[must_use]
 pub fn begin(shared: Shared<'_>, slot: Slot<'_>, begin: Begin) -> bool {
     let Begin { order, now, wall } = begin;
@@ -55,7 +54,7 @@ pub fn begin(shared: Shared<'_>, slot: Slot<'_>, begin: Begin) -> bool {
     true
 }
 
-/// Goes on to the next detour that can be made. There is one: else the noise had not begun.
+/// Advances to the next possible detour. There is one: otherwise the noise would not have started.
 fn advance(slot: Slot<'_>, circle: Circle<'_>) {
     loop {
         let mut next = slot.get(layout::NEXT) as usize + 1;
@@ -70,7 +69,7 @@ fn advance(slot: Slot<'_>, circle: Circle<'_>) {
     }
 }
 
-/// Makes a detour of the circle the one that is due. Returns whether it can be made; if not, counts it.
+/// Makes a detour of the circle the due one. Returns whether it is possible; if not, counts it.
 fn set_due(slot: Slot<'_>, circle: Circle<'_>, index: usize) -> bool {
     let (start, length) = circle.detour(index);
     if length < slot.shortest() {
@@ -83,21 +82,20 @@ fn set_due(slot: Slot<'_>, circle: Circle<'_>, index: usize) -> bool {
     true
 }
 
-/// The instant for which a thread's timer must be set, so that its signal comes when the next detour is due.
+/// The instant to set a thread's timer for, such that its signal arrives when the next detour is due.
 pub fn timer_at(slot: Slot<'_>) -> u64 {
     slot.get(layout::DUE_AT).saturating_sub(slot.get(layout::LAG))
 }
 
-/// What the handler needs from the machine.
+/// The handler's interface to the machine.
 pub trait Machine {
-    /// Nanoseconds of the clock by which detours are due; never less than before.
+    /// The current time in nanoseconds, on the clock of the detours; never decreases.
     fn now(&mut self) -> u64;
-    /// Whether the process of this number exists.
+    /// Whether the process with this number exists.
     fn is_alive(&mut self, pid: u64) -> bool;
 }
 
-/// What the handler does when the signal of a thread's timer has come: it makes the detours that are due. Returns whether
-/// the timer must be set once more, for [`timer_at`].
+/// Handles the signal of a thread's timer: makes the due detours. Returns whether the timer must be set again, for [`timer_at`].
 #[must_use]
 pub fn on_signal(shared: Shared<'_>, slot: Slot<'_>, machine: &mut impl Machine) -> bool {
     let mut now = machine.now();
@@ -110,7 +108,7 @@ pub fn on_signal(shared: Shared<'_>, slot: Slot<'_>, machine: &mut impl Machine)
     let Some(circle) = shared.circle(slot.get(layout::CIRCLE)) else { return false };
     let (lag, shortest) = (slot.get(layout::LAG), slot.shortest());
     let mut joined = false;
-    // The first one is due; of those after it, each whose time has come meanwhile.
+    // The first one is due; of the later ones, each whose time has come meanwhile.
     let mut slack = lag + EARLY_NS;
     loop {
         if is_over(shared, slot, now, machine) {
@@ -124,7 +122,7 @@ pub fn on_signal(shared: Shared<'_>, slot: Slot<'_>, machine: &mut impl Machine)
         if now >= due + length {
             slot.add(layout::MISSED, 1);
         } else {
-            // One that begins right after another has no way in of its own, and its way out is that of both.
+            // One that starts right after another has no entry of its own, and they share the exit.
             let (entry, cost) = if joined { (0, 0) } else { (slot.get(layout::ENTRY), shortest) };
             let (first, burn) = (now, length.saturating_sub(cost));
             let mut looked = now;
@@ -142,14 +140,14 @@ pub fn on_signal(shared: Shared<'_>, slot: Slot<'_>, machine: &mut impl Machine)
             joined = true;
         }
         advance(slot, circle);
-        // The next one's signal would come before the program goes on.
+        // The next one's signal would arrive before the program continues.
         slack = lag + shortest;
     }
     slot.set(layout::SEEN_AT, now);
     true
 }
 
-/// Whether there must be no more detours: they were stopped, or their maker is gone.
+/// Whether there must be no more detours, because they were stopped or their maker has ended.
 fn is_over(shared: Shared<'_>, slot: Slot<'_>, now: u64, machine: &mut impl Machine) -> bool {
     if now.saturating_sub(slot.get(layout::LOOKED_AT)) > LOOK_NS {
         slot.set(layout::LOOKED_AT, now);
@@ -158,7 +156,7 @@ fn is_over(shared: Shared<'_>, slot: Slot<'_>, now: u64, machine: &mut impl Mach
     shared.get(layout::STOP) != 0
 }
 
-/// Looks whether the maker is there, without whom there must be no more detours; tells whether they are over.
+/// Checks that the maker exists, because there must be no detours without it; returns whether they are over.
 fn look(shared: Shared<'_>, machine: &mut impl Machine) -> bool {
     if !machine.is_alive(shared.get(layout::MAKER)) {
         shared.set(layout::STOP, 1);
@@ -166,8 +164,7 @@ fn look(shared: Shared<'_>, machine: &mut impl Machine) -> bool {
     shared.get(layout::STOP) != 0
 }
 
-/// Whether the noise can be made as it was asked for, with the cost of a signal that the slot tells. If not, says why in the
-/// header.
+/// Whether the noise can be made as requested, with the cost of a signal from the slot. If not, stores the reason in the header.
 pub fn is_possible(shared: Shared<'_>, slot: Slot<'_>) -> bool {
     let shortest = slot.shortest();
     let room = shortest + slot.get(layout::LAG);
@@ -215,7 +212,7 @@ mod tests {
         }
     }
 
-    /// Memory whose circle begins at the wall clock's place.
+    /// Memory whose circle starts at the wall clock's place.
     fn shared(words: &[core::sync::atomic::AtomicU64]) -> Shared<'_> {
         let shared = Shared::new(words).unwrap();
         shared.set(layout::MAKER, 4_711);
@@ -233,8 +230,8 @@ mod tests {
         }
     }
 
-    /// The signals of a thread until an instant: each comes when the timer was set for, and takes effect after the lag and
-    /// the way in. Returns the start and the length of what each took from the thread.
+    /// The signals of a thread until an instant: each arrives at the set time, and takes effect after the lag and the entry. Returns the start and
+    /// the length of what each took from the thread.
     fn played(shared: Shared<'_>, slot: Slot<'_>, machine: &mut Simulated, until: u64) -> Vec<(u64, u64)> {
         let [lag, entry, exit] = [layout::LAG, layout::ENTRY, layout::EXIT].map(|word| slot.get(word));
         let mut lost = Vec::new();
@@ -298,7 +295,7 @@ mod tests {
         let shared = shared(&words);
         let slot = shared.slot(0).unwrap();
         assert!(begin(shared, slot, at(0, 0)));
-        // Somebody else had the CPU for four laps and a half.
+        // Another thread had the CPU for four and a half laps.
         assert!(on_signal(shared, slot, &mut Simulated::new(46_000, 1)));
         assert_eq!((slot.get(layout::DUE), slot.get(layout::DELIVERED), slot.get(layout::MISSED)), (5, 0, 5));
         assert_eq!(timer_at(slot), 51_000);
@@ -330,7 +327,7 @@ mod tests {
         let lost = played(shared, slot, &mut machine, u64::MAX);
         assert_eq!(lost.len(), 1);
         assert!((2 * SECOND..2 * SECOND + 3_000_000).contains(&(lost[0].0 + lost[0].1)), "{lost:?}");
-        // What was delivered is what the thread lost, and not what was due.
+        // The delivered time is what the thread lost, not what was due.
         assert!(slot.get(layout::DELIVERED + 1) <= lost[0].1 && slot.get(layout::DUE + 1) == 5 * SECOND);
         assert_eq!(shared.get(layout::STOP), 1);
         // The maker is there, and wants no more.

@@ -1,12 +1,12 @@
-//! Which signal the library takes, and which calls of the program make it give that signal up.
+//! Which signal the library takes, and which calls of the program make the library give it up.
 //!
-//! As long as the program does not name our signal, it sees what it would see without us: the default action. Blocking or
-//! awaiting all signals at once names none of them.
+//! As long as the program does not name our signal, it sees what it would see without us: the default action. Blocking or awaiting all signals at
+//! once names none of them.
 
 use core::ffi::c_int;
 use core::ops::RangeInclusive;
 
-/// The signals that programs may use as they like: the C library keeps the real-time signals before them for itself.
+/// The signals for free use by programs: the C library reserves the real-time signals before them.
 pub const REALTIME: RangeInclusive<c_int> = 34..=64;
 
 /// A signal's bit in a set.
@@ -17,15 +17,15 @@ pub const fn bit(signal: c_int) -> u64 {
 /// The set of all signals of [`REALTIME`].
 pub const ALL_REALTIME: u64 = u64::MAX << 33;
 
-/// The signals that may be taken, in the order in which they are tried: the highest number first, as the kernel delivers it
-/// last; none that the program has named; those that are blocked last, as they would come late at best.
+/// The signals that may be taken, in the order to try them: the highest number first, because the kernel delivers it last; none that the program has
+/// named; blocked ones last, because they would arrive late at best.
 pub fn candidates(named: u64, blocked: u64) -> impl Iterator<Item = c_int> {
     let free = move |signal: &c_int| named & bit(*signal) == 0;
     let has_state = move |is_blocked: bool| move |signal: &c_int| (blocked & bit(*signal) != 0) == is_blocked;
     [false, true].into_iter().flat_map(move |is_blocked| REALTIME.rev().filter(free).filter(has_state(is_blocked)))
 }
 
-/// The signals that a change of a thread's mask names: none if it unblocks signals, or has all of them.
+/// The signals named by a change of a thread's mask: none if it unblocks signals, or has all of them.
 pub const fn named_by_mask(unblocks: bool, set: u64) -> u64 {
     if unblocks || set & ALL_REALTIME == ALL_REALTIME { 0 } else { set }
 }
@@ -33,7 +33,7 @@ pub const fn named_by_mask(unblocks: bool, set: u64) -> u64 {
 /// The action that a call requests for a signal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RequestedAction {
-    /// None: the call only looks at the present one.
+    /// None: the call only reads the current one.
     Look,
     /// The default action, `SIG_DFL`.
     Default,
@@ -41,18 +41,18 @@ pub enum RequestedAction {
     Other,
 }
 
-/// What becomes of a call that looks at a signal's action or changes it.
+/// How to handle a call that reads or changes a signal's action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Course {
-    /// It is answered as if the signal had its default action, and changes nothing: the signal is ours.
+    /// Answer as if the signal had its default action, and change nothing: the signal is ours.
     Conceal,
-    /// The program uses the signal from now on; then the call goes to the C library.
+    /// The program uses the signal from now on; then pass the call to the C library.
     Use,
-    /// It goes to the C library.
+    /// Pass it to the C library.
     Pass,
 }
 
-/// What becomes of a call for a signal, where ours is the signal `ours`; zero if we have none.
+/// How to handle a call for a signal if ours is the signal `ours`; zero if we have none.
 pub fn course(ours: c_int, signal: c_int, asked: RequestedAction) -> Course {
     match asked {
         RequestedAction::Look | RequestedAction::Default if signal != 0 && signal == ours => Course::Conceal,

@@ -1,13 +1,13 @@
-//! What a signal costs its thread, from trials: how late it comes, and how long the ways into its handler and out of it take.
+//! The cost of a signal for its thread, from trials: how late it arrives, and how long entering and leaving its handler takes.
 
 /// The cost of one signal, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Toll {
-    /// From the instant that the timer was set for to when the program is interrupted.
+    /// The time from the instant that the timer was set for until the program is interrupted.
     pub lag: u64,
-    /// From then to the handler's first reading of the clock.
+    /// The time from then to the handler's first reading of the clock.
     pub entry: u64,
-    /// From the handler's last reading to when the program goes on.
+    /// The time from the handler's last reading until the program continues.
     pub exit: u64,
 }
 
@@ -27,7 +27,7 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// What the signal cost; `None` if the readings are not in order.
+    /// The cost of the signal; `None` if the readings are not in order.
     pub fn toll(self) -> Option<Toll> {
         let Self { at, before, first, last, after } = self;
         (before <= first && last <= after).then(|| Toll {
@@ -38,8 +38,8 @@ impl Trial {
     }
 }
 
-/// The cost that trials show: of each part the end of the lowest fifth, as the time that others take of the CPU meanwhile
-/// is no part of a signal's cost. Sorts the trials. Zero if there are none.
+/// The cost shown by trials: for each part, the end of the lowest fifth, because time that other threads take from the CPU is not part of a signal's
+/// cost. Sorts the trials. Zero if there are none.
 #[must_use]
 pub fn usual(trials: &mut [Toll]) -> Toll {
     if trials.is_empty() {

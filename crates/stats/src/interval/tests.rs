@@ -1,4 +1,4 @@
-//! What the intervals cover, measured on noise whose true ratio is known.
+//! The coverage of the intervals, measured on noise with a known true ratio.
 
 use super::*;
 use becalm_testing::noise::Source;
@@ -6,7 +6,7 @@ use becalm_testing::noise::Source;
 /// The length of a run, 10 s in nanoseconds.
 const LENGTH: i64 = 10_000_000_000;
 
-/// One kind of noise: fills the cells, and knows its true ratio.
+/// One kind of noise: fills the cells and returns its true ratio.
 struct Law {
     name: &'static str,
     ratio: f64,
@@ -19,7 +19,7 @@ fn poisson(source: &mut Source, cells: &mut TimeCells, hz: f64, length: fn(&mut 
     }
 }
 
-/// Trains of 20 detours on average and 2 ms apart: 40 ms, a cell's width.
+/// Trains of 20 detours on average, 2 ms apart: 40 ms, the width of a cell.
 fn trains(source: &mut Source, cells: &mut TimeCells, hz: f64) {
     source.trains(hz, 20.0, 2e6, LENGTH as f64).iter().for_each(|time| cells.add(*time as i64, 20_000));
 }
@@ -42,7 +42,7 @@ const LAWS: &[Law] = &[
     },
 ];
 
-/// How many of the runs got an interval, and what share of those holds the truth.
+/// The number of runs with an interval, and the share of those intervals that contain the truth.
 fn coverage(law: &Law, runs: u32) -> (u32, f64) {
     let mut source = Source::seeded(7);
     let (mut given, mut held) = (0, 0);
@@ -57,8 +57,8 @@ fn coverage(law: &Law, runs: u32) -> (u32, f64) {
     (given, f64::from(held) / f64::from(given.max(1)))
 }
 
-/// Measured in the order of [`LAWS`]: 0.956, 0.958, 0.945, 0.936, 0.956, 0.928, 0.953. Few heavy detours and long trains
-/// are the hard cases, as for every bootstrap. 1,000 runs leave a standard error of 0.007.
+/// Measured in the order of [`LAWS`]: 0.956, 0.958, 0.945, 0.936, 0.956, 0.928, 0.953. Few heavy detours and long trains are the hard
+/// cases, as for every bootstrap. With 1,000 runs the standard error is 0.007.
 #[test]
 fn intervals_hold_the_truth_about_95_times_in_100() {
     for law in LAWS {
@@ -68,22 +68,22 @@ fn intervals_hold_the_truth_about_95_times_in_100() {
     }
 }
 
-/// Noise whose rate wanders about 100 Hz within stretches of about `memory` nanoseconds: a first-order autoregressive process of its
-/// logarithm, with a standard deviation of 1/2.
+/// Noise with a rate that wanders about 100 Hz over about `memory` nanoseconds: its logarithm is a first-order autoregressive process with
+/// a standard deviation of 1/2.
 fn wandering(source: &mut Source, cells: &mut TimeCells, memory: f64) {
     const STEP: f64 = 20e6;
     let keep = (-STEP / memory).exp();
     let mut level = source.normal();
     for step in 0..(LENGTH as f64 / STEP) as i64 {
         level = keep * level + (1.0 - keep * keep).sqrt() * source.normal();
-        // Of mean 1.
+        // Has mean 1.
         let factor = (0.5 * level - 0.125).exp();
         cells.add(step * STEP as i64, (20_000.0 * factor) as i64);
     }
 }
 
-/// Runs of 10 s of noise that wanders within 0.1 s to 0.5 s, most of which had no interval. Measured of the rough ones: 1.000, 0.960,
-/// 0.938, 0.894; 3, 2, 1 and 0 of 1,000 runs have none.
+/// Runs of 10 s with noise that wanders within 0.1 s to 0.5 s; full intervals are rare there. Measured coverage of the rough ones: 1.000,
+/// 0.960, 0.938, 0.894; 3, 2, 1 and 0 of 1,000 runs have none.
 #[test]
 fn rough_intervals_hold_the_truth_about_nine_times_in_ten() {
     for memory in [0.1e9, 0.2e9, 0.3e9, 0.5e9] {
@@ -105,7 +105,7 @@ fn rough_intervals_hold_the_truth_about_nine_times_in_ten() {
     }
 }
 
-/// Why blocks: the same method with single cells, on noise whose trains are longer than a cell.
+/// Why blocks are needed: single cells fail on trains longer than a cell.
 #[test]
 fn single_cells_would_claim_too_much() {
     let mut source = Source::seeded(7);
@@ -166,7 +166,7 @@ fn the_same_cells_give_the_same_interval() {
     assert_eq!(Interval::from_cells(&cells, LENGTH), Interval::from_cells(&cells.clone(), LENGTH));
 }
 
-/// The same for the rate of detours, which trains widen and lengths do not.
+/// The same for the rate of detours, which depends on trains but not on lengths.
 #[test]
 fn rates_hold_the_truth_about_95_times_in_100() {
     type Draw = fn(&mut Source) -> Vec<f64>;
@@ -195,7 +195,7 @@ fn rates_hold_the_truth_about_95_times_in_100() {
     assert_eq!(none, Interval::Between { low: 0.0, high: 0.3 });
 }
 
-/// Runs shorter than any statistics: a few cells, with whatever is in them.
+/// Runs too short for any statistics: a few cells with arbitrary contents.
 #[test]
 fn a_few_cells_have_no_blocks_and_do_no_harm() {
     let mut source = Source::seeded(13);

@@ -1,4 +1,4 @@
-//! Periods found among noise, and none found in noise.
+//! Periods are found among noise, and none in noise.
 
 use super::*;
 use becalm_testing::noise::Source;
@@ -11,8 +11,8 @@ fn times(values: Vec<f64>) -> Times {
     times
 }
 
-/// Beats every `interval`, of which the share `missed` is missing, each up to `jitter` of the interval too late, with
-/// other events at random, `others` for each beat.
+/// Beats every `interval`: a share `missed` is missing, each is up to `jitter` of the interval late, and `others` random events come
+/// between two beats.
 fn beats(source: &mut Source, interval: f64, count: u32, missed: f64, jitter: f64, others: f64) -> Times {
     let first = source.uniform() * interval;
     let mut values: Vec<f64> = Vec::new();
@@ -28,7 +28,7 @@ fn beats(source: &mut Source, interval: f64, count: u32, missed: f64, jitter: f6
     times(values)
 }
 
-/// What a run with some ten sources accepts for each: 1 % for all.
+/// The limit that a run with some ten sources applies to each: 1 % for all.
 const ACCEPTED: f64 = 0.001;
 
 #[test]
@@ -83,13 +83,13 @@ fn two_periods_of_one_source_are_both_found() {
     assert!((found[0] / 4e6 - 1.0).abs() < 1e-3 && (found[1] / 1e7 - 1.0).abs() < 1e-3, "{found:?}");
 }
 
-/// The share of searches that find something in events without a period, at 5 % accepted.
+/// The share of searches that find a period in events without one, accepting 5 %.
 fn false_finds(searches: u32, mut events: impl FnMut() -> Vec<f64>) -> f64 {
     let found = (0..searches).filter(|_| !times(events()).periods(0.05).is_empty());
     f64::from(found.count() as u32) / f64::from(searches)
 }
 
-/// Measured: 0.5, 0.9, 0.7 and 0.5 % in random events, 0.3 and 0.7 % in trains; the bound for the whole search is cautious.
+/// Measured: 0.5, 0.9, 0.7 and 0.5 % in random events, 0.3 and 0.7 % in trains; the bound for the whole search is conservative.
 #[test]
 fn noise_has_no_period() {
     let mut source = Source::seeded(4);
@@ -113,8 +113,7 @@ fn nothing_is_found_in_next_to_nothing() {
     assert!(extreme.periods(0.05).len() <= 1);
 }
 
-/// When ticks of 4 ms come: a microsecond of jitter, and one in twenty later by what a hypervisor or a masked interrupt
-/// takes.
+/// Ticks every 4 ms with a microsecond of jitter; one in twenty is delayed by a hypervisor or a masked interrupt.
 fn ticks(source: &mut Source, count: u32) -> Vec<f64> {
     let mut late = || {
         let held_up = if source.uniform() < 0.05 { source.exponential(200_000.0) } else { 0.0 };
@@ -123,7 +122,7 @@ fn ticks(source: &mut Source, count: u32) -> Vec<f64> {
     (0..count).map(|tick| f64::from(tick) * 4e6 + late()).collect()
 }
 
-/// How many of so many runs show something else than the given periods, of which each must be found in every run.
+/// The number of runs that show more than the given periods. Every run must show each of those.
 fn found_beside(runs: u32, expected: &[f64], mut events: impl FnMut() -> Vec<f64>) -> u32 {
     let mut others = 0;
     for _ in 0..runs {
@@ -137,8 +136,8 @@ fn found_beside(runs: u32, expected: &[f64], mut events: impl FnMut() -> Vec<f64
     others
 }
 
-/// A period of 50 ms, 12.5 ticks, beside that of the tick is one only if something comes so often. Ticks that are held up,
-/// and those few of them that are long or in which something runs (which come every 50 ms on average here), have none.
+/// A period of 50 ms, 12.5 ticks, next to that of the tick is real only if something recurs that often. Delayed ticks, and the few that are
+/// long or run something (on average every 50 ms here), have none.
 #[test]
 fn ticks_have_no_period_but_their_own() {
     let mut source = Source::seeded(5);
@@ -151,7 +150,7 @@ fn ticks_have_no_period_but_their_own() {
         };
         assert!(found_beside(50, &[], events) <= 1, "a period is found in {share} of the ticks");
     }
-    // Timers that were set at random for 50 ms on average, and run in the next tick.
+    // Timers set at random for 50 ms on average that run in the next tick.
     let waits = || -> Vec<f64> {
         let mut at = 0.0;
         let waits = std::iter::repeat_with(|| {
@@ -163,8 +162,8 @@ fn ticks_have_no_period_but_their_own() {
     assert!(found_beside(50, &[], waits) <= 1);
 }
 
-/// What comes every 50 ms is found beside the tick, be it in time (a timer of its own) or in turn at the 12th and 13th tick;
-/// and what comes at every 13th is found at 52 ms.
+/// Events every 50 ms are found next to the tick, whether exactly on time (a timer of their own) or alternating between the 12th and 13th
+/// tick; events at every 13th tick are found at 52 ms.
 #[test]
 fn what_comes_every_50_ms_is_told_from_every_13th_tick() {
     let mut source = Source::seeded(8);
@@ -186,7 +185,7 @@ fn what_comes_every_50_ms_is_told_from_every_13th_tick() {
     }
 }
 
-/// A beat of 100 ms that starts again once, out of phase: its events add up at three times its frequency.
+/// A beat of 100 ms that restarts once, out of phase: its events add up at three times its frequency.
 #[test]
 fn a_beat_that_starts_again_keeps_its_period() {
     let mut source = Source::seeded(9);
@@ -204,12 +203,12 @@ fn a_beat_that_starts_again_keeps_its_period() {
             assert!(period.beats <= 102 && period.events <= period.beats, "{period:?}");
         }
     }
-    // Some add up only at more than four times their frequency, which is not looked at.
+    // Some add up only at more than four times their frequency, which is not searched.
     assert!(found_none <= 12, "{found_none} of 40 were not found");
 }
 
-/// Who sleeps for 50 ms, works, is now and then held up, and sleeps again, twice a time with a moment between: as an agent
-/// that polls. Seen on a real machine as 25.1, 50.2 and 50.8 ms.
+/// A program that sleeps for 50 ms, works, is sometimes delayed, and sleeps again, twice in a row with a moment between: like a polling
+/// agent. Seen on a real machine as 25.1, 50.2 and 50.8 ms.
 #[test]
 fn a_sleeper_has_the_period_of_its_sleep() {
     let mut source = Source::seeded(10);
@@ -231,11 +230,11 @@ fn a_sleeper_has_the_period_of_its_sleep() {
         }
         assert!(found.len() <= 1, "{found:?}");
     }
-    // Held up too often, it adds up nowhere.
+    // Delayed too often, it adds up nowhere.
     assert!(found_none <= 10, "{found_none} of 40 were not found");
 }
 
-/// Now after 60 ms and now after 28 ms: nothing comes every 29.5 ms, at which both add up.
+/// Alternately after 60 ms and after 28 ms: nothing recurs every 29.5 ms, at which both add up.
 #[test]
 fn two_intervals_in_turn_are_not_their_mean() {
     let mut source = Source::seeded(11);
@@ -275,7 +274,7 @@ fn two_trains_have_their_own_periods_and_not_their_common_divisor() {
     }
 }
 
-/// Seen on a real machine: a thread that wakes every 516 ms was given half of its period in recordings of 4 s.
+/// Seen on a real machine: for a thread that wakes every 516 ms, recordings of 4 s showed half of its period.
 #[test]
 fn too_few_beats_have_no_period_and_not_half_of_it() {
     let mut source = Source::seeded(12);
@@ -306,7 +305,7 @@ fn a_period_with_missed_beats_is_not_taken_for_a_longer_one() {
 fn a_hypergeometric_tail_is_that_of_counting() {
     let logarithms = LnFactorials::up_to(15);
     let tail = |all, marked, drawn, least| logarithms.ln_hypergeometric_tail(all, marked, drawn, least).exp();
-    // All of 8 on the 8 odd ones of 15: one way of 6,435. Of 3 drawn from 5 with 2 marked, at least one: 9 of 10 ways.
+    // All 8 on the 8 odd ones of 15: one way of 6,435. At least one of 3 drawn from 5 with 2 marked: 9 of 10 ways.
     assert!((tail(15, 8, 8, 8) * 6_435.0 - 1.0).abs() < 1e-9);
     assert!((tail(5, 2, 3, 1) - 0.9).abs() < 1e-12 && (tail(5, 2, 3, 0) - 1.0).abs() < 1e-12);
 }

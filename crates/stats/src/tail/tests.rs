@@ -1,4 +1,4 @@
-//! Return levels against laws whose tail is known, and refusals of what has none.
+//! Return levels of distributions with known tails, and refusals.
 
 use super::*;
 use becalm_testing::noise::Source;
@@ -6,7 +6,7 @@ use becalm_testing::noise::Source;
 /// The length of a run, 20 s in nanoseconds.
 const LENGTH: i64 = 20_000_000_000;
 
-/// Detours in trains of `size` that all have the train's length, at `hz` trains a second.
+/// Trains of `size` detours of equal length, at `hz` trains per second.
 fn longest(source: &mut Source, hz: f64, size: i64, mut length: impl FnMut(&mut Source) -> f64) -> Longest {
     let mut detours: Vec<(i64, i64)> = Vec::new();
     for begin in source.poisson(hz, LENGTH as f64) {
@@ -21,7 +21,7 @@ fn longest(source: &mut Source, hz: f64, size: i64, mut length: impl FnMut(&mut 
 
 struct Law {
     name: &'static str,
-    /// Detours in a train, and trains a second.
+    /// Detours per train, and trains per second.
     trains: (i64, f64),
     scale: f64,
     shape: f64,
@@ -35,14 +35,13 @@ const LAWS: &[Law] = &[
     Law { name: "heavy, trains of 5", trains: (5, 60.0), scale: 10_000.0, shape: 0.3 },
 ];
 
-/// A level for three times the run's length from some 100 clusters. Measured in the order of [`LAWS`]: 0.936, 0.947, 0.948,
-/// 0.939, 0.946.
+/// A level for three times the run's length from some 100 clusters. Measured in the order of [`LAWS`]: 0.936, 0.947, 0.948, 0.939, 0.946.
 #[test]
 fn return_levels_hold_the_truth_about_95_times_in_100() {
     for law in LAWS {
         let mut source = Source::seeded(11);
         let period = 60_000_000_000;
-        // The length that one of so many trains exceeds.
+        // The length that one of this many trains exceeds.
         let trains = law.trains.1 * period as f64 / 1e9;
         let truth = match law.shape {
             0.0 => law.scale * trains.ln(),
@@ -64,7 +63,7 @@ fn return_levels_hold_the_truth_about_95_times_in_100() {
     }
 }
 
-/// 10 s of a tick, what a host takes, and a daemon that comes every so many nanoseconds with 2 to 8 ms.
+/// 10 s of a tick, host interruptions, and a daemon that takes 2 to 8 ms every `every` nanoseconds.
 fn guest_with_a_daemon(source: &mut Source, every: f64) -> Longest {
     const RUN: f64 = 10e9;
     let phase = source.uniform() * 4e6;
@@ -84,15 +83,14 @@ fn guest_with_a_daemon(source: &mut Source, every: f64) -> Longest {
     longest
 }
 
-/// What came once or twice in a run says nothing of its longest, so that nothing is said. Measured, of 300 runs each: 5 and 2 levels
-/// are given where the daemon comes every 10 s and every 5 s, none of which holds; every 2 s 47, which all hold; every second
-/// none, as no law fits.
+/// A daemon that ran once or twice does not determine the longest detour, so there is no level. Measured, 300 runs each: 5 and 2 levels for
+/// a daemon every 10 s and every 5 s, all of them wrong; every 2 s 47, all correct; every second none, because no distribution fits.
 #[test]
 fn a_daemon_that_came_once_or_twice_is_not_extrapolated() {
     for (every, wrong_at_most) in [(10e9, 8), (5e9, 8), (2e9, 2), (1e9, 2)] {
         let mut source = Source::seeded(5);
         let period = 30_000_000_000;
-        // Once in the period one is longer than this.
+        // One per period exceeds this.
         let truth = 8e6 - 6e6 * every / period as f64;
         let mut wrong = 0;
         for _ in 0..300 {
@@ -107,7 +105,7 @@ fn a_daemon_that_came_once_or_twice_is_not_extrapolated() {
 
 #[test]
 fn what_follows_no_law_is_refused() {
-    // Two causes that take one length each, with a little spread: a fit would lie anywhere between.
+    // Two causes with nearly constant lengths: a fit could be anywhere between.
     for seed in 0..50 {
         let mut source = Source::seeded(seed);
         let lumps = longest(&mut source, 100.0, 1, |s| match s.uniform() {

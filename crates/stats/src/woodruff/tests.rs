@@ -1,4 +1,4 @@
-//! What the intervals of quantiles cover, on noise whose true quantiles are known.
+//! The coverage of the intervals of quantiles, on noise with known quantiles.
 
 use super::super::TimeCells;
 use super::*;
@@ -7,10 +7,10 @@ use becalm_testing::noise::Source;
 /// The length of a run, 10 s in nanoseconds.
 const LENGTH: i64 = 10_000_000_000;
 
-/// Noise with exponential lengths of 10 us on average: alone, in trains of any lengths, or in trains of one length.
+/// Noise with exponential lengths of 10 us on average: single, in trains of any lengths, or in trains of one length.
 struct Law {
     name: &'static str,
-    /// The share whose quantile is asked for.
+    /// The share of the quantile.
     share: f64,
     detours: fn(&mut Source) -> Vec<(f64, f64)>,
 }
@@ -20,7 +20,7 @@ fn alone(source: &mut Source, hz: f64) -> Vec<(f64, f64)> {
     times.into_iter().map(|time| (time, source.exponential(10_000.0))).collect()
 }
 
-/// Trains of 10 whose detours all have the train's length: the worst that dependence can do.
+/// Trains of 10 detours of equal length: the worst case of dependence.
 fn alike(source: &mut Source, hz: f64) -> Vec<(f64, f64)> {
     let mut detours = Vec::new();
     for begin in source.poisson(hz, LENGTH as f64) {
@@ -79,7 +79,7 @@ fn bounds_hold_the_truth_about_95_times_in_100() {
     }
 }
 
-/// Why blocks: what order statistics of independent values would claim, where trains are alike.
+/// Why blocks are needed: intervals from order statistics fail if all detours of a train have the same length.
 #[test]
 fn independent_ranks_would_claim_too_much() {
     let mut source = Source::seeded(7);

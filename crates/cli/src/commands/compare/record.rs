@@ -1,4 +1,4 @@
-//! Recording a side: several recordings, one after the other, each by a becalm of its own, as a user would type it.
+//! Records one side of a comparison: several recordings in sequence, each by a separate becalm process.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -14,7 +14,7 @@ use becalm_model::node_name;
 use becalm_units::fault::{self, Context, Result, UsageError};
 use becalm_units::{CpuList, Nanos};
 
-/// How long each recording is where there is none to do as.
+/// The length of each recording without a model.
 const DURATION: Nanos = Nanos::new(10_000_000_000);
 
 #[derive(Debug)]
@@ -23,11 +23,11 @@ pub struct RecordedSide {
     settings: Settings,
 }
 
-/// How each is made.
+/// The settings of each recording.
 #[derive(Debug)]
 struct Settings {
     duration: Nanos,
-    /// Those of the first run; `None` without one.
+    /// The settings of the first run; `None` without one.
     like: Option<Like>,
 }
 
@@ -39,18 +39,18 @@ struct Like {
     sources: bool,
 }
 
-/// What became of them.
+/// The result of recording.
 #[derive(Debug)]
 pub enum RecordedEnd {
-    /// All were made.
+    /// All recordings are complete.
     Whole,
     /// A signal ended the recording.
     Stopped,
 }
 
 impl RecordedSide {
-    /// So many recordings like the first of the runs before them, under names that nothing bears yet. Fails if that run
-    /// cannot be repeated here, or a name is taken.
+    /// Plans recordings like the first of the runs before them, under unused names. Fails if that run cannot be repeated here, or a name is
+    /// taken.
     pub fn plan(number: usize, before: &[PathBuf], output: Option<&Path>, duration: Option<Nanos>) -> Result<Self> {
         let like = before.first().map(|path| settings_of(path)).transpose()?;
         let (like, of_run) = like.map_or((None, DURATION), |(like, duration)| (Some(like), duration));
@@ -81,12 +81,12 @@ impl RecordedSide {
         Ok(Self { paths, settings: Settings { duration: duration.unwrap_or(of_run), like } })
     }
 
-    /// The recordings' paths, in the order in which they are made.
+    /// The recordings' paths in order.
     pub fn paths(&self) -> &[PathBuf] {
         &self.paths
     }
 
-    /// Makes them.
+    /// Records them.
     pub fn record(&self) -> Result<RecordedEnd> {
         let signals = Relay::block().context("cannot block signals")?;
         let all = self.paths.len();
@@ -120,14 +120,14 @@ impl RecordedSide {
     }
 }
 
-/// What is kept of these recordings.
+/// Describes which of these recordings are kept.
 fn kept(paths: &[PathBuf]) -> String {
     let kept: Vec<String> =
         paths.iter().filter(|path| Bundle::open(path).is_ok()).map(|path| path.display().to_string()).collect();
     if kept.is_empty() { "; nothing was recorded".to_owned() } else { format!("; kept: {}", kept.join(" ")) }
 }
 
-/// A recording's name without its ending.
+/// A recording's name without its suffix.
 fn stem(path: &Path) -> PathBuf {
     if path.extension().is_some_and(|extension| extension == "becalm") {
         path.with_extension("")
@@ -136,7 +136,7 @@ fn stem(path: &Path) -> PathBuf {
     }
 }
 
-/// A name without the number of one of several: `before` of `before-1`.
+/// A name without its final number: `before` for `before-1`.
 fn without_number(name: &str) -> &str {
     match name.rsplit_once('-') {
         Some((stem, number)) if !stem.is_empty() && !number.is_empty() && number.len() < 4 => {
@@ -146,7 +146,7 @@ fn without_number(name: &str) -> &str {
     }
 }
 
-/// The settings of a run, and how long it lasted.
+/// The settings and the length of a run.
 fn settings_of(path: &Path) -> Result<(Like, Nanos)> {
     let bundle = Bundle::open(path)?;
     let usage = |why: &str| UsageError::new(format!("cannot record like {}: {why}", path.display()));
@@ -178,7 +178,7 @@ fn settings_of(path: &Path) -> Result<(Like, Nanos)> {
     ))
 }
 
-/// How long a run was to last, or did.
+/// The planned length of a run, or else its actual one.
 fn length_of(doc: &NodeDoc) -> Nanos {
     let lasted = || doc.cpus.iter().map(|cpu| cpu.duration_ns).max().filter(|length| *length > Nanos::ZERO);
     doc.settings.duration_ns.or_else(lasted).unwrap_or(DURATION)

@@ -21,10 +21,10 @@ use becalm_scale::predict::{Prediction, Question, RankPrediction};
 use becalm_scale::watch::ReplayWatch;
 use becalm_units::{Nanos, fault};
 
-/// For how many ranks slowdowns are predicted.
+/// Numbers of ranks with a predicted slowdown.
 const RANKS: [u64; 5] = [64, 256, 1 << 10, 1 << 12, 1 << 14];
 
-/// The question that is asked of every run: cheap, and the same each time.
+/// The question for every run: cheap, and always the same.
 fn question() -> fault::Result<Question> {
     Ok(Question {
         grain: Nanos::from_millis(1),
@@ -40,28 +40,26 @@ fn question() -> fault::Result<Question> {
     })
 }
 
-/// Runs with more detours are not predicted here: even order statistics hold them all in memory, with about 170 bytes each.
+/// Runs with more detours get no prediction: even order statistics keep them all in memory, at about 170 bytes each.
 const DETOURS_LIMIT: u64 = 20_000_000;
 
-/// Of runs with more detours nobody is blamed here, and fewer phases are replayed: books take twice the memory, and a phase
-/// among so many detours takes longer.
+/// Runs with more detours get no blame and a shorter replay: accounts take twice the memory, and phases among that many detours are slow.
 const SHORT_LIMIT: u64 = 4_000_000;
 
-/// Phases of a short replay, and how often it is done.
+/// Phases of a short replay, and number of replays.
 const SHORT_PHASES: u64 = 200;
 const SHORT_REPLICAS: u64 = 2;
 
-/// How many detours the predictions of blame may read in all.
+/// The maximum number of detours read for predictions of blame.
 const BLAME_LIMIT: u64 = 20_000_000;
 
-/// How many sources are taken out at most, one after another.
+/// The maximum number of sources to remove, one after another.
 const STEPS: u64 = 3;
 
-/// How many of the detours that cost most are named.
+/// The number of costliest detours to name.
 const DETOURS: usize = 10;
 
-/// Reads the run and writes its page. Fails if the run cannot be read or does not hold what was asked for, or the file
-/// cannot be written.
+/// Reads the run and writes its page. Fails if the run cannot be read or lacks the requested part, or the file cannot be written.
 pub(super) fn run(args: &RunArgs, ranks: RanksArgs, output: Output, out: &mut dyn Write) -> fault::Result<Exit> {
     let bundle = args.open()?;
     let selection = args.selection().with_detail(output.detail());
@@ -83,7 +81,7 @@ pub(super) fn run(args: &RunArgs, ranks: RanksArgs, output: Output, out: &mut dy
     Ok(Exit::Done)
 }
 
-/// What the run costs a job.
+/// The run's cost for a job.
 struct PagePrediction {
     question: Question,
     source: NoiseInput,
@@ -108,12 +106,12 @@ impl PagePrediction {
             summary.nodes.iter().all(|node| node.doc.rung == Rung::Tracepoints) && summary.books == Books::Closed;
         let source = noise::from_run(bundle, selection, named && detours <= SHORT_LIMIT)?;
         let names: Vec<String> = source.booked.as_ref().map_or_else(Vec::new, |booked| booked.sources().to_vec());
-        // Once with books, once without each of those that add most, then without the first two of them, and so on.
+        // Once with accounts, once without each of the costliest sources, then without the first two of them, and so on.
         let predictions = |steps: u64| if steps == 0 { 1 } else { 2 * steps };
         let blame_steps = (0..=STEPS).rev().find(|steps| detours.saturating_mul(predictions(*steps)) <= BLAME_LIMIT);
         let blame_steps = blame_steps.filter(|_| source.booked.is_some());
         let mut question = question()?;
-        // The CPUs of a node as they were recorded together.
+        // The CPUs of a node, replayed as recorded.
         question.per_node = source.noise.ranks_per_node();
         if detours > SHORT_LIMIT {
             (question.phases, question.replicas) = (SHORT_PHASES, SHORT_REPLICAS);

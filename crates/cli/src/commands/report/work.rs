@@ -1,4 +1,4 @@
-//! `becalm report` of a run of work.
+//! `becalm report` for a run of work.
 
 use std::io::Write;
 
@@ -11,8 +11,8 @@ use becalm_units::fault;
 
 use super::ReportArgs;
 
-/// Reads the run and prints its report, or writes its page. Fails if the run or the baseline cannot be read, they are
-/// of different work, or the output cannot be written.
+/// Reads the run and prints its report, or writes its page. Fails if the run or the baseline cannot be read, their work differs, or the
+/// output cannot be written.
 pub(super) fn run(args: &ReportArgs, bundle: &Bundle, out: &mut dyn Write) -> fault::Result<Exit> {
     let output = args.form.output(args.full)?;
     let baseline = args.baseline.as_deref().map(Bundle::open).transpose()?;

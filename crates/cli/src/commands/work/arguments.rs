@@ -1,4 +1,4 @@
-//! What was typed after `becalm work`.
+//! The arguments of `becalm work`.
 
 use std::path::PathBuf;
 

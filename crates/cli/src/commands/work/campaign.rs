@@ -1,4 +1,4 @@
-//! From what was typed, or what an interrupted run still lacks, to the runs that are to be made.
+//! The runs to make, from the arguments or from an interrupted run.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,25 +20,25 @@ use becalm_units::{CpuId, CpuList, Nanos, counted, plural};
 
 use super::WorkArgs;
 
-/// Samples of a run that does not say how many.
+/// The default number of samples of a run.
 const SAMPLES: u64 = 10_000;
 
-/// One run to be made.
+/// A run to make.
 pub struct CampaignPart {
-    /// The folder of the bundle.
+    /// The directory of the bundle.
     pub path: PathBuf,
-    /// What the loops do, and for how long.
+    /// The work of the loops, and its duration.
     pub plan: RecordPlan,
 }
 
 impl CampaignPart {
-    /// The work that the loops are to do.
+    /// The work of the loops.
     pub fn work(&self) -> Option<&WorkPlan> {
         work_of(&self.plan)
     }
 }
 
-/// The work of a plan, if it is one of work.
+/// The work of a plan, if any.
 pub fn work_of(plan: &RecordPlan) -> Option<&WorkPlan> {
     match &plan.task {
         LoopTask::Work(work) => Some(work),
@@ -46,20 +46,20 @@ pub fn work_of(plan: &RecordPlan) -> Option<&WorkPlan> {
     }
 }
 
-/// A run that goes on.
+/// A resumed run.
 pub struct Resumed {
-    /// The folder of the bundle.
+    /// The directory of the bundle.
     pub path: PathBuf,
-    /// The node's document as the run has it.
+    /// The node's document in the run.
     pub doc: NodeDoc,
     /// The work that the document describes.
     work: WorkDoc,
-    /// How many samples each of its CPUs has.
+    /// The number of samples of each CPU.
     samples: BTreeMap<CpuId, u64>,
 }
 
 impl Resumed {
-    /// Opens a run to go on with. Fails if it cannot be read, or is not one of work on one node.
+    /// Opens a run to resume. Fails if it cannot be read, or is not a run of work on one node.
     pub fn open(path: &Path) -> Result<Self> {
         let bundle = Bundle::open(path)?;
         let usage = |why: &str| UsageError::new(format!("{} cannot be resumed: {why}", path.display()));
@@ -78,7 +78,7 @@ impl Resumed {
     }
 }
 
-/// The runs to be made.
+/// The runs to make.
 pub fn parts(args: &WorkArgs, resumed: Option<&Resumed>, root: &Path) -> Result<Vec<CampaignPart>> {
     let usage = |text: String| Err(UsageError::new(text).into());
     if args.copies.iter().any(|copies| *copies > 1) && matches!(args.sched, Policy::Fifo(_)) {
@@ -134,7 +134,7 @@ pub fn parts(args: &WorkArgs, resumed: Option<&Resumed>, root: &Path) -> Result<
     Ok(parts)
 }
 
-/// Refuses a baseline of other work. Fails if it is one, or of no work at all.
+/// Fails if the baseline is of other work, or of none.
 pub fn check_baseline(baseline: &Bundle, parts: &[CampaignPart]) -> Result<()> {
     for part in parts.iter().filter_map(CampaignPart::work) {
         for doc in baseline.nodes() {
@@ -147,8 +147,8 @@ pub fn check_baseline(baseline: &Bundle, parts: &[CampaignPart]) -> Result<()> {
     Ok(())
 }
 
-/// Has the last run give up the process's rights, and those before it put them down while they last. Fails if a bundle
-/// is to lie where the user that the process becomes could not write it.
+/// Lets the last run drop the process's rights for good, and earlier ones temporarily. Fails if the user that the process becomes cannot
+/// write in the directory of a bundle.
 pub fn leave_rights(parts: &mut [CampaignPart], has_baseline: bool) -> Result<()> {
     let user = User::from_sudo();
     for part in &*parts {
@@ -157,7 +157,7 @@ pub fn leave_rights(parts: &mut [CampaignPart], has_baseline: bool) -> Result<()
     let Some((last, others)) = parts.split_last_mut() else { return Ok(()) };
     others.iter_mut().for_each(|part| part.plan.rights = rights::lower_while_recording());
     last.plan.rights = rights::give_up_after_set_up();
-    // Its samples are read when the runs have ended.
+    // The samples of the baseline are read after the runs.
     if has_baseline && let AfterSetUp::GiveUp(left) = &mut last.plan.rights {
         left.kept = left.kept.with_capability(Capability::DacReadSearch);
     }
@@ -179,12 +179,12 @@ fn again(plan: &RecordPlan, work: WorkPlan) -> RecordPlan {
     }
 }
 
-/// What is counted beside the loops.
+/// The events to count during the loops.
 fn counters(args: &WorkArgs) -> Vec<PerfEvent> {
     if args.no_counters { Vec::new() } else { PerfEvent::OF_PROCESSOR.to_vec() }
 }
 
-/// What an interrupted run lacks: as many samples as its CPU with the fewest, so that none gets too few.
+/// The rest of an interrupted run: determined by its CPU with the fewest samples, so none gets too few.
 fn left_of(args: &WorkArgs, run: &Resumed) -> Result<WorkPlan> {
     let named = |name: &str| -> Result<Body, UsageError> {
         name.parse().map_err(|error| UsageError::new(format!("{}: {error}", run.path.display())))
@@ -220,13 +220,13 @@ fn left_of(args: &WorkArgs, run: &Resumed) -> Result<WorkPlan> {
     })
 }
 
-/// The last CPUs that the process may use, so that becalm's own collecting, and most devices' interrupts, are elsewhere.
+/// The last usable CPUs, because becalm's own collector and most device interrupts run elsewhere.
 fn last_cpus(count: usize) -> Result<CpuList> {
     let allowed: Vec<CpuId> = sched::allowed_cpus()?.iter().collect();
     Ok(allowed[allowed.len().saturating_sub(count)..].iter().copied().collect())
 }
 
-/// The body of each CPU, where all bodies are to work at once; nothing otherwise.
+/// The body of each CPU, if all bodies work at once; otherwise empty.
 fn bodies_at_once(args: &WorkArgs, cpus: impl Iterator<Item = CpuId>) -> Result<BTreeMap<CpuId, Body>> {
     if !args.at_once {
         return Ok(BTreeMap::new());
@@ -248,7 +248,7 @@ fn bodies_at_once(args: &WorkArgs, cpus: impl Iterator<Item = CpuId>) -> Result<
     Ok(cpus.into_iter().zip(bodies.iter().copied()).collect())
 }
 
-/// How long samples are to take: each once, in the order given.
+/// The lengths of samples: each once, in the given order.
 fn grains(args: &WorkArgs) -> Vec<Nanos> {
     let mut grains: Vec<Nanos> = Vec::new();
     let asked = if args.grain.is_empty() { vec![Nanos::from_millis(1)] } else { args.grain.clone() };
@@ -260,7 +260,7 @@ fn grains(args: &WorkArgs) -> Vec<Nanos> {
     grains
 }
 
-/// What tells the runs of one command apart.
+/// The properties that distinguish the runs of one command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct PartKind {
     body: Body,
@@ -270,7 +270,7 @@ struct PartKind {
 }
 
 impl PartKind {
-    /// The runs that the arguments ask for: bodies in their order, then grains and copies in theirs, then rising rates.
+    /// The requested runs: bodies in order, then grains and copies in order, then ascending rates.
     fn all(args: &WorkArgs) -> Vec<Self> {
         let mut bodies: Vec<Body> = Vec::new();
         let asked = match &args.body[..] {
@@ -299,7 +299,7 @@ impl PartKind {
         all
     }
 
-    /// Where this run is stored: what several runs differ by stands before the ending of the name.
+    /// The path of this run: its distinguishing properties precede the suffix.
     fn path(self, args: &WorkArgs, path: &Path) -> PathBuf {
         let several = |list: usize, name: String| (list > 1).then_some(name);
         let rate = if self.added_hz == 0 { "idle".to_owned() } else { format!("{}hz", self.added_hz) };
@@ -323,13 +323,13 @@ fn named(path: &Path, part: &str) -> PathBuf {
     path.with_file_name(format!("{stem}-{part}{ending}"))
 }
 
-/// The progress on the terminal, if there is one.
+/// The progress bar, if there is a terminal.
 pub fn progress_bar(args: &WorkArgs, work: Option<&WorkPlan>) -> Bar {
     let samples = work.and_then(|work| work.samples).unwrap_or(0);
     if args.quiet { Bar::hidden() } else { Bar::new("working", samples, Tail::Steps) }
 }
 
-/// Shows how far a run is.
+/// Shows the progress of a run.
 pub fn show(bar: &Bar, progress: Progress) {
     if !bar.is_hidden() {
         let seconds = progress.elapsed.as_secs_f64();

@@ -1,4 +1,4 @@
-//! Timer interrupts that are added to those of the CPUs while loops work.
+//! Timer interrupts added to those of the CPUs during the loops.
 
 use std::path::Path;
 
@@ -7,8 +7,8 @@ use becalm_linux::perf::{CpuClock, SampleLimits};
 use becalm_units::CpuList;
 use becalm_units::fault::{Context, Result, UsageError};
 
-/// Refuses rates that the kernel would throttle, before anything is measured. Fails if the kernel has no perf events,
-/// or its limit is below a rate.
+/// Refuses rates that the kernel would throttle, before the measurement. Fails if the kernel has no perf events, or its limit is below a
+/// rate.
 pub fn check_rates(root: &Path, rates: &[u32]) -> Result<()> {
     let Some(highest) = rates.iter().copied().max().filter(|rate| *rate > 0) else { return Ok(()) };
     let limits = limits(root)?;
@@ -27,14 +27,14 @@ fn limits(root: &Path) -> Result<SampleLimits> {
     SampleLimits::read(root)?.context("this kernel has no perf events, by which interrupts are added")
 }
 
-/// Interrupts that come until this is dropped.
+/// Causes interrupts until dropped.
 pub struct AddedInterrupts {
     clocks: Vec<CpuClock>,
     limits: SampleLimits,
 }
 
 impl AddedInterrupts {
-    /// Adds this many a second to each of the CPUs; `None` for 0.
+    /// Adds this many interrupts per second to each of the CPUs; `None` for 0.
     pub fn begin(root: &Path, cpus: Option<&CpuList>, added_hz: u32) -> Result<Option<Self>> {
         if added_hz == 0 {
             return Ok(None);
@@ -44,8 +44,8 @@ impl AddedInterrupts {
         Ok(Some(Self { clocks: clocks.collect::<Result<_, _>>()?, limits }))
     }
 
-    /// Ends them, and puts the kernel's limit back where it was. The kernel lowers it by itself where its handler takes long, and then
-    /// fewer interrupts came than were asked for.
+    /// Stops the interrupts and restores the kernel's limit. The kernel lowers that by itself if its handler takes long; then there were
+    /// fewer interrupts than requested.
     pub fn end(self, root: &Path) {
         drop(self.clocks);
         match self.limits.restore(root) {

@@ -1,4 +1,4 @@
-//! `becalm work`: loops that do something, again and again, and what interrupts them.
+//! `becalm work`: loops of repeated work, and their interruptions.
 
 mod arguments;
 mod campaign;
@@ -34,7 +34,7 @@ impl Task for WorkArgs {
         let root = Path::new("/");
         let resumed = self.resume.as_deref().map(campaign::Resumed::open).transpose()?;
         let mut parts = campaign::parts(&self, resumed.as_ref(), root)?;
-        // Found out before anything is measured, not after.
+        // Fail before the measurement, not after.
         let baseline = self.baseline.as_deref().map(Bundle::open).transpose()?;
         if let Some(baseline) = &baseline {
             campaign::check_baseline(baseline, &parts)?;
@@ -101,12 +101,12 @@ impl Task for WorkArgs {
     }
 }
 
-/// The work of the runs that are done: those at other interrupt rates do the same.
+/// The work of completed runs: runs at other interrupt rates do the same.
 #[derive(Default)]
 struct DoneParts(Vec<WorkDoc>);
 
 impl DoneParts {
-    /// Has a run do as many iterations a sample as an earlier one that differs only by the rate, so that samples compare.
+    /// Uses the iterations per sample of an earlier run that differs only in its rate, so samples are comparable.
     fn calibrate(&self, part: &mut CampaignPart) {
         let LoopTask::Work(work) = &mut part.plan.task else { return };
         let same =

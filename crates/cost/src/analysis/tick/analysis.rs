@@ -1,62 +1,62 @@
-//! From measurements to what an interrupt costs, and the linear model that follows.
+//! The cost of an interrupt from measurements, and the resulting linear model.
 
 use becalm_stats::{median_mid, trimmed_mean};
 
 use super::{FittedLine, HandlerMode, OtherHandler, Processor, RatePair, RatePoint, RateSeries, percent_per_1000};
 
-/// The cost of an interrupt on one processor, in percent of a CPU per 1,000 interrupts per second, and the fit of the linear
-/// model explains the measurements.
+/// The cost of an interrupt on one processor, in percent of a CPU per 1,000 interrupts per second, and how well the linear model fits the
+/// measurements.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Analysis {
-    /// The name of the processor, as the tables give it.
+    /// The name of the processor, as in the tables.
     pub name: String,
-    /// The share of entering the kernel and coming back.
+    /// The share of kernel entry and exit.
     pub trap_percent: f64,
     /// The share of the handler.
     pub handler_percent: f64,
     /// The indirect cost: the mean over all pairs of rates.
     pub indirect_percent: f64,
-    /// The same without the extreme pairs: the mean without the tenth of the pairs with the least and that with the greatest cost
-    /// ([`TRIMMED`]). Where two rates are close, a small error of a time is a large one of the cost, and a plain mean follows it.
+    /// The trimmed mean: without the tenth of the pairs with the lowest and the tenth with the highest cost ([`TRIMMED`]). For two similar
+    /// rates, a small error of a time is a large one of the cost, which a plain mean follows.
     pub indirect_trimmed_percent: f64,
     /// The name of the handler that ran while the work was timed.
     pub handler: String,
-    /// Handlers that did not.
+    /// Handlers that did not run then.
     pub other_handlers: Vec<OtherHandler>,
-    /// Every pair of rates of every number of processes: processes in their order, then the lower, then the higher rate.
+    /// Every pair of rates for every number of processes: by processes, then the lower, then the higher rate.
     pub pairs: Vec<RatePair>,
-    /// The model beside each measurement, in the order of the measurements.
+    /// Measurements compared with the model, in the order of the measurements.
     pub comparisons: Vec<FittedPoint>,
     /// The straight line through the throughput.
     pub line: FittedLine,
 }
 
-/// The share of the pairs that the trimmed mean leaves out at either end.
+/// The share of the pairs that the trimmed mean drops at either end.
 pub const TRIMMED: f64 = 0.1;
 
-/// A measurement, and what the model says in its place.
+/// A measurement and the model's prediction.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct FittedPoint {
     /// Number of processes that shared the CPU.
     pub processes: u32,
-    /// Interrupts a second of the measurement.
+    /// Interrupts per second of the measurement.
     pub rate_hz: f64,
-    /// Time of a piece of work as measured, in nanoseconds.
+    /// Measured time of a piece of work, in nanoseconds.
     pub observed_ns: f64,
-    /// As the model predicts it, in nanoseconds; `None` where the model leaves the CPU no time at this rate.
+    /// Predicted time, in nanoseconds; `None` if the model leaves the CPU no time at this rate.
     pub predicted_ns: Option<f64>,
-    /// The estimate of the time on a system without any tick, in nanoseconds, the same for all rates.
+    /// Estimated time on a tickless system, in nanoseconds, the same for all rates.
     pub tickless_ns: Option<f64>,
 }
 
 impl FittedPoint {
-    /// The share of the CPU that is lost by the observation: 1 - tickless / observed. A little below 0 where the work was faster
-    /// than the estimate without ticks.
+    /// The share of the CPU lost in the measurement: 1 - tickless / observed. Slightly below 0 if the work was faster than the tickless
+    /// estimate.
     pub fn overhead_ratio(&self) -> Option<f64> {
         self.tickless_ns.map(|tickless| 1.0 - tickless / self.observed_ns)
     }
 
-    /// By how much the observation exceeds the prediction, as a share of the prediction.
+    /// The excess of the observation over the prediction, relative to the prediction.
     pub fn residual_ratio(&self) -> Option<f64> {
         self.predicted_ns.map(|predicted| self.observed_ns / predicted - 1.0)
     }
@@ -95,12 +95,12 @@ impl Analysis {
         self.trap_percent + self.handler_percent + self.indirect_trimmed_percent
     }
 
-    /// The costs of an interrupt with each handler: first with the one that ran while the work was timed.
+    /// The costs of an interrupt with each handler: first the one that ran while the work was timed.
     pub fn modes(&self) -> Vec<HandlerMode> {
         HandlerMode::all(self)
     }
 
-    /// The rates of the measurements, in interrupts a second, each the mean over the numbers of processes.
+    /// The rates of the measurements, in interrupts per second, each the mean over the numbers of processes.
     pub fn rates_hz(&self) -> Vec<f64> {
         let series: Vec<&[FittedPoint]> = self.comparisons.chunk_by(|a, b| a.processes == b.processes).collect();
         let rates = series.iter().map(|points| points.len()).min().unwrap_or(0);
@@ -113,22 +113,19 @@ impl Analysis {
         rate_hz * self.sum_percent() / 100.0 / 1_000.0
     }
 
-    /// The median over the pairs of the indirect cost's share of the extra time, without the pairs that show no extra
-    /// time.
+    /// The median share of the indirect cost in the extra time, over the pairs with extra time.
     pub fn indirect_share_median(&self) -> Option<f64> {
         let mut shares: Vec<f64> = self.pairs.iter().filter_map(RatePair::indirect_share).collect();
         median_mid(&mut shares)
     }
 
-    /// The largest distance of a measurement from the model, as a share of what the model predicts; `None` where it
-    /// predicts nothing for one of them.
+    /// The largest deviation of a measurement from the model, relative to the prediction; `None` if a prediction is missing.
     pub fn residual_max_ratio(&self) -> Option<f64> {
         self.comparisons.iter().try_fold(0.0_f64, |max, row| Some(max.max(row.residual_ratio()?.abs())))
     }
 
-    /// The share of the variance of the times, within each number of processes, that the model explains (R2). Below
-    /// zero where it explains less than the mean does. Nothing where the times do not vary, or the model predicts
-    /// nothing for one of them.
+    /// The share of the variance of the times, within each number of processes, that the model explains (R2). Below zero if it explains
+    /// less than the mean does. `None` if the times do not vary, or a prediction is missing.
     pub fn r2_ratio(&self) -> Option<f64> {
         let (mut unexplained, mut variance) = (0.0, 0.0);
         for rows in self.comparisons.chunk_by(|a, b| a.processes == b.processes) {
@@ -141,8 +138,8 @@ impl Analysis {
         (variance > 0.0).then(|| 1.0 - unexplained / variance)
     }
 
-    /// The model beside the points of a series. Time without ticks = measured time (1 - overhead), averaged over the
-    /// rates; the prediction at a rate is that time / (1 - overhead).
+    /// Compares the points of a series with the model. Time without ticks = measured time (1 - overhead), averaged over the rates; the
+    /// prediction at a rate is that time / (1 - overhead).
     fn compare<'a>(&self, series: &'a RateSeries) -> impl Iterator<Item = FittedPoint> + use<'a> {
         let left = |point: &RatePoint| 1.0 - self.overhead_ratio(point.rate_hz);
         let points = series.points();

@@ -1,10 +1,10 @@
-//! Measurements from two tables of comma-separated values, such as published ones.
+//! Measurements from two CSV tables, such as published ones.
 //!
-//! The times: `processor,processes,ms_100hz,ms_1000hz,...`, one line a processor and number of processes, milliseconds per
-//! piece of work at each interrupt rate. The direct costs: one line a processor, `processor,trap_us,handler_us` in microseconds,
-//! or `processor,mhz,trap_cycles,handler_cycles` in cycles of a clock of so many MHz; where both stand there cycles are taken,
-//! which microseconds are rounded from. A handler's name may stand between, `handler_pit_us`; other columns are passed over.
-//! Lines that are empty or begin with `#` are too. A field may stand in quotes, and then hold commas (RFC 4180).
+//! The times: `processor,processes,ms_100hz,ms_1000hz,...`, one line per processor and number of processes, milliseconds per piece of work
+//! at each interrupt rate. The direct costs: one line per processor, `processor,trap_us,handler_us` in microseconds, or
+//! `processor,mhz,trap_cycles,handler_cycles` in cycles of a clock of that many MHz; with both, the cycles are used, because microseconds
+//! are rounded. The name of a handler may be inserted, as in `handler_pit_us`; other columns are ignored, and so are empty lines and
+//! comments (`#`). Fields may be quoted to contain commas (RFC 4180).
 
 use becalm_units::counted;
 use csv::{Position, ReaderBuilder, StringRecord, Trim};
@@ -15,7 +15,7 @@ use super::{Processor, RatePoint, RateSeries};
 /// The name and the text of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct TableFile<'a> {
-    /// The name that messages give to the table: its path.
+    /// The name of the table in messages: its path.
     pub name: &'a str,
     /// The whole text of the table.
     pub text: &'a str,
@@ -35,7 +35,7 @@ pub struct TableError {
 
 becalm_units::fault::faultless!(TableError);
 
-/// The lines of a table that hold something.
+/// The non-empty lines of a table.
 pub(super) struct CsvTable<'a> {
     name: &'a str,
     pub(super) header: CsvRow,
@@ -43,7 +43,7 @@ pub(super) struct CsvTable<'a> {
 }
 
 pub(super) struct CsvRow {
-    /// The line on which it begins, from 1.
+    /// The number of its first line, from 1.
     pub(super) line: usize,
     pub(super) fields: StringRecord,
 }
@@ -94,7 +94,7 @@ impl<'a> CsvTable<'a> {
         }
     }
 
-    /// A time, which must be above 0, or may be 0 where `zero` says so.
+    /// Parses a time, which must be above 0, or at least 0 with `zero`.
     pub(super) fn time(&self, row: &CsvRow, column: usize, unit: &str, zero: bool) -> Result<f64, TableError> {
         let (text, name) = (&row.fields[column], &self.header.fields[column]);
         match text.parse::<f64>() {
@@ -107,11 +107,11 @@ impl<'a> CsvTable<'a> {
     }
 }
 
-/// The lines of a text that hold something.
+/// The non-empty lines of a text.
 fn lines(file: TableFile<'_>) -> Result<Vec<CsvRow>, TableError> {
     let text = file.text.strip_prefix('\u{feff}').unwrap_or(file.text);
     let passed_over = |line: &&str| line.trim_start().is_empty() || line.trim_start().starts_with('#');
-    // Where a record begins: its position is that before the lines which were passed over to find it.
+    // The first line of a record: its reported position is before the lines skipped to find it.
     let line_of = |position: &Position| {
         let from = text.get(position.byte() as usize..).unwrap_or_default();
         position.line() as usize + from.lines().take_while(passed_over).count()
@@ -125,7 +125,7 @@ fn lines(file: TableFile<'_>) -> Result<Vec<CsvRow>, TableError> {
             TableError { file: file.name.to_owned(), line, what: error.to_string() }
         })?;
         let first = fields.get(0).unwrap_or_default();
-        // A line of nothing but spaces, and a remark behind some.
+        // A line of spaces, and an indented comment.
         if first.starts_with('#') || fields.len() == 1 && first.is_empty() {
             continue;
         }
@@ -134,10 +134,9 @@ fn lines(file: TableFile<'_>) -> Result<Vec<CsvRow>, TableError> {
     Ok(rows)
 }
 
-/// Takes the measurements of every processor of a table of times, with its direct costs from another; processors stand in
-/// the order of the first. The column of the time of the handler that ran meanwhile may be named; else it is that without a name
-/// or that of `pit`, the programmable interval timer, on which the percentages of Tsafrir 2007 rest. All others are other handlers. Fails
-/// if a table does not say what it should, with the line and the column.
+/// Reads the measurements of all processors from a table of times and one of direct costs, in the order of the first. The column for the
+/// time of the handler that ran meanwhile may be named; the default is the one without a name, or `pit`, the programmable interval timer
+/// behind the percentages of Tsafrir 2007. All others are other handlers. Fails if a table is malformed, with line and column.
 pub fn read_tables(
     times: TableFile<'_>,
     direct: TableFile<'_>,
@@ -183,7 +182,7 @@ pub fn read_tables(
     Ok(processors)
 }
 
-/// The rates that the columns are named after, each with its column, in rising order.
+/// The rates in the column names, each with its column, in ascending order.
 fn rates(table: &CsvTable<'_>, others: [usize; 2]) -> Result<Vec<(f64, usize)>, TableError> {
     let line = table.header.line;
     let mut rates: Vec<(f64, usize)> = Vec::new();

@@ -3,28 +3,28 @@
 use super::csv::{CsvRow, CsvTable, TableError};
 use super::{Direct, MEASURED, OtherHandler, Processor};
 
-/// The handlers that are looked for, in this order, where no column of the handler's time is named. Tsafrir 2007 gives two, with
-/// the programmable interval timer, on which the published percentages rest, and with the time stamp counter.
+/// The handlers to look for, in this order, if the user names no column. Tsafrir 2007 has two: the programmable interval timer, behind the
+/// published percentages, and the time stamp counter.
 const FIRST: [&str; 2] = [MEASURED, "pit"];
 
-/// A column with a time: its number, and whether it holds cycles.
+/// A column of times: its number, and whether it is in cycles.
 #[derive(Clone, Copy)]
 struct TimeColumn {
     column: usize,
     cycles: bool,
 }
 
-/// The columns of the table that are read.
+/// The columns to read.
 struct Columns {
     processor: usize,
     /// The clock's frequency, in MHz.
     mhz: Option<usize>,
     trap: TimeColumn,
-    /// The handlers by their names, that which ran while the work was timed first.
+    /// The handlers by name, first the one that ran while the work was timed.
     handlers: Vec<(String, TimeColumn)>,
 }
 
-/// The processors of a table of direct costs, without any times of work.
+/// The processors of a table of direct costs, without times of work.
 pub(super) fn direct_costs(table: &CsvTable<'_>, handler: Option<&str>) -> Result<Vec<Processor>, TableError> {
     let columns = Columns::find(table, handler)?;
     let mut costs: Vec<Processor> = Vec::new();
@@ -53,7 +53,7 @@ impl Columns {
     fn find(table: &CsvTable<'_>, handler: Option<&str>) -> Result<Self, TableError> {
         let processor = table.column("processor")?;
         let mhz = table.find("mhz");
-        // Cycles say nothing without the clock.
+        // Cycles are useless without the clock.
         let cycles = mhz.and_then(|_| table.find("trap_cycles")).map(|column| TimeColumn { column, cycles: true });
         let trap = match cycles {
             Some(cycles) => cycles,
@@ -103,8 +103,8 @@ impl Columns {
     }
 }
 
-/// The handler that a column is named after, and whether it holds cycles; `None` for a column of something else, such as the
-/// standard deviation of a handler.
+/// The handler that a column is named after, and whether it is in cycles; `None` for other columns, such as the standard deviation of a
+/// handler.
 fn handler_name(title: &str) -> Option<(&str, bool)> {
     let rest = title.strip_prefix("handler_")?;
     let (name, cycles) = match rest.strip_suffix("cycles") {

@@ -1,25 +1,25 @@
-//! The straight line through the throughput: a second way to the whole cost, without pairs.
+//! A straight line through the throughput: another estimate of the total cost, without pairs.
 
 use super::{Processor, percent_per_1000};
 
-/// Work done per second falls on a straight line with the interrupt rate where each interrupt costs the same: 1/t =
-/// (1 - h c) / t0, with t the time of a piece of work, h the rate, c the cost of an interrupt and t0 the time without any.
+/// If each interrupt costs the same, work done per second is a linear function of the interrupt rate: 1/t = (1 - h c) / t0, with t the time
+/// of a piece of work, h the rate, c the cost of an interrupt and t0 the time without any.
 ///
-/// Every number of processes has a t0 of its own; c is common. Fitted by least squares.
+/// Each number of processes has its own t0; c is common. Fitted by least squares.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct FittedLine {
-    /// 100,000 c: percent of a CPU per 1,000 interrupts a second.
+    /// 100,000 c: percent of a CPU per 1,000 interrupts per second.
     pub sum_percent: f64,
-    /// The share of the throughput's variance within each number of processes that the line explains (R2); `None`
-    /// where the throughput does not vary.
+    /// The share of the throughput's variance within each number of processes that the line explains (R2); `None` if the throughput does
+    /// not vary.
     pub r2_ratio: Option<f64>,
 }
 
 impl FittedLine {
-    /// Through all series of a processor, each with its own t0.
+    /// Fits all series of a processor, each with its own t0.
     ///
-    /// Each series is scaled to the throughput that its own line has without interrupts, so that all share the slope c;
-    /// c is then the least-squares slope over all of them.
+    /// Each series is scaled to the throughput of its own line without interrupts, so all share the slope c: the least-squares slope over
+    /// all of them.
     pub fn through(processor: &Processor) -> Self {
         let (mut covariance, mut spread, mut variance) = (0.0, 0.0, 0.0);
         for series in &processor.series {
@@ -33,7 +33,7 @@ impl FittedLine {
                 xy += (x - mean_x) * (y - mean_y);
                 yy += (y - mean_y).powi(2);
             }
-            // Rates rise, so they spread.
+            // Rates are ascending, so they differ.
             let unhindered = mean_y - xy / xx * mean_x;
             spread += xx;
             covariance += xy / unhindered;

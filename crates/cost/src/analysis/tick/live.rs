@@ -14,43 +14,43 @@ use crate::documents::tick::{Campaign, CellKind, CellResult};
 pub struct CampaignAnalysis {
     /// The cost, and the intervals over the complete rounds.
     pub rounds: Rounds,
-    /// The direct cost that it rests on.
+    /// The direct cost that it is based on.
     pub direct: Direct,
-    /// The kernel's record of its handler beside the model, a row a rate, in rising order.
+    /// The kernel's record of its handler compared with the model, one row per rate, ascending.
     pub handlers: Vec<HandlerRow>,
-    /// Counts of the processor in the sorts, by rate and event; nothing where it counts nothing.
+    /// Counts of the processor during the sorts, by rate and event; empty if it counts nothing.
     pub events: Vec<EventAtRate>,
 }
 
-/// An event at one rate: how often it came in a sort, and in what interrupted it.
+/// An event at one rate: its frequency in a sort, and in its interruptions.
 #[derive(Clone, PartialEq, Debug)]
 pub struct EventAtRate {
-    /// Interrupts a second that were added to the CPU's own.
+    /// Interrupts per second added to the CPU's own.
     pub added_hz: u32,
-    /// Interrupts a second that the kernel counted.
+    /// Interrupts per second that the kernel counted.
     pub rate_hz: f64,
     /// The frequency of the event in a sort.
     pub rate: EventRate,
 }
 
-/// The handler at one rate: as the kernel recorded it, and as the model has it.
+/// The handler at one rate: as recorded by the kernel, and as modeled.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct HandlerRow {
-    /// Interrupts a second that were added to the CPU's own.
+    /// Interrupts per second added to the CPU's own.
     pub added_hz: u32,
-    /// Interrupts a second that the kernel recorded.
+    /// Interrupts per second that the kernel recorded.
     pub rate_hz: f64,
     /// The mean time from the handler's entry to its exit, in nanoseconds.
     pub handler_ns: f64,
-    /// The share of the CPU that the handler took by the record.
+    /// The recorded share of the CPU that the handler took.
     pub recorded_ratio: f64,
-    /// The share that the model gives it: the rate times the mean handler over all rates.
+    /// The modeled share: the rate times the mean handler over all rates.
     pub model_ratio: f64,
     /// Events that the kernel lost meanwhile.
     pub lost_events: u64,
 }
 
-/// A campaign that says nothing yet.
+/// A campaign without a result yet.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum CampaignError {
     /// No round is complete.
@@ -64,7 +64,7 @@ pub enum CampaignError {
     /// The kernel recorded no timer interrupt.
     #[error("the kernel recorded no timer interrupt, so that the direct cost is not known")]
     NoHandler,
-    /// The rates were not what they should be.
+    /// The rates or times are unusable.
     #[error("the measurements with {} give no cost: {source}", counted((*copies).into(), "copy", "copies"))]
     Series {
         /// Number of copies that shared the CPU.
@@ -81,7 +81,7 @@ impl Fault for CampaignError {
 }
 
 impl CampaignAnalysis {
-    /// Analyzes the complete rounds of a campaign. Fails if no round is complete, or the interrupt rates did not rise as asked for.
+    /// Analyzes the complete rounds of a campaign. Fails if no round is complete, or the interrupt rates did not rise as requested.
     pub fn new(campaign: &Campaign) -> Result<Self, CampaignError> {
         let plan = &campaign.plan;
         let cells = plan.cells();
@@ -111,14 +111,14 @@ impl CampaignAnalysis {
         Ok(Self { rounds, direct, handlers: handlers(campaign, direct), events: events(campaign) })
     }
 
-    /// The largest distance of the recorded handler's share from the model's, as a share of the model's.
+    /// The largest deviation of the recorded handler's share from the model's, relative to the latter.
     pub fn handler_residual_max_ratio(&self) -> Option<f64> {
         let residual = |row: &HandlerRow| (row.recorded_ratio / row.model_ratio - 1.0).abs();
         self.handlers.iter().filter(|row| row.model_ratio > 0.0).map(residual).reduce(f64::max)
     }
 }
 
-/// The median trap of all rounds, and the mean handler of all recorded interrupts.
+/// The median trap over all rounds, and the mean handler over all recorded interrupts.
 fn direct(campaign: &Campaign) -> Option<Direct> {
     let mut traps: Vec<f64> = Vec::new();
     let (mut count, mut total) = (0, 0);

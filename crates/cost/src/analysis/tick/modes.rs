@@ -2,17 +2,17 @@
 
 use super::{Analysis, percent_per_1000};
 
-/// The cost of an interrupt with one handler, in percent of a CPU per 1,000 interrupts a second. The trap and the indirect cost
-/// are the same for all handlers of a processor, since they follow from the same measurements.
+/// The cost of an interrupt with one handler, in percent of a CPU per 1,000 interrupts per second. The trap and the indirect cost are the
+/// same for all handlers of a processor, because they come from the same measurements.
 #[derive(Clone, PartialEq, Debug)]
 pub struct HandlerMode {
     /// The handler's name: `pit`, `tsc`, or `measured` for the one that ran while the work was timed and has no other name.
     pub mode: String,
-    /// The share of entering the kernel and coming back.
+    /// The share of kernel entry and exit.
     pub trap_percent: f64,
     /// The share of this handler.
     pub handler_percent: f64,
-    /// The indirect cost, the plain mean over the pairs.
+    /// The indirect cost as the plain mean over the pairs.
     pub indirect_percent: f64,
     /// The same as a trimmed mean.
     pub indirect_trimmed_percent: f64,
@@ -23,18 +23,18 @@ pub struct HandlerMode {
 pub struct Contribution {
     /// The handler's name.
     pub mode: String,
-    /// Interrupts a second.
+    /// Interrupts per second.
     pub rate_hz: f64,
     /// The share of the traps.
     pub trap_ratio: f64,
     /// The share of the handler.
     pub handler_ratio: f64,
-    /// The share of what interrupts cost indirectly.
+    /// The share of the indirect cost.
     pub indirect_ratio: f64,
 }
 
 impl HandlerMode {
-    /// The costs of an interrupt with each handler: first with the one that ran while the work was timed.
+    /// The costs of an interrupt with each handler: first the one that ran while the work was timed.
     pub(super) fn all(analysis: &Analysis) -> Vec<Self> {
         let mode = |mode: &str, handler_percent| Self {
             mode: mode.to_owned(),
@@ -72,7 +72,7 @@ impl HandlerMode {
 }
 
 impl Contribution {
-    /// The share that all parts take together.
+    /// The share of all parts together.
     pub fn total_ratio(&self) -> f64 {
         self.trap_ratio + self.handler_ratio + self.indirect_ratio
     }

@@ -1,4 +1,4 @@
-//! Two interrupt rates, and what lies between them.
+//! Pairs of interrupt rates, and the cost of the difference.
 
 use super::{Direct, RatePoint, RateSeries, percent_per_1000};
 
@@ -10,20 +10,20 @@ use super::{Direct, RatePoint, RateSeries, percent_per_1000};
 pub struct RatePair {
     /// Number of processes that shared the CPU.
     pub processes: u32,
-    /// The lower rate h1, in interrupts a second.
+    /// The lower rate h1, in interrupts per second.
     pub low_hz: f64,
-    /// The higher rate h2, in interrupts a second.
+    /// The higher rate h2, in interrupts per second.
     pub high_hz: f64,
     /// The extra interrupts n; above 0.
     pub extra_interrupts: f64,
-    /// b - a, in nanoseconds. Negative where the higher rate was measured faster, as happens where both hardly differ.
+    /// b - a, in nanoseconds. Negative if the work ran faster at the higher rate, which happens for similar rates.
     pub extra_ns: f64,
     /// The part of it that trap and handler explain, in nanoseconds.
     pub direct_ns: f64,
 }
 
 impl RatePair {
-    /// The pair of two points, the second of which has the higher rate.
+    /// The pair of two points; the second has the higher rate.
     pub fn new(processes: u32, low: RatePoint, high: RatePoint, direct: Direct) -> Self {
         let extra_interrupts = (high.rate_hz - low.rate_hz) * high.work_ns / 1e9;
         Self {
@@ -36,7 +36,7 @@ impl RatePair {
         }
     }
 
-    /// All pairs of a series: n (n - 1) / 2 of n rates.
+    /// All pairs of a series: n (n - 1) / 2 for n rates.
     pub fn all(series: &RateSeries, direct: Direct) -> impl Iterator<Item = Self> + '_ {
         let points = series.points();
         let above = move |(at, low): (usize, &RatePoint)| {
@@ -51,17 +51,17 @@ impl RatePair {
         self.extra_ns - self.direct_ns
     }
 
-    /// The indirect cost as a share of the extra time; `None` where the higher rate was measured no slower.
+    /// The indirect cost as a share of the extra time; `None` if the work was no slower at the higher rate.
     pub fn indirect_share(&self) -> Option<f64> {
         (self.extra_ns > 0.0).then(|| self.indirect_ns() / self.extra_ns)
     }
 
-    /// The indirect cost in percent of a CPU per 1,000 interrupts a second.
+    /// The indirect cost in percent of a CPU per 1,000 interrupts per second.
     pub fn indirect_percent(&self) -> f64 {
         percent_per_1000(self.indirect_ns() / self.extra_interrupts)
     }
 
-    /// The whole cost in percent of a CPU per 1,000 interrupts a second.
+    /// The total cost in percent of a CPU per 1,000 interrupts per second.
     pub fn sum_percent(&self) -> f64 {
         percent_per_1000(self.extra_ns / self.extra_interrupts)
     }

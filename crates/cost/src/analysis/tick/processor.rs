@@ -3,19 +3,19 @@
 /// The measurements of one processor.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Processor {
-    /// The name of the processor, as the tables give it.
+    /// The name of the processor, as in the tables.
     pub name: String,
     /// The direct cost of an interrupt, with the handler that ran while the work was timed.
     pub direct: Direct,
-    /// The name of that handler: `pit`, or [`MEASURED`] where nobody named it.
+    /// The name of that handler: `pit`, or [`MEASURED`] if unnamed.
     pub handler: String,
-    /// Times of other handlers in its place; empty if only one was measured.
+    /// Times of alternative handlers; empty if only one was measured.
     pub other_handlers: Vec<OtherHandler>,
-    /// The time of the work by interrupt rate, one series a number of processes. At least one.
+    /// The time of the work by interrupt rate, one series per number of processes. At least one.
     pub series: Vec<RateSeries>,
 }
 
-/// The name of the handler that ran while the work was timed, where the measurements give it none.
+/// The default name of the handler that ran while the work was timed.
 pub const MEASURED: &str = "measured";
 
 impl Processor {
@@ -25,23 +25,23 @@ impl Processor {
     }
 }
 
-/// A handler of the same interrupt that did not run while the work was timed: the tick of the kernel with another clock.
+/// A handler of the same interrupt that did not run while the work was timed: the kernel's tick with another clock.
 ///
-/// Tsafrir 2007 timed the sorts with the programmable interval timer as the clock, and the handlers with that and with the time
-/// stamp counter. What an interrupt costs indirectly follows from the times, and so from the first; the other handler's time
-/// stands in its place beside the same indirect cost (table 2, figure 5).
+/// Tsafrir 2007 timed the sorts with the programmable interval timer as the clock, and the handlers with that and with the time stamp
+/// counter. The indirect cost follows from the times, and so from the first; the other handler's time is combined with the same indirect
+/// cost (table 2, figure 5).
 #[derive(Clone, PartialEq, Debug)]
 pub struct OtherHandler {
-    /// Its name, as the column of the table has it: `tsc` of `handler_tsc_us`.
+    /// Its name in the column of the table: `tsc` for `handler_tsc_us`.
     pub name: String,
     /// From the first to the last instruction of the handler, in nanoseconds.
     pub handler_ns: f64,
 }
 
-/// The direct cost of an interrupt: what is spent in the kernel for it.
+/// The direct cost of an interrupt: the time in the kernel for it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Direct {
-    /// To enter the kernel and to come back, in nanoseconds; measured with a system call that does nothing.
+    /// Kernel entry and exit, in nanoseconds; measured with a system call that does nothing.
     pub trap_ns: f64,
     /// From the first to the last instruction of the handler, in nanoseconds.
     pub handler_ns: f64,
@@ -58,35 +58,35 @@ impl Direct {
 /// The time of one piece of work at an interrupt rate.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RatePoint {
-    /// The rate of timer interrupts, in interrupts a second.
+    /// The rate of timer interrupts per second.
     pub rate_hz: f64,
     /// Time for one piece of work (one sort), in nanoseconds.
     pub work_ns: f64,
 }
 
-/// The points of one number of processes.
+/// The points for one number of processes.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RateSeries {
     processes: u32,
     points: Vec<RatePoint>,
 }
 
-/// Measurements that no cost can be taken from.
+/// Measurements that give no cost.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum SeriesError {
-    /// There are no two rates.
+    /// There are fewer than two rates.
     #[error("at least 2 interrupt rates are needed, and not {0}: a cost is what lies between two")]
     TooFew(usize),
-    /// A rate is negative or no number.
+    /// A rate is negative or NaN.
     #[error("{0} is not an interrupt rate in Hz")]
     Rate(f64),
-    /// A rate does not exceed the one before.
+    /// A rate does not exceed the previous one.
     #[error("interrupt rates must rise: {1} Hz comes after {0} Hz")]
     NotRising(f64, f64),
     /// A time is not above zero.
     #[error("{work_ns} ns at {rate_hz} Hz is not a time that work can take")]
     Time {
-        /// The interrupt rate, in interrupts a second.
+        /// The interrupt rate, in interrupts per second.
         rate_hz: f64,
         /// The time of a piece of work, in nanoseconds.
         work_ns: f64,
@@ -94,8 +94,8 @@ pub enum SeriesError {
 }
 
 impl RateSeries {
-    /// The points of this many processes, in rising order of rates. Fails if there are fewer than two points, the rates do not rise, or a
-    /// time is not above zero.
+    /// Creates a series for this many processes, in ascending order of rates. Fails if there are fewer than two points, the rates do not
+    /// rise, or a time is not above zero.
     pub fn new(processes: u32, points: Vec<RatePoint>) -> Result<Self, SeriesError> {
         if points.len() < 2 {
             return Err(SeriesError::TooFew(points.len()));
@@ -119,7 +119,7 @@ impl RateSeries {
         self.processes
     }
 
-    /// At least two, in rising order of rates.
+    /// At least two, in ascending order of rates.
     pub fn points(&self) -> &[RatePoint] {
         &self.points
     }

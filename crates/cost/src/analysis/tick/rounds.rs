@@ -13,12 +13,12 @@ pub struct RoundsInterval {
     pub high: f64,
 }
 
-/// An analysis of the medians over rounds, each of which measured everything once.
+/// An analysis of the medians over rounds, where each round measures everything once.
 ///
-/// The estimate rests on the median time of each cell, so that what disturbs a single cell does not move it. Each round alone
-/// gives an estimate as well. The rounds are independent, since each measures all cells in an order of its own, so that the
-/// spread of their estimates holds what drifted meanwhile; the interval is as wide as Student's 95 % interval for the
-/// mean of that many estimates, which lets it err to the wide side for the median, and lies around the estimate.
+/// The estimate uses the median time of each cell, so a disturbed cell does not move it. Each round alone gives an estimate as well. Rounds
+/// are independent, because each measures all cells in its own order, so the spread of their estimates includes drift. The interval is
+/// centered on the estimate and as wide as Student's 95 % interval for the mean of that many estimates, which errs on the wide side for the
+/// median.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Rounds {
     /// The analysis of the median times.
@@ -27,13 +27,13 @@ pub struct Rounds {
     pub count: usize,
     /// The interval of the indirect cost; `None` with one round.
     pub indirect_percent: Option<RoundsInterval>,
-    /// The interval of the whole cost; `None` with one round.
+    /// The interval of the total cost; `None` with one round.
     pub sum_percent: Option<RoundsInterval>,
 }
 
 impl Rounds {
-    /// The analysis of rounds with the same series in the same order. The direct cost is common to all. Fails if there is no round, or the
-    /// medians over the rounds are no measurement. Panics if the rounds do not have the same numbers of processes and of rates.
+    /// Analyzes rounds with the same series in the same order and a common direct cost. Fails if there is no round, or the medians over the
+    /// rounds are unusable. Panics if the rounds differ in their numbers of processes or rates.
     pub fn new(name: &str, direct: Direct, rounds: &[Vec<RateSeries>]) -> Result<Self, SeriesError> {
         let analyze = |series: Vec<RateSeries>| Analysis::new(&Processor::new(name, direct, series));
         let Some(first) = rounds.first() else { return Err(SeriesError::TooFew(0)) };

@@ -1,5 +1,5 @@
-//! Every way to read the time: its cost, how fine it is, whether it runs backwards, and whether it enters the kernel
-//! (B07 section 3.1, the cost of reading the timer).
+//! Every way to read the time: its cost, its resolution, whether it runs backwards, and whether it enters the kernel (B07 section 3.1, the
+//! cost of reading the timer).
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -28,36 +28,36 @@ use super::{CostError, Site};
 const BATCH: u32 = 64;
 /// The samples of one round.
 const SAMPLES: usize = 50;
-/// Steps that are looked for.
+/// The number of steps to look for.
 const STEPS: usize = 10_000;
-/// The time limit of the search for them: five periods of a coarse clock at 100 Hz.
+/// The time limit of that search: five periods of a coarse clock at 100 Hz.
 const STEPS_TIME: Duration = Duration::from_millis(50);
-/// Number of other CPUs with which a clock is compared.
+/// Number of other CPUs to compare a clock with.
 const OTHERS: usize = 4;
 /// Readings on each CPU of a pair.
 const TURNS: u64 = 500;
 /// The time limit of a pair.
 const TURNS_TIME: Duration = Duration::from_millis(20);
-/// Calls whose system calls are counted.
+/// Readings for counting system calls.
 const COUNTED: u64 = 100;
 
-/// The movement of a clock from one reading to the next.
+/// Steps of a clock from one reading to the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct ClockSteps {
     readings: u64,
-    /// The smallest step that is not zero; `None` if the clock did not move in 50 ms.
+    /// The smallest nonzero step; `None` if the clock did not move in 50 ms.
     smallest_ps: Option<i64>,
-    /// The median of the steps that are not zero.
+    /// The median nonzero step.
     median_ps: Option<i64>,
     /// Readings that were smaller than the one before.
     backwards: u64,
 }
 
-/// A way to read the time, with the samples of its readings by the way itself and by a raw system call.
+/// A way to read the time, with samples of that way and of a raw system call.
 type Way = (ClockWayDoc, Vec<Vec<i64>>, Option<Vec<Vec<i64>>>);
 
-/// Measures every way to read the time: their document, and the samples. Takes about half a second. Fails if the CPU cannot be used, or no
-/// counter runs.
+/// Measures every way to read the time and returns the document and samples. Takes about half a second. Fails if the CPU cannot be used, or
+/// no counter runs.
 pub fn clocks(site: &Site, progress: &mut CostProgress<'_>) -> Result<(ClockCosts, CostSamples), CostError> {
     let (instrument, ReadWays { ways, not_counted, successive }) = run_at(site, ClockReadings(progress))?;
     let mut costs = ClockCosts { instrument: Some(instrument), not_counted, clocks: Vec::new(), successive };
@@ -75,7 +75,7 @@ struct ReadWays {
     ways: Vec<Way>,
     /// The reason if system calls could not be counted, and were told by their time.
     not_counted: Option<String>,
-    /// Readings of the measuring counter back to back; `None` where a signal came before.
+    /// Successive readings of the measuring counter; `None` if a signal came before.
     successive: Option<SuccessiveDoc>,
 }
 
@@ -88,7 +88,7 @@ impl ForCounter for ClockReadings<'_, '_> {
         let root = bench.site.root();
         let processor = CpuInfo::read(root).unwrap_or_default();
         let ways = TimeWay::all(|flag| processor.has(flag));
-        // Opened and closed before anything is timed, since it slows every system call.
+        // Opened and closed before anything is timed, because it slows every system call.
         let (counts, not_counted) = match SyscallCount::open(root).and_then(|count| count_calls(&count, &ways)) {
             Ok(counts) => (Some(counts), None),
             Err(error) => (None, Some(error.to_string())),
@@ -117,7 +117,7 @@ fn measure<C: Counter>(bench: &Bench<C>, way: TimeWay, calls: Option<u64>, trap_
         None if enters_kernel(undisturbed(&cost), raw.as_ref().map(undisturbed), trap_ps) => ReadBy::Syscall,
         None => ReadBy::Vdso,
     };
-    // Readings of the kernel are in nanoseconds, those of instructions in ticks.
+    // The kernel's readings are in nanoseconds, those of instructions in ticks.
     let unit_ps = if way.is_instruction() { bench.rate.tick_ns() * 1_000.0 } else { 1_000.0 };
     let own = way.clock() == Some(ClockId::THREAD_CPUTIME);
     let others = if own { &[] } else { &bench.site.others[..bench.site.others.len().min(OTHERS)] };
@@ -143,9 +143,9 @@ fn measure<C: Counter>(bench: &Bench<C>, way: TimeWay, calls: Option<u64>, trap_
     (doc, cost.rounds, raw_rounds)
 }
 
-/// Checks whether a call enters the kernel, by its time and that of the same reading by a raw system call. What both have in
-/// common, reading the counter, may itself be slow; so it is their difference that tells: a call that saves less than
-/// half a trap (a `getpid`) has saved none. Without a raw call its own time must do.
+/// Whether a call enters the kernel, judged by comparison with the same reading by a raw system call. Reading the counter, which both
+/// include, may itself be slow, so use the difference: a call that saves less than half a trap (a `getpid`) enters the kernel. Without a
+/// raw call, use the call's own time.
 fn enters_kernel(call_ps: i64, raw_ps: Option<i64>, trap_ps: i64) -> bool {
     match raw_ps {
         Some(raw) => raw - call_ps < trap_ps / 2,
@@ -153,7 +153,7 @@ fn enters_kernel(call_ps: i64, raw_ps: Option<i64>, trap_ps: i64) -> bool {
     }
 }
 
-/// The number of system calls of a hundred readings, for each way.
+/// The number of system calls in `COUNTED` readings, for each way.
 fn count_calls(count: &SyscallCount, ways: &[TimeWay]) -> Result<Vec<u64>, becalm_linux::probe::ProbeError> {
     struct Calls<'a>(&'a SyscallCount);
     impl OverReading for Calls<'_> {
@@ -202,7 +202,7 @@ impl OverReading for Turn {
     }
 }
 
-/// Reads the clock back to back until enough steps were seen, or time is up.
+/// Reads the clock repeatedly until there are enough steps or time is up.
 struct LookForSteps {
     unit_ps: f64,
 }
@@ -224,7 +224,7 @@ impl OverReading for LookForSteps {
             } else if now < previous {
                 backwards += 1;
             }
-            // Asks for the time only now and then; the step with that in it is longer, which changes neither figure.
+            // Checks the time only occasionally. The step that includes the check is longer, which changes neither figure.
             if readings.is_multiple_of(1024) && Instant::now() > end {
                 break;
             }

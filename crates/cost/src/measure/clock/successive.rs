@@ -1,5 +1,5 @@
-//! Readings of the counter back to back: which steps there are between them, and in which runs (Tsafrir 2007, section 4, where
-//! most steps were the same, in runs of the same number).
+//! Successive readings of the counter: the steps between them, and runs of equal steps (Tsafrir 2007, section 4: most steps were equal, in
+//! runs of the same number).
 
 use std::collections::HashMap;
 
@@ -9,21 +9,20 @@ use crate::documents::{StepDoc, SuccessiveDoc};
 
 /// Number of readings: some ten milliseconds of them.
 const READINGS: usize = 1 << 20;
-/// Number of lengths of steps that are kept.
+/// Number of distinct step lengths kept.
 const KEPT: usize = 32;
 
-/// Reads the counter again and again, and says what lay between. Nothing happens between two readings but to keep the first one,
-/// in memory that was touched before.
+/// Reads the counter repeatedly and returns the steps. Between two readings, the first is only stored, in memory already touched.
 pub(super) fn successive<C: Counter>(tick_ps: f64) -> SuccessiveDoc {
     let mut readings = vec![1_u64; READINGS];
-    // Once for the code.
+    // The first pass loads the code.
     for _ in 0..2 {
         readings.iter_mut().for_each(|reading| *reading = C::read());
     }
     steps(&readings, tick_ps)
 }
 
-/// The steps between readings, by their length.
+/// The steps between readings, by length.
 fn steps(readings: &[u64], tick_ps: f64) -> SuccessiveDoc {
     let mut found: HashMap<u64, StepDoc> = HashMap::new();
     let (mut backwards, mut last, mut run) = (0, None, 0);

@@ -1,4 +1,4 @@
-//! The ways to read the time, and how a loop is compiled for each.
+//! Ways to read the time, each with its own compiled loop.
 
 use becalm_linux::clock::Counter;
 #[cfg(target_arch = "x86_64")]
@@ -13,17 +13,17 @@ pub enum TimeWay {
     /// The processor's counter, in ticks.
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     Counter,
-    /// The same, after everything before it.
+    /// The same, ordered after all earlier instructions.
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     Fenced,
-    /// The same, by the instruction that also tells the CPU.
+    /// The same, by the instruction that also returns the CPU.
     #[cfg(target_arch = "x86_64")]
     Rdtscp,
-    /// Calls `clock_gettime` for this clock; gives nanoseconds.
+    /// `clock_gettime` with this clock; returns nanoseconds.
     Kernel(ClockId),
-    /// Calls `gettimeofday`, which counts microseconds; gives nanoseconds.
+    /// `gettimeofday`, with microsecond resolution; returns nanoseconds.
     TimeOfDay,
-    /// Calls `time`, which counts seconds; gives nanoseconds.
+    /// `time`, with a resolution of a second; returns nanoseconds.
     Time,
 }
 
@@ -31,12 +31,12 @@ pub enum TimeWay {
 pub trait OverReading {
     /// The result of the loop.
     type Out;
-    /// Runs the loop over this reading, which is to be inlined.
+    /// Runs the loop over this reading, to be inlined.
     fn run_with(self, read: impl Fn() -> u64 + Copy + Send + Sync) -> Self::Out;
 }
 
 impl TimeWay {
-    /// All ways that this machine has. `flag` tells whether the processor has a feature of /proc/cpuinfo.
+    /// All ways on this machine. `flag` tests for a processor feature of /proc/cpuinfo.
     pub fn all(flag: impl Fn(&str) -> bool) -> Vec<Self> {
         let mut ways = Vec::new();
         #[cfg(target_arch = "x86_64")]
@@ -55,7 +55,7 @@ impl TimeWay {
         ways
     }
 
-    /// Its name, as a programmer knows it.
+    /// The name that programmers use.
     pub fn name(self) -> String {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -72,12 +72,12 @@ impl TimeWay {
         }
     }
 
-    /// Checks whether it is an instruction, with readings in ticks.
+    /// Whether it is an instruction, with readings in ticks.
     pub fn is_instruction(self) -> bool {
         !matches!(self, Self::Kernel(_) | Self::TimeOfDay | Self::Time)
     }
 
-    /// The kernel's clock, where it is one.
+    /// The kernel's clock, if it is one.
     pub const fn clock(self) -> Option<ClockId> {
         match self {
             Self::Kernel(clock) => Some(clock),
@@ -85,7 +85,7 @@ impl TimeWay {
         }
     }
 
-    /// Runs a loop that reads it as a program does: by the instruction, or through the C library.
+    /// Runs a loop that reads it like a program: by the instruction, or through the C library.
     pub fn run<L: OverReading>(self, work: L) -> L::Out {
         match self {
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -100,7 +100,7 @@ impl TimeWay {
         }
     }
 
-    /// Runs a loop that reads it by a raw system call; `None` where there is no such call.
+    /// Runs a loop that reads it by a raw system call; `None` if there is no such call.
     pub fn run_raw<L: OverReading>(self, work: L) -> Option<L::Out> {
         match self {
             Self::Kernel(clock) => Some(work.run_with(move || clocks::get_raw(clock))),

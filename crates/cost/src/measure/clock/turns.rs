@@ -1,9 +1,8 @@
 //! Searches for clocks that run backwards from one CPU to another.
 //!
-//! Two pinned threads hand a turn to and fro. Each reads the clock when it has the turn, and hands its reading on with
-//! it; a reading that is smaller than the one that came with the turn was taken later and says earlier. Unlike
-//! [`becalm_linux::clock::compare_cpus`], which bounds the offset of two counters, this asks what a program sees that
-//! orders its readings by memory alone.
+//! Two pinned threads pass a turn back and forth. Each reads the clock during its turn and passes the reading on. A reading smaller than
+//! the one it received is later but shows an earlier time. [`becalm_linux::clock::compare_cpus`] bounds the offset of two counters; this
+//! test instead shows what a program sees that orders its readings by memory alone.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -12,19 +11,19 @@ use becalm_linux::placed::Thread;
 use becalm_linux::sched::SchedError;
 use becalm_units::CpuId;
 
-/// A comparison of the clocks of two CPUs in turns.
+/// The result of comparing the clocks of two CPUs in turns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Turns {
-    /// Readings that were compared with one from the other CPU.
+    /// Readings compared with one from the other CPU.
     pub compared: u64,
-    /// Readings among them that were smaller.
+    /// Readings that were smaller.
     pub backwards: u64,
-    /// By how much at most, in the clock's unit.
+    /// The largest difference, in the clock's unit.
     pub largest: u64,
 }
 
 impl Turns {
-    /// The comparisons of two pairs of CPUs together.
+    /// Merges the results of two pairs of CPUs.
     pub fn and(self, other: Self) -> Self {
         Self {
             compared: self.compared + other.compared,
@@ -34,8 +33,7 @@ impl Turns {
     }
 }
 
-/// Takes turns between two CPUs, `rounds` times each, but for no longer than `limit`. A CPU that cannot be used compares
-/// nothing.
+/// Takes `rounds` turns on each of two CPUs, for at most `limit`. A CPU that cannot be used compares nothing.
 pub fn turns(
     first: CpuId,
     second: CpuId,
@@ -49,7 +47,7 @@ pub fn turns(
     let play = |settled: Result<(), SchedError>, mine: u64| -> Turns {
         let mut seen = Turns::default();
         if settled.is_err() {
-            // The other one gives up in time.
+            // The other one times out.
             return seen;
         }
         for round in 0..rounds {
@@ -82,7 +80,7 @@ pub fn turns(
         let player = |cpu| Thread { name: "becalm/turns".to_owned(), cpu, policy: None };
         let a = player(first).spawn_scoped(scope, |settled| play(settled, 0));
         let b = player(second).spawn_scoped(scope, |settled| play(settled, 1));
-        // Neither can panic; a thread that did, or did not start, has compared nothing.
+        // Neither thread can panic; one that did, or did not start, has compared nothing.
         let [a, b] = [a, b].map(|started| started.ok().and_then(|thread| thread.join().ok()).unwrap_or_default());
         a.and(b)
     })

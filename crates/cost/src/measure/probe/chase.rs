@@ -1,5 +1,5 @@
-//! Loads that each wait for the one before: a walk along a random cycle through memory, so that no prefetcher knows the
-//! way (McVoy, Staelin, *lmbench*, USENIX 1996, section 6.2).
+//! Dependent loads: a walk along a random cycle through memory, which prefetchers cannot predict (McVoy, Staelin, *lmbench*, USENIX 1996,
+//! section 6.2).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,8 +10,8 @@ use becalm_stats::splitmix::SplitMix64;
 /// Words in a cache line of 64 bytes.
 pub(super) const LINE: usize = 8;
 
-/// Lays a cycle through these places, each a position in `words`, and returns where it begins: a random permutation that
-/// is one cycle (S. Sattolo, Information Processing Letters 22, 1986), the same for every run.
+/// Writes a cycle through these places, each an index into `words`, and returns its start: a random permutation that is one cycle (S.
+/// Sattolo, Information Processing Letters 22, 1986), the same for every run.
 pub(super) fn lay(words: &[AtomicU64], places: usize, place: impl Fn(usize) -> usize) -> usize {
     let mut next: Vec<u32> = (0..places as u32).collect();
     let mut random = SplitMix64::new(0x6265_6361_6c6d);
@@ -24,8 +24,8 @@ pub(super) fn lay(words: &[AtomicU64], places: usize, place: impl Fn(usize) -> u
     place(0)
 }
 
-/// Touches these places for the first time, in random order, so that neighboring pages get memory from anywhere: pages that
-/// are neighbors in memory as well may share an entry of the TLB.
+/// Touches these places for the first time, in random order, so neighboring pages get memory from anywhere: physically adjacent pages may
+/// share a TLB entry.
 pub(super) fn scatter(words: &[AtomicU64], places: usize, place: impl Fn(usize) -> usize) {
     let mut order: Vec<usize> = (0..places).collect();
     let mut random = SplitMix64::new(0x7363_6174);
@@ -35,7 +35,7 @@ pub(super) fn scatter(words: &[AtomicU64], places: usize, place: impl Fn(usize) 
     order.into_iter().for_each(|at| words[place(at)].store(0, Ordering::Relaxed));
 }
 
-/// Walks along the cycle, and returns where it stands.
+/// Walks along the cycle and returns the final place.
 #[inline(always)]
 pub(super) fn walk(words: &[AtomicU64], mut at: usize, loads: u32) -> usize {
     for _ in 0..loads {
@@ -44,16 +44,16 @@ pub(super) fn walk(words: &[AtomicU64], mut at: usize, loads: u32) -> usize {
     at
 }
 
-/// The lines of a page chase: one line per page, at offsets that fill all sets of a cache alike. Up to 1,024 sets
-/// of 64-byte lines, the page's own number picks the set beyond its offset; so the offset changes only when that has
-/// gone round. Else all lines of memory that is contiguous, as in huge pages, would crowd into few sets.
+/// Positions for a page chase: one line per page, at offsets that fill all sets of a cache evenly. Up to 1,024 sets of 64-byte lines, the
+/// page number selects the set together with the offset, so the offset changes only after a full turn of it. Otherwise all lines of
+/// contiguous memory, as in huge pages, would share a few sets.
 pub(super) const fn one_line_a_page(page: usize, page_words: usize) -> usize {
     let pages_in_all_sets = 1_024 * LINE / page_words;
     let turn = if pages_in_all_sets > 1 { page / pages_in_all_sets } else { page };
     page * page_words + turn % (page_words / LINE) * LINE
 }
 
-/// Touches every small page, and checks by the number of faults that the pages are huge.
+/// Touches every small page and checks by the number of faults that the pages are huge.
 pub(super) fn is_huge(pages: &Pages) -> bool {
     let before = ThreadUsage::for_current_thread();
     for word in pages.words().iter().step_by(4096 / 8) {

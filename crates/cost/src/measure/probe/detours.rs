@@ -1,5 +1,5 @@
-//! B07's catalogue of detours, from a cache miss to a pre-emption, as far as a thread can bring them about itself. What
-//! comes from outside, the tick and the interrupts of devices, is found by a recording.
+//! B07's catalogue of detours, from a cache miss to preemption, as far as a thread can cause them itself. A recording finds the others, the
+//! tick and device interrupts.
 
 use std::hint::black_box;
 
@@ -16,23 +16,23 @@ use crate::documents::{CostSamples, Probe, ProbeCosts, ProbeSamples};
 use crate::measure::bench::{Bench, CostProgress, ForCounter, probes_at, text};
 use crate::measure::{CostError, Site};
 
-/// Loads in a sample where they hit a near cache, and where they may go to memory.
+/// Loads in a sample if they hit a near cache, and if they may go to memory.
 const NEAR_LOADS: u32 = 1_024;
 const FAR_LOADS: u32 = 256;
 /// The samples of one round.
 const SAMPLES: usize = 50;
-/// Pages of the chase that misses the TLB: half as many again as the largest second-level TLB of today has entries (4,096), so
-/// that a cycle misses nearly each time; their lines and page tables fill less than half of an L2 cache of 1 MiB.
+/// Pages of the chase that misses the TLB: 1.5 times the entries of today's largest second-level TLB (4,096), so a cycle misses nearly each
+/// time. Their lines and page tables fill less than half of an L2 cache of 1 MiB.
 const TLB_PAGES: usize = 6_144;
-/// The most memory that the TLB chase takes; where pages are large, it has fewer.
+/// The maximum memory for the TLB chase; with large pages it has fewer of them.
 const TLB_BYTES: usize = 128 << 20;
-/// The most memory that the chase through memory takes where twice the largest cache is not more, and the least.
+/// The maximum memory of the chase through memory unless twice the largest cache is more, and the minimum.
 const MEMORY_BYTES: std::ops::RangeInclusive<usize> = 64 << 20..=512 << 20;
-/// The bytes of a cache line, as the chase lays its loads out.
+/// The bytes of a cache line in the chase.
 const LINE_BYTES: usize = LINE * size_of::<u64>();
 
-/// Measures the catalogue: its document, and the samples. Takes about a second. Fails if the CPU cannot be used, or no counter runs. What
-/// single detours lack is said in their rows.
+/// Measures the catalogue and returns the document and samples. Takes about a second. Fails if the CPU cannot be used, or no counter runs.
+/// Other failures are reported in the rows.
 pub fn detours(site: &Site, progress: &mut CostProgress<'_>) -> Result<(ProbeCosts, CostSamples), CostError> {
     probes_at(site, DetourProbes(progress))
 }
@@ -93,7 +93,7 @@ impl ForCounter for DetourProbes<'_, '_> {
 /// A function that measures one kind of detour.
 type Measurement<'a, C> = Box<dyn Fn(&Bench<C>) -> Probe + 'a>;
 
-/// Names of the rows of a level, and what it means to hit it.
+/// Names of the rows of a level, and the meaning of a hit.
 fn names(level: u32) -> (&'static str, &'static str) {
     match level {
         1 => ("cache_l1", "L1 hit, for comparison"),
@@ -103,8 +103,8 @@ fn names(level: u32) -> (&'static str, &'static str) {
     }
 }
 
-/// The part of a level that is walked through: half of it, or three quarters where half of it would nearly fit into the level
-/// below, which would then serve most of the loads.
+/// The part of a level to walk through: half of it, or three quarters if half would nearly fit into the level below, which would then serve
+/// most loads.
 const fn share_of(bytes: usize, below: usize) -> usize {
     if bytes / 2 >= 2 * below { bytes / 2 } else { bytes / 4 * 3 }
 }
@@ -126,7 +126,7 @@ fn cache<C: Counter>(bench: &Bench<C>, level: u32, bytes: usize, below: usize, h
     )
 }
 
-/// The memory that is walked through, by the bytes of the machine and of its largest cache.
+/// The amount of memory to walk through, given the bytes of the largest cache and of the machine.
 fn memory_walked(largest: usize, total: usize) -> usize {
     let most = (*MEMORY_BYTES.end()).max(largest.saturating_mul(2));
     largest.saturating_mul(4).clamp(*MEMORY_BYTES.start(), most).min(total / 8)
@@ -135,7 +135,7 @@ fn memory_walked(largest: usize, total: usize) -> usize {
 fn memory<C: Counter>(bench: &Bench<C>, largest: usize, huge: Option<usize>) -> Probe {
     let walked = memory_walked(largest, total_bytes());
     let (outcome, pages) = match walked {
-        // What is left of a larger set would mostly be found in the cache.
+        // Most of what remains of a larger set would be found in the cache.
         bytes if bytes < 2 * largest => {
             (Err(format!("the largest cache of {} MiB is too large for the memory to spare", largest >> 20)), "")
         }
@@ -149,7 +149,7 @@ fn memory<C: Counter>(bench: &Bench<C>, largest: usize, huge: Option<usize>) -> 
     )
 }
 
-/// Loads along a cycle through so many bytes, and what is to be said of the pages.
+/// Loads along a cycle through this many bytes, and a note on the pages.
 fn chase<C: Counter>(
     bench: &Bench<C>,
     bytes: usize,
@@ -161,7 +161,7 @@ fn chase<C: Counter>(
     let series = in_huge.map_or_else(|| Pages::small(bytes.div_ceil(4096)).map_err(text), Ok).and_then(|pages| {
         let words = pages.words();
         let mut at = lay(words, bytes / LINE_BYTES, |line| line * LINE);
-        // Once around, so that a near cache holds all of it.
+        // Walk around once to fill the near cache.
         at = walk(words, at, (bytes / LINE_BYTES) as u32);
         bench.series(loads, SAMPLES, |samples| {
             Bench::<C>::time_each(samples, |_| at = walk(words, black_box(at), loads));
@@ -188,12 +188,12 @@ fn tlb_miss<C: Counter>(bench: &Bench<C>, huge: Option<usize>) -> Probe {
         let mut references = Vec::new();
         let mut hits = vec![1; SAMPLES];
         let mut series = bench.series(FAR_LOADS, SAMPLES, |samples| {
-            // Where the pages lie decides which lines and tables meet in a set of the cache, so each round has others.
+            // The pages' addresses determine which lines and tables share a cache set, so each round gets new pages.
             let many = Pages::small(count).map_err(text)?;
             scatter(many.words(), count, line);
             let mut at_many = lay(many.words(), count, line);
-            // In turns, so that both meet the same neighbors; each once around before it is timed, since the other one's
-            // lines may have taken the cache from its own.
+            // Alternate, so both have the same neighbors. Walk around each once before timing, because the other one's lines may have
+            // evicted its own.
             at_few = walk(few.words(), black_box(at_few), count as u32);
             Bench::<C>::time_each_uncounted(&mut hits, |_| at_few = walk(few.words(), black_box(at_few), FAR_LOADS));
             at_many = walk(many.words(), black_box(at_many), count as u32);
@@ -202,7 +202,7 @@ fn tlb_miss<C: Counter>(bench: &Bench<C>, huge: Option<usize>) -> Probe {
             references.push(median_high(&mut hits).unwrap_or(0).saturating_sub(bench.overhead_ticks()));
             Ok(())
         })?;
-        // The loads of each round less the median of those that hit the TLB in it; the first round warmed up.
+        // Subtract the round's median of loads that hit the TLB; the first round was warm-up.
         for (round, reference) in series.rounds.iter_mut().zip(&references[1..]) {
             let reference = bench.picos(*reference, FAR_LOADS);
             round.iter_mut().for_each(|sample| *sample -= reference);

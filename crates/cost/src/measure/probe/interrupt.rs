@@ -1,6 +1,5 @@
-//! The cost of an interrupt for the thread that it hits, without tracing: another CPU sends interrupts and notes when, while
-//! the acquisition loop runs here and keeps its long steps. A step that overlaps a sending is the detour of that
-//! interrupt.
+//! The cost of an interrupt for the interrupted thread, without tracing: another CPU sends interrupts and notes when, while the acquisition
+//! loop runs here and keeps its long steps. A step that overlaps a sending is that interrupt's detour.
 
 use std::thread;
 
@@ -17,11 +16,11 @@ use crate::measure::bench::{Bench, text};
 
 /// Interrupts that one process sends.
 const SENT: usize = 250;
-/// The pause between two, long enough that their detours are apart.
+/// The pause between interrupts, long enough to separate their detours.
 const PAUSE: Nanos = Nanos::from_micros(200);
-/// The time limit of the loop; the sender ends it before.
+/// The time limit of the loop; the sender ends it earlier.
 const LIMIT: Nanos = Nanos::from_millis(500);
-/// Steps that can be kept.
+/// The capacity for steps.
 const KEPT: usize = 1 << 16;
 
 /// The detour of an interrupt that another CPU sends.
@@ -52,7 +51,7 @@ fn measure<C: Counter>(bench: &Bench<C>) -> Result<ProbeSamples, String> {
         while count < sent.len() {
             let start = C::read();
             while C::read().saturating_sub(start) < pause {}
-            // Where another thread has taken the loop's CPU, there is nobody to interrupt: the loop must be seen to run.
+            // If another thread has taken the loop's CPU, there is nothing to interrupt, so check that the loop runs.
             let progress = ring.progress();
             while ring.progress() == progress && C::read() < ring.deadline().get() {}
             let before = C::read_ordered();
@@ -84,13 +83,13 @@ fn measure<C: Counter>(bench: &Bench<C>) -> Result<ProbeSamples, String> {
     }
     let detours: Vec<u64> = hit.iter().map(|step| step.saturating_sub(profile.shortest.get())).collect();
     let mut series = bench.finish(watch, 1, &into_rounds(&detours));
-    // The loop's steps are made of single readings, so only its shortest step is in them, which is taken off already.
+    // The loop's steps consist of single readings and contain only its shortest step, which is subtracted already.
     let overhead = bench.instrument().overhead_ps;
     series.rounds.iter_mut().flatten().for_each(|sample| *sample += overhead);
     Ok(series)
 }
 
-/// The longest step that overlaps each sending, where there is one. Both are in order of time.
+/// The longest step that overlaps each sending, if any. Both are in order of time.
 fn matched(sent: &[(u64, u64)], steps: &[(u64, u64)]) -> Vec<u64> {
     let mut from = 0;
     let mut longest = Vec::with_capacity(sent.len());

@@ -1,4 +1,4 @@
-//! Probes of what a thread can bring about itself: [`traps`] and [`detours()`].
+//! Probes that a thread can cause itself: [`traps`] and [`detours()`].
 
 mod chase;
 mod detours;

@@ -1,4 +1,4 @@
-//! Pre-emption: for how long a thread loses its CPU to another of its own class that wants it as well.
+//! Preemption: how long a thread loses its CPU to a competitor in its own class.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -11,11 +11,11 @@ use becalm_units::Nanos;
 use crate::documents::{Probe, ProbeSamples, into_rounds};
 use crate::measure::bench::{Bench, no_thread};
 
-/// Preemptions that one process waits for.
+/// The number of preemptions per process.
 const WANTED: usize = 50;
 /// The longest wait for them.
 const LIMIT: Nanos = Nanos::from_secs(1);
-/// A shorter step is not looked at: no thread is switched out and back in less.
+/// Shorter steps are ignored: no thread is switched out and back in less time.
 const SHORTEST: Nanos = Nanos::from_micros(1);
 
 /// The detours of a loop that shares its CPU with a competitor that never sleeps.
@@ -62,7 +62,7 @@ fn measure<C: Counter>(bench: &Bench<C>) -> Result<ProbeSamples, String> {
     Ok(bench.finish(watch, 1, &into_rounds(&away[..found])))
 }
 
-/// Keeps the steps in which the other thread made progress, until all room is taken or time is up.
+/// Keeps the steps in which the other thread made progress, until the buffer is full or time is up.
 #[inline(never)]
 fn lost<C: Counter>(away: &mut [u64], shortest: u64, limit: u64, progress: &AtomicU64) -> usize {
     let start = C::read();

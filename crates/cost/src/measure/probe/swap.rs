@@ -1,4 +1,4 @@
-//! Swap in: the first touch of a page that lies on a disk.
+//! Swap in: the first touch of a page on disk.
 
 use std::hint::black_box;
 use std::thread::sleep;
@@ -14,11 +14,11 @@ use crate::measure::bench::{Bench, text};
 
 /// Pages that are swapped out at a time.
 const PAGES: usize = 512;
-/// The number of swap-ins that are wanted in one process.
+/// The number of swap-ins per process.
 const WANTED: usize = 125;
 /// The longest wait for them: 50 at 10 ms each, the time of a disk of 2007.
 const LIMIT: Duration = Duration::from_millis(500);
-/// The time limit of pages that are still being written to swap.
+/// The time to wait for pages still being written to swap.
 const WRITTEN: Duration = Duration::from_millis(10);
 
 /// The fault that brings a page back from swap.
@@ -41,8 +41,8 @@ fn measure<C: Counter>(bench: &Bench<C>) -> Result<ProbeSamples, String> {
     let mut times = Vec::with_capacity(WANTED + PAGES);
     let watch = bench.watch();
     let end = Instant::now() + LIMIT;
-    // Once is enough: what is only read after that need not be written to swap again. From where writing takes time, as to a disk, a page
-    // is first found still in memory, and leaves it when it is asked to the next time.
+    // Write once: pages that are only read afterwards need not be written to swap again. With slow swap, such as a disk, the first page-out
+    // finds a page still in memory, and only the next one removes it.
     (0..PAGES).for_each(|page| pages.write(page));
     while times.len() < WANTED && Instant::now() < end {
         let found = times.len();

@@ -1,4 +1,4 @@
-//! From one thread to another: by a pipe, by a futex, on one CPU and to another, and the interrupt that takes it there.
+//! Switches between threads: by a pipe, by a futex, on one CPU and to another, and the interrupt that goes there.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread::{self, Scope, ScopedJoinHandle};
@@ -19,11 +19,11 @@ const TRIPS: usize = 200;
 const MINE: u32 = 0;
 const YOURS: u32 = 1;
 const OVER: u32 = 2;
-/// For how long the sleeper on another CPU is given to fall asleep.
+/// The time for the sleeper on another CPU to fall asleep.
 const ASLEEP: Nanos = Nanos::from_micros(50);
 /// The time limit of all wake-ups of another CPU.
 const WAKES_TIME: Nanos = Nanos::from_secs(1);
-/// The number of wake-ups that are wanted in one process.
+/// The number of wake-ups per process.
 const WAKES: usize = 250;
 /// The time limit of all waits for a thread on another CPU.
 const PATIENCE: Nanos = Nanos::from_secs(4);
@@ -79,13 +79,13 @@ fn trips<C: Counter>(bench: &Bench<C>, batch: u32, trip: impl Fn() -> bool) -> R
     })
 }
 
-/// A second thread that has come to its CPU, and sleeps there until it is let go.
+/// A second thread that runs on its CPU and sleeps there until it is started.
 pub(super) type Elsewhere<'scope, T> = Waiting<ScopedJoinHandle<'scope, Option<T>>, (), SchedError, ()>;
 
 /// Starts a second thread on another CPU, in the default class, which it does not inherit, and sleeps until it is there.
 ///
-/// It must sleep, as the other begins on the same CPU and, in a real-time class, comes to run only then. Fails if the other cannot be had
-/// or placed, or does not come to run.
+/// Sleeping is required: the new thread starts on the same CPU and, in a real-time class, runs only then. Fails if the thread cannot be
+/// created or placed, or does not run.
 pub(super) fn elsewhere<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     name: &str,
@@ -101,12 +101,12 @@ pub(super) fn elsewhere<'scope, T: Send + 'scope>(
     }
 }
 
-/// Waits, without sleeping, until something holds; tells whether it does before the end.
+/// Spins until `holds` is true; returns whether that was before the end.
 fn wait_for(end: Instant, holds: impl Fn() -> bool) -> bool {
     let mut spins = 0_u32;
     while !holds() {
         spins = spins.wrapping_add(1);
-        // Rarely, so that what is waited for is seen at once.
+        // Rarely, to see the condition at once.
         if spins.is_multiple_of(1 << 16) && Instant::now() > end {
             return false;
         }
@@ -114,7 +114,7 @@ fn wait_for(end: Instant, holds: impl Fn() -> bool) -> bool {
     true
 }
 
-/// Sleeps until it is a thread's turn; `false` where the game is over.
+/// Sleeps until it is a thread's turn; `false` if the game is over.
 fn sleep_until(turn: &AtomicU32, mine: u32) -> bool {
     loop {
         match turn.load(Ordering::Acquire) {
@@ -125,7 +125,7 @@ fn sleep_until(turn: &AtomicU32, mine: u32) -> bool {
     }
 }
 
-/// Gives each turn back as `answer`, in the second thread, until the game is over.
+/// Returns each turn as `answer`, in the second thread, until the game is over.
 fn give_back(turn: &AtomicU32, answer: u32) {
     while sleep_until(turn, YOURS) {
         turn.store(answer, Ordering::Release);
@@ -133,11 +133,11 @@ fn give_back(turn: &AtomicU32, answer: u32) {
     }
 }
 
-/// A hand-over by futex on one CPU: wake the other, sleep, and the switch.
+/// A hand-over by futex on one CPU: wake the other thread, sleep, and the switch.
 pub(super) fn futex_probe<C: Counter>(bench: &Bench<C>) -> Probe {
     let turn = AtomicU32::new(MINE);
     let (cpu, policy) = (bench.site.cpu, bench.site.policy);
-    // Where the other cannot be placed there, the game is over before it begins.
+    // If the other thread cannot be placed there, the game ends immediately.
     let other = |settled: Result<(), SchedError>| give_back(&turn, if settled.is_ok() { MINE } else { OVER });
     let trip = || {
         turn.store(YOURS, Ordering::Release);
@@ -160,7 +160,7 @@ pub(super) fn futex_probe<C: Counter>(bench: &Bench<C>) -> Probe {
     )
 }
 
-/// Waking a thread that sleeps on another CPU: what the call costs, and how long until the thread runs.
+/// Waking a thread that sleeps on another CPU: the cost of the call, and the time until the thread runs.
 pub(super) fn wake_elsewhere<C: Counter>(bench: &Bench<C>) -> Vec<Probe> {
     let (call, runs) = match bench.site.other().ok_or_else(|| ONE_CPU.to_owned()).and_then(|cpu| wakes(bench, cpu)) {
         Ok((call, runs)) => (Ok(call), Ok(runs)),
@@ -221,7 +221,7 @@ fn wakes<C: Counter>(bench: &Bench<C>, cpu: CpuId) -> Result<(ProbeSamples, Prob
             let returned = C::read_ordered();
             let answered = wait_for(end, || seen.load(Ordering::Acquire) == n);
             let ran = C::read_ordered();
-            // A thread that was not asleep yet is no sample; it comes to the word by itself.
+            // A thread that was not asleep yet gives no sample; it reads the word by itself.
             if woken && answered {
                 calls.push(returned.saturating_sub(before));
                 runs.push(ran.saturating_sub(before));
@@ -244,7 +244,7 @@ fn wakes<C: Counter>(bench: &Bench<C>, cpu: CpuId) -> Result<(ProbeSamples, Prob
     Ok((ProbeSamples { series, rounds: call.rounds }, runs))
 }
 
-/// Interrupting another CPU and waiting for its answer, and the same call with nobody to interrupt.
+/// Interrupting another CPU and waiting for its answer, and the same call without a CPU to interrupt.
 pub(super) fn interrupt_elsewhere<C: Counter>(bench: &Bench<C>) -> Vec<Probe> {
     let barriers = |runs: &dyn Fn() -> bool| {
         bench.series(1, 200, |samples| {
@@ -283,8 +283,8 @@ pub(super) fn interrupt_elsewhere<C: Counter>(bench: &Bench<C>) -> Vec<Probe> {
     ]
 }
 
-/// Runs something while a thread of this process spins on a CPU. It is given a function that waits until that thread runs:
-/// on a busy CPU it may be waiting for its turn, and would not be interrupted.
+/// Runs `body` while a thread of this process spins on a CPU. `body` gets a function that waits until that thread runs: on a busy CPU it
+/// may wait for its turn, and would not be interrupted.
 fn run_with_spinner<T>(cpu: CpuId, body: impl FnOnce(&dyn Fn() -> bool) -> Result<T, String>) -> Result<T, String> {
     let (stop, spins) = (AtomicBool::new(false), AtomicU64::new(0));
     let spinner = || {

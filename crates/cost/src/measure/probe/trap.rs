@@ -1,5 +1,5 @@
-//! The costs of entering the kernel and coming back: system calls, faults, signals, switches, wake-ups, interrupts of
-//! another CPU (the trap of T07 section 2, and what stands beside it in B07's catalogue).
+//! The costs of kernel entry and exit: system calls, faults, signals, switches, wake-ups, interrupts of another CPU (the trap of T07
+//! section 2, and the related rows of B07's catalogue).
 
 use std::hint::black_box;
 
@@ -13,15 +13,15 @@ use crate::documents::{CostSamples, Probe, ProbeCosts, ProbeSamples};
 use crate::measure::bench::{Bench, CostProgress, ForCounter, probes_at, text};
 use crate::measure::{CostError, Site};
 
-/// Pages that fault in a round.
+/// Page faults per round.
 const PAGES: usize = 512;
-/// Huge pages that fault in a round.
+/// Huge page faults per round.
 const HUGE_PAGES: usize = 16;
 /// vDSO calls in a sample.
 const CALLS: u32 = 16;
 
-/// Measures every trap: their document, and the samples. Takes about half a second. Fails if the CPU cannot be used, or no counter runs.
-/// What single traps lack is said in their rows.
+/// Measures every trap and returns the document and samples. Takes about half a second. Fails if the CPU cannot be used, or no counter
+/// runs. Other failures are reported in the rows.
 pub fn traps(site: &Site, progress: &mut CostProgress<'_>) -> Result<(ProbeCosts, CostSamples), CostError> {
     probes_at(site, TrapProbes(progress))
 }
@@ -116,7 +116,7 @@ fn signal<C: Counter>(bench: &Bench<C>) -> Probe {
     )
 }
 
-/// Times one touch of each page. `prepare` comes before each round, and `touch` must fault each time.
+/// Times one touch of each page. `prepare` runs before each round, and `touch` must fault each time.
 fn faults<C: Counter>(
     bench: &Bench<C>,
     pages: &Pages,
@@ -129,12 +129,12 @@ fn faults<C: Counter>(
         Bench::<C>::time_each(samples, &touch);
         let faults = ThreadUsage::for_current_thread().since(before).faults;
         let expected = samples.len() as u64;
-        // Also proves that a page was one page: a huge one under small ones would fault once for all.
+        // Also proves that pages are small: a huge page would fault once for all of its small ones.
         if faults >= expected { Ok(()) } else { Err(format!("only {faults} of {expected} touches faulted")) }
     })
 }
 
-/// A fault by the first read or write of small pages. `prepare` leaves them as they are to be found.
+/// A fault by the first read or write of small pages, in the state that `prepare` leaves them in.
 fn small_fault<C: Counter>(
     bench: &Bench<C>,
     prepare: impl Fn(&Pages) -> Result<(), String>,
@@ -211,7 +211,7 @@ fn fault_huge<C: Counter>(bench: &Bench<C>) -> Probe {
     let measure = || {
         let bytes = size.ok_or("this kernel has no transparent huge pages")?;
         let pages = Pages::huge(HUGE_PAGES, bytes).map_err(text)?;
-        // Where the kernel gives small pages instead, the other words of a page fault as well.
+        // If the kernel provides small pages instead, the other words of a page fault as well.
         let small = 4096 / size_of::<u64>();
         let before = ThreadUsage::for_current_thread();
         for word in pages.words()[..bytes / 8].iter().step_by(small) {

@@ -1,4 +1,4 @@
-//! The campaign: every cell of rates and copies, in rounds, each round in a random order of its own.
+//! The campaign: every cell of rates and copies, in rounds, each in its own random order.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,15 +20,15 @@ use crate::documents::tick::{Campaign, CampaignCell, CampaignPlan, CellKind, Cel
 /// The progress of a campaign.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CampaignProgress {
-    /// Finished cells, also of earlier sessions.
+    /// Finished cells, including earlier sessions.
     pub done: usize,
     /// All cells of the plan.
     pub planned: usize,
-    /// Expected time of the rest, by the time of this session's cells.
+    /// Expected remaining time, extrapolated from this session's cells.
     pub left: Duration,
 }
 
-/// The end of a session of a campaign.
+/// How a session of a campaign ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CampaignEnd {
     /// Every cell of the campaign is measured.
@@ -37,12 +37,11 @@ pub enum CampaignEnd {
     Interrupted,
 }
 
-/// Begins a campaign: looks whether everything is possible, which of the plan's events the processor counts, and finds how
-/// many sorts a cell takes.
+/// Starts a campaign: checks that it is possible, which of the plan's events the processor counts, and how many sorts a cell takes.
 pub fn begin(root: &Path, mut plan: CampaignPlan) -> Result<Campaign, TickError> {
     machine::select_cpus(root, Some(&[plan.cpu].into_iter().collect()))?;
     let limits = limits(root, &plan)?;
-    // Whether it is allowed is found out now and not in the midst.
+    // Detects missing rights now instead of midway.
     if let Some(rate_hz) = plan.rates_hz.iter().copied().find(|rate_hz| *rate_hz > 0) {
         CpuClock::start(plan.cpu, rate_hz)?.stop()?;
     }
@@ -62,7 +61,7 @@ pub fn begin(root: &Path, mut plan: CampaignPlan) -> Result<Campaign, TickError>
     let mut pieces = 4;
     let sorts = loop {
         let elapsed = time_work(job(pieces))?.elapsed_ns;
-        // A tenth of a second, or the cell itself, tells well enough.
+        // A tenth of a second, or the cell itself, is accurate enough.
         if elapsed >= plan.cell_ns.min(100_000_000) / 2 {
             break (plan.cell_ns as f64 / elapsed as f64 * pieces as f64).round().max(1.0) as u64;
         }
@@ -98,7 +97,7 @@ fn limits(root: &Path, plan: &CampaignPlan) -> Result<SampleLimits, TickError> {
     }
 }
 
-/// Puts the kernel's limit back where a session that was killed has left it lowered. Says so.
+/// Restores the kernel's limit if a killed session left it lowered; returns a message if so.
 fn put_back(root: &Path, begun_with_hz: u32) -> Result<Option<String>, TickError> {
     let begun_with = SampleLimits { max_sample_rate_hz: begun_with_hz, cpu_time_max_percent: None };
     let lowered = begun_with.restore(root)?;
@@ -110,8 +109,8 @@ fn put_back(root: &Path, begun_with_hz: u32) -> Result<Option<String>, TickError
     }))
 }
 
-/// Measures the cells that are missing, round by round, and has each stored as soon as it is finished. A signal ends it
-/// between two cells. Fails if a cell cannot be measured or stored; those before it are.
+/// Measures the missing cells, round by round, and stores each one. A signal ends it between two cells. Fails if a cell cannot be measured
+/// or stored; earlier cells stay.
 pub fn go_on(
     campaign: &mut Campaign,
     root: &Path,
@@ -125,7 +124,7 @@ pub fn go_on(
     }
     if let Err(why) = guard {
         let warning = warning::no_janitor(why).message;
-        // A campaign that goes on may say so already.
+        // A resumed campaign may have this warning already.
         if !campaign.warnings.contains(&warning) {
             campaign.warnings.push(warning);
         }
@@ -148,7 +147,7 @@ pub fn go_on(
                 return Ok(CampaignEnd::Interrupted);
             }
             let measured = measure(campaign, root, guard.as_ref().ok(), added_hz, kind);
-            // Also after a failure, since nobody else would.
+            // Also after a failure: nothing else restores it.
             let lowered = limits.restore(root);
             let measured = measured?;
             if let Some(lowered_hz) = lowered? {
@@ -173,7 +172,7 @@ fn measure(
 ) -> Result<CellResult, TickError> {
     let cpu = campaign.plan.cpu;
     let policy = campaign.plan.sched.parse()?;
-    // Ends with the cell, however the cell ends.
+    // Ends with the cell, even on an error.
     let _clock = if added_hz > 0 { Some(CpuClock::start(cpu, added_hz)?) } else { None };
     let job = |copies, pieces| SortJob {
         root,
@@ -199,7 +198,7 @@ fn measure(
             }
         }
         CellKind::Handler => {
-            // A few seconds of events are as good as many, and fit the buffer.
+            // A few seconds of events suffice and fit the buffer.
             let pieces = if campaign.plan.cell_ns > RECORD_MAX.get() {
                 (campaign.sorts as f64 * RECORD_MAX.get() as f64 / campaign.plan.cell_ns as f64).ceil() as u64
             } else {
@@ -225,7 +224,7 @@ fn measure(
     })
 }
 
-/// No record of the kernel's events is longer.
+/// The maximum length of a record of kernel events.
 const RECORD_MAX: Nanos = Nanos::from_secs(2);
 
 #[cfg(test)]

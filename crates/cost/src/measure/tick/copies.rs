@@ -1,8 +1,7 @@
 //! Copies of the same work, processes or threads, that share a CPU, and the time until a given number of pieces is done.
 //!
-//! All copies take their pieces from one store until it is empty. The CPU works until the last piece is done, whatever
-//! the scheduler lets run, so that elapsed time / pieces is the time of a piece, interrupts included: the combined
-//! throughput of Tsafrir 2007, without a remainder.
+//! All copies take pieces from one store until it is empty. The CPU works until the last piece is done, whatever the scheduler runs, so
+//! elapsed time / pieces is the time of a piece, interrupts included: the combined throughput of Tsafrir 2007, without a remainder.
 
 use std::io;
 use std::path::Path;
@@ -24,35 +23,34 @@ pub struct SortJob<'a> {
     pub root: &'a Path,
     /// The CPU that all copies share.
     pub cpu: CpuId,
-    /// The CPU whose timer interrupts are counted meanwhile.
+    /// The CPU for counting timer interrupts meanwhile.
     pub interrupted: CpuId,
-    /// The scheduling class of the copies. In a real-time one nobody else gets the CPU meanwhile, but for the share that the
-    /// kernel keeps back.
+    /// The scheduling class of the copies. In a real-time class nothing else gets the CPU, except for the share that the kernel reserves.
     pub policy: Policy,
     /// Number of copies that do the work; at least 1.
     pub copies: u32,
-    /// True if the copies are processes, between which the kernel switches address spaces, as between programs; else they are threads.
+    /// Whether the copies are processes, between which the kernel switches address spaces as between programs; otherwise threads.
     pub processes: bool,
-    /// The kind of work that the copies do.
+    /// The kind of work.
     pub body: Body,
-    /// Iterations of the body that make a piece.
+    /// Iterations of the body per piece.
     pub iterations: u64,
     /// Pieces of work of all copies together.
     pub pieces: u64,
 }
 
-/// Does the work, in new processes or threads, and times it from the first copy's start to the last one's end. The window of the
-/// interrupts is a little longer. Times below the clock's step count as one nanosecond. Fails if a thread cannot be had or placed, or the
+/// Does the work in new processes or threads, and times it from the first copy's start to the last one's end. The window of the interrupts
+/// is slightly longer. Times below the clock's step count as one nanosecond. Fails if a thread cannot be created or placed, or the
 /// interrupts cannot be counted.
 pub fn time_work(job: SortJob<'_>) -> Result<TimedDoc, TickError> {
     if job.processes { in_processes(job) } else { in_threads(job) }
 }
 
-/// Of each process: when it began, and when it ended.
+/// For each process: start and end.
 const WORDS: usize = 2;
 
 fn in_processes(job: SortJob<'_>) -> Result<TimedDoc, TickError> {
-    // Each process has a copy of it from its first use on, when it prepares itself.
+    // Each process gets its own copy at the first write, during preparation.
     let mut work = Work::new(job.body, job.root, job.cpu)?;
     let body = |turn: Turn, shared: ProcessWords<'_>| match turn {
         Turn::Prepare => {
@@ -100,7 +98,7 @@ fn in_threads(job: SortJob<'_>) -> Result<TimedDoc, TickError> {
             let prepare = move || Ok::<_, TickError>((job.warm_up()?, ()));
             copies.push(job.thread().prepare_scoped(scope, prepare, run).map_err(no_thread)?);
         }
-        // The copies end without having run where one of them cannot.
+        // If one copy fails, the others end without running.
         copies.iter().try_for_each(Waiting::ready)?;
         let before = (timer_interrupts(job.root, job.interrupted)?, MonotonicRaw::read());
         let threads: Vec<_> = copies.into_iter().map(|copy| copy.start(())).collect();
@@ -117,12 +115,12 @@ fn in_threads(job: SortJob<'_>) -> Result<TimedDoc, TickError> {
 }
 
 impl SortJob<'_> {
-    /// A thread where the work is to be done.
+    /// A thread at the place of the work.
     pub(in crate::measure) fn thread(&self) -> Thread {
         Thread { name: "becalm/sort".to_owned(), cpu: self.cpu, policy: self.policy.unless_other() }
     }
 
-    /// Does one iteration beforehand, which loads code and data; in the thread that is to do the work.
+    /// Runs one iteration to load code and data, in the thread that will do the work.
     pub(in crate::measure) fn warm_up(&self) -> Result<Work, TickError> {
         let mut work = Work::new(self.body, self.root, self.cpu)?;
         std::hint::black_box(work.run::<MonotonicRaw>(1));
@@ -130,7 +128,7 @@ impl SortJob<'_> {
     }
 }
 
-/// The error of a thread that the system has no room for.
+/// The error if the system cannot create a thread.
 pub(in crate::measure) fn no_thread(source: io::Error) -> TickError {
     TickError::System { action: "start a working thread", source }
 }

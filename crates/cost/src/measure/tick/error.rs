@@ -12,7 +12,7 @@ use becalm_measure::work::Unsupported;
 use becalm_units::CpuId;
 use becalm_units::fault::{self, Fault, Wording};
 
-/// A measurement of ticks that could not be made.
+/// The error of a measurement of ticks.
 #[derive(Debug, thiserror::Error)]
 pub enum TickError {
     /// The CPU cannot be measured.
@@ -36,10 +36,10 @@ pub enum TickError {
     /// The kernel's counts cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The kernel's trace cannot be had.
+    /// The kernel's trace is unavailable.
     #[error("cannot record the kernel's timer interrupts: {0}")]
     Tracefs(TracefsError),
-    /// The kernel's trace cannot be understood.
+    /// The kernel's trace cannot be decoded.
     #[error("cannot understand the kernel's trace of CPU {cpu}: {source}")]
     Trace {
         /// The CPU whose trace it is.
@@ -64,21 +64,21 @@ pub enum TickError {
     /// The kernel has no perf events.
     #[error("the interrupt rate cannot be raised: this kernel was built without perf events")]
     NoPerf,
-    /// The kernel's limit is lower than what was asked for.
+    /// The requested rate exceeds the kernel's limit.
     #[error(
         "{rate_hz} interrupts a second exceed the kernel's limit: kernel.perf_event_max_sample_rate is {limit_hz}; \
          leave that rate out, or raise the limit with sysctl"
     )]
     RateLimit {
-        /// The interrupts a second that were asked for.
+        /// The requested interrupts per second.
         rate_hz: u32,
-        /// The kernel's limit, in interrupts a second.
+        /// The kernel's limit, in interrupts per second.
         limit_hz: u32,
     },
-    /// Something of the system failed.
+    /// A system call failed.
     #[error("cannot {action}: {source}")]
     System {
-        /// The attempt, as it follows "cannot".
+        /// The action, to follow "cannot".
         action: &'static str,
         /// The error of the system call.
         r#source: io::Error,

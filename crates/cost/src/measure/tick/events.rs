@@ -1,5 +1,5 @@
-//! Counts of the processor while one copy works: cycles, instructions and cache misses, in the work (user) and in what
-//! interrupted it (kernel) apart, as in Tsafrir 2007. In measurements of their own, since switching counters takes time.
+//! Counts of the processor while one copy works: cycles, instructions and cache misses, separately in the work (user) and in its
+//! interruptions (kernel), as in Tsafrir 2007. In measurements of their own, because switching counters takes time.
 
 use becalm_linux::clock::{Counter, MonotonicRaw};
 use becalm_linux::perf::{Counters, PerfEvent, Space};
@@ -11,8 +11,7 @@ use super::copies::no_thread;
 use super::{SortJob, TickError, timer_interrupts};
 use crate::documents::CountedDoc;
 
-/// Those of these events, by their names, that can be counted on this machine in one of the spaces, and a line for each
-/// reason why others cannot.
+/// The named events that this machine can count in one of the spaces, and a line for each reason why others cannot be counted.
 pub fn counted(names: &[String]) -> (Vec<String>, Vec<String>) {
     let (events, not_counted) = countable(&known(names));
     (events.into_iter().map(|event| event.name().to_owned()).collect(), not_counted)
@@ -23,9 +22,8 @@ pub(in crate::measure) fn known(names: &[String]) -> Vec<PerfEvent> {
     all.filter(|event| names.iter().any(|name| name == event.name())).collect()
 }
 
-/// Does the work in one new thread and counts these events from its start to its end. Returns the time between the two
-/// readings of the count of interrupts as well. Fails if the thread cannot be had or placed, or the interrupts or the events cannot be
-/// counted.
+/// Does the work in one new thread and counts these events from its start to its end. Also returns the time between the two readings of the
+/// interrupt count. Fails if the thread cannot be created or placed, or the interrupts or events cannot be counted.
 pub(in crate::measure) fn count(job: SortJob<'_>, names: &[String]) -> Result<(CountedDoc, Nanos), TickError> {
     let run = || -> Result<(CountedDoc, Nanos), TickError> {
         let mut work = job.warm_up()?;

@@ -1,7 +1,7 @@
 //! The cost of timer interrupts on this machine: the same work at several interrupt rates, without another kernel.
 //!
-//! A cpu-clock perf event raises the interrupt rate of one CPU. A [`campaign`] times the sorts of Tsafrir 2007 (section 2)
-//! under it. What the measurements mean is not said here.
+//! A cpu-clock perf event raises the interrupt rate of one CPU. A [`campaign`] times the sorts of Tsafrir 2007 (section 2) under it. The
+//! analysis is elsewhere.
 
 pub mod campaign;
 mod copies;

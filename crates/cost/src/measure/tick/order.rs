@@ -1,10 +1,9 @@
-//! The order of measurements: at random, so that what drifts meanwhile hits all alike, and by a seed, so that it can be
-//! told and repeated.
+//! The order of measurements: random, so drift affects all alike, and from a seed, so it is reproducible.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// These in the random order of a seed and a round (Fisher and Yates).
+/// Shuffles by seed and round (Fisher and Yates).
 pub fn shuffled<T>(mut all: Vec<T>, seed: u64, round: u32) -> Vec<T> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     // Rounds are 2^128 numbers apart.

@@ -1,4 +1,4 @@
-//! The number of timer interrupts of a CPU, by the kernel's own count.
+//! The number of timer interrupts of a CPU, as counted by the kernel.
 
 use std::path::Path;
 
@@ -7,8 +7,8 @@ use becalm_units::CpuId;
 
 use super::TickError;
 
-/// The timer interrupts that a CPU has taken since boot: `LOC` on x86, elsewhere the interrupts of the devices whose name
-/// contains `timer`, as `arch_timer`. Fails if the counts cannot be read, or have none of the CPU.
+/// The timer interrupts of a CPU since boot: `LOC` on x86, elsewhere the interrupts of devices with `timer` in their names, such as
+/// `arch_timer`. Fails if the counts cannot be read, or lack the CPU.
 pub fn timer_interrupts(root: &Path, cpu: CpuId) -> Result<u64, TickError> {
     let interrupts = Interrupts::read(root)?;
     if let Some(count) = interrupts.count("LOC", cpu) {

@@ -1,7 +1,7 @@
-//! The kernel's own record of a CPU's timer interrupts: how many, and how long from the handler's entry to its exit.
+//! The kernel's own record of a CPU's timer interrupts: their number, and the time from the handler's entry to its exit.
 //!
-//! The work of processor and hypervisor before the entry and after the exit is not in it, nor the softirqs that run on
-//! the way out. The write of the entry's own event is, some 100 ns.
+//! It excludes the work of processor and hypervisor before the entry and after the exit, and the softirqs that follow. It includes writing
+//! the entry event, some 100 ns.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use crate::documents::TicksDoc;
 /// The buffer, in KiB: a minute of a busy CPU, or ten seconds at 20,000 interrupts a second.
 const BUFFER_KB: u32 = 16 << 10;
 
-/// Records a CPU's timer interrupts while something runs, which should take some seconds at most. The trace instance is
-/// made for it and removed after it, since its events cost time even while nothing is recorded. Fails if the kernel's trace cannot be had
-/// or read, and what `during` answers.
+/// Records a CPU's timer interrupts while `during` runs, which should take a few seconds at most. Creates a trace instance and removes it
+/// afterwards, because its events cost time even while not recording. Fails if the kernel's trace is unavailable or unreadable, and if
+/// `during` fails.
 pub fn record_timer<T>(
     root: &Path,
     cpu: CpuId,
@@ -34,7 +34,7 @@ pub fn record_timer<T>(
     remove_dead(&tracefs, &proc_root)?;
     let config = InstanceConfig {
         cpus: [cpu].into_iter().collect(),
-        // In nanoseconds of the clock that the work is timed with.
+        // The clock that also times the work, in nanoseconds.
         clock: TraceClock::MonoRaw,
         buffer_kb: BUFFER_KB,
         subbuf_kb: None,
@@ -51,7 +51,7 @@ pub fn record_timer<T>(
     instance.stop()?;
     let result = result?;
     let record = read_all(&instance, &mut reader, cpu, (start, end));
-    // A trace that cannot be read may be the change.
+    // The change may be the reason why a trace cannot be read.
     let changed = instance.changed();
     if !changed.is_empty() {
         return Err(TickError::TraceChanged(changed_files(&changed)));
@@ -98,7 +98,7 @@ struct TimerEntry {
 /// Joins the entry of each timer interrupt to its exit.
 struct Pairs {
     timer: Option<VectorName>,
-    /// The timer interrupt that is being handled.
+    /// The current timer interrupt.
     entered: Option<TimerEntry>,
     record: TicksDoc,
 }
@@ -115,7 +115,7 @@ impl Pairs {
             }
             RawHappening::IrqHandlerExit { irq } if self.timer.is_none() => self.left(raw.time, Some(irq)),
             RawHappening::SchedSwitch { .. } => self.record.switches += 1,
-            // The exit of the interrupt in whose midst events were lost would be paired with another's entry.
+            // With events lost within an interrupt, its exit would be paired with another one's entry.
             RawHappening::Lost { .. } => self.entered = None,
             _ => {}
         }
@@ -134,7 +134,7 @@ impl Pairs {
     }
 }
 
-/// Checks whether a handler is that of a CPU's timer where the architecture has no vector for it: `arch_timer`.
+/// Whether a handler is that of a CPU's timer, on architectures without a vector for it: `arch_timer`.
 fn is_timer(name: &[u8]) -> bool {
     name.windows(5).any(|part| part == b"timer")
 }

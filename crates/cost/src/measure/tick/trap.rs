@@ -1,4 +1,4 @@
-//! The trap: into the kernel and back, by a system call that does nothing.
+//! The trap: kernel entry and exit, by a system call that does nothing.
 
 use becalm_linux::clock::{Counter, MonotonicRaw};
 use becalm_linux::placed::Thread;
@@ -8,9 +8,9 @@ use becalm_units::CpuId;
 
 use crate::documents::tick::CellResult;
 
-/// Calls of a batch: long against the reading of the clock, short against the time between two interrupts.
+/// Calls per batch: long compared with reading the clock, short compared with the time between interrupts.
 const BATCH: u64 = 500;
-/// Batches. Those that an interrupt hits are fewer than half, and do not touch the median.
+/// Number of batches. Fewer than half are interrupted, so the median is not affected.
 const BATCHES: usize = 401;
 
 /// The mean time of a system call that does nothing, on a CPU. Fails if no thread can run there.

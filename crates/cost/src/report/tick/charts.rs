@@ -6,10 +6,10 @@ use becalm_report::html::{Axis, AxisScale, AxisUnit, Chart, ChartSeries, Lines, 
 use super::figures::by_rate;
 use crate::analysis::tick::{Analysis, Contribution, FittedPoint, HandlerMode, RatePair};
 
-/// Processors beyond this have no chart of their own.
+/// Further processors have no charts.
 pub(super) const PROCESSORS: usize = 8;
 
-/// The names of the charts of each processor: a page needs names that differ.
+/// The chart names of each processor, unique within the page.
 const LOST: [&str; PROCESSORS] = ["lost-1", "lost-2", "lost-3", "lost-4", "lost-5", "lost-6", "lost-7", "lost-8"];
 const SHARES: [&str; PROCESSORS] =
     ["share-1", "share-2", "share-3", "share-4", "share-5", "share-6", "share-7", "share-8"];
@@ -38,7 +38,7 @@ fn interrupts() -> Axis {
     Axis::new("interrupts", AxisScale::Linear, AxisUnit::Rate).between(Some(0.0), None)
 }
 
-/// The share of the CPU that is lost, by the number of processes: a curve a rate.
+/// The share of the CPU lost by the number of processes: one curve per rate.
 pub(super) fn lost(at: usize, analysis: &Analysis) -> Chart {
     let rates = analysis.rates_hz();
     let series: Vec<&[FittedPoint]> = analysis.comparisons.chunk_by(|a, b| a.processes == b.processes).collect();
@@ -62,7 +62,7 @@ pub(super) fn lost(at: usize, analysis: &Analysis) -> Chart {
     chart(LOST[at], label, axes, curves)
 }
 
-/// The indirect cost as a share of what each pair of rates lost: a curve a number of processes.
+/// The share of the indirect cost in the loss of each pair of rates: one curve per number of processes.
 pub(super) fn shares(at: usize, analysis: &Analysis) -> Chart {
     let of_processes = |pairs: &[RatePair]| {
         let mut points: Vec<[f64; 2]> =
@@ -84,7 +84,7 @@ pub(super) fn shares(at: usize, analysis: &Analysis) -> Chart {
     chart(SHARES[at], label, axes, curves)
 }
 
-/// The shares of the parts at each rate, one upon the other, for each handler.
+/// The shares of the parts at each rate, stacked, for each handler.
 pub(super) fn parts(at: usize, analysis: &Analysis) -> Chart {
     let modes = analysis.modes();
     let mut rates = vec![0.0];
@@ -113,7 +113,7 @@ pub(super) fn parts(at: usize, analysis: &Analysis) -> Chart {
     chart(PARTS[at], label, axes, curves.collect())
 }
 
-/// The model beside the measurements: time by that without any tick.
+/// Measurements and model: time relative to a tickless system.
 pub(super) fn model(at: usize, analysis: &Analysis) -> Chart {
     let mut curves: Vec<ChartSeries> = Vec::new();
     for rows in analysis.comparisons.chunk_by(|a, b| a.processes == b.processes) {

@@ -1,4 +1,4 @@
-//! The figures of a tick's cost, each with its name, title and unit.
+//! The figures of a tick's cost, with name, title and unit.
 
 use becalm_report::catalogue;
 use becalm_report::form::field::{Field, Title, field, fields};
@@ -10,11 +10,11 @@ use crate::report::events;
 
 const PROCESSES: Title = Title::new("processes", "processes");
 const ADDED_HZ: Title = Title::new("added_hz", "added");
-/// Interrupts a second, those that were added and the CPU's own.
+/// Interrupts per second, added ones and the CPU's own.
 const INTERRUPTS_HZ: Title = Title::new("rate_hz", "interrupts");
 
 fields! {
-    /// The figures of a processor. Percentages are of a CPU, per 1,000 interrupts a second.
+    /// The figures of a processor. Percentages are of a CPU, per 1,000 interrupts per second.
     pub(super) PROCESSOR, processor: TickRow {
         NAME = "name", "processor", |row| row.analysis.name.clone();
         TRAP_PERCENT = "trap_percent", "trap", |row| Points(row.analysis.trap_percent);
@@ -47,7 +47,7 @@ pub(super) struct ModeRow {
 }
 
 fields! {
-    /// The figures of a handler. Percentages are of a CPU, per 1,000 interrupts a second.
+    /// The figures of a handler. Percentages are of a CPU, per 1,000 interrupts per second.
     pub(super) MODE, mode: ModeRow {
         MODE_NAME = super::MODE_NAME, |row| row.mode.mode.clone();
         TRAP_PERCENT = "trap_percent", "trap", |row| Points(row.mode.trap_percent);
@@ -59,7 +59,7 @@ fields! {
     }
 }
 
-/// The name of the processor, which in the document stands around its handlers.
+/// The name of the processor, which in the document contains its handlers.
 pub(super) const MODE_OF: Field<ModeRow> = field!("name", "processor", |row| row.processor.clone());
 
 fields! {
@@ -90,7 +90,7 @@ fields! {
 }
 
 fields! {
-    /// The figures of a measurement beside the model.
+    /// The figures of a measurement compared with the model.
     pub(super) COMPARISON, comparison: FittedPoint {
         PROCESSES = super::PROCESSES, |row| row.processes;
         RATE_HZ = catalogue::RATE_HZ, |row| Rate(row.rate_hz);
@@ -103,7 +103,7 @@ fields! {
 }
 
 fields! {
-    /// The figures of the kernel's record of its handler beside the model.
+    /// The figures of the kernel's record of its handler compared with the model.
     pub(super) HANDLER, handler: HandlerRow {
         ADDED_HZ = super::ADDED_HZ, |row| row.added_hz;
         INTERRUPTS_HZ = super::INTERRUPTS_HZ, |row| Rate(row.rate_hz);
@@ -115,7 +115,7 @@ fields! {
 }
 
 fields! {
-    /// The figures of what the processor counted beside the sorts.
+    /// The figures of the processor's counts during the sorts.
     pub(super) EVENT, event: EventAtRate {
         ADDED_HZ = super::ADDED_HZ, |row| row.added_hz;
         INTERRUPTS_HZ = super::INTERRUPTS_HZ, |row| Rate(row.rate_hz);
@@ -126,12 +126,12 @@ fields! {
     }
 }
 
-/// The model beside the measurements of one rate, over all numbers of processes.
+/// Measurements of one rate compared with the model, over all numbers of processes.
 pub(super) struct RateRow {
     pub rate_hz: f64,
-    /// The mean over the numbers of processes of the time by that on a tickless system.
+    /// The time relative to a tickless system, averaged over the numbers of processes.
     pub observed_ratio: f64,
-    /// The same ratio as the model predicts it.
+    /// The model's prediction of the same ratio.
     pub predicted_ratio: f64,
     /// The largest residual's size.
     pub residual_ratio: f64,
@@ -146,7 +146,7 @@ fields! {
     }
 }
 
-/// The rows by rate; none where the model predicts nothing.
+/// The rows by rate; empty if the model predicts nothing.
 pub(super) fn by_rate(comparisons: &[FittedPoint]) -> Vec<RateRow> {
     let series: Vec<&[FittedPoint]> = comparisons.chunk_by(|a, b| a.processes == b.processes).collect();
     let rates = series.first().map_or(0, |series| series.len());

@@ -1,4 +1,4 @@
-//! The cost of timer interrupts, for people and as `becalm.cost-tick/1`.
+//! The cost of timer interrupts, as text and as `becalm.cost-tick/1`.
 
 mod charts;
 mod figures;
@@ -22,18 +22,18 @@ use figures::ModeRow;
 pub(crate) struct TickRow {
     /// The result of its measurements.
     pub analysis: Analysis,
-    /// The interval of the indirect cost, where the measurements have rounds.
+    /// The interval of the indirect cost, if the measurements have rounds.
     pub indirect: Option<RoundsInterval>,
-    /// The interval of the whole cost.
+    /// The interval of the total cost.
     pub sum: Option<RoundsInterval>,
 }
 
 /// The cost of a tick on some processors.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TickReport {
-    /// A row a processor; one only if they are from a campaign.
+    /// One row per processor; a single one for a campaign.
     rows: Vec<TickRow>,
-    /// Their campaign, if they come from one.
+    /// Their campaign, if any.
     live: Option<(Campaign, CampaignAnalysis)>,
 }
 
@@ -90,23 +90,23 @@ struct ProcessorDoc {
     predicted: Vec<[f64; 2]>,
 }
 
-/// The lowest rate of the model's curve, and its points a tenfold.
+/// The lowest rate of the model's curve, and its points per decade.
 const CURVE_FROM_HZ: f64 = 100.0;
 const CURVE_POINTS: i32 = 8;
 
-/// The model's curve; nothing where interrupts cost nothing.
+/// The model's curve; empty if interrupts cost nothing.
 fn predicted(analysis: &Analysis) -> Vec<[f64; 2]> {
     let limit_hz = 1.0 / analysis.overhead_ratio(1.0);
     if !limit_hz.is_finite() || limit_hz <= CURVE_FROM_HZ {
         return Vec::new();
     }
-    // Whole rates, which are the same on every machine.
+    // Whole rates, the same on every machine.
     let rates = (0..).map(|step| (CURVE_FROM_HZ * 10_f64.powf(f64::from(step) / f64::from(CURVE_POINTS))).round());
     let below = rates.take_while(|rate| *rate < limit_hz).map(|rate| [rate, analysis.overhead_ratio(rate)]);
     below.chain([[limit_hz, 1.0]]).collect()
 }
 
-/// The shares of the parts of an interrupt at each rate: with the handler that ran meanwhile, and then with each other one.
+/// The shares of the parts of an interrupt at each rate: first with the handler that ran meanwhile, then with the others.
 fn contributions(analysis: &Analysis) -> Vec<Contribution> {
     let rates = analysis.rates_hz();
     analysis.modes().iter().flat_map(|mode| rates.iter().map(|rate_hz| mode.contribution(*rate_hz))).collect()

@@ -1,5 +1,5 @@
-//! The consistency panel: what each pair of rates says of the indirect cost, as marks along an axis (Tsafrir 2007, section
-//! 2). Marks that lie together show that the method measures one thing.
+//! The consistency panel: the indirect cost from each pair of rates, as marks along an axis (Tsafrir 2007, section 2). If the marks are
+//! close together, the method measures one thing.
 
 use becalm_report::form::value::grouped;
 
@@ -7,7 +7,7 @@ use crate::analysis::tick::RatePair;
 
 /// Columns of the drawing.
 const WIDTH: usize = 56;
-/// The mark of several numbers of processes in one place.
+/// The mark for several numbers of processes in one place.
 const SEVERAL: char = '*';
 
 /// The mark of a number of processes: its digit, or + from 10 on.
@@ -17,28 +17,28 @@ fn mark(processes: u32) -> char {
 
 /// The values that a panel shows.
 pub(super) struct Panel {
-    /// The value of a pair; `None` where it has none, and no mark.
+    /// The value of a pair; `None` for no mark.
     value: fn(&RatePair) -> Option<f64>,
-    /// The name and the value that a dot marks.
+    /// The name and value that a dot marks.
     middle: (&'static str, f64),
-    /// Digits of the ends of the axis behind the point.
+    /// Decimals at the ends of the axis.
     digits: usize,
 }
 
 impl Panel {
-    /// The indirect costs, in percent per 1,000 interrupts a second, with their mean.
+    /// The indirect costs, in percent per 1,000 interrupts per second, with their mean.
     pub(super) fn costs(mean_percent: f64) -> Self {
         Self { value: |pair| Some(pair.indirect_percent()), middle: ("mean", mean_percent), digits: 3 }
     }
 
-    /// The indirect costs as shares of what was lost, in percent, with their median: figure 4 of the paper.
+    /// The indirect costs as shares of the loss, in percent, with their median: figure 4 of the paper.
     pub(super) fn shares(median_percent: f64) -> Self {
         let value = |pair: &RatePair| pair.indirect_share().map(|share| share * 100.0);
         Self { value, middle: ("median", median_percent), digits: 1 }
     }
 }
 
-/// Draws one line a pair of rates. Draws nothing if there are no pairs, or their values do not differ.
+/// Draws one line per pair of rates; nothing if there are no pairs or all values are equal.
 pub(super) fn lines(pairs: &[RatePair], panel: &Panel) -> Vec<String> {
     let values = pairs.iter().filter_map(panel.value);
     let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)));

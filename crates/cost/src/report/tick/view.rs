@@ -15,7 +15,7 @@ use crate::analysis::tick::{Analysis, CampaignAnalysis, TRIMMED};
 use crate::documents::tick::Campaign;
 use crate::report::view::{counters, losses};
 
-/// Up to this share of a CPU lost per 1,000 interrupts a second, in percent, an interrupt is cheap: the processors of the paper.
+/// An interrupt is cheap up to this loss, in percent of a CPU per 1,000 interrupts per second: the processors of the paper.
 const CHEAP_PERCENT: f64 = 1.0;
 
 pub(super) fn page(report: &TickReport) -> Page {

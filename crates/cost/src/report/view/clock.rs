@@ -11,7 +11,7 @@ use crate::report::clock::{ClockReport, ROW, SuccessiveStep, costs_by_name, step
 use crate::report::events;
 use crate::report::header::cut_short;
 
-/// So many steps are shown.
+/// The number of steps shown.
 const STEPS: usize = 8;
 
 pub(in crate::report) fn page(report: &ClockReport<'_>) -> Page {
@@ -92,7 +92,7 @@ fn successive(found: &SuccessiveDoc) -> Section {
     Section::new("successive", "Steps", title.clone(), blocks).opened(Opening::Title(title))
 }
 
-/// The way in which it was found whether a clock is read in the kernel.
+/// How it was determined whether a clock is read in the kernel.
 fn path_found(report: &ClockReport<'_>) -> String {
     let found = match &report.costs.not_counted {
         None => "the kernel counted the system calls (tracepoint raw_syscalls:sys_enter)".to_owned(),

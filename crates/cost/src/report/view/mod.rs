@@ -1,4 +1,4 @@
-//! The sections that all reports of measured costs have.
+//! The sections common to all reports of measured costs.
 
 pub(super) mod clock;
 pub(super) mod placement;
@@ -18,7 +18,7 @@ use super::header::interval;
 use crate::analysis::MeasuredCost;
 use crate::documents::{CostDoc, InstrumentDoc};
 
-/// Slow and interrupted samples, explained.
+/// Explains slow and interrupted samples.
 const SLOW: &str = "slow: samples at least 1us beyond the others. interrupted: the slowest of those, as many as the kernel \
                     counted interrupts and pre-emptions; they are in the percentiles and not in the mean";
 
@@ -35,7 +35,7 @@ fn framed(doc: &CostDoc, title: &str, sections: Vec<Section>) -> Page {
     }
 }
 
-/// The answer on a page; the machine, the CPU, its scheduling class, and `setting`.
+/// The answer of a page; the machine, the CPU, its scheduling class, and `setting`.
 fn headline(doc: &CostDoc, question: &str, verdict: Block, setting: &str) -> Section {
     let cpu = format!("CPU {} ({}), class {}; {setting}", doc.cpu, doc.cpu_reason, doc.sched);
     let machine = Block::Remark(doc.node.clone(), machine(&doc.machine));
@@ -73,7 +73,7 @@ fn extremes<'a>(subject: &str, costs: impl Iterator<Item = (&'a str, Option<&'a 
     )
 }
 
-/// The counts of the processor, if it counted anything. The title says where they were counted.
+/// The counts of the processor, if any. The title says where they were counted.
 pub(super) fn counters<R: EventTimes>(place: &str, fields: &[Field<R>], rows: &[R]) -> Option<Section> {
     let title = format!("The processor's counters{place}");
     let mut table = Table::filled(&fields.iter().collect::<Vec<_>>(), rows).captioned("Counts");
@@ -88,14 +88,14 @@ pub(super) fn counters<R: EventTimes>(place: &str, fields: &[Field<R>], rows: &[
     (!rows.is_empty()).then_some(section)
 }
 
-/// Events that were not counted, and then what else is missing.
+/// Events that were not counted, and other gaps.
 pub(super) fn losses(not_counted: &[String], others: impl IntoIterator<Item = String>) -> Section {
     let reasons = not_counted.iter().map(|reason| format!("not counted: {reason}"));
     Section::new("losses", "Losses", "What is missing", reasons.chain(others).map(Block::warning).collect())
         .explained("Read this before believing the numbers.")
 }
 
-/// Remarks that explain the figures.
+/// Notes on the figures.
 fn explanation(texts: impl IntoIterator<Item = String>) -> Section {
     Section::new("reading", "Reading", "How to read the figures", Block::texts(texts)).opened(Opening::Gap)
 }

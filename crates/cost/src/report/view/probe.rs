@@ -9,7 +9,7 @@ use crate::report::events;
 use crate::report::header::cut_short;
 use crate::report::probe::{ProbeReport, Probes, ROW, costs_by_name, published_ns};
 
-/// The published figures of detours, explained.
+/// Explains the published figures of detours.
 const PUBLISHED: &str = "B07: the magnitudes that Beckman et al. gave in 2007, on the machines of that time";
 
 pub(in crate::report) fn page(report: &ProbeReport<'_>) -> Page {
@@ -52,7 +52,7 @@ fn costs(report: &ProbeReport<'_>) -> Section {
         .explained("Each step to the right is ten times as long.")
 }
 
-/// The probes that no process could measure, and those that some could not, with the reasons.
+/// Probes that failed in all or in some processes, with the reasons.
 fn not_measured(report: &ProbeReport<'_>) -> Vec<String> {
     let missing =
         report.rows.iter().filter_map(|row| Some(format!("{}: not measured: {}", row.probe.what, row.not_measured()?)));

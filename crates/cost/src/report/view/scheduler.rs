@@ -1,4 +1,4 @@
-//! The sections on the scheduler's cost: Figure 3 of Tsafrir 2007, the overall overhead against what is runnable.
+//! The sections on the scheduler's cost: Figure 3 of Tsafrir 2007, the overhead by the number of runnable processes.
 
 use becalm_report::Value;
 use becalm_report::form::table::Table;
@@ -9,7 +9,7 @@ use super::{counters, explanation, framed, headline, losses, verdict};
 use crate::analysis::SchedulerCost;
 use crate::report::scheduler::{EVENT, SchedulerReport, event_rows, shown_fields};
 
-/// A curve: its name, and its figure of each number of runnable processes.
+/// A curve: its name, and its value for each number of runnable processes.
 type Named = (&'static str, fn(&SchedulerCost) -> Option<f64>);
 
 pub(in crate::report) fn page(report: &SchedulerReport<'_>) -> Page {
@@ -46,13 +46,13 @@ fn summary(report: &SchedulerReport<'_>) -> Section {
     headline(report.doc, "What does sharing a CPU cost?", verdict, &setting)
 }
 
-/// A number of what is runnable: `1 process`.
+/// A number of runnable tasks: `1 process`.
 fn counted(report: &SchedulerReport<'_>, count: u32) -> String {
     let (one, many) = if report.costs.processes { ("process", "processes") } else { ("thread", "threads") };
     becalm_units::counted(count.into(), one, many)
 }
 
-/// Curves over the number of what is runnable; `None` without two of them.
+/// Curves over the number of runnable tasks; `None` without two of them.
 fn chart(id: &'static str, title: &str, report: &SchedulerReport<'_>, y: Axis, curves: &[Named]) -> Option<Chart> {
     let curve = |(name, value): &Named| ChartSeries {
         name: (*name).to_owned(),

@@ -1,4 +1,4 @@
-//! The counters that an acquisition loop can read, one small file an architecture.
+//! The counters that an acquisition loop can read, one small file per architecture.
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
@@ -7,7 +7,7 @@ mod x86_64;
 
 use super::gettime::clock_gettime_ns;
 
-/// What the processor of this machine itself says, where no file of the kernel can be read; `None` on architectures without CPUID.
+/// The properties that this machine's processor reports, for when the kernel's files cannot be read; `None` on architectures without CPUID.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn asked_processor() -> Option<Promises> {
     Some(Promises { invariant: x86_64::is_invariant(), guest: x86_64::is_guest() })
@@ -18,16 +18,16 @@ pub(crate) fn asked_processor() -> Option<Promises> {
     None
 }
 
-/// What a processor says of itself.
+/// The properties that a processor reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Promises {
-    /// Its counter never changes its rate, and never stops.
+    /// The counter's rate never changes, and it never stops.
     pub invariant: bool,
-    /// A hypervisor is below the kernel.
+    /// A hypervisor runs below the kernel.
     pub guest: bool,
 }
 
-/// A counter, as a type, so that a loop over it is compiled for it and its reading is inlined.
+/// A counter as a type: a loop is compiled for each one, and its reading is inlined.
 pub trait Counter {
     /// The name in documents: `tsc`, `cntvct`, `monotonic_raw`.
     const NAME: &'static str;
@@ -35,7 +35,7 @@ pub trait Counter {
     /// Reads the counter, in ticks. The processor may execute the reading before or after its neighbors.
     fn read() -> u64;
 
-    /// The counter's value, read in order with what stands around it; for comparing the counters of two CPUs.
+    /// Reads the counter in order with the surrounding code, to compare the counters of two CPUs.
     fn read_ordered() -> u64 {
         Self::read()
     }
@@ -76,7 +76,7 @@ impl Counter for Native {
     }
 }
 
-/// The processor's own counter, read after everything that stands before it.
+/// The processor's own counter, read after everything before it.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[derive(Clone, Copy, Debug)]
 pub struct Fenced;
@@ -101,7 +101,7 @@ impl Counter for Fenced {
     }
 }
 
-/// The time-stamp counter by the instruction that also tells the CPU.
+/// The time-stamp counter, read by the instruction that also returns the CPU.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug)]
 pub struct Rdtscp;
@@ -116,7 +116,7 @@ impl Counter for Rdtscp {
     }
 }
 
-/// `CLOCK_MONOTONIC_RAW`: the kernel's own reading, in nanoseconds, for machines without a counter to be trusted.
+/// `CLOCK_MONOTONIC_RAW`: the kernel's own reading, in nanoseconds, for machines without a trustworthy counter.
 #[derive(Clone, Copy, Debug)]
 pub struct MonotonicRaw;
 

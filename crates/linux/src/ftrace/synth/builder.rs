@@ -2,7 +2,7 @@
 
 use super::long::Long;
 
-/// A page that is being written; [`Self::finish`] gives its bytes.
+/// A page being written; [`Self::finish`] returns its bytes.
 #[derive(Clone, Debug)]
 pub struct PageBuilder {
     long: Long,
@@ -12,7 +12,7 @@ pub struct PageBuilder {
     missed: Option<Option<u64>>,
 }
 
-/// The largest data that a record holds without a length word of its own.
+/// The largest data that a record holds without a separate length word.
 const SMALL: usize = 28 * 4;
 
 impl PageBuilder {
@@ -23,16 +23,16 @@ impl PageBuilder {
         Self { long, size, bytes, last: stamp, missed: None }
     }
 
-    /// Marks that events were lost before this page. As in the kernel, a count is stored only where there is room left
-    /// when the page ends; what is pushed from now on leaves that room.
+    /// Marks that events were lost before this page. As in the kernel, the count is stored only if there is room left when the page ends; later
+    /// pushes leave that room.
     #[must_use]
     pub fn missed(mut self, count: Option<u64>) -> Self {
         self.missed = Some(count);
         self
     }
 
-    /// Adds a data record, with a time extend before it where the step does not fit the record, and an absolute stamp
-    /// where time runs backwards. Says whether it could: not where the page is full or the step reaches 2^59.
+    /// Adds a data record, with a time extend before it if the step does not fit the record, and an absolute stamp if time runs backwards. Returns
+    /// whether it could: not if the page is full or the step reaches 2^59.
     pub fn push(&mut self, time: u64, data: &[u8]) -> bool {
         let Some((extend, delta)) = self.step(time) else { return false };
         let length = data.len().max(1).next_multiple_of(4);
@@ -53,7 +53,7 @@ impl PageBuilder {
         true
     }
 
-    /// Adds a discarded event with `length` bytes of data. Says whether it could.
+    /// Adds a discarded event with `length` bytes of data. Returns whether it could.
     pub fn discarded(&mut self, time: u64, length: usize) -> bool {
         let Some((extend, delta)) = self.step(time) else { return false };
         let length = length.max(1).next_multiple_of(4);
@@ -69,7 +69,7 @@ impl PageBuilder {
         true
     }
 
-    /// Adds an absolute time stamp, of which the page holds the low 59 bits. Says whether there was room.
+    /// Adds an absolute time stamp; the page holds its low 59 bits. Returns whether there was room.
     pub fn absolute(&mut self, time: u64) -> bool {
         let fits = self.has_room(8);
         if fits {
@@ -95,7 +95,7 @@ impl PageBuilder {
         }
         match self.long {
             Long::Bits32 => self.bytes[8..12].copy_from_slice(&commit.to_ne_bytes()),
-            // The kernel adds bit 31 as a negative int, which its long repeats upwards.
+            // The kernel adds bit 31 as a negative int, which its long sign-extends.
             Long::Bits64 => self.bytes[8..16].copy_from_slice(&i64::from(commit as i32).to_ne_bytes()),
         }
         self.bytes.resize(self.size.max(self.bytes.len()), 0);

@@ -1,4 +1,4 @@
-//! The word size of a synthetic kernel, on which the layout of its pages and records depends.
+//! The word size of a synthetic kernel, which determines the layout of its pages and records.
 
 /// The size of the kernel's `long`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,7 +17,7 @@ impl Long {
         }
     }
 
-    /// Where a page's records begin: behind the time stamp and the commit word.
+    /// The offset of a page's records: after the time stamp and the commit word.
     pub(super) const fn data_at(self) -> usize {
         8 + self.bytes()
     }

@@ -1,7 +1,7 @@
-//! A stand-in for the kernel's side of tracing, for tests and benchmarks: format texts of a 64-bit or a 32-bit kernel,
-//! records, and ring-buffer pages with time extends, absolute stamps, discarded events and lost-event marks.
+//! A replacement for the kernel's side of tracing, for tests and benchmarks: format texts of a 64-bit or a 32-bit kernel, records, and ring-buffer
+//! pages with time extends, absolute stamps, discarded events and lost-event marks.
 //!
-//! Nothing that measures uses this.
+//! Measurements do not use it.
 
 mod builder;
 mod long;
@@ -27,7 +27,7 @@ pub(super) fn header_page_text(long: Long, size: usize) -> String {
     )
 }
 
-/// A kernel of given word and sub-buffer size that knows every event that becalm decodes.
+/// A kernel with a given word and sub-buffer size that has every event that becalm decodes.
 #[derive(Clone, Debug)]
 pub struct SynthKernel {
     long: Long,
@@ -38,8 +38,7 @@ pub struct SynthKernel {
 }
 
 impl SynthKernel {
-    /// A kernel with sub-buffers of `size` bytes. Panics if this module contradicts the parser of formats, which its
-    /// tests exclude.
+    /// A kernel with sub-buffers of `size` bytes. Panics if this module contradicts the format parser, which its tests exclude.
     pub fn new(long: Long, size: usize) -> Self {
         let header = HeaderPage::parse("header_page", &header_page_text(long, size)).expect("a header page of our own");
         let mut decoder = Decoder::new(&header);
@@ -57,19 +56,18 @@ impl SynthKernel {
         &self.header
     }
 
-    /// A decoder that has learned all its events. It knows the vectors `local_timer`, `reschedule` and
-    /// `call_function_single`.
+    /// A decoder that has learned all its events. It knows the vectors `local_timer`, `reschedule` and `call_function_single`.
     pub fn decoder(&self) -> &Decoder {
         &self.decoder
     }
 
-    /// Begins a page whose header has this time stamp, in units of the trace clock.
+    /// Starts a page with this time stamp in its header, in units of the trace clock.
     pub fn page(&self, stamp: u64) -> PageBuilder {
         PageBuilder::new(self.long, self.size, stamp)
     }
 
-    /// The pages in which this kernel would record the events of one CPU. A [`RawHappening::Lost`] begins a page. An
-    /// event that does not fit even an empty page is left out.
+    /// The pages in which this kernel would record the events of one CPU. A [`RawHappening::Lost`] starts a new page. An event that does not fit an
+    /// empty page is left out.
     pub fn pages(&self, events: &[RawEvent<'_>]) -> Vec<Vec<u8>> {
         let mut pages = Vec::new();
         let mut page: Option<PageBuilder> = None;
@@ -92,7 +90,7 @@ impl SynthKernel {
         pages
     }
 
-    /// The data of an event's record; empty for [`RawHappening::Lost`], which is none.
+    /// The data of an event's record; empty for [`RawHappening::Lost`], which has none.
     pub fn record(&self, event: &RawEvent<'_>) -> Vec<u8> {
         let Some(Content { name, mut ints, texts }) = self.content(event) else { return Vec::new() };
         let Some((_, format)) = self.formats.iter().find(|(_, format)| format.name == name) else {
@@ -102,7 +100,7 @@ impl SynthKernel {
         let length = format.fields.iter().map(|field| field.offset + field.size).max().unwrap_or(0);
         let mut data = vec![0; length];
         for (field, value) in ints.iter().filter_map(|(name, value)| Some((format.field(name)?, value))) {
-            // The low bytes, wherever this machine keeps them.
+            // The low bytes, whatever this machine's byte order.
             let bytes = value.to_le_bytes();
             let place = &mut data[field.offset..field.offset + field.size];
             place.copy_from_slice(&bytes[..field.size]);
@@ -116,7 +114,7 @@ impl SynthKernel {
         data
     }
 
-    /// What the record of an event holds; `None` for [`RawHappening::Lost`], which has no record.
+    /// The content of an event's record; `None` for [`RawHappening::Lost`], which has no record.
     fn content<'e>(&self, event: &RawEvent<'e>) -> Option<Content<'e>> {
         let entry = |yes: bool| if yes { "entry" } else { "exit" };
         let mut ints: Vec<(&'static str, u64)> = Vec::new();
@@ -198,14 +196,14 @@ impl SynthKernel {
     }
 }
 
-/// What a record holds: the name of its event, and its fields by their names.
+/// The content of a record: the name of its event, and its fields by name.
 struct Content<'e> {
     name: String,
     ints: Vec<(&'static str, u64)>,
     texts: Vec<(&'static str, &'e [u8])>,
 }
 
-/// Writes a string with its final zero, cut to what the field can hold.
+/// Writes a string with a terminating zero, cut to the size of the field.
 fn put_text(data: &mut Vec<u8>, field: &EventField, text: &[u8]) {
     if field.kind == FieldKind::DataLoc {
         let text = &text[..text.len().min(usize::from(u16::MAX) - 1)];
@@ -225,7 +223,7 @@ mod tests {
 
     #[test]
     fn its_formats_are_those_of_a_real_kernel() {
-        // But for the numbers of the events and the unread rendering, the layout is that of 6.18 on x86-64.
+        // Except for the event numbers and the unread print format, the layout is that of 6.18 on x86-64.
         let real = EventFormat::parse(
             "sched_switch",
             include_str!("../../../tests/data/linux-6.18-x86_64/sched/sched_switch/format"),

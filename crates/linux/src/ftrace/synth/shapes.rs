@@ -1,4 +1,4 @@
-//! The events of a synthetic kernel, and the texts in which it describes them.
+//! The events of a synthetic kernel, and their format texts.
 
 use super::long::Long;
 

@@ -26,7 +26,7 @@ fn half_of_them_are_taken_and_neighbors_tell_nothing() {
         .collect();
     let share = |hits: usize, all: usize| hits as f64 / all as f64;
     let taken = share(bits.iter().filter(|bit| **bit).count(), bits.len());
-    // Of 128,000 fair bits the share is within 0.006 of a half, four standard deviations.
+    // Of 128,000 fair bits, the share is within 0.006 of a half: four standard deviations.
     assert!((taken - 0.5).abs() < 0.006, "{taken}");
     for lag in [1, 2, 63, 64, 65] {
         let same = bits.windows(lag + 1).filter(|window| window[0] == window[lag]).count();

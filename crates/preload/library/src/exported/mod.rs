@@ -1,9 +1,9 @@
-//! Functions that the program finds in front of those of its C library. Each does what the C library's function of its name
-//! does, with the same arguments and results, but that the program does not notice our signal.
+//! Functions that the program finds before those of its C library. Each behaves like the C library's function of its name, with the same arguments
+//! and results, but hides our signal from the program.
 //!
-//! They are called in any thread and, as far as the C library's are async-signal-safe, also in handlers of the program. So
-//! they allocate nothing, and the one lock is held with all signals blocked (`process::guard`). The C library's functions are
-//! looked for before the program begins (`process::next`).
+//! They are called in any thread and, if the C library's are async-signal-safe, also in the program's signal handlers. So they allocate nothing, and
+//! the one lock is held with all signals blocked (`process::guard`). The C library's functions are looked up before the program starts
+//! (`process::next`).
 
 pub mod signals;
 pub mod sockets;

@@ -1,5 +1,5 @@
-//! Calls that name signals. As long as the program does not name ours, it sees that signal's default action; when it does,
-//! ours becomes another one first.
+//! Calls that name signals. As long as the program does not name our signal, it sees that signal's default action; when it does, we switch to another
+//! one first.
 
 use core::ffi::c_int;
 
@@ -9,13 +9,13 @@ use crate::process::next::next;
 use crate::process::{actions, guard, state};
 use crate::signals::{RequestedAction, Course, REALTIME, bit, course, named_by_mask};
 
-/// The real-time signals of a set; none where no set is given.
+/// The real-time signals of a set; none for a null pointer.
 unsafe fn signals_of(set: *const SigSet) -> u64 {
     // SAFETY: the caller's promise. The kernel knows the first word only.
     unsafe { set.as_ref() }.map_or(0, |set| set.0[0])
 }
 
-/// What becomes of a call for a signal; gives ours up if the call uses it.
+/// Decides how to handle a call for a signal; gives ours up if the call uses it.
 fn decided(signal: c_int, asked: RequestedAction) -> Course {
     let course = course(state::signal(), signal, asked);
     if course == Course::Use {
@@ -28,7 +28,7 @@ fn asked(handler: usize) -> RequestedAction {
     if handler == SIG_DFL { RequestedAction::Default } else { RequestedAction::Other }
 }
 
-/// Of our signal the program sees the default action, and giving it that changes nothing.
+/// For our signal, the program sees the default action, and setting that changes nothing.
 ///
 /// # Safety
 /// As for the C library's function.
@@ -47,10 +47,10 @@ pub unsafe extern "C" fn sigaction(signal: c_int, action: *const SigAction, befo
     unsafe { actions::sigaction(signal, action, before) }
 }
 
-/// Functions that set a handler and give the one before.
+/// Functions that set a handler and return the previous one.
 macro_rules! handlers {
     ($($name:ident),*) => {$(
-        /// Of our signal the program sees the default action, and giving it that changes nothing.
+        /// For our signal, the program sees the default action, and setting that changes nothing.
         ///
         /// # Safety
         /// As for the C library's function.
@@ -94,7 +94,7 @@ uses!(sigignore(), siginterrupt(flag: c_int), sighold());
 /// Functions that change a thread's mask.
 macro_rules! masks {
     ($($name:ident),*) => {$(
-        /// Blocking our signal and not all others gives it up.
+        /// Blocking our signal but not all others gives it up.
         ///
         /// # Safety
         /// As for the C library's function.
@@ -135,7 +135,7 @@ takers!(
     sigtimedwait(info: *mut SigInfo, patience: *const TimeSpec)
 );
 
-/// Asking for our signal gives it up.
+/// Requesting our signal gives it up.
 ///
 /// # Safety
 /// As for the C library's function.

@@ -1,8 +1,7 @@
-//! Calls on sockets that have a timeout of their own (`SO_RCVTIMEO`, `SO_SNDTIMEO`), which end for good when a handler has run,
-//! whatever its flags (signal(7)): our signal waits until they are over.
+//! Calls on sockets with a timeout (`SO_RCVTIMEO`, `SO_SNDTIMEO`), which return early after a handler has run, whatever its flags (signal(7)): our
+//! signal waits until they are over.
 //!
-//! Which sockets those are is told by the calls that set a timeout. It is not seen where a descriptor is a copy of another
-//! one, or comes from another program.
+//! The calls that set a timeout show which sockets those are. This misses descriptors that are duplicates, or come from another program.
 
 use core::ffi::{c_int, c_uint, c_void};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -12,10 +11,10 @@ use crate::exported::waits::undisturbed;
 use crate::process::next::next;
 use crate::process::{calls, state};
 
-/// A bit for each descriptor that had a timeout once. It may stand for another file by now.
+/// A bit for each descriptor that ever had a timeout. It may refer to another file by now.
 static TIMED: [AtomicU64; 1_024] = [const { AtomicU64::new(0) }; 1_024];
 
-/// The word and the bit of a descriptor; `None` for higher ones than programs usually have.
+/// The word and the bit of a descriptor; `None` for numbers higher than programs usually have.
 fn place(fd: c_int) -> Option<(&'static AtomicU64, u64)> {
     let fd = usize::try_from(fd).ok()?;
     TIMED.get(fd / 64).map(|word| (word, 1 << (fd % 64)))
@@ -27,7 +26,7 @@ fn note(fd: c_int) {
     }
 }
 
-/// Whether a descriptor is a socket with a timeout, as far as that was seen.
+/// Whether a descriptor is a socket with a timeout, as far as observed.
 fn has_timeout(fd: c_int) -> bool {
     let Some((word, bit)) = place(fd).filter(|(word, bit)| word.load(Relaxed) & bit != 0) else { return false };
     let has = calls::has_timeout(fd);
@@ -37,12 +36,12 @@ fn has_timeout(fd: c_int) -> bool {
     has
 }
 
-/// Runs a call on a descriptor, which our signal does not end.
+/// Runs a call on a descriptor without interruption by our signal.
 fn call_on<T>(fd: c_int, call: impl FnOnce() -> T) -> T {
     if state::signal() != 0 && has_timeout(fd) { undisturbed(call) } else { call() }
 }
 
-/// Setting a timeout is noted.
+/// Records that a timeout is set.
 ///
 /// # Safety
 /// As for the C library's function.
@@ -102,7 +101,7 @@ timed! {
 
 macro_rules! accepts {
     ($($name:ident($($argument:ident: $kind:ty),*);)*) => {$(
-        /// On a socket with a timeout our signal does not interrupt it. The one that comes out of it has the same timeout.
+        /// On a socket with a timeout our signal does not interrupt it. The accepted socket has the same timeout.
         ///
         /// # Safety
         /// As for the C library's function.

@@ -1,11 +1,11 @@
-//! `pthread_create`, so that each thread that the program starts has noise of its own.
+//! `pthread_create`, which gives each new thread of the program its own noise.
 
 use core::ffi::{c_int, c_void};
 
 use crate::process::next::next;
 use crate::process::threads::{self, Run, begin, prepare};
 
-/// The new thread has noise of its own.
+/// Gives the new thread its own noise.
 ///
 /// # Safety
 /// As for the C library's function.
@@ -22,8 +22,7 @@ pub unsafe extern "C" fn pthread_create(
         // SAFETY: the C library's own function gets what the program gave.
         return unsafe { next(thread, attributes, run, argument) };
     };
-    // SAFETY: thread and attributes are what the program gave. `begin` gets the number that was just prepared, of which nobody
-    // else knows.
+    // SAFETY: thread and attributes are what the program gave. The start function gets the number that was just prepared, which is used nowhere else.
     let result = unsafe { next(thread, attributes, begin, core::ptr::without_provenance_mut(number)) };
     if result != 0 {
         threads::cancel(number);

@@ -1,5 +1,5 @@
-//! Calls that end for good when a handler has run, whatever its flags (signal(7)): our signal waits until they are over.
-//! Noise takes nothing from a thread that sleeps.
+//! Calls that return early after a handler has run, whatever its flags (signal(7)): our signal waits until they are over. Noise takes nothing from a
+//! sleeping thread.
 
 use core::ffi::{c_int, c_uint, c_void};
 
@@ -8,9 +8,9 @@ use crate::process::next::{self, next};
 use crate::process::{calls, guard, state};
 use crate::signals::{REALTIME, bit};
 
-/// Runs something with our signal blocked, and lets it through again unless the program has it blocked.
+/// Runs something with our signal blocked, and unblocks it afterwards unless the program has it blocked.
 ///
-/// Should the program begin to use that very signal meanwhile, from another thread, it comes to this one after the wait.
+/// If the program starts to use that very signal meanwhile, from another thread, this thread gets it after the wait.
 pub fn undisturbed<T>(run: impl FnOnce() -> T) -> T {
     let ours = state::signal();
     if ours == 0 {
@@ -26,7 +26,7 @@ pub fn undisturbed<T>(run: impl FnOnce() -> T) -> T {
     result
 }
 
-/// A set with our signal in it; `None` for no set.
+/// A copy of a set with our signal added; `None` for a null pointer.
 ///
 /// # Safety
 /// The pointer is null or valid for reading.
@@ -93,7 +93,7 @@ pub unsafe extern "C" fn sigsuspend(mask: *const SigSet) -> c_int {
     unsafe { next(pointer(&mask)) }
 }
 
-/// What `sigsuspend` does with the set of a mask that has the first 32 signals only, as programs of BSD give it.
+/// `sigsuspend` for a mask with only the first 32 signals, as BSD programs pass it.
 ///
 /// # Safety
 /// As for the C library's function.
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn sigpause(mask: c_int) -> c_int {
     unsafe { sigsuspend(&raw const set) }
 }
 
-/// Our signal does not end it, unless it is the one that is waited for.
+/// Our signal does not end it, unless the call waits for it.
 ///
 /// # Safety
 /// As for the C library's function.
@@ -121,7 +121,7 @@ pub unsafe extern "C" fn __xpg_sigpause(signal: c_int) -> c_int {
 
 macro_rules! masked_waits {
     ($($name:ident($($argument:ident: $kind:ty),*; mask $(, $last:ident: $last_kind:ty)?);)*) => {$(
-        /// Our signal does not interrupt it. Where the C library is older than it, there is no such call.
+        /// Our signal does not interrupt it. An older C library does not have this call.
         ///
         /// # Safety
         /// As for the C library's function.

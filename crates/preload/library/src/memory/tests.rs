@@ -5,7 +5,7 @@ pub fn prepared(circles: &[(u64, &[(u64, u64)])]) -> Box<[AtomicU64]> {
     let first = layout::first_detour(circles.len());
     let detours: usize = circles.iter().map(|(_, detours)| detours.len()).sum();
     let zeros = Box::new_zeroed_slice(first + 2 * detours);
-    // SAFETY: an atomic number may be of any bits. (Made one by one, they would keep Miri busy for seconds.)
+    // SAFETY: an atomic number may have any bits. (Creating them one by one would take Miri seconds.)
     let words: Box<[AtomicU64]> = unsafe { zeros.assume_init() };
     let set = |at: usize, value: u64| words[at].store(value, Relaxed);
     set(layout::KIND, layout::MAGIC);
@@ -31,7 +31,7 @@ fn memory_of_another_version_or_without_room_is_refused() {
     let words = prepared(&[(100, &[(10, 5)])]);
     assert!(Shared::new(&words).is_some());
     assert!(Shared::new(&[]).is_none());
-    // It says that it is longer than what is mapped.
+    // Its header claims more than is mapped.
     assert!(Shared::new(&words[..words.len() - 1]).is_none());
     for (word, value) in [(layout::KIND, layout::MAGIC + 1), (layout::CIRCLES, 2), (layout::CIRCLES, u64::MAX)] {
         let before = words[word].swap(value, Relaxed);

@@ -1,4 +1,4 @@
-//! Actions of signals, past the functions of the same names that this library puts in front of the C library's.
+//! Actions of signals, bypassing the functions with which this library overrides the C library's.
 
 use core::ffi::{c_int, c_void};
 
@@ -8,11 +8,10 @@ use crate::process::next::next;
 /// A function that handles a signal.
 pub type Handler = unsafe extern "C" fn(c_int, *const SigInfo, *mut c_void);
 
-/// Looks at a signal's action and changes it, as the C library's function does.
+/// Reads and changes a signal's action, like the C library's function.
 ///
 /// # Safety
-/// Each pointer is null or valid, the first one for reading and the second one for writing. A new handler may run at any
-/// point of the program.
+/// Each pointer is null or valid, the first one for reading and the second one for writing. A new handler may run at any point of the program.
 pub unsafe fn sigaction(signal: c_int, action: *const SigAction, before: *mut SigAction) -> c_int {
     type Function = unsafe extern "C" fn(c_int, *const SigAction, *mut SigAction) -> c_int;
     let next = next!(sigaction as Function);
@@ -22,15 +21,14 @@ pub unsafe fn sigaction(signal: c_int, action: *const SigAction, before: *mut Si
 
 /// Whether a signal has its default action.
 pub fn is_default(signal: c_int) -> bool {
-    // Anything but the default action, should the call fail.
+    // Anything but the default action, in case the call fails.
     let mut before = SigAction::plain(SIG_IGN);
     // SAFETY: nothing is read through the null pointer, and the action is written during the call.
     let asked = unsafe { sigaction(signal, core::ptr::null(), &raw mut before) };
     asked == 0 && before.handler == SIG_DFL
 }
 
-/// Has a signal handled with all signals blocked, on the alternate stack of those threads that have one. Returns whether that
-/// was possible.
+/// Handles a signal with all signals blocked, on the alternate stack of threads that have one. Returns whether that was possible.
 ///
 /// # Safety
 /// The handler may run at any point of the program.
@@ -38,8 +36,8 @@ pub fn is_default(signal: c_int) -> bool {
 pub unsafe fn handle(signal: c_int, handler: Handler) -> bool {
     let flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
     let action = SigAction { handler: handler as usize, mask: SigSet::FULL, flags, restorer: 0 };
-    // SAFETY: the action is read during the call. The handler is of the type that the flags ask for, and may run at any
-    // point, as the caller promises.
+    // SAFETY: the action is read during the call. The handler has the type that the flags require, and may run at any point; the caller promises
+    // that.
     unsafe { sigaction(signal, &raw const action, core::ptr::null_mut()) == 0 }
 }
 
@@ -50,7 +48,7 @@ pub fn reset(signal: c_int) {
     unsafe { sigaction(signal, &raw const action, core::ptr::null_mut()) };
 }
 
-/// Has a signal ignored, which also takes away those that were sent and have not come yet, from all threads.
+/// Ignores a signal, which also discards pending ones of all threads.
 pub fn ignore(signal: c_int) {
     let action = SigAction::plain(SIG_IGN);
     // SAFETY: the action is read during the call, and has no handler.

@@ -1,7 +1,7 @@
-//! Calls into the kernel and the C library, as safe functions wherever nothing is left to promise.
+//! Calls into the kernel and the C library, as safe functions if nothing is left to promise.
 //!
-//! What a signal's handler calls of these is safe to be called there (signal-safety(7)): the clock, `syscall`, and the
-//! thread's `errno`, none of which takes a lock or allocates memory.
+//! The calls used by a signal handler are async-signal-safe (signal-safety(7)): the clock, `syscall`, and the thread's `errno`; none of them takes a
+//! lock or allocates memory.
 
 use core::ffi::{CStr, c_char, c_int, c_long, c_void};
 use core::sync::atomic::AtomicU64;
@@ -39,27 +39,27 @@ unsafe extern "C" {
 /// The value of an environment variable; `None` if it is not set.
 ///
 /// # Safety
-/// Nobody changes the environment while the value is used.
+/// The environment is not changed while the value is used.
 pub unsafe fn environment<'a>(name: &CStr) -> Option<&'a CStr> {
-    // SAFETY: the name ends with a zero. That nobody writes to the environment at the same time is the caller's promise.
+    // SAFETY: the name ends with a zero. The caller promises that the environment is not written at the same time.
     let value = unsafe { getenv(name.as_ptr()) };
-    // SAFETY: what is not null is a string that ends with a zero, and stays as it is, as the caller promises.
+    // SAFETY: a pointer that is not null is a string that ends with a zero; the caller promises that it does not change.
     (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) })
 }
 
-/// Changes the value of an environment variable, if it is set: the function gets the value and tells how many of its bytes, from
-/// the first, stay. Without any the variable is no longer set.
+/// Changes the value of an environment variable, if it is set: `keep` gets the value and returns how many of its bytes, from the first, remain. If
+/// none remain, the variable is unset.
 ///
 /// # Safety
-/// Nobody else uses the environment meanwhile.
+/// The environment is not used elsewhere meanwhile.
 pub unsafe fn shorten_environment(name: &CStr, keep: impl FnOnce(&mut [u8]) -> usize) {
-    // SAFETY: the name ends with a zero. That nobody writes to the environment at the same time is the caller's promise.
+    // SAFETY: the name ends with a zero. The caller promises that the environment is not written at the same time.
     let value = unsafe { getenv(name.as_ptr()) };
     if value.is_null() {
         return;
     }
-    // SAFETY: what is not null is a string that ends with a zero. The environment may be written, and nobody else has a
-    // reference to it, as the caller promises.
+    // SAFETY: a pointer that is not null is a string that ends with a zero. The environment may be written, and the caller promises that there is no
+    // other reference to it.
     let value = unsafe {
         let length = CStr::from_ptr(value).count_bytes();
         core::slice::from_raw_parts_mut(value.cast::<u8>(), length + 1)
@@ -68,30 +68,30 @@ pub unsafe fn shorten_environment(name: &CStr, keep: impl FnOnce(&mut [u8]) -> u
     let kept = keep(&mut value[..length]).min(length);
     value[kept] = 0;
     if kept == 0 {
-        // SAFETY: the name ends with a zero; for the rest, as above.
+        // SAFETY: the name ends with a zero; otherwise as above.
         unsafe { unsetenv(name.as_ptr()) };
     }
 }
 
-/// Why shared words are not used.
+/// Reasons why shared words are not used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unfit {
-    /// Their maker, who held them locked, is gone.
+    /// Their maker, which kept them locked, has ended.
     Abandoned,
     /// They cannot be mapped, or another user could have put them there.
     Refused,
 }
 
-/// Maps a file of 64-bit words, for reading and writing, for as long as the process lives. Fails if the file is not one
-/// that only this user can write, if nobody holds it locked, or if it cannot be mapped.
+/// Maps a file of 64-bit words, for reading and writing, for the lifetime of the process. Fails if it is not a regular file that only this user can
+/// write, if it is not locked, or if it cannot be mapped.
 pub fn map_shared(path: &CStr) -> Result<&'static [AtomicU64], Unfit> {
-    // SAFETY: the path ends with a zero, and the flags ask for no third argument.
+    // SAFETY: the path ends with a zero, and the flags need no third argument.
     let fd = unsafe { open(path.as_ptr(), O_RDWR_CLOEXEC) };
     if fd < 0 {
         return Err(Unfit::Refused);
     }
     let mapped = map_descriptor(fd);
-    // SAFETY: the descriptor was opened above and is known to nobody else. A mapping outlives it, a lock does not.
+    // SAFETY: the descriptor was opened above and is used nowhere else. A mapping outlives it, a lock does not.
     unsafe { close(fd) };
     mapped
 }
@@ -99,7 +99,7 @@ pub fn map_shared(path: &CStr) -> Result<&'static [AtomicU64], Unfit> {
 fn map_descriptor(fd: c_int) -> Result<&'static [AtomicU64], Unfit> {
     let mut found = Statx { before: [0; 5], user: 0, group: 0, mode: 0, gap: 0, inode: 0, size: 0, after: [0; 26] };
     let (flags, asked) = (c_long::from(AT_EMPTY_PATH), c_long::from(STATX_BASIC_STATS));
-    // SAFETY: the path is empty and ends with a zero; the result is of the kernel's layout and written during the call.
+    // SAFETY: the path is empty and ends with a zero; the result has the kernel's layout and is written during the call.
     let known = unsafe { syscall(number::STATX, c_long::from(fd), c"".as_ptr(), flags, asked, &raw mut found) };
     // SAFETY: takes nothing and cannot fail.
     let own = found.user == unsafe { geteuid() };
@@ -107,31 +107,31 @@ fn map_descriptor(fd: c_int) -> Result<&'static [AtomicU64], Unfit> {
     if known != 0 || !own || found.mode & S_IFMT != S_IFREG || found.mode & 0o022 != 0 {
         return Err(Unfit::Refused);
     }
-    // SAFETY: takes plain numbers.
+    // SAFETY: takes integers.
     if unsafe { flock(fd, LOCK_SH_NB) } == 0 {
         return Err(Unfit::Abandoned);
     }
     let size = usize::try_from(found.size).unwrap_or(0);
     let mapped = match size {
         0 => core::ptr::null_mut(),
-        // SAFETY: the kernel chooses a place where nothing is, so that no other memory changes.
+        // SAFETY: the kernel chooses an unused place, so no other memory changes.
         size => unsafe { mmap(core::ptr::null_mut(), size, PROT_READ_WRITE, MAP_SHARED, fd, 0) },
     };
     // A failure is -1.
     if mapped.is_null() || mapped.addr() == usize::MAX {
         return Err(Unfit::Refused);
     }
-    // SAFETY: a page is aligned for words; the mapping holds this many of them, and is never taken back. Others write to it,
-    // this process and the maker of the noise included, but only atomically. Its maker never makes the file shorter.
+    // SAFETY: a page is aligned for words; the mapping has this many of them, and is never unmapped. It is written, by this process and the maker of
+    // the noise too, but only atomically. Its maker never shortens the file.
     Ok(unsafe { core::slice::from_raw_parts(mapped.cast(), size / size_of::<u64>()) })
 }
 
-/// The address of a function in the libraries that come after this one; zero where there is none of this name.
+/// The address of a function in the libraries after this one; zero if there is none of this name.
 pub fn next_symbol(name: &CStr) -> usize {
-    // SAFETY: the name ends with a zero; the handle is the one that stands for the libraries after the calling one.
+    // SAFETY: the name ends with a zero; the handle means the libraries after the calling one.
     let found = unsafe { dlsym(RTLD_NEXT, name.as_ptr()) }.addr();
     if found == 0 {
-        // SAFETY: takes nothing. It takes the message away, which the program would find otherwise.
+        // SAFETY: takes nothing. It clears the message, which the program would find otherwise.
         unsafe { dlerror() };
     }
     found
@@ -139,7 +139,7 @@ pub fn next_symbol(name: &CStr) -> usize {
 
 /// The calling thread's `errno`.
 pub fn errno() -> c_int {
-    // SAFETY: the C library gives a valid place, which only the calling thread uses.
+    // SAFETY: the C library returns a valid place, which only the calling thread uses.
     unsafe { *__errno_location() }
 }
 
@@ -153,12 +153,12 @@ pub fn set_errno(errno: c_int) {
 #[inline]
 pub fn clock_ns(clock: c_int) -> u64 {
     let mut time = TimeSpec { seconds: 0, nanos: 0 };
-    // SAFETY: the place is valid for writing. A clock that does not exist leaves it as it is.
+    // SAFETY: the place is valid for writing. A clock that does not exist leaves it unchanged.
     unsafe { clock_gettime(clock, &raw mut time) };
     time.seconds as u64 * 1_000_000_000 + time.nanos as u64
 }
 
-/// Whether a descriptor is a socket with a timeout, for receiving or for sending. Leaves `errno` as it is.
+/// Whether a descriptor is a socket with a timeout, for receiving or for sending. Does not change `errno`.
 pub fn has_timeout(fd: c_int) -> bool {
     let before = errno();
     let [receiving, sending, ..] = SO_TIMEOUTS;
@@ -166,7 +166,7 @@ pub fn has_timeout(fd: c_int) -> bool {
         // Seconds and microseconds.
         let mut time = [0_i64; 2];
         let mut size = size_of_val(&time) as u32;
-        // SAFETY: the time is written during the call, and as long as is told.
+        // SAFETY: the time is written during the call, and as long as stated.
         let asked = unsafe { getsockopt(fd, SOL_SOCKET, option, (&raw mut time).cast(), &raw mut size) };
         asked == 0 && time != [0; 2]
     });
@@ -174,7 +174,7 @@ pub fn has_timeout(fd: c_int) -> bool {
     has
 }
 
-/// The number of this process. Asked of the kernel, as the C library may keep the parent's after a fork.
+/// The number of this process, from the kernel because the C library may cache the parent's after a fork.
 pub fn pid() -> c_int {
     // SAFETY: takes nothing and cannot fail.
     unsafe { syscall(number::GETPID) as c_int }
@@ -186,91 +186,91 @@ pub fn tid() -> c_int {
     unsafe { syscall(number::GETTID) as c_int }
 }
 
-/// Whether there is such a process. Leaves `errno` as it is.
+/// Whether this process exists. Does not change `errno`.
 pub fn is_alive(pid: c_int) -> bool {
     let before = errno();
-    // SAFETY: takes plain numbers; signal 0 is only looked for, and not sent.
+    // SAFETY: takes integers; signal 0 only checks, and is not sent.
     let asked = unsafe { syscall(number::KILL, c_long::from(pid), 0_i64) };
     let alive = asked == 0 || errno() != ESRCH;
     set_errno(before);
     alive
 }
 
-/// Ends the process at once: nothing of the program runs any more.
+/// Ends the process at once: no more code of the program runs.
 pub fn exit_now(status: c_int) -> ! {
     loop {
-        // SAFETY: takes a plain number. It does not return.
+        // SAFETY: takes an integer. It does not return.
         unsafe { syscall(number::EXIT_GROUP, c_long::from(status)) };
     }
 }
 
 /// Sends a signal to the calling thread.
 pub fn raise(signal: c_int) {
-    // SAFETY: takes plain numbers, and the thread exists, as it is the calling one.
+    // SAFETY: takes integers, and the thread is the calling one, so it exists.
     unsafe { syscall(number::TGKILL, c_long::from(pid()), c_long::from(tid()), c_long::from(signal)) };
 }
 
-/// Changes the calling thread's mask by the signals 1 to 64, which are all that Linux has, and gives the mask before.
+/// Changes the calling thread's mask by the signals 1 to 64, which are all that Linux has, and returns the previous mask.
 pub fn mask(how: c_int, set: u64) -> u64 {
     let mut before = 0_u64;
-    // SAFETY: both sets are valid during the call and of the size that is told. The call goes past the C library, which
-    // would leave out the signals that it keeps for itself: while one of those is blocked, whoever sent it waits.
+    // SAFETY: both sets are valid during the call and have the stated size. The call bypasses the C library, which would leave out the signals that
+    // it reserves for itself: while one of those is blocked, its sender waits.
     unsafe { syscall(number::RT_SIGPROCMASK, c_long::from(how), &raw const set, &raw mut before, size_of::<u64>()) };
     before
 }
 
-/// Makes a timer that sends a signal with a value to a thread of this process. Returns the kernel's number of it; `None` if
-/// the kernel gives no more.
+/// Creates a timer that sends a signal with a value to a thread of this process. Returns the kernel's number of it; `None` if the kernel provides no
+/// more.
 #[must_use]
 pub fn timer_create(signal: c_int, value: usize, tid: c_int) -> Option<c_int> {
     let event = SigEvent { value, signal, notify: SIGEV_THREAD_ID, tid, rest: [0; 11] };
     let mut timer: c_int = 0;
-    // SAFETY: the event is read and the number written during the call; both are of the kernel's layout.
+    // SAFETY: the event is read and the number written during the call; both have the kernel's layout.
     let made =
         unsafe { syscall(number::TIMER_CREATE, c_long::from(CLOCK_MONOTONIC), &raw const event, &raw mut timer) };
     (made == 0).then_some(timer)
 }
 
-/// Lets a timer send its signal at an instant of the monotonic clock, in nanoseconds; at once if that is over.
+/// Makes a timer send its signal at an instant of the monotonic clock, in nanoseconds; at once if that has passed.
 pub fn timer_set(timer: c_int, at_ns: u64) {
     // A time of zero would stop it.
     let at = at_ns.max(1);
     let value = TimeSpec { seconds: (at / 1_000_000_000) as i64, nanos: (at % 1_000_000_000) as i64 };
     let spec = TimerSpec { interval: TimeSpec { seconds: 0, nanos: 0 }, value };
     let none = core::ptr::null_mut::<TimerSpec>();
-    // SAFETY: the times are read during the call, and nothing is written through a null pointer. The kernel refuses a number
-    // that is no timer's.
+    // SAFETY: the times are read during the call, and nothing is written through a null pointer. The kernel refuses the number of a timer that does
+    // not exist.
     unsafe { syscall(number::TIMER_SETTIME, c_long::from(timer), c_long::from(TIMER_ABSTIME), &raw const spec, none) };
 }
 
-/// Takes a timer away. Its signal may have been sent already.
+/// Deletes a timer. Its signal may have been sent already.
 pub fn timer_delete(timer: c_int) {
-    // SAFETY: takes a plain number; the kernel refuses one that is no timer's.
+    // SAFETY: takes an integer; the kernel refuses the number of a timer that does not exist.
     unsafe { syscall(number::TIMER_DELETE, c_long::from(timer)) };
 }
 
-/// Makes a key by which each thread has a value of its own. At the end of a thread whose value is not null, the function
-/// gets the value. `None` if the C library has no more keys.
+/// Creates a key under which each thread has its own value. At the end of a thread with a non-null value, the function is called with it. `None` if
+/// the C library has no more keys.
 ///
 /// # Safety
-/// The function may be called with every value that [`set_thread_value`] was given for the key.
+/// The function may be called with every value passed to [`set_thread_value`] for the key.
 #[must_use]
 pub unsafe fn thread_key(end: unsafe extern "C" fn(*mut c_void)) -> Option<u32> {
     let mut key = 0;
-    // SAFETY: the key is written during the call. The function lives as long as this library, which is never unloaded, and
-    // may be called with the values, as the caller promises.
+    // SAFETY: the key is written during the call. The function lives as long as this library, which is never unloaded; the caller promises that it
+    // may be called with the values.
     (unsafe { pthread_key_create(&raw mut key, end) } == 0).then_some(key)
 }
 
 /// Sets the calling thread's value of a key. Returns whether that was possible.
 #[must_use]
 pub fn set_thread_value(key: u32, value: usize) -> bool {
-    // SAFETY: the C library refuses a number that is no key's, and only keeps the value.
+    // SAFETY: the C library refuses the number of a key that does not exist, and only stores the value.
     unsafe { pthread_setspecific(key, core::ptr::without_provenance(value)) == 0 }
 }
 
-/// Has a function called in every forked child, before the program goes on there.
+/// Makes every forked child call a function before the program continues there.
 pub fn at_fork_in_child(run: extern "C" fn()) {
-    // SAFETY: the function lives as long as this library, which is never unloaded; without an owner it is never taken back.
+    // SAFETY: the function lives as long as this library, which is never unloaded; without an owner it is never unregistered.
     unsafe { __register_atfork(None, None, Some(run), core::ptr::null()) };
 }

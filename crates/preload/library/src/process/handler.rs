@@ -1,9 +1,8 @@
 //! The handler of our signal.
 //!
-//! It interrupts the program anywhere: in `malloc`, in the dynamic linker, in a handler of the program's own. So it reads
-//! the clock, reads and writes atomic words, and makes system calls; it takes no lock, allocates nothing, and leaves `errno`
-//! as it was. It runs with all signals blocked, as a thread that lost its CPU takes none either, and so never interrupts
-//! itself.
+//! It interrupts the program anywhere: in `malloc`, in the dynamic linker, in a handler of the program. So it only reads the clock, reads and writes
+//! atomic words, and makes system calls; it takes no lock, allocates nothing, and preserves `errno`. It runs with all signals blocked, because a
+//! thread without a CPU takes none either, and so never interrupts itself.
 
 use core::ffi::{c_int, c_void};
 
@@ -31,8 +30,8 @@ impl Machine for Here {
 /// The kernel calls it, for a signal with `SA_SIGINFO`.
 pub unsafe extern "C" fn on_signal(signal: c_int, info: *const SigInfo, _: *mut c_void) {
     let errno = calls::errno();
-    // SAFETY: the kernel gives every handler with SA_SIGINFO a valid one, on the stack of the interrupted thread, which runs
-    // nothing else before the handler returns.
+    // SAFETY: the kernel passes a valid one to every handler with SA_SIGINFO, on the stack of the interrupted thread, which runs nothing else before
+    // the handler returns.
     match slot_of_timer(unsafe { &*info }) {
         Some((shared, slot)) => {
             if schedule::on_signal(shared, slot, &mut Here) {
@@ -44,15 +43,15 @@ pub unsafe extern "C" fn on_signal(signal: c_int, info: *const SigInfo, _: *mut 
     calls::set_errno(errno);
 }
 
-/// The slot that a signal is for, if it is from one of our timers.
+/// The slot that a signal is for, if one of our timers sent it.
 fn slot_of_timer(info: &SigInfo) -> Option<(Shared<'static>, Slot<'static>)> {
     let shared = state::shared()?;
     if info.code == SI_TIMER { shared.slot_at(info.value).map(|slot| (shared, slot)) } else { None }
 }
 
-/// Somebody else has sent our signal, whose action the program never changed: it gets the default action.
+/// Our signal was sent from elsewhere, and the program never changed its action: the default action applies.
 fn do_without_us(signal: c_int) {
     actions::reset(signal);
-    // It is blocked while its handler runs, and comes right after.
+    // It is blocked while its handler runs, and arrives right after.
     calls::raise(signal);
 }

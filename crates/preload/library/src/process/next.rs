@@ -1,20 +1,20 @@
-//! The C library's own functions, in front of which this library puts functions of the same names.
+//! The C library's own functions, which this library overrides by functions of the same names.
 
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::process::calls;
 
-/// A function of the libraries after this one.
+/// A function in the libraries after this one.
 #[derive(Debug)]
 pub struct Next {
     name: &'static CStr,
-    /// Zero until it was looked for.
+    /// Zero until it was looked up.
     found: AtomicUsize,
 }
 
 impl Next {
-    /// The function of a name, which ends with a zero.
+    /// The function with a name that ends with a zero.
     const fn new(name: &'static str) -> Self {
         match CStr::from_bytes_with_nul(name.as_bytes()) {
             Ok(name) => Self { name, found: AtomicUsize::new(0) },
@@ -22,18 +22,18 @@ impl Next {
         }
     }
 
-    /// Its address; zero where there is no such function, as in a C library that is older than it.
+    /// Its address; zero if there is no such function, as in a C library that is older than it.
     pub fn find(&self) -> usize {
         let mut found = self.found.load(Relaxed);
         if found == 0 {
-            // Several threads may look for it at the same time, and find the same.
+            // Several threads may look it up at the same time, with the same result.
             found = calls::next_symbol(self.name);
             self.found.store(found, Relaxed);
         }
         found
     }
 
-    /// Its address. Ends the process where there is no such function; every glibc has those that are asked for so.
+    /// Its address. Ends the process if there is no such function; every glibc has the functions requested in this way.
     pub fn address(&self) -> usize {
         match self.find() {
             0 => calls::exit_now(127),
@@ -42,15 +42,14 @@ impl Next {
     }
 }
 
-/// Looks for all functions, so that nobody does later: the dynamic linker takes locks and memory for that, which the program's
-/// handlers of signals must not.
+/// Looks up all functions now rather than later: the dynamic linker takes locks and memory for that, which the program's signal handlers must not do.
 pub fn find_all() {
     for next in ALL {
         next.find();
     }
 }
 
-/// One static for each function, of the function's name.
+/// A static for each function, with the function's name.
 macro_rules! functions {
     ($($name:ident)*) => {
         $(
@@ -72,10 +71,10 @@ functions! {
     read __read_chk readv write writev
 }
 
-/// The C library's function of a name and a type.
+/// The C library's function with a name and a type.
 macro_rules! next {
     ($name:ident as $kind:ty) => {{
-        // SAFETY: the address is not null and is that of the function which the C library declares with this name and type.
+        // SAFETY: the address is not null and is that of the function that the C library declares with this name and type.
         unsafe { core::mem::transmute::<usize, $kind>($crate::process::next::$name.address()) }
     }};
 }

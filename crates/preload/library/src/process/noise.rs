@@ -1,4 +1,4 @@
-//! The noise of the calling thread: what a signal costs it, and its begin.
+//! The noise of the calling thread: its start, and the cost of a signal.
 
 use crate::abi::{CLOCK_MONOTONIC, CLOCK_REALTIME};
 use crate::layout;
@@ -7,12 +7,12 @@ use crate::process::{calls, timer};
 use crate::schedule::{self, Begin};
 use crate::toll::{self, Toll, Trial};
 
-/// Trial signals when the cost of one is measured, how far ahead each is set, and how long one is waited for.
+/// The number of trial signals to measure the cost of one, how far ahead each is set, and how long to wait for one.
 const TRIALS: usize = 48;
 const AHEAD_NS: u64 = 40_000;
 const PATIENCE_NS: u64 = 5_000_000;
 
-/// Starts the noise of the calling thread, whose slot tells the cost of a signal.
+/// Starts the noise of the calling thread, whose slot contains the cost of a signal.
 pub fn start(shared: Shared<'_>, slot: Slot<'_>) {
     let order = shared.count(layout::THREADS);
     let (now, wall) = (calls::clock_ns(CLOCK_MONOTONIC), calls::clock_ns(CLOCK_REALTIME));
@@ -30,8 +30,8 @@ pub fn start(shared: Shared<'_>, slot: Slot<'_>) {
     }
 }
 
-/// Measures what a signal costs the calling thread, by trials with a timer of its own. The cost stays zero if too few of the
-/// signals come in time.
+/// Measures the cost of a signal for the calling thread, by trials with a separate timer. The cost stays zero if too few of the signals arrive in
+/// time.
 pub fn measure_toll(slot: Slot<'_>) {
     let Some(timer) = timer::create(slot, calls::tid()) else { return };
     let mut tolls = [Toll::default(); TRIALS];
@@ -53,7 +53,7 @@ pub fn measure_toll(slot: Slot<'_>) {
     }
 }
 
-/// Waits for a signal of the timer that `set_timer` sets for an instant; `None` if it does not come.
+/// Waits for a signal of the timer that `set_timer` sets for an instant; `None` if it does not arrive.
 fn one_trial(slot: Slot<'_>, set_timer: impl FnOnce(u64)) -> Option<Trial> {
     slot.set(layout::TRIAL, 1);
     let begin = calls::clock_ns(CLOCK_MONOTONIC);
@@ -68,7 +68,7 @@ fn one_trial(slot: Slot<'_>, set_timer: impl FnOnce(u64)) -> Option<Trial> {
         return None;
     }
     let [first, last] = [layout::TRIAL_READINGS, layout::TRIAL_READINGS + 1].map(|word| slot.get(word));
-    // The signal may have come right after the word was looked at: then the last reading was before it.
+    // The signal may have arrived right after the word was read: then the last reading was before it.
     if after < first {
         before = after;
         after = calls::clock_ns(CLOCK_MONOTONIC);
@@ -76,7 +76,7 @@ fn one_trial(slot: Slot<'_>, set_timer: impl FnOnce(u64)) -> Option<Trial> {
     Some(Trial { at, before, first, last, after })
 }
 
-/// Takes over the cost of a signal that the first of all slots has: measuring it would hold up every thread.
+/// Copies the cost of a signal from the first slot: measuring it would delay every thread.
 pub fn copy_toll(shared: Shared<'_>, slot: Slot<'_>) {
     if let Some(first) = shared.slot(0) {
         for word in [layout::LAG, layout::ENTRY, layout::EXIT] {

@@ -1,4 +1,4 @@
-//! Slots of threads: they are taken when a thread begins and given back when it ends.
+//! Slots of threads: taken when a thread starts and given back when it ends.
 
 use core::ffi::c_int;
 
@@ -7,7 +7,7 @@ use crate::layout;
 use crate::memory::{Shared, Slot};
 use crate::process::{calls, timer};
 
-/// A slot for a thread that is the calling one or is about to be made by it; `None` if all are taken.
+/// A slot for the calling thread or one that it is about to create; `None` if all are taken.
 #[must_use]
 pub fn take(shared: Shared<'static>) -> Option<Slot<'static>> {
     let pid = calls::pid();
@@ -31,7 +31,7 @@ pub fn take(shared: Shared<'static>) -> Option<Slot<'static>> {
     None
 }
 
-/// Clears a slot, which other threads may have had before, for a new one.
+/// Clears a slot, which other threads may have had before, for a new thread.
 fn clear(slot: Slot<'_>, pid: c_int) {
     let observed = slot.get(layout::SEEN_AT).saturating_sub(slot.get(layout::BEGAN_AT));
     slot.add(layout::OBSERVED_BEFORE, observed);
@@ -58,7 +58,7 @@ pub fn own(shared: Shared<'static>) -> impl Iterator<Item = Slot<'static>> {
         .filter(move |slot| slot.get(layout::STATE) == layout::SLOT_TAKEN && slot.get(layout::PID) == pid)
 }
 
-/// Ends the slots that the program before an `exec` has left in this process. The kernel has taken their timers away.
+/// Ends the slots that the program before an `exec` has left in this process. The kernel has deleted their timers.
 pub fn end_former_program(shared: Shared<'static>) {
     for slot in own(shared) {
         slot.set(layout::STATE, layout::SLOT_ENDED);

@@ -1,5 +1,5 @@
-//! What the library knows about the process that it is in. A signal's handler and functions that the program calls at any
-//! time need it, and nobody hands them anything: so it is static, and atomic.
+//! The library's knowledge of the process that it is in. Signal handlers and functions that the program calls at any time need it, and get no
+//! argument with it: so it is static, and atomic.
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
@@ -13,8 +13,8 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 /// Our signal; zero for none.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
-/// Keeps the memory that the maker of the noise has prepared; `None` if it is no such memory. Called once, before the
-/// program has threads and before any of our signals can come.
+/// Stores the memory prepared by the maker of the noise; `None` if it is not such memory. Called once, before the program has threads and before any
+/// of our signals can arrive.
 pub fn keep(words: &'static [AtomicU64]) -> Option<Shared<'static>> {
     let shared = Shared::new(words)?;
     COUNT.store(words.len(), Relaxed);
@@ -28,8 +28,8 @@ pub fn shared() -> Option<Shared<'static>> {
     if words.is_null() {
         return None;
     }
-    // SAFETY: pointer and count are those of one slice with a static lifetime, and never change once the pointer is there: they
-    // are stored in `keep`, before there is a second thread or a signal that could see one of them without the other.
+    // SAFETY: pointer and count are those of one slice with a static lifetime, and never change once the pointer is set: they are stored in `keep`,
+    // before there is a second thread or a signal that could see one of them without the other.
     Shared::new(unsafe { core::slice::from_raw_parts(words, COUNT.load(Relaxed)) })
 }
 

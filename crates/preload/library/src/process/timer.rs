@@ -8,8 +8,8 @@ use crate::memory::Slot;
 use crate::process::{calls, state};
 use crate::schedule;
 
-/// The kernel's number of the timer of each slot. It is this process's alone: one that others wrote could be that of a timer of
-/// the program's own.
+/// The kernel's number of the timer of each slot. Private to this process: a number written by others could be that of one of the program's own
+/// timers.
 static TIMERS: [AtomicI32; layout::SLOTS] = [const { AtomicI32::new(NONE) }; layout::SLOTS];
 const NONE: c_int = -1;
 
@@ -23,25 +23,25 @@ pub fn keep(slot: Slot<'_>, timer: c_int) {
     TIMERS[slot.number()].store(timer, Relaxed);
 }
 
-/// Leaves a slot without a timer, where another process had one.
+/// Leaves a slot without a timer, if another process had one.
 pub fn forget(slot: Slot<'_>) {
     keep(slot, NONE);
 }
 
-/// Makes a timer whose signals are for a slot and come to its thread. Returns its number; `None` if the kernel gives no more.
+/// Creates a timer whose signals are for a slot and go to its thread. Returns its number; `None` if the kernel provides no more.
 #[must_use]
 pub fn create(slot: Slot<'_>, tid: c_int) -> Option<c_int> {
     calls::timer_create(state::signal(), slot.address(), tid)
 }
 
-/// Sets the timer of a slot, if it has one, for the detour that is due next.
+/// Sets the timer of a slot, if it has one, for the next due detour.
 pub fn set(slot: Slot<'_>) {
     if let Some(timer) = in_slot(slot) {
         calls::timer_set(timer, schedule::timer_at(slot));
     }
 }
 
-/// Takes the timer of a slot away, if it has one. Returns whether it had.
+/// Deletes the timer of a slot, if it has one. Returns whether it had.
 pub fn delete(slot: Slot<'_>) -> bool {
     let timer = TIMERS[slot.number()].swap(NONE, Relaxed);
     if timer != NONE {
