@@ -46,7 +46,7 @@
   const ratio = (value) => `${threeDigits(value * 100)}%`;
   const share = (value) => (value > 0 && value < 0.0005 ? '<0.1%' : `${fixed(value * 100, 1)}%`);
   const grouped = (count) => String(count).replace(/\B(?=(\d{3})+$)/g, ',');
-  const rate = (hz) => `${threeDigits(hz)}/s`;
+  const rate = (hz) => `${hz >= 999.5 && hz < 1e18 ? grouped(Math.round(hz)) : threeDigits(hz)}/s`;
 
   function factor(value) {
     if (!Number.isFinite(value)) return '-';

@@ -230,7 +230,7 @@ test('tables hold the figures of the JSON document, as the terminal writes them'
     assert.equal(Number(keys[at][5]), source.total_ns);
     assert.equal(Number(keys[at][7]), source.whole_ns);
   });
-  const text = once(['report', join(bundles, 'lively')]).toString();
+  const text = once(['report', join(bundles, 'lively'), '--full']).toString();
   for (const row of cells) {
     const line = text.split('\n').find((one) => one.trimStart().startsWith(`${row[0]} `) && one.includes(` ${row[2]} `));
     assert.ok(line, `${row[0]} is in the terminal's table`);
@@ -241,7 +241,7 @@ test('tables hold the figures of the JSON document, as the terminal writes them'
 
 test('the page says how sure its figures are, as the terminal does', async () => {
   const run = json('report', join(bundles, 'lively'));
-  const text = once(['report', join(bundles, 'lively')]).toString().replace(/\s+/g, ' ');
+  const text = once(['report', join(bundles, 'lively'), '--full']).toString().replace(/\s+/g, ' ');
   const { page, faults } = await open(report('lively'));
   const rows = await page.$$eval('#sure tbody tr', (all) => all.map((row) => [...row.cells].map((cell) => cell.textContent)));
   assert.equal(rows.length, run.cpus.length + 1);
