@@ -1,6 +1,7 @@
 //! The short report: the verdict, the sources with their fixes, the CPUs, and the reliability of the figures, in at most 35 lines for up to 8 CPUs.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 use becalm_analyze::summary::{Books, SourceSummary, Summary};
 use becalm_model::Kind;
@@ -10,7 +11,6 @@ use becalm_model::plain_name::{plain_name, platform};
 use becalm_model::warning::Code;
 use becalm_units::{CpuList, Nanos, counted, plural};
 
-use crate::Value;
 use crate::form::field::{Field, field, fields};
 use crate::form::figure::{Ratio, Share, Time};
 use crate::form::known::system;
@@ -21,7 +21,8 @@ use crate::form::words::{capital, quoted};
 use crate::record::conclusion::Conclusion;
 use crate::record::figures::{self, CpuRow, cpu};
 use crate::record::header;
-use crate::record::html::headline::{MAX_QUIET, NOISE_QUIET, is_grave};
+use crate::record::html::headline::is_grave;
+use crate::record::verdict::{Verdict, interval, limits, ratio};
 
 /// The number of sources with a row, including the source of the longest interruption.
 const SOURCES: usize = 5;
@@ -69,10 +70,10 @@ fn entry(label: &str, text: impl Into<String>) -> Block {
 /// The recording, and whether it was quiet.
 fn headline(summary: &Summary) -> Section {
     let mut blocks = vec![Block::Lead(identity(summary))];
-    blocks.push(entry(verdict_word(summary), answer(summary)));
-    let quiet = format!("Quiet: at most {}% lost, none over {MAX_QUIET}.", NOISE_QUIET * 100.0);
+    let verdict = Verdict::new(summary);
+    blocks.push(entry(verdict.word, capital(&verdict.reason)));
     let work = summary.total.work_p99_ns.map(|ns| format!("1ms of work takes up to {} (p99). ", fine(ns)));
-    blocks.push(entry("", format!("{}{quiet}", work.unwrap_or_default())));
+    blocks.push(entry("", work.unwrap_or_default() + &limits()));
     if summary.rung != Rung::Tracepoints && summary.total.detours() > 0 {
         blocks.push(entry(
             "",
@@ -82,44 +83,6 @@ fn headline(summary: &Summary) -> Section {
     blocks
         .extend(header::warnings(summary, |warning| is_grave(warning) && warning.known() != Some(Code::TraceChanged)));
     Section::new("headline", "Summary", "Is this machine quiet?", blocks)
-}
-
-/// Whether at most 0.1 % was lost and no interruption was long; `None` if the run time of the loops is unknown.
-fn is_quiet(summary: &Summary) -> Option<bool> {
-    let is_short = summary.total.durations.max().is_none_or(|ns| ns <= MAX_QUIET.get());
-    Some(summary.total.noise_ratio()? <= NOISE_QUIET && is_short)
-}
-
-fn verdict_word(summary: &Summary) -> &'static str {
-    match is_quiet(summary) {
-        Some(true) => "QUIET",
-        Some(false) => "NOISY",
-        None => "UNKNOWN",
-    }
-}
-
-fn answer(summary: &Summary) -> String {
-    let total = &summary.total;
-    let Some(lost) = total.noise_ratio() else {
-        return "How much CPU time was lost is not known because it is not known how long the loops ran.".to_owned();
-    };
-    let Some(longest) = total.durations.max() else {
-        return format!("No interruption was seen in {} of CPU time.", cpu::DURATION_NS.cell(&CpuRow::total(summary)));
-    };
-    let row = CpuRow::total(summary);
-    let interval = interval(&row).map_or_else(String::new, |interval| format!(" (95 % CI {interval})"));
-    format!("{} of CPU time lost{interval}, longest interruption {}", ratio(lost), time(longest))
-}
-
-fn ratio(ratio: f64) -> String {
-    Value::Ratio(ratio).cell()
-}
-
-/// The interval of the lost share; `None` if it is unknown.
-fn interval(row: &CpuRow) -> Option<String> {
-    let interval = row.figures.interval?;
-    let [low, high] = [interval.low()?, interval.high()?].map(ratio);
-    Some(format!("{low} to {high}"))
 }
 
 /// The machine, the duration and the recording program.
@@ -234,10 +197,7 @@ fn source_table(rows: &[SourceRow]) -> Block {
 
 /// The fixes for the sources.
 fn fixes(rows: &[SourceRow]) -> Option<Section> {
-    let mut fixes: Vec<(char, &str)> = rows.iter().filter_map(|row| Some((row.fix?, row.advice?))).collect();
-    fixes.dedup();
-    fixes.sort_by_key(|(letter, _)| *letter);
-    fixes.dedup();
+    let fixes: BTreeMap<char, &str> = rows.iter().filter_map(|row| Some((row.fix?, row.advice?))).collect();
     let blocks: Vec<Block> =
         fixes.into_iter().map(|(letter, advice)| Block::entry(format!("  {letter}  "), capital(advice))).collect();
     (!blocks.is_empty()).then(|| Section::new("fixes", "Fixes", "What to do", blocks).opened(Opening::Gap))

@@ -10,6 +10,7 @@ mod notes;
 mod sure;
 mod tails;
 pub mod timeline;
+mod verdict;
 mod view;
 
 use becalm_analyze::summary::{Summary, Timeline};
@@ -20,7 +21,7 @@ use crate::form::sheet::Form;
 use crate::report::Report;
 
 pub use conclusion::missed;
-pub(crate) use html::NOISE_QUIET;
+pub(crate) use verdict::NOISE_QUIET;
 
 /// A recording: CPUs, sources, periods and their confidence, as `becalm.report/1`.
 pub struct RunReport<'a> {

@@ -1,6 +1,7 @@
 //! Predicts the slowdown of a job: rows of ranks and grains, with intervals over replicas.
 
 mod recording;
+mod replicas;
 
 use becalm_model::Estimate;
 use becalm_units::Nanos;
@@ -8,10 +9,10 @@ use becalm_units::Nanos;
 use crate::ScaleError;
 use crate::collective::Collective;
 use crate::delay::DelayTable;
-use crate::estimate::{exactly, from_replicas, not_below};
+use crate::estimate::{exactly, from_replicas};
 use crate::law::LawPoint;
 use crate::lengths::DetourLengths;
-use crate::machine::{HeldUp, JobMachine, RankStart, Time, Traced};
+use crate::machine::{JobMachine, RankStart, Time, Traced};
 use crate::network::Network;
 use crate::noise::{Noise, NoiseTrace};
 use crate::order::{DelayDistribution, UNITS_LIMIT};
@@ -23,6 +24,8 @@ use crate::uncertainty::{Missed, RecordingBounds, RecordingUncertainty};
 use crate::watch::ReplayWatch;
 use crate::workers::side_by_side;
 use recording::Answer;
+pub(crate) use replicas::{CriticalPath, CriticalPaths};
+use replicas::{Durations, Replays, Replica};
 
 /// Maximum number of ranks with simulated messages: they take about 150 bytes each.
 pub const MESSAGES_LIMIT: u64 = 1 << 24;
@@ -115,73 +118,6 @@ impl RankPrediction {
     pub fn efficiency(&self) -> Option<f64> {
         self.slowdown.map(|slowdown| 1.0 / slowdown.mean)
     }
-}
-
-/// All replicas of a job.
-struct Replays {
-    outcomes: Vec<ReplayOutcome>,
-    quiet_phase_ns: f64,
-    durations: PhaseDurations,
-    /// The time added to a mean phase of each replica above the threshold of the law for a recording's longest delays, in nanoseconds; for the ideal
-    /// collective.
-    above_ns: Vec<f64>,
-}
-
-impl Replays {
-    /// Without replicas yet.
-    fn new(quiet_phase_ns: f64, durations: PhaseDurations) -> Self {
-        Self { outcomes: Vec::new(), quiet_phase_ns, durations, above_ns: Vec::new() }
-    }
-
-    /// Adds the next replica.
-    fn take(&mut self, replica: &Replica) {
-        self.outcomes.push(replica.outcome);
-        self.durations.merge(&replica.durations);
-    }
-
-    /// The time added to a mean phase, in nanoseconds.
-    fn added(&self) -> Option<f64> {
-        let all: f64 = self.outcomes.iter().map(ReplayOutcome::mean_phase_ns).sum();
-        (!self.outcomes.is_empty()).then(|| all / self.outcomes.len() as f64 - self.quiet_phase_ns)
-    }
-
-    /// The part of it below the threshold.
-    fn below(&self) -> Option<f64> {
-        Some(self.added()? - self.above_ns.iter().sum::<f64>() / self.outcomes.len() as f64)
-    }
-
-    /// The slowdown of each replica.
-    fn slowdowns(&self) -> Vec<f64> {
-        self.outcomes.iter().map(|outcome| outcome.mean_phase_ns() / self.quiet_phase_ns).collect()
-    }
-
-    fn slowdown(&self) -> Option<Estimate> {
-        // Noise only ever delays.
-        from_replicas(&self.slowdowns()).map(|estimate| not_below(estimate, 1.0))
-    }
-}
-
-/// A replayed replica.
-struct Replica {
-    outcome: ReplayOutcome,
-    durations: PhaseDurations,
-    /// The total time of its phases above the threshold, in nanoseconds.
-    above_ns: i128,
-}
-
-/// The replicas of a job with messages, each with its critical path.
-pub(crate) struct CriticalPaths<'a> {
-    /// The duration of the job without noise.
-    pub quiet: Nanos,
-    pub replicas: Vec<CriticalPath<'a>>,
-}
-
-/// A replica with messages, and the delayed work on its critical path.
-pub(crate) struct CriticalPath<'a> {
-    pub outcome: ReplayOutcome,
-    pub held_up: Vec<HeldUp>,
-    /// Each rank's trace, and its offset on it.
-    pub starts: Vec<RankStart<'a>>,
 }
 
 /// A prediction for one grain and noise, whose tables serve all numbers of ranks.
@@ -604,28 +540,6 @@ impl<'a> Prediction<'a> {
 struct Expected {
     ratio: Option<f64>,
     law: Option<LawPoint>,
-}
-
-/// Phases by their ends, each the end of its last rank.
-struct Durations {
-    outcome: ReplayOutcome,
-}
-
-impl Durations {
-    fn new(question: &Question) -> Self {
-        let grain = question.grain;
-        Self { outcome: ReplayOutcome { phases: 0, grain, total: Nanos::ZERO, worst_phase: Nanos::ZERO, delayed: 0 } }
-    }
-
-    /// Adds the end of a phase; returns its duration.
-    fn add(&mut self, end: Nanos) -> Nanos {
-        let duration = end - self.outcome.total;
-        self.outcome.phases += 1;
-        self.outcome.total = end;
-        self.outcome.worst_phase = self.outcome.worst_phase.max(duration);
-        self.outcome.delayed += u64::from(duration > self.outcome.grain);
-        duration
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use becalm_analyze::summary::{SourceSummary, Summary};
 use becalm_model::node::{Rung, Warning};
 use becalm_model::warning::{Bearing, Code};
-use becalm_units::Nanos;
 
 use crate::Value;
 use crate::form::field::Field;
@@ -11,14 +10,9 @@ use crate::form::section::{Block, Grade, Section, Tile};
 use crate::form::words::capital;
 use crate::record::conclusion::{Cause, Conclusion};
 use crate::record::figures::{CpuRow, cpu, interval_note, source};
+use crate::record::verdict::{MAX_QUIET, NOISE_QUIET, Verdict, limits};
 use crate::record::{header, tails};
 use becalm_units::plural;
-
-/// The largest share of time that a quiet machine loses.
-pub const NOISE_QUIET: f64 = 0.001;
-
-/// The longest detour of a quiet machine.
-pub const MAX_QUIET: Nanos = Nanos::from_micros(50);
 
 /// Whether a warning says that the recording is incomplete or unreliable; readers of only the top of a page must see it.
 pub(in crate::record) fn is_grave(warning: &Warning) -> bool {
@@ -60,35 +54,13 @@ fn total(summary: &Summary, field: &Field<CpuRow>) -> String {
 }
 
 fn verdict(summary: &Summary) -> Block {
-    let (noise, longest) = (summary.total.noise_ratio(), summary.total.durations.max());
-    let (noise_text, longest_text) = (total(summary, &cpu::NOISE_RATIO), total(summary, &cpu::MAX_NS));
-    let rare = longest.is_some_and(|ns| ns > MAX_QUIET.get());
-    let (tone, text) = match noise {
-        None => (Grade::Plain, "How quiet it is cannot be said: it is not known how long the loops ran.".to_owned()),
-        Some(_) if summary.total.detours() == 0 => {
-            (Grade::Good, format!("Quiet: no detour was seen in {} of CPU time.", total(summary, &cpu::DURATION_NS)))
-        }
-        Some(noise) if noise > NOISE_QUIET => (
-            Grade::Bad,
-            format!("Not quiet: {noise_text} of the CPUs\u{2019} time is lost, up to {longest_text} at once."),
-        ),
-        Some(_) if rare => {
-            (Grade::Fair, format!("Quiet on average, {noise_text} lost, but a detour takes up to {longest_text}."))
-        }
-        Some(_) => (
-            Grade::Good,
-            format!("Quiet: {noise_text} of the CPUs\u{2019} time is lost, {longest_text} at most at once."),
-        ),
-    };
-    let quiet = Value::Ratio(NOISE_QUIET).cell();
+    let Verdict { word, reason, tone } = Verdict::new(summary);
+    let text = format!("{}: {reason}.", capital(&word.to_lowercase()));
     let cpus = match summary.cpus.len() {
         1 => "1 CPU was".to_owned(),
         cpus => format!("{} CPUs were", crate::form::value::grouped(cpus as u64)),
     };
-    let basis = format!(
-        "{cpus} watched, {} of CPU time in all. Quiet means: at most {quiet} of the time lost, and no detour over {MAX_QUIET}.",
-        total(summary, &cpu::DURATION_NS),
-    );
+    let basis = format!("{cpus} watched, {} of CPU time in all. {}", total(summary, &cpu::DURATION_NS), limits());
     Block::Verdict { tone, text, basis }
 }
 

@@ -12,7 +12,6 @@ pub(super) mod sources;
 
 use crate::form::section::Section;
 
-pub(crate) use headline::NOISE_QUIET;
 pub use scale::Scaling;
 
 /// The additional contents of a recording's page.
