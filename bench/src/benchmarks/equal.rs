@@ -108,7 +108,7 @@ fn record(path: &Path, length: &str, added: Option<f64>) -> Result<(), String> {
     let mut command = Command::new(programs::becalm());
     if let Some(added) = added {
         let ratio = format!("{}%", 100.0 * added);
-        command.args(["inject", "--detour", "50us", "--ratio", &ratio, "--"]).arg(programs::becalm());
+        command.args(["inject", "--detour", "200us", "--ratio", &ratio, "--"]).arg(programs::becalm());
     }
     command.args(["record", "--quiet", "--duration", length, "--output"]).arg(path);
     let cost = programs::cost(&mut command, None).map_err(|error| format!("cannot run becalm: {error}"))?;

@@ -441,6 +441,18 @@ mod tests {
     }
 
     #[test]
+    fn what_cannot_be_removed_has_no_advice() {
+        for (kind, source) in [
+            (Kind::Unseen, unseen::SHORT),
+            (Kind::NotTraced, not_traced::MISSING_SWITCH),
+            (Kind::NotTraced, not_traced::LOST_EVENTS),
+        ] {
+            assert_eq!(advice(kind, source, [], true), None, "{source}");
+        }
+        assert!(advice(Kind::NotTraced, not_traced::TRACE_CHANGED, [], true).is_some());
+    }
+
+    #[test]
     fn functions_of_interrupts_have_their_own_advice() {
         let advice = |source| advice(Kind::Irq, source, [], true).unwrap();
         for (source, part) in [

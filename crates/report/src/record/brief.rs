@@ -24,17 +24,18 @@ use crate::record::header;
 use crate::record::html::headline::is_grave;
 use crate::record::verdict::{Verdict, interval, limits, ratio};
 
-/// The number of sources with a row, including the source of the longest interruption.
+/// The number of sources with a row, including the source of the longest interruption. Fewer leave room for the rows of many CPUs.
 const SOURCES: usize = 5;
+const SOURCES_OF_MANY_CPUS: usize = 4;
+
+/// So many CPUs are many.
+const MANY_CPUS: usize = 5;
 
 /// The number of CPUs with a row.
 const CPUS: usize = 8;
 
 /// The number of counters shown if sources are unknown.
 const COUNTERS: usize = 5;
-
-/// The number of fixes listed.
-const FIXES: usize = 5;
 
 /// The number of kinds of warnings named.
 const WARNINGS: usize = 3;
@@ -133,11 +134,12 @@ fn source_rows(summary: &Summary) -> Vec<SourceRow> {
     let platform = platform(machines());
     let roots: Vec<&SourceSummary> = summary.sources.iter().filter(|source| source.whole_ns > 0).collect();
     let longest = roots.iter().filter(|source| source.kind != Kind::Edge).max_by_key(|source| source.times.max());
-    let mut shown: Vec<&SourceSummary> = roots.iter().copied().take(SOURCES).collect();
+    let most = if summary.cpus.len() < MANY_CPUS { SOURCES } else { SOURCES_OF_MANY_CPUS };
+    let mut shown: Vec<&SourceSummary> = roots.iter().copied().take(most).collect();
     if let Some(longest) = longest
         && !shown.iter().any(|source| std::ptr::eq(*source, *longest))
     {
-        shown.truncate(SOURCES - 1);
+        shown.truncate(most - 1);
         shown.push(longest);
     }
     let mut rows: Vec<SourceRow> = shown
@@ -160,7 +162,7 @@ fn source_rows(summary: &Summary) -> Vec<SourceRow> {
             known.push(advice);
             known.len() - 1
         });
-        row.fix = u8::try_from(at).ok().filter(|at| usize::from(*at) < FIXES).map(|at| char::from(b'a' + at));
+        row.fix = ('a'..='z').nth(at);
     }
     let others = roots.iter().filter(|source| !shown.iter().any(|one| std::ptr::eq(*one, **source)));
     let others: Vec<&&SourceSummary> = others.collect();
@@ -265,7 +267,8 @@ fn trust(summary: &Summary, at_scale: Option<String>) -> Section {
     }
     text += &notes(summary);
     blocks.push(entry("Trust", text));
-    Section::new("trust", "Trust", "How far to trust it", blocks).opened(Opening::Gap)
+    let opening = if summary.cpus.len() < MANY_CPUS { Opening::Gap } else { Opening::None };
+    Section::new("trust", "Trust", "How far to trust it", blocks).opened(opening)
 }
 
 fn dropped(summary: &Summary) -> String {

@@ -42,6 +42,43 @@ fn nothing_is_advised_that_the_kernel_cannot_do_or_that_goes_away_with_its_cause
     assert!(text.contains(longest), "{text}");
 }
 
+/// The short report of a summary, with or without the cost at scale.
+fn short(summary: &Summary, at_scale: bool) -> String {
+    becalm_report::text(&RunReport { summary, drawn: None, at_scale }, Form::within(Some(100)))
+}
+
+#[test]
+fn a_single_long_interruption_makes_a_recording_noisy() {
+    let folder = bundles();
+    let mut summary = summary(folder.path(), "plain.becalm");
+    assert!(short(&summary, false).contains("\nQUIET "));
+    summary.total.durations.add(60_000);
+    assert!(short(&summary, false).contains("\nNOISY "));
+}
+
+#[test]
+fn the_source_of_the_longest_interruption_has_a_row() {
+    let folder = bundles();
+    let mut summary = summary(folder.path(), "busy.becalm");
+    let seldom = summary.sources.iter_mut().rfind(|source| source.whole_ns > 0).unwrap();
+    seldom.times.add(9_000_000);
+    let text = short(&summary, false);
+    let rows: Vec<&str> =
+        text.lines().skip_while(|line| !line.contains("What took")).take_while(|line| !line.is_empty()).collect();
+    assert!(rows.len() == 7 && rows[5].contains("9.00ms") && rows[6].contains("others"), "{text}");
+}
+
+#[test]
+fn the_cost_at_scale_is_shown_if_asked_for_and_the_report_has_35_lines_at_most() {
+    let folder = bundles();
+    let mut summary = summary(folder.path(), "busy.becalm");
+    assert!(short(&summary, true).contains("At scale") && !short(&summary, false).contains("At scale"));
+    let cpus = summary.cpus.clone();
+    summary.cpus.extend([&cpus[..], &cpus[..], &cpus[..]].concat());
+    let text = short(&summary, false);
+    assert!(summary.cpus.len() == 8 && text.lines().count() <= 35, "{} lines:\n{text}", text.lines().count());
+}
+
 #[test]
 fn a_recording_with_counters_alone() {
     let folder = bundles();
