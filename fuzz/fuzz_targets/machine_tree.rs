@@ -1,4 +1,4 @@
-//! Edited machines, as kernel files in a directory: the results of `becalm`, `becalm tune check` and `becalm tune plan`, as text, as JSON,
+//! Edited machines, as kernel files in a directory: the results of `becalm`, `becalm tune audit` and `becalm tune plan`, as text, as JSON,
 //! and as files of tuned, systemd and Slurm. There is an answer for any contents, and no plan leaves other tasks without a CPU.
 //!
 //! The first line may name a profile, and `idle` for one CPU that is left idle.
@@ -18,7 +18,7 @@ use becalm_linux::sysfs::{cache, cpu, machine, partition};
 use becalm_tune::check::{check, choose};
 use becalm_tune::format::{Format, Topology, files};
 use becalm_tune::see::look;
-use becalm_tune::{LiveMachine, Profile, Request, TuneCheckReport, TunePlanReport, plan};
+use becalm_tune::{LiveMachine, Profile, Request, TuneAuditReport, TunePlanReport, plan};
 use becalm_units::{CpuId, Named};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
@@ -45,7 +45,7 @@ fuzz_target!(|input: &str| {
     let Ok(choice) = choose(root, None) else { return };
     assert!(!choice.cpus.is_empty(), "no CPU was chosen");
     let cpus = choice.cpus.clone();
-    check_report(&TuneCheckReport {
+    check_report(&TuneAuditReport {
         node: &kernel::hostname(root).unwrap_or_default(),
         kernel: &kernel::release(root).unwrap_or_default(),
         processor: &CpuInfo::read(root).unwrap_or_default().model,

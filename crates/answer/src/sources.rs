@@ -112,11 +112,8 @@ impl SourcesQuestion {
     /// Answers from a recording in summary form.
     fn answer_from_summary(&self, asker: &mut impl Asker) -> fault::Result<()> {
         let SourcesWanted::Ranked { per_cpu } = self.wanted else {
-            let text = Wording::new(
-                "{} holds a recording in summary form, which does not say what each detour consists of; leave {job}, {together}, \
-                 {detour} and {longest} out",
-            );
-            return Err(UsageError::new(text.with(self.run.display())).into());
+            let text = format!("{} holds a recording in summary form, which has no single detours", self.run.display());
+            return Err(UsageError::new(text).into());
         };
         let bundle = open::summary(&self.run, |text| asker.tell(text))?;
         let mut summary = summarize_digests(&bundle, &self.selection.with_detail(asker.detail()))?;

@@ -120,7 +120,7 @@ fn reported(bundle: &Bundle, ranks: u64) -> Answer {
     Answer::of_document(&reader.0["summary"]["at_scale"])
 }
 
-/// As `becalm tune study` and the page of a run ask: other replays of the same job.
+/// As `becalm study` and the page of a run ask: other replays of the same job.
 fn job() -> Question {
     Question {
         grain: GRAIN,
@@ -209,7 +209,7 @@ fn every_command_gives_one_answer_to_one_question() {
             ("predict --blame", predicted(&blamed)),
             ("a sweep", swept[..3].to_vec()),
             ("the same noise in a sweep", swept[3..].to_vec()),
-            ("tune study", studied(&path, &RANKS)),
+            ("study", studied(&path, &RANKS)),
             ("tune plan", planned(&bundle, &RANKS)),
         ];
         for (command, other) in others {

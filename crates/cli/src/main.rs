@@ -24,15 +24,12 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{CommandFactory, FromArgMatches, Parser};
 
-use commands::{Command, audit};
+use commands::{Command, welcome};
 use settings::{Asked, PlaceState, Settings};
 
-/// Finds, explains and predicts the noise that an operating system makes: the time that a thread loses although it owns
-/// its CPU.
-///
-/// Without a command, says what can be seen on this machine and what to run first.
+/// Find out what takes CPU time from your threads on Linux, and get it back
 #[derive(Parser, Debug)]
-#[command(version, max_term_width = 100)]
+#[command(version, max_term_width = 100, override_usage = USAGE, help_template = "{about}\n\n{usage-heading} {usage}{after-help}")]
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
@@ -55,8 +52,17 @@ fn main() -> ExitCode {
     }
 }
 
+/// The usage of the program without a command.
+const USAGE: &str = "becalm <COMMAND> [OPTIONS]";
+
+/// The last lines of the list of commands.
+const START: &str = "Start with sudo becalm record, or with becalm alone to see what this machine allows.\n\
+    becalm help COMMAND explains a command, becalm help options the options of all.";
+
 fn command_line() -> clap::Command {
-    settings::with_opposites(Arguments::command())
+    let root = settings::with_opposites(Arguments::command());
+    let list = commands::list(&root);
+    root.after_help(format!("{list}\n{START}"))
 }
 
 #[inline(never)]
@@ -69,7 +75,7 @@ fn run() -> ExitCode {
     limits::report_file_size();
     report_panics();
     let task: Box<dyn Task> =
-        arguments.command.map_or_else(|| Box::new(audit::Audit { form: arguments.form }) as _, Command::task);
+        arguments.command.map_or_else(|| Box::new(welcome::Welcome { form: arguments.form }) as _, Command::task);
     let mut out = Shown::new(task.paging());
     // A service must end even if no one reads its messages. At a terminal, errors wait until it resumes.
     let say_error = if task.is_service() {
@@ -136,7 +142,7 @@ fn understand(words: &[OsString]) -> Result<Arguments, ExitCode> {
             }
         },
     })?;
-    let form = ["json", "markdown", "html"]
+    let form = ["json", "markdown", "html", "open"]
         .into_iter()
         .find(|form| matches.value_source(form) == Some(ValueSource::CommandLine));
     if let (Some(name), Some(form)) = (matches.subcommand_name(), form) {

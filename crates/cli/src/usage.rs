@@ -1,6 +1,6 @@
 //! Help for invalid command lines beyond the parser's errors: options of other programs, and the syntax of numbers.
 
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use becalm_command::Exit;
@@ -9,7 +9,7 @@ use becalm_command::{color, pager};
 use becalm_units::plain_number;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::commands;
+use crate::{USAGE, command_line, commands};
 
 /// Commands and options of other programs with the equivalents here: names, a colon, and the hint.
 const HINTS: &str = include_str!("usage/hints.txt");
@@ -26,14 +26,25 @@ pub fn explain(mut error: clap::Error) -> ExitCode {
         return Exit::Usage.into();
     }
     let tip = tip(&error);
+    let is_unknown = error.kind() == ErrorKind::InvalidSubcommand && is_about_the_program(&error);
     if tip.is_some() {
         guess_nothing(&mut error);
     }
     let _ = error.print();
-    if let Some(tip) = tip {
-        say(format_args!("{tip}"));
+    match tip {
+        Some(tip) => say(format_args!("{tip}")),
+        None if is_unknown => {
+            let list = color::styled(&commands::list(&command_line()).into(), &io::stderr());
+            let _ = write!(io::stderr(), "\n{list}");
+        }
+        None => {}
     }
     Exit::Usage.into()
+}
+
+/// Whether an error is about the command itself rather than its subcommand.
+fn is_about_the_program(error: &clap::Error) -> bool {
+    matches!(error.get(ContextKind::Usage), Some(ContextValue::StyledStr(usage)) if usage.to_string().contains(USAGE))
 }
 
 /// Removes the parser's guesses by similarity, such as `import` for `timerlat`, because the meaning is known.

@@ -12,42 +12,41 @@ use crate::color;
 /// The heading of these options.
 const HEADING: &str = "Options of every command";
 
-/// How texts look, and which defaults are read: what can be said to every command.
+/// The appearance of texts, and which defaults are read: options of every command.
 #[derive(Args, Clone, Default, Debug)]
 pub struct LooksArgs {
-    /// When texts have colors: auto, always or never; auto is on a terminal that has some, unless NO_COLOR is set, and wherever
-    /// CLICOLOR_FORCE is
+    /// When to color texts: auto, always or never; auto means on a terminal, unless NO_COLOR is set, or if CLICOLOR_FORCE is
     #[arg(
         long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = true, hide_short_help = true,
-        help_heading = HEADING
+        hide_long_help = true, help_heading = HEADING
     )]
     color: When,
 
-    /// How many characters wide texts may be [default: COLUMNS, or as wide as the terminal]
+    /// Width of texts, in characters [default: COLUMNS, or the width of the terminal]
     #[arg(
-        long, global = true, value_name = "CHARACTERS", hide_short_help = true, help_heading = HEADING,
+        long, global = true, value_name = "CHARACTERS", hide_short_help = true, hide_long_help = true, help_heading = HEADING,
         value_parser = clap::value_parser!(u16).range(40..)
     )]
     width: Option<u16>,
 
-    /// The program that shows texts which are longer than the terminal is high; cat for none [default: PAGER, or less]
-    #[arg(long, global = true, value_name = "COMMAND", hide_short_help = true, help_heading = HEADING)]
+    /// Program that shows texts higher than the terminal; cat for none [default: PAGER, or less]
+    #[arg(long, global = true, value_name = "COMMAND", hide_short_help = true, hide_long_help = true, help_heading = HEADING)]
     pager: Option<String>,
 
-    /// Show also short texts by that program, and those of commands which measure once they have
-    #[arg(long, global = true, overrides_with = "no_pager", hide_short_help = true, help_heading = HEADING)]
+    /// Also page short texts, and texts of commands that measure
+    #[arg(long, global = true, overrides_with = "no_pager", hide_short_help = true, hide_long_help = true, help_heading = HEADING)]
     paginate: bool,
 
-    /// Show no text by another program
-    #[arg(long, global = true, overrides_with = "paginate", hide_short_help = true, help_heading = HEADING)]
+    /// Use no pager
+    #[arg(long, global = true, overrides_with = "paginate", hide_short_help = true, hide_long_help = true, help_heading = HEADING)]
     no_pager: bool,
 
-    /// Read no defaults, neither from files nor from the environment
-    #[arg(long, global = true, hide_short_help = true, help_heading = HEADING)]
+    /// Ignore config files and variables such as BECALM_WIDTH
+    #[arg(long, global = true, hide_short_help = true, hide_long_help = true, help_heading = HEADING)]
     no_config: bool,
 
-    /// Do not keep the error that this ends with for becalm doctor
-    #[arg(long, global = true, hide_short_help = true, help_heading = HEADING)]
+    /// Do not save the error of a failed command for becalm doctor
+    #[arg(long, global = true, hide_short_help = true, hide_long_help = true, help_heading = HEADING)]
     no_last_error: bool,
 }
 

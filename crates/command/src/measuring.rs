@@ -10,28 +10,27 @@ use clap::Args;
 /// What is measured, and how.
 #[derive(Args, Debug)]
 pub struct MeasuringArgs {
-    /// The CPUs to measure, like 0-3,8, isolated ones included [default: all that are online]
+    /// CPUs to measure, such as 0-3,8 [default: all online CPUs, including isolated ones]
     #[arg(short, long, value_name = "LIST", allow_hyphen_values = true)]
     cpus: Option<CpuList>,
 
-    /// Keep steps from this length on: a time, or auto, which is three times the 99th percentile of the loop's own steps
+    /// Shortest detour: a time, or auto for three times the 99th percentile of the loop's own steps
     #[arg(long, value_name = "auto|TIME", default_value = "auto", allow_hyphen_values = true)]
     threshold: Threshold,
 
-    /// The scheduling class of the measuring threads: other, batch, fifo:PRIORITY, rr:PRIORITY
+    /// Scheduling class of the measuring threads: other, batch, fifo:PRIORITY, rr:PRIORITY
     #[arg(long, value_name = "CLASS", default_value = "other")]
     pub sched: Policy,
 
-    /// Only catch detours; do not trace the kernel for their sources
+    /// Measure without tracing the kernel: detours without sources
     #[arg(long)]
     pub no_sources: bool,
 
-    /// Memory between each measuring thread and the collector, in KiB; 16 bytes a detour
+    /// Memory between each measuring thread and the collector, in KiB; 16 bytes per detour
     #[arg(long, value_name = "KIB", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(4..=4_194_304))]
     pub buffer: u32,
 
-    /// The kernel's trace buffer of each measured CPU, in KiB [default: 16384, or less, so that all
-    /// of them together take at most a sixteenth of the memory]
+    /// Kernel trace buffer per measured CPU, in KiB [default: 16384, or less to use at most 1/16 of the memory]
     #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(64..=4_194_304))]
     trace_buffer: Option<u32>,
 }

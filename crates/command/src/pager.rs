@@ -115,6 +115,11 @@ fn program<'a>(own: Option<&'a str>, shared: Option<&'a str>) -> Option<&'a str>
     (!named.is_empty() && named != "cat").then_some(named)
 }
 
+/// Whether a text fits standard output without scrolling; always if that is no terminal.
+pub fn fits_terminal(text: &str) -> bool {
+    fits(text.as_bytes(), page_width(), terminal::size(io::stdout()))
+}
+
 fn fits(text: &[u8], width: Option<usize>, size: TerminalSize) -> bool {
     // Without a known height, page.
     let Some(rows) = size.rows else { return true };

@@ -2,18 +2,18 @@
 //!
 //! | command | what it keeps, and until when |
 //! | --- | --- |
-//! | `report`, `sources`, `compare`, `check RUN`, `fleet`, `predict`, `law`, `cost tick --from`, `paper --list` | from the start: only the right to read any file; becomes the user behind `sudo` |
-//! | the same with `--html`, `--junit` or `--sarif`, `export`, `import`, `summary` | from the start: only rights over files, for directories of root or of the user |
+//! | `report`, `detours`, `compare`, `check RUN`, `fleet`, `predict`, `cost tick --from`, `paper --list` | from the start: only the right to read any file; becomes the user behind `sudo` |
+//! | the same with `--html`, `--junit` or `--sarif`, `export`, `import`, `condense` | from the start: only rights over files, for directories of root or of the user |
 //! | `record`, `check`, the last run of `work` | everything until setup is done, then nothing; becomes the user behind `sudo` |
 //! | `top`, `watch`, the other runs of `work`, the recordings of `cost detours`, one per process | lowers everything while recording, because another setup follows |
 //! | `inject` | everything until its threads are placed, then nothing; with `--signal` nothing from the start; with several noises, each a becalm of its own, the parent keeps all |
-//! | `tune study`, `compare --record` | everything until all is recorded, then like `report` |
+//! | `study`, `compare --record` | everything until all is recorded, then like `report` |
 //! | `cost` | everything until all is measured, then rights over files; `cost tick`, which has stored all, like `report` |
 //! | `paper` | everything, because its commands may need it; each of them drops rights itself |
 //! | `tune run` | everything, because it restores at the end; it decodes nothing |
-//! | `run-quiet` | everything, because it starts runs in sequence and restores at the end; it decodes the kernel's own trace and files |
+//! | `bench` | everything, because it starts runs in sequence and restores at the end; it decodes the kernel's own trace and files |
 //! | `config`, `doctor` | everything, because they describe other commands; `doctor` starts programs to get their versions, and reads no bundle |
-//! | `tune apply`, `restore`, `watch`, `check` and `plan` | everything: that is their purpose |
+//! | `tune apply`, `restore`, `watch`, `audit` and `plan` | everything: that is their purpose |
 //!
 //! If a trace instance must be removed at the end, the janitor keeps that right.
 
@@ -31,7 +31,7 @@ use clap::Args;
 /// As whom the user's COMMAND runs: what every command that starts one takes.
 #[derive(Args, Debug)]
 pub struct CommandUserArgs {
-    /// Run COMMAND as root also where becalm was started by sudo, instead of as the user who called it
+    /// Run COMMAND as root, instead of as the user who called sudo
     #[arg(long, requires = "command")]
     pub as_root: bool,
 }

@@ -23,17 +23,17 @@ use crate::survey::{Fleet, survey};
 /// The largest accounting file that is read, in bytes.
 const ACCOUNTING_LIMIT: u64 = 1 << 30;
 
-/// Rank many nodes by their noise, and name those that differ from their equals, with the reason
+/// Rank the nodes of a cluster, name outliers
 ///
-/// Reads one node after another. What cannot be read of a node is told, and the others are read. Shows beside the ranking when the
-/// noise came, and which sources strike several nodes at the same time.
+/// Nodes that cannot be read are reported and skipped. Next to the ranking, it shows when the noise came, and which
+/// sources hit several nodes at the same time.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct FleetArgs {
     #[command(subcommand)]
     command: Option<FleetCommand>,
 
-    /// The runs: folders into which `becalm record` wrote, each of one or several nodes, full or with --summary
+    /// Recordings of `becalm record`, each of one or several nodes, full or made with --summary
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
 
@@ -50,31 +50,31 @@ enum FleetCommand {
     Predict(FleetPredictArgs),
 }
 
-/// Predict what the noise of the nodes costs jobs of any size, and say what to mend first
+/// Predict what noise costs jobs, and what to fix first
 ///
-/// Each rank of a job has one CPU of the nodes, drawn at random, so that a job of many ranks meets one bad node almost surely. Delays are
-/// those of the summary form of each node, and what of the loss goes with each source, and with what one node has more than its equals, is
-/// ranked: the first line is the first thing to mend.
+/// Each rank (process) of a job gets a random CPU of the nodes, so large jobs almost always get a bad node. Delays come
+/// from the summary form of each node. The losses to each source, and to the excess noise of a node over its peers, are
+/// ranked: fix the first line first.
 #[derive(Args, Debug)]
 pub struct FleetPredictArgs {
-    /// The runs, as for `becalm fleet`
+    /// Recordings, as for `becalm fleet`
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
 
-    /// Numbers of ranks, one a CPU
+    /// Numbers of ranks, one per CPU
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64,1Ki,16Ki", allow_hyphen_values = true)]
     ranks: Vec<Count>,
 
-    /// The useful CPU time of a phase; of several, like 1ms,10ms, each
+    /// Compute time between synchronizations, or a list such as 1ms,10ms
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1ms", allow_hyphen_values = true)]
     grain: Vec<Nanos>,
 
-    /// Take sizes and node-hours of jobs from this file: what sacct --allocations --parsable2
-    /// --format=JobID,NNodes,NCPUS,ElapsedRaw,Start,End prints
+    /// File with sizes and node-hours of jobs, the output of sacct --allocations --parsable2
+    /// --format=JobID,NNodes,NCPUS,ElapsedRaw,Start,End
     #[arg(long, value_name = "FILE", conflicts_with = "ranks")]
     sacct: Option<PathBuf>,
 
-    /// Show all that could be mended, not only the first 10
+    /// Show all fixes, not only the first 10
     #[arg(long)]
     full: bool,
 

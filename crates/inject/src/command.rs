@@ -39,73 +39,69 @@ use clap::{ArgGroup, Args};
 use crate::document::{FairServerDoc, InjectDoc, InjectedPlace, InjectionWay, SharedToll, Together};
 use crate::{Burst, CpuDelivery, Fit, Grounds, Injection, PreemptPlan, SignalNoise, SignalPlan, coalesced, program};
 
-/// Make known noise: take chosen CPUs from whoever runs there, or hold up the threads of one program
+/// Make noise of known length and rate
 ///
-/// A real-time thread on each CPU sleeps until a detour is due and then burns the time; that needs the right to such threads.
-/// With --signal nothing but COMMAND is held up, and no right is needed: a library in it has a timer for each thread, whose
-/// signal's handler burns the time. What a detour costs beyond that is measured first and made up for. Says at the end what
-/// was delivered beside what was asked for. Ends with the command or with the process that started it.
-///
-/// The same words and the same seed give the noise that `becalm predict` replays.
+/// Real-time threads take the CPUs, which needs root or CAP_SYS_NICE. With --signal, a timer signal delays only the
+/// threads of COMMAND, which needs no rights. becalm compensates for the cost of each interruption (detour), and
+/// reports requested and delivered noise at the end. The noise ends with COMMAND, or with the process that started
+/// becalm. `becalm predict` simulates the same noise from the same options and seed.
 #[derive(Args, Debug)]
 #[command(group(ArgGroup::new("how often").required(true).args(["interval", "rate", "ratio", "replay"])))]
 pub struct InjectArgs {
-    /// The time from the start of one detour to that of the next, like 1ms; of several, like 1ms,10ms, each with every --detour, one
-    /// after the other, for --duration or under a COMMAND of its own
+    /// Time between the starts of two detours, such as 1ms, or a list to run in turn with each --detour
     #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "detour", allow_hyphen_values = true)]
     interval: Vec<Nanos>,
 
-    /// How often detours come at random, independently of each other (a Poisson process), like 10Hz, or several
+    /// Rate of random, independent detours (Poisson process), such as 10Hz, or a list
     #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "detour", allow_hyphen_values = true)]
     rate: Vec<String>,
 
-    /// Which share of the time regular detours of the given length take, like 1%, or several
+    /// Share of time for regular detours of the given length, such as 1%, or a list
     #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "detour", allow_hyphen_values = true)]
     ratio: Vec<Share>,
 
-    /// How long each detour lasts, like 50us, or several
+    /// Length of each detour, such as 50us, or a list
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "replay", allow_hyphen_values = true)]
     detour: Vec<Nanos>,
 
-    /// Let each detour come later than its turn by up to this, at random
+    /// Delay each detour at random by up to this time
     #[arg(long, value_name = "TIME", conflicts_with_all = ["rate", "replay"], allow_hyphen_values = true)]
     jitter: Option<Nanos>,
 
-    /// Make each detour a burst of this many, whose starts are this far apart, like 5x100us
+    /// Make each detour a burst of COUNT with starts TIME apart, such as 5x100us
     #[arg(long, value_name = "COUNTxTIME", conflicts_with = "replay", allow_hyphen_values = true)]
     burst: Option<Burst>,
 
-    /// Replay the detours of a recorded run, over and over: those of its first CPU on the first CPU, and so on
+    /// Replay the detours of a recording in a loop: its first CPU on the first CPU, and so on
     #[arg(long, value_name = "RUN")]
     replay: Option<PathBuf>,
 
-    /// Replay only the time that this source took of each recorded detour; may be given more than once
+    /// Replay only the time that this source took of each detour; repeatable
     #[arg(long, value_name = "NAME", requires = "replay")]
     source: Vec<String>,
 
-    /// Make each recorded detour this many times as long
+    /// Factor for the length of each recorded detour
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, requires = "replay", value_parser = factor, allow_hyphen_values = true)]
     scale: f64,
 
-    /// Hold up the threads of COMMAND and of what it starts on this machine, by a signal, instead of CPUs
+    /// Delay the threads of COMMAND and its child processes on this machine, by a signal
     #[arg(long, conflicts_with_all = ["cpus", "sched"], requires = "command")]
     signal: bool,
 
-    /// Burn the time by packets that each CPU sends to itself over loopback, so that it is the network's (softirq net_rx), as under a flood of
-    /// arrivals; at least one a detour, and as many as fit
+    /// Take the time with loopback packets (softirq net_rx), at least one per detour
     #[arg(long, conflicts_with = "signal")]
     packets: bool,
 
-    /// Hold up only the first thread of each process
+    /// Delay only the first thread of each process
     #[arg(long, requires = "signal")]
     main_thread: bool,
 
-    /// The CPUs to take, like 0-3,8 [default: all that are online]
+    /// CPUs to take, such as 0-3,8 [default: all online]
     #[arg(short, long, value_name = "LIST", allow_hyphen_values = true)]
     cpus: Option<CpuList>,
 
-    /// Take the same instants from all CPUs or threads, and on all nodes whose wall clocks agree; with --sync=node from those of a
-    /// node, each node at a random place of its own; without it each CPU or thread starts at a random place
+    /// Interrupt all CPUs or threads at the same time, on all nodes with synchronized clocks, or with --sync=node per
+    /// node [default: each at random times]
     #[arg(
         long,
         value_name = "WHO",
@@ -117,25 +113,23 @@ pub struct InjectArgs {
     )]
     sync: Together,
 
-    /// Inject what is possible of random or replayed noise, even if that is less than 90 % of the requested time
+    /// Accept random or replayed noise of less than 90 % of the requested time
     #[arg(long, conflicts_with_all = ["interval", "ratio"])]
     partly: bool,
 
-    /// Put off what comes within a window of this length, like 10ms, until it ends; the windows of all CPUs, and of all nodes whose wall clocks
-    /// agree, end at the same instants (noise coalescing, as becalm predict --coalesce)
+    /// Delay noise to the end of common windows of this length, such as 10ms (noise coalescing)
     #[arg(long, value_name = "TIME", conflicts_with_all = ["signal", "sync"], allow_hyphen_values = true)]
     coalesce: Option<Nanos>,
 
-    /// The seed from which random places and detours are drawn
+    /// Seed of random offsets and detours
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
 
-    /// How long to inject [default: until Ctrl-C; with a command, until it ends]
+    /// Time to inject [default: until Ctrl-C or the end of COMMAND]
     #[arg(short, long, value_name = "TIME", allow_hyphen_values = true)]
     duration: Option<Nanos>,
 
-    /// The class of the injecting threads: fifo:PRIORITY or rr:PRIORITY; 51 is just above the interrupt threads of
-    /// real-time kernels
+    /// Real-time class of the injecting threads: fifo:PRIORITY or rr:PRIORITY
     #[arg(long, value_name = "CLASS", default_value = "fifo:51")]
     sched: Policy,
 
@@ -149,7 +143,7 @@ pub struct InjectArgs {
     #[command(flatten)]
     command_user: CommandUserArgs,
 
-    /// A command to run under the noise, as the user who called sudo where it was called; the noise ends with it
+    /// Command to run under the noise, with the rights of the user who called sudo, if any
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }

@@ -19,6 +19,9 @@ const GAP: usize = 2;
 /// The smallest width of a shortened name; below that, columns are dropped.
 const SHORTEST: usize = 14;
 
+/// The largest width of a name that gets the room left by the figures.
+const LONGEST: usize = 60;
+
 /// The columns of a table by rank: unlisted ones are dropped first, then those at the end.
 const fn ranks(panel: Panel) -> &'static [&'static str] {
     match panel {
@@ -37,14 +40,15 @@ const fn ranks(panel: Panel) -> &'static [&'static str] {
             "source",
             "name",
             "share_ratio",
+            "time_ratio",
             "growth",
             "max_ns",
             "count",
             "rate_hz",
-            "total_ns",
+            "whole_ns",
             "kind",
             "mean_ns",
-            "time_ratio",
+            "total_ns",
         ],
         Panel::Detours => &[
             "cpu",
@@ -121,6 +125,14 @@ pub fn fit(grid: &Grid, sorted_by: Option<usize>, width: usize, panel: Panel) ->
     }
 }
 
+/// Gives names in the first column the room that is left, so figures stay in place while names change.
+pub fn widen_names(fitted: &mut [FittedColumn], width: usize) {
+    let taken = fitted.iter().map(|fitted| fitted.width + GAP).sum::<usize>().saturating_sub(GAP);
+    if let Some(first) = fitted.first_mut() {
+        first.width = (first.width + width.saturating_sub(taken)).min(LONGEST.max(first.width));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,6 +178,18 @@ mod tests {
         assert!((SHORTEST..30).contains(&narrow[0].width));
         let narrower = fit(&grid, None, 40, Panel::Sources);
         assert_eq!(names(&grid, &narrower), ["source", "max_ns", "share_ratio"]);
+    }
+
+    #[test]
+    fn names_get_the_room_that_is_left() {
+        let width = |width| {
+            let mut fitted = fit(&sources(), None, width, Panel::Sources);
+            widen_names(&mut fitted, width);
+            fitted[0].width
+        };
+        assert!(width(76) < 30);
+        assert!((31..LONGEST).contains(&width(100)));
+        assert_eq!(width(200), LONGEST);
     }
 
     #[test]

@@ -19,39 +19,38 @@ use clap::Args;
 use crate::show::{LiveError, ViewSettings, show};
 use crate::watch::Front;
 
-/// Watch what interrupts the CPUs, live
+/// Show live what interrupts the CPUs
 ///
-/// Measures exactly as `becalm record` does, until you quit, and shows the noise of each CPU as it comes, the sources
-/// that took most, and the longest detours so far; press ? for the keys. Drawing goes on where nothing is measured; if
-/// every CPU is measured, it is kept out of the figures, and the last lines say what it costs.
+/// Measures like `becalm record` until you quit, and shows the noise of each CPU, the top sources and the longest
+/// interruptions (detours) so far. Press ? for the keys. If every CPU is measured, becalm keeps its own drawing out of
+/// the figures, and the last lines show its cost.
 ///
-/// The recording behind it can be saved at any time with s, and read with `becalm report`; what is not saved goes when
-/// you quit.
+/// Press s to save the recording for `becalm report`; unsaved data is deleted when you quit.
 #[derive(Args, Debug)]
 pub struct TopArgs {
     #[command(flatten)]
     measuring: MeasuringArgs,
 
-    /// How often the view is drawn
+    /// Time between updates, at least 100ms
     #[arg(long, value_name = "TIME", default_value = "1s", allow_hyphen_values = true)]
     interval: Nanos,
 
-    /// The name under which s saves; later saves get a number [default: HOST-TIME.becalm]
+    /// Recording to save with s; later saves get a number [default: HOST-TIME.becalm]
     #[arg(short, long, value_name = "RUN")]
     output: Option<PathBuf>,
 
     #[command(flatten)]
     folder: FolderArgs,
 
-    /// Drop the recording behind the view and begin a new one when it has this many bytes, so that the disk does not fill
+    /// Size at which the unsaved recording is discarded and a new one is started, to limit disk use
     #[arg(long, value_name = "BYTES", default_value = "1GiB")]
     keep: ByteCount,
 
-    /// Print as text this many times, then end; needs no terminal
+    /// Print the view as text N times, then exit; needs no terminal
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     iterations: Option<u32>,
 
-    /// Print all of --iterations as one JSON document (becalm.top/1)
+    /// Print all views of --iterations as one JSON document (becalm.top/1)
     #[arg(long, requires = "iterations")]
     json: bool,
 }

@@ -7,7 +7,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use crate::columns::fit;
+use crate::columns::{fit, widen_names};
 use crate::grid::Grid;
 use crate::grids;
 use crate::live::Live;
@@ -53,11 +53,9 @@ pub fn draw(frame: &mut Frame<'_>, live: &Live, view: &View, status: &StatusLine
     match &view.cover {
         None => page.tables(body, &tables, live, view),
         Some(Cover::Help) => page.lines(body, "Keys", &help::lines(), view.scroll),
-        Some(Cover::Warnings) => {
-            page.lines(body, "What limits these numbers", &warnings(live, area.width), view.scroll)
-        }
+        Some(Cover::Warnings) => page.lines(body, "Limits of these numbers", &warnings(live, area.width), view.scroll),
         Some(Cover::Detour(detour)) => {
-            let incomplete = if detour.incomplete { ", INCOMPLETE: kernel events were lost in it" } else { "" };
+            let incomplete = if detour.incomplete { ", INCOMPLETE: kernel events were dropped" } else { "" };
             let duration = Value::Time(detour.duration.get()).cell();
             let start = Value::Time(detour.start.get()).cell();
             let title = format!("Detour of {duration} on CPU {}, started at {start}{incomplete}", detour.id.cpu);
@@ -81,12 +79,13 @@ impl Canvas<'_> {
         self.text(clock_at, area.y, right - clock_at, &clock, style);
         if let Some(node) = live.node() {
             let settings = &node.settings;
-            let facts = [
-                node.node.clone(),
-                format!("CPUs {}", live.cpu_list()),
-                format!("class {}", settings.sched),
-                format!("threshold {}", settings.threshold),
-            ];
+            // Defaults need no mention.
+            let set = [("scheduling class", &settings.sched, "other"), ("threshold", &settings.threshold, "auto")];
+            let set = set.into_iter().filter(|(_, value, default)| *value != default);
+            let facts: Vec<String> = [node.node.clone(), format!("CPUs {}", live.cpu_list())]
+                .into_iter()
+                .chain(set.map(|(name, value, _)| format!("{name} {value}")))
+                .collect();
             self.parts(x, area.y, clock_at.saturating_sub(1), facts.iter().map(|fact| ("", fact.as_str())));
         }
         let total = total(live, view.pick);
@@ -133,7 +132,7 @@ impl Canvas<'_> {
                 self.text(area.x, y, area.width, &shortened(message, area.width.into()), self.theme.focus());
             } else {
                 let own = live.own_ratio().map(|ratio| Value::Ratio(ratio).cell());
-                let own = own.map(|own| format!("becalm's own part {own}"));
+                let own = own.map(|own| format!("becalm itself {own} (not counted)"));
                 let parts = own.iter().chain(&status.standing).map(|part| ("", part.as_str()));
                 self.parts(area.x, y, area.right(), parts);
             }
@@ -169,7 +168,10 @@ impl Canvas<'_> {
         let with_sparks = table.panel == Panel::Cpus && usize::from(area.width) >= 3 * spark::LEAST;
         let spark_width = if with_sparks { spark::LEAST } else { 0 };
         let for_figures = (area.width as usize).saturating_sub(2);
-        let fitted = fit(&table.grid, table.sorted_by, for_figures.saturating_sub(spark_width), table.panel);
+        let mut fitted = fit(&table.grid, table.sorted_by, for_figures.saturating_sub(spark_width), table.panel);
+        if table.panel == Panel::Sources {
+            widen_names(&mut fitted, for_figures);
+        }
         let sign = if view.order(table.panel).reverse { '\u{25b4}' } else { '\u{25be}' };
         let end = self.titles(body, &table.grid, &fitted, table.sorted_by.map(|column| (column, sign)));
         let rows = usize::from(body.height - 1);
@@ -240,7 +242,7 @@ impl Canvas<'_> {
         self.title(area, title, true);
         let body = Rect { y: area.y + 1, height: area.height - 1, ..area };
         if activities.rows.is_empty() {
-            let why = "nothing of the kernel was recorded in it";
+            let why = "no kernel event was recorded in it";
             self.text(body.x + 2, body.y, body.width - 2, why, self.theme.quiet());
             return;
         }
@@ -288,7 +290,7 @@ fn warnings(live: &Live, width: u16) -> Vec<(String, String)> {
         }
     }
     if lines.is_empty() {
-        lines.push((String::new(), "nothing known: every source is seen, nothing was lost".to_owned()));
+        lines.push((String::new(), "no known limits: every source is seen, and no event was dropped".to_owned()));
     }
     lines
 }

@@ -4,21 +4,21 @@ use crate::table::Panel;
 use crate::view::{Cover, View};
 
 const KEYS: [(&str, &str); 16] = [
-    ("tab, 1 2 3", "go to the next table, or to one of them"),
-    ("up, down", "choose a row; also k and j, page up and down, home and end"),
-    ("< >", "sort by the column before or behind; also left and right"),
-    ("r", "turn the order round"),
+    ("tab, 1 2 3", "select the next table, or one by its number"),
+    ("up, down", "select a row; also k and j, page up and down, home and end"),
+    ("< >", "sort by the previous or next column; also left and right"),
+    ("r", "reverse the order"),
     ("enter", "on a CPU: show only its sources and detours, or all again"),
-    ("", "on a detour: show what happened in it, activity by activity"),
-    ("t", "the same for the chosen detour, from any table"),
+    ("", "on a detour (interruption): show its activities"),
+    ("t", "the same for the selected detour, from any table"),
     ("a, esc", "show all CPUs again"),
-    ("p, blank", "pause: the picture stands still, measuring goes on"),
-    ("s", "save what was recorded as a run for becalm report"),
+    ("p, blank", "pause the display; measuring goes on"),
+    ("s", "save a recording for becalm report"),
     ("z", "start all sums again from zero"),
-    ("w", "what limits these numbers"),
+    ("w", "the limits of these numbers"),
     ("ctrl-l", "draw everything again"),
-    ("ctrl-z", "stop, as a job of the shell"),
-    ("q, ctrl-c", "quit; what was not saved is gone"),
+    ("ctrl-z", "suspend; the shell's fg continues"),
+    ("q, ctrl-c", "quit; unsaved data is lost"),
     ("?", "this help; esc closes it"),
 ];
 

@@ -49,7 +49,7 @@ impl Report for Updates {
         for update in &self.0 {
             write!(out, "becalm top: observed {}", Value::Time(update.observed_ns).cell())?;
             if let Some(own) = update.own_ratio {
-                write!(out, ", {} of the time becalm's own", Value::Ratio(own).cell())?;
+                write!(out, ", becalm itself {} (not counted)", Value::Ratio(own).cell())?;
             }
             writeln!(out)?;
             for table in &update.tables {

@@ -659,7 +659,7 @@ warnings! {
              longer ones, or more of them at once, are too seldom to be among them, and the slowdown is at least this",
             Count::new(ranks)
         ),
-        "ask for fewer ranks or a shorter grain; for detours of one length becalm law has closed forms";
+        "ask for fewer ranks or a shorter grain; for detours of one length becalm predict --law has closed forms";
 
     /// Computing the responsible sources for a page would take too long.
     no_blame(run: &Path) NoBlame:

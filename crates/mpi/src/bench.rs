@@ -32,30 +32,31 @@ const REHEARSAL: u64 = 16;
 const GRAIN_MAX: Nanos = Nanos::from_secs(3_600);
 const PHASES_MAX: u64 = 1 << 28;
 
-/// What is measured when no command is given.
+/// The measurement if no command is given.
 #[derive(Args, Debug)]
 pub struct BenchArgs {
-    /// Useful CPU time of a compute phase, like 1ms; 0s for collectives back to back; of several, like 100us,1ms, each is a run
+    /// Compute time per phase, such as 1ms, or a list with a recording for each; 0s runs collectives back to back
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1ms", allow_hyphen_values = true)]
     grain: Vec<Nanos>,
 
-    /// The number of phases
+    /// Number of phases
     #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
     phases: u64,
 
-    /// The collective that ends a phase: none, barrier, allreduce, alltoall
+    /// Collective that ends a phase: none, barrier, allreduce, alltoall
     #[arg(long, value_name = "NAME", default_value_t = CollectiveCall::Barrier)]
     collective: CollectiveCall,
 
-    /// The bytes of the collective; for alltoall those of each pair of ranks
+    /// Bytes of the collective; for alltoall, of each pair of ranks
     #[arg(long, value_name = "BYTES", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     bytes: u64,
 
-    /// The scheduling class of the ranks: other, batch, fifo:PRIORITY, rr:PRIORITY
+    /// Scheduling class of the ranks: other, batch, fifo:PRIORITY, rr:PRIORITY
     #[arg(long, value_name = "CLASS", default_value = "other")]
     sched: Policy,
 
-    /// Where the run goes: a folder, with the ending .becalm; those of several grains have the grain before it [default: mpi-TIME.becalm]
+    /// Recording to write, ending in .becalm; several grains get one each, with the grain before it [default:
+    /// mpi-TIME.becalm]
     #[arg(short, long, value_name = "RUN")]
     output: Option<PathBuf>,
 
@@ -63,7 +64,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "COUNT", hide = true, value_parser = clap::value_parser!(u32).range(1..))]
     pub ranks_per_node: Option<u32>,
 
-    /// Print the result as one JSON document (becalm.mpi/1; becalm.mpi-sweep/1 for several grains)
+    /// Print one JSON document (becalm.mpi/1; becalm.mpi-sweep/1 for several grains)
     #[arg(long)]
     json: bool,
 }

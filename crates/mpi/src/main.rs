@@ -25,8 +25,10 @@ use clap::{Parser, Subcommand};
 use crate::job::Job;
 use crate::outcome::{code_of, elsewhere};
 
-/// Measures how a parallel job suffers from noise: every rank computes for a calibrated time and then meets all others in a
-/// collective, again and again. Run it under mpirun or srun.
+/// Measure how noise slows a parallel job
+///
+/// Every rank (process) computes for a calibrated time and then synchronizes with all others in a collective, again and
+/// again. Run it under mpirun or srun.
 #[derive(Parser, Debug)]
 #[command(version, max_term_width = 100, args_conflicts_with_subcommands = true)]
 struct Arguments {

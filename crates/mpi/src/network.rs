@@ -38,13 +38,13 @@ const LARGE: [usize; 2] = [1 << 18, 1 << 20];
 const WAITED: usize = 1 << 22;
 const AWAY: Duration = Duration::from_millis(5);
 
-/// Measure what messages cost between two nodes and within one, for becalm predict --network
+/// Measure message costs for becalm predict --network
 ///
-/// Start it with two ranks on each of two nodes. With one on each, messages within a node are not measured; with all ranks on one
-/// node, those between nodes are not.
+/// Start it with two ranks on each of two nodes. With one rank on each, messages within a node are not measured; with
+/// all ranks on one node, messages between nodes are not.
 #[derive(Args, Debug)]
 pub struct NetworkArgs {
-    /// Store the figures in this file
+    /// Write the figures to this file
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 

@@ -8,7 +8,7 @@ use crate::caller::{self, Answer};
 use crate::error::usage;
 use crate::values;
 
-/// The equivalent of `becalm law --json`. Times are in nanoseconds, rates in Hz, shares from 0 to 1.
+/// The equivalent of `becalm predict --law --json`. Times are in nanoseconds, rates in Hz, shares from 0 to 1.
 #[pyfunction]
 #[pyo3(signature = (*, grains_ns, delays_ns, rates_hz, probabilities, ranks, tolerate))]
 pub fn law(

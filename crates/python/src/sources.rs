@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use crate::caller::{self, Answer};
 use crate::values;
 
-/// The equivalent of `becalm sources --json`.
+/// The equivalent of `becalm report --sources --json`.
 #[pyfunction]
 #[pyo3(signature = (run, *, node, cpus, with_self, per_cpu, detour, longest, together_within_ns, job))]
 #[expect(clippy::too_many_arguments, reason = "they have names where they are given")]

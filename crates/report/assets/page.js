@@ -175,6 +175,19 @@
     return Math.min(Math.max(apart + 1, 3), 9);
   }
 
+  // The intervals of a curve. Those without an upper end reach to the top, with an arrow.
+  function bandShape(curve, tone, box, api) {
+    const at = (i, end) => api.coord([curve.points[i][0], end ?? curve.points[i][1]]);
+    const low = curve.band.map((ends, i) => at(i, ends[0]));
+    const high = curve.band.map((ends, i) => (ends[1] === null ? [at(i)[0], box.y] : at(i, ends[1])));
+    const arrows = high.filter((_, i) => curve.band[i][1] === null).map(([x, y]) => {
+      const within = Math.min(Math.max(x, box.x + 6), box.x + box.width - 6);
+      return { type: 'polygon', shape: { points: [[within - 6, y + 10], [within, y], [within + 6, y + 10]] }, style: { fill: tone } };
+    });
+    const area = { type: 'polygon', shape: { points: [...low, ...high.reverse()] }, style: { fill: tone, opacity: 0.2 } };
+    return { type: 'group', children: [area, ...arrows] };
+  }
+
   function lines(spec, view, width) {
     const option = base();
     const names = spec.series.map((series) => series.name).filter(Boolean);
@@ -184,7 +197,8 @@
     const rows = wanted > LEGEND_ROWS ? 1 : wanted;
     const icons = spec.series.filter((series) => series.name).map((series) => ({ name: series.name, icon: series.dashed ? BROKEN : 'rect' }));
     const extents = (at) => {
-      const values = spec.series.flatMap((series) => series.points.map((point) => point[at]));
+      const ends = at === 1 ? spec.series.flatMap((series) => series.band ?? []).flat().filter((end) => end !== null) : [];
+      const values = spec.series.flatMap((series) => series.points.map((point) => point[at])).concat(ends);
       return [values.reduce((a, b) => Math.min(a, b), Infinity), values.reduce((a, b) => Math.max(a, b), -Infinity)];
     };
     const x = { ...spec.x };
@@ -197,12 +211,10 @@
       if (curve.band) {
         series.push({
           // The legend shows the color of the first series of a name.
-          type: 'custom', name: curve.name, silent: true, z: 1, clip: true, data: [0], tooltip: { show: false }, itemStyle: { color: tone },
-          renderItem: (params, api) => {
-            const low = curve.points.map((point, i) => api.coord([point[0], curve.band[i][0]]));
-            const high = curve.points.map((point, i) => api.coord([point[0], curve.band[i][1]]));
-            return { type: 'polygon', shape: { points: [...low, ...high.reverse()] }, style: { fill: tone, opacity: 0.2 } };
-          },
+          type: 'custom', name: curve.name, silent: true, z: 1, clip: true, tooltip: { show: false }, itemStyle: { color: tone },
+          // The axis covers the ends; all of them are one shape.
+          data: curve.points.flatMap((point, i) => curve.band[i].filter((end) => end > 0).map((end) => [point[0], end])), encode: { x: 0, y: 1 },
+          renderItem: (params, api) => (params.dataIndex > 0 ? undefined : bandShape(curve, tone, params.coordSys, api)),
         });
       }
       series.push({
@@ -212,13 +224,13 @@
         lineStyle: { width: curve.scattered ? 0 : 2, color: tone, type: curve.dashed ? 'dashed' : 'solid' },
         itemStyle: { color: tone },
         emphasis: { disabled: !curve.opens, scale: 1.6 },
-        areaStyle: spec.series.length === 1 && !curve.opens && !curve.scattered && !spec.y.title.startsWith('power') ? { color: tone, opacity: 0.09 } : undefined,
-        markLine: at === 0 && spec.marks.length ? marks(spec) : undefined,
+        areaStyle: spec.series.length === 1 && !curve.band && !curve.opens && !curve.scattered && !isSpectrum(spec) ? { color: tone, opacity: 0.09 } : undefined,
+        markLine: at === 0 && spec.marks.length ? marks(spec, width) : undefined,
       });
     });
     return Object.assign(option, {
       legend: legend ? { ...legendOf(icons), itemWidth: 18, itemHeight: 4, ...(rows > 1 ? { type: 'plain' } : {}) } : undefined,
-      grid: { left: 4, right: 26, top: legend ? 16 + LEGEND_ROW * rows : 14, bottom: 6, outerBoundsMode: 'same', outerBoundsContain: 'all' },
+      grid: { left: 4, right: 26, top: legend ? 16 + LEGEND_ROW * rows : isSpectrum(spec) ? 24 : 14, bottom: 6, outerBoundsMode: 'same', outerBoundsContain: 'all' },
       xAxis: axis(x, { nameGap: 28 }),
       yAxis: yAxis(y),
       tooltip: {
@@ -232,7 +244,8 @@
           const rows = items.map((item) => {
             const curve = spec.series.find((one) => one.name === item.seriesName) ?? spec.series[0];
             const band = curve.band?.[item.dataIndex];
-            const range = band ? ` (${write[spec.y.unit](band[0])} to ${write[spec.y.unit](band[1])})` : '';
+            const end = band?.[1] === null ? 'open' : write[spec.y.unit](band?.[1] ?? 0);
+            const range = band ? ` (${write[spec.y.unit](band[0])} to ${end})` : '';
             return `${item.seriesName && legend ? item.seriesName : spec.y.title}: ${write[spec.y.unit](item.value[1])}${range}`;
           });
           return [head, ...rows].join('\n');
@@ -242,12 +255,34 @@
     });
   }
 
-  function marks(spec) {
+  const isSpectrum = (spec) => spec.y.title.includes('power');
+
+  const MOST_LABELS = 5;
+
+  // Which marks of a spectrum have a label above the chart: the strongest, as far as the labels do not overlap.
+  function labeled(spec, width) {
+    const { points } = spec.series[0];
+    const log = points.map((point) => Math.log10(point[0]));
+    const [low, high] = [Math.floor(log[0]), Math.ceil(log[log.length - 1])];
+    pen.font = `11.5px ${getComputedStyle(document.body).fontFamily}`;
+    const all = spec.marks.map((mark) => {
+      const near = points.reduce((best, point) => (Math.abs(point[0] - mark.at) < Math.abs(best[0] - mark.at) ? point : best));
+      return { mark, power: near[1], x: (Math.log10(mark.at) - low) / (high - low) * (width - 100), half: pen.measureText(mark.label).width / 2 + 5 };
+    });
+    const kept = [];
+    all.sort((a, b) => b.power - a.power).forEach((one) => {
+      if (kept.length < MOST_LABELS && kept.every((other) => Math.abs(one.x - other.x) > one.half + other.half)) kept.push(one);
+    });
+    return new Set(kept.map((one) => one.mark));
+  }
+
+  function marks(spec, width) {
+    const above = isSpectrum(spec) ? labeled(spec, width) : undefined;
     return {
       silent: true, symbol: 'none', precision: 12,
       lineStyle: { color: color('soft'), type: [3, 4], width: 1 },
-      label: { color: color('soft'), fontSize: 11.5, position: 'insideEndTop', distance: 4 },
-      data: spec.marks.map((mark) => ({ xAxis: mark.at, label: { formatter: mark.label } })),
+      label: { color: color('soft'), fontSize: 11.5, position: above ? 'end' : 'insideEndTop', distance: 4 },
+      data: spec.marks.map((mark) => ({ xAxis: mark.at, label: { formatter: mark.label, show: above?.has(mark) ?? true } })),
     };
   }
 
@@ -524,7 +559,7 @@
     });
   }
 
-  // -- Rows against time ----------------------------------------------------------------------------------------------
+  // -- Rows over time ----------------------------------------------------------------------------------------------
 
   // The next of 1, 2 and 5 times a power of ten.
   function roundStep(length) {
@@ -594,7 +629,7 @@
     });
   }
 
-  // -- Detours against time -------------------------------------------------------------------------------------------
+  // -- Detours over time -------------------------------------------------------------------------------------------
 
   const kindOf = (spec, at) => (spec.source[at] < 0 ? 'unknown' : spec.kinds[spec.sources[spec.source[at]][0]]);
   const sourceOf = (spec, at) => (spec.source[at] < 0 ? 'not known' : spec.sources[spec.source[at]][1]);
@@ -744,7 +779,7 @@
     view.reset = tool('Whole run', () => zoomTo(id, spec.begin_ns, spec.end_ns));
     tool('Zoom in', by(0.25));
     tool('Zoom out', by(4));
-    tool('Longest detour', () => openDetour(0));
+    tool('Longest', () => openDetour(0));
     view.said = make('span', { class: 'said' });
     tools.append(view.said);
     chart.on('datazoom', () => look(id));
@@ -907,7 +942,7 @@
       parts.push(timeline(entries, duration, Math.max(panel.clientWidth - 38, 240)));
     } else if (spec.source[at] >= 0) {
       const node = spec.nodes.length > 1 ? ` --node ${spec.nodes[spec.node[at]]}` : '';
-      const command = make('code', { text: `becalm sources ${spec.run}${node} --detour ${spec.cpu[at]}:${spec.number[at]}` });
+      const command = make('code', { text: `becalm detours ${spec.run}${node} --detour ${spec.cpu[at]}:${spec.number[at]}` });
       parts.push(make('p', {}, [`Mostly ${sourceOf(spec, at)} (${kindOf(spec, at)}). Its activities are not part of this page; they are shown by `, command]));
     } else {
       parts.push(make('p', { text: 'Nothing of the kernel was recorded in it.' }));
@@ -1053,6 +1088,7 @@
   // Paper is light and as wide as paper.
   const PAPER = 690;
   let printing = false;
+  let folded = [];
 
   // On paper a chart is a picture. Printers get a canvas as the strokes that were made on it, and those of a heat map,
   // in slices as they are, break what follows.
@@ -1068,6 +1104,8 @@
 
   window.addEventListener('beforeprint', () => {
     printing = true;
+    folded = [...document.querySelectorAll('details.notes:not([open])')];
+    folded.forEach((notes) => { notes.open = true; });
     root.dataset.theme = 'light';
     drawn.forEach((one, id) => {
       one.chart.resize({ width: PAPER });
@@ -1077,6 +1115,7 @@
   });
   window.addEventListener('afterprint', () => {
     printing = false;
+    folded.forEach((notes) => { notes.open = false; });
     document.querySelectorAll('.sheet').forEach((sheet) => sheet.remove());
     applyTheme();
     drawn.forEach((one) => one.chart.resize({ width: 'auto' }));
@@ -1089,11 +1128,15 @@
     waiting = requestAnimationFrame(resize);
   });
 
-  const links = new Map([...document.querySelectorAll('.top nav a')].map((link) => [link.hash.slice(1), link]));
+  const nav = document.querySelector('.top nav');
+  const links = new Map([...nav.querySelectorAll('a')].map((link) => [link.hash.slice(1), link]));
   const watch = new IntersectionObserver((seen) => seen.forEach((one) => {
     if (!one.isIntersecting) return;
     links.forEach((link) => link.classList.remove('here'));
-    links.get(one.target.id)?.classList.add('here');
+    const here = links.get(one.target.id);
+    here?.classList.add('here');
+    // On a phone the bar is wider than the screen.
+    if (here) nav.scrollTo({ left: here.offsetLeft - nav.offsetLeft - (nav.clientWidth - here.offsetWidth) / 2 });
   }), { rootMargin: '-30% 0px -60% 0px' });
   document.querySelectorAll('section.card').forEach((section) => watch.observe(section));
 

@@ -28,6 +28,11 @@ pub trait Report {
         Page::default()
     }
 
+    /// The answer in one line, repeated below a text that is higher than the terminal.
+    fn answer(&self) -> Option<String> {
+        None
+    }
+
     /// Writes the text for people. Fails if `out` cannot be written.
     fn text(&self, out: &mut Sheet<'_>) -> io::Result<()> {
         terminal::write(&self.view(out.form()).sections, out)

@@ -23,14 +23,14 @@ pub enum Holder {
 /// How commands of the book are tested, by prefix; the first match wins.
 const HOLDERS: &[(&str, Holder)] = &[
     (
-        "becalm law --grain 1ms,3ms,10ms,30ms,100ms --delay 1ms --rate 0.1Hz --ranks 1,10,100,1000,10000,100000 --html",
-        Holder::As("law --grain 1ms,10ms --delay 1ms --rate 0.1Hz --html law.html"),
+        "becalm predict --law --grain 1ms,3ms,10ms,30ms,100ms --delay 1ms --rate 0.1Hz --ranks 1,10,100,1000,10000,100000 --html",
+        Holder::As("predict --law --grain 1ms,10ms --delay 1ms --rate 0.1Hz --html law.html"),
     ),
     (
         "becalm predict poisson:rate=10Hz,detour=1ms --ranks 64,1Ki,16Ki --grain 1ms,10ms --phases 500 --replicas 2 --html",
         Holder::As("predict poisson:rate=10Hz,detour=1ms --ranks 64,1Ki --phases 100 --html job.html"),
     ),
-    ("becalm law ", Holder::Exactly),
+    ("becalm predict --law ", Holder::Exactly),
     ("becalm predict poisson", Holder::Exactly),
     ("becalm paper radojkovic2008 --list", Holder::As("paper radojkovic2008 --list")),
     ("becalm paper tsafrir2007 --figure 9", Holder::As("paper tsafrir2007 --figure 9 --quick -o again")),
@@ -88,13 +88,16 @@ const HOLDERS: &[(&str, Holder)] = &[
     ("becalm report trap.becalm --html", Holder::As("report trap --html trap.html")),
     ("becalm report trap.becalm", Holder::As("report trap")),
     ("becalm report crowded.becalm", Holder::As("report busy")),
+    ("becalm report isolated.becalm --sources", Holder::As("report busy --sources --per-cpu")),
+    ("becalm report solver.becalm --sources", Holder::As("report busy --sources")),
+    ("becalm report noise.becalm --sources", Holder::As("report busy --sources")),
     ("becalm report before.becalm", Holder::As("report busy")),
     ("becalm report quiet.becalm --html", Holder::As("report busy --html quiet.html")),
     ("becalm report quiet.becalm", Holder::As("report busy")),
     ("becalm report busy.becalm --ranks", Holder::As("report busy --ranks 1Ki")),
     ("becalm report busy.becalm", Holder::As("report busy")),
-    ("becalm sources machine.becalm --together", Holder::As("sources twins --together")),
-    ("becalm sources", Holder::As("sources busy --longest 2")),
+    ("becalm detours machine.becalm --together", Holder::As("detours twins --together")),
+    ("becalm detours", Holder::As("detours busy --longest 2")),
     ("becalm check busy.becalm", Holder::Exactly),
     ("becalm compare before.becalm after.becalm --html", Holder::As("compare busy quieter --html change.html")),
     ("becalm compare baseline.becalm priority.becalm", Holder::As("compare job rr80")),
@@ -102,7 +105,7 @@ const HOLDERS: &[(&str, Holder)] = &[
     ("becalm compare", Holder::As("compare busy again")),
     ("becalm fleet cluster.becalm", Holder::Exactly),
     ("becalm fleet predict", Holder::Exactly),
-    ("becalm summary", Holder::Reader),
+    ("becalm condense", Holder::Reader),
     ("becalm cost tick --quick", Holder::As("report tick")),
     ("becalm cost tick", Holder::Reader),
     ("becalm cost scheduler", Holder::As("report scheduler")),
@@ -110,7 +113,7 @@ const HOLDERS: &[(&str, Holder)] = &[
     ("becalm cost clock", Holder::As("report clock")),
     ("becalm cost trap", Holder::As("report trap")),
     ("becalm cost detours", Holder::As("report catalogue")),
-    ("becalm work --body empty --samples 30000", Holder::As("report work")),
+    ("becalm work --body empty --samples", Holder::As("report work")),
     ("becalm work", Holder::Reader),
     ("becalm record", Holder::Reader),
     ("becalm top", Holder::Reader),
@@ -144,9 +147,9 @@ const HOLDERS: &[(&str, Holder)] = &[
     (".ci/", Holder::Reader),
     ("becalm inject --signal", Holder::Reader),
     ("becalm inject", Holder::Root),
-    ("becalm tune study --duration 60s", Holder::Reader),
-    ("becalm tune study", Holder::As("tune study --from node1.study --phases 1k")),
-    ("becalm tune check", Holder::As("tune check --root untuned --cpus 1 --run busy")),
+    ("becalm study --duration 60s", Holder::Reader),
+    ("becalm study", Holder::As("study --from node1.study --phases 1k")),
+    ("becalm tune audit", Holder::As("tune audit --root untuned --cpus 1 --run busy")),
     ("becalm tune plan --cpus 1 --format tuned", Holder::As("tune plan --root untuned --cpus 1 --format tuned")),
     (
         "becalm tune plan --cpus 1 --format systemd",
@@ -155,7 +158,7 @@ const HOLDERS: &[(&str, Holder)] = &[
     ("becalm tune plan --cpus 1 --format slurm", Holder::As("tune plan --root untuned --cpus 1 --format slurm")),
     ("becalm tune plan", Holder::As("tune plan --root untuned --cpus 1")),
     ("becalm tune ", Holder::Root),
-    ("becalm run-quiet", Holder::Root),
+    ("becalm bench", Holder::Root),
 ];
 
 /// A command in the book, with its output.
@@ -262,23 +265,25 @@ fn text(output: &str) -> String {
 /// If the book shows a table or a title that the command did not print.
 #[track_caller]
 pub fn holds_structure(shown: &BookCommand, command: &str, printed: &str) {
-    let lacks = |what: &str| -> ! {
-        panic!("{}: '{}' shows {what}, which '{command}' does not print:\n{printed}", shown.page, shown.command)
-    };
+    let faults = faults(shown, command, printed);
+    assert!(faults.is_empty(), "{}\n{printed}", faults.join("\n"));
+}
+
+/// The tables and titles of the book's output that a command did not print.
+pub fn faults(shown: &BookCommand, command: &str, printed: &str) -> Vec<String> {
+    let page = shown.page.rsplit("docs/src/").next().unwrap_or_default();
+    let lack = |what: String| format!("{page}: '{}' shows {what}, which '{command}' does not print", shown.command);
     let tables = tables_shown(printed);
-    for columns in tables_shown(&shown.output) {
-        // Either side may omit empty columns.
-        let same = |other: &Vec<&str>| other[0] == columns[0] && (is_part(&columns, other) || is_part(other, &columns));
-        if !tables.iter().any(same) {
-            lacks(&format!("a table of {columns:?}"));
-        }
-    }
+    // Either side may omit empty columns.
+    let is_same = |columns: &[&str], other: &[&str]| {
+        other[0] == columns[0] && (is_part(columns, other) || is_part(other, columns))
+    };
+    let is_printed = |columns: &Vec<&str>| tables.iter().any(|other| is_same(columns, other));
+    let missing = tables_shown(&shown.output).into_iter().filter(|columns| !is_printed(columns));
     let titles = titles_shown(printed);
-    for title in titles_shown(&shown.output) {
-        if !titles.contains(&title) {
-            lacks(&format!("a title '{title}'"));
-        }
-    }
+    let untitled = titles_shown(&shown.output).into_iter().filter(|title| !titles.contains(title));
+    let missing = missing.map(|columns| lack(format!("a table of {columns:?}")));
+    missing.chain(untitled.map(|title| lack(format!("a title '{title}'")))).collect()
 }
 
 /// Whether `whole` contains all of `part`, in this order.

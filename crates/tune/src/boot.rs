@@ -1,5 +1,8 @@
 //! Kernel command-line parameters, for settings that need a reboot.
 
+use std::path::Path;
+
+use becalm_linux::file::path_below;
 use becalm_linux::procfs::config::KernelConfig;
 use becalm_linux::procfs::kernel::{command_line, parameter};
 use becalm_units::CpuList;
@@ -8,16 +11,28 @@ use crate::machine::Machine;
 use crate::request::{Division, Request};
 use crate::{BootParameter, Family, Profile};
 
+/// The option with which a kernel that can stop the tick was built.
+pub(crate) const STOPPABLE_TICK: &str = "NO_HZ_FULL";
+/// The option with which a kernel that can move RCU callbacks was built.
+pub(crate) const MOVABLE_CALLBACKS: &str = "RCU_NOCB_CPU";
+/// The list of tickless CPUs, in kernels that can stop the tick.
+pub(crate) const TICKLESS: &str = "/sys/devices/system/cpu/nohz_full";
+
+/// Whether the kernel was built with an option that a boot parameter needs; `None` if unknown.
+pub(crate) fn is_built_with(root: &Path, config: Option<&KernelConfig>, option: &str) -> Option<bool> {
+    let shows_it = || (option == STOPPABLE_TICK && path_below(root, TICKLESS).exists()).then_some(true);
+    config.map_or_else(shows_it, |config| Some(config.has(option)))
+}
+
 /// The parameters with which the kernel should be booted, for settings impossible at run time. Parameters that already cover the CPUs are left out;
 /// incomplete lists are completed. The second list has a reason for each parameter that this kernel does not support.
 pub(crate) fn parameters(
     machine: &dyn Machine,
     request: &Request,
     division: &Division,
-) -> (Vec<BootParameter>, Vec<&'static str>) {
+) -> (Vec<BootParameter>, Vec<String>) {
     let line = command_line(machine.root()).unwrap_or_default();
     let config = KernelConfig::read(machine.root()).ok().flatten();
-    let is_able = |option: &str| config.as_ref().is_none_or(|config| config.has(option));
     let mut notes = Vec::new();
     let cpus = division.cleared();
     let mut wanted = Vec::new();
@@ -37,48 +52,45 @@ pub(crate) fn parameters(
         }
     };
     if request.wants(Family::Cpuset) {
-        if is_able("NO_HZ_FULL") {
-            list(
+        for (name, option, reason, risk) in [
+            (
                 "nohz_full",
-                "",
-                &cpus,
+                STOPPABLE_TICK,
                 "the tick stops while a CPU runs a single thread",
-                Some("every entry into the kernel takes some 100 ns longer on these CPUs"),
-            );
-        } else {
-            notes.push("this kernel cannot stop the tick: CONFIG_NO_HZ_FULL is not set");
-        }
-        if is_able("RCU_NOCB_CPU") {
-            list(
-                "rcu_nocbs",
-                "",
-                &cpus,
-                "callbacks of the kernel's memory reclaiming (RCU) run in threads that can be moved",
-                None,
-            );
-        } else {
-            notes.push("this kernel cannot move the callbacks of RCU: CONFIG_RCU_NOCB_CPU is not set");
+                Some("every entry into the kernel takes about 100 ns longer on these CPUs"),
+            ),
+            ("rcu_nocbs", MOVABLE_CALLBACKS, "RCU callbacks run in threads that can be moved", None),
+        ] {
+            match is_built_with(machine.root(), config.as_ref(), option) {
+                Some(true) => list(name, "", &cpus, reason, risk),
+                Some(false) => {
+                    notes.push(format!("{name}= is left out: this kernel was built without CONFIG_{option}"));
+                }
+                None => {
+                    let reason = format!("{reason}, if the kernel was built with CONFIG_{option}");
+                    list(name, "", &cpus, &reason, risk);
+                }
+            }
         }
         list(
             "isolcpus",
             "managed_irq,domain,",
             &cpus,
-            "interrupts that the kernel manages itself stay away, and nothing is ever placed on the CPUs by itself",
-            Some("programs that do not choose their CPU never get one of these"),
+            "interrupts that the kernel manages stay away, and the scheduler places no thread on the CPUs",
+            Some("only programs that choose these CPUs run on them"),
         );
     }
     if request.wants(Family::Irq) && parameter(&line, "irqaffinity").is_none() {
         let rest = division.online.without(&cpus);
-        list("irqaffinity", "", &rest, "interrupts keep to the other CPUs from the start", None);
+        list("irqaffinity", "", &rest, "interrupts stay on the other CPUs from the start", None);
     }
     if request.profile == Profile::Rt && parameter(&line, "skew_tick") != Some("1") {
         wanted.push(BootParameter {
             name: "skew_tick".to_owned(),
             value: Some("1".to_owned()),
             from: parameter(&line, "skew_tick").map(str::to_owned),
-            reason: "the ticks of the CPUs do not come at one instant, and do not wait for each other's locks"
-                .to_owned(),
-            risk: Some("more power, since CPUs wake one after another".to_owned()),
+            reason: "the CPUs do not tick at the same moment and wait for each other's locks".to_owned(),
+            risk: Some("more power, because CPUs wake one after another".to_owned()),
         });
     }
     (wanted, notes)
@@ -106,8 +118,7 @@ mod tests {
         planned(line, profile, None).0
     }
 
-    /// The parameters and the notes.
-    fn planned(line: &str, profile: Profile, config: Option<&str>) -> (String, Vec<&'static str>) {
+    fn machine(line: &str, config: Option<&str>) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         for folder in ["proc/sys/kernel", "boot"] {
             std::fs::create_dir_all(root.path().join(folder)).unwrap();
@@ -117,6 +128,10 @@ mod tests {
         if let Some(config) = config {
             std::fs::write(root.path().join("boot/config-6.18.1"), config).unwrap();
         }
+        root
+    }
+
+    fn parameters_of(root: &Path, profile: Profile) -> (Vec<BootParameter>, Vec<String>) {
         let list = |text: &str| text.parse::<CpuList>().unwrap();
         let division = Division {
             online: list("0-7"),
@@ -126,7 +141,13 @@ mod tests {
             housekeeping: list("0-1,4-5"),
         };
         let request = Request { cpus: list("2-3"), profile, ..Request::default() };
-        let (found, notes) = parameters(&LiveMachine::for_root(root.path()), &request, &division);
+        parameters(&LiveMachine::for_root(root), &request, &division)
+    }
+
+    /// The parameters and the notes.
+    fn planned(line: &str, profile: Profile, config: Option<&str>) -> (String, Vec<String>) {
+        let root = machine(line, config);
+        let (found, notes) = parameters_of(root.path(), profile);
         (found.iter().map(BootParameter::text).collect::<Vec<_>>().join(" "), notes)
     }
 
@@ -147,10 +168,24 @@ mod tests {
     fn nothing_is_wanted_that_the_kernel_was_not_built_for() {
         let rest = "isolcpus=managed_irq,domain,2-3,6-7 irqaffinity=0-1,4-5";
         let config = "# CONFIG_NO_HZ_FULL is not set\nCONFIG_RCU_NOCB_CPU=y\n";
-        let tick = "this kernel cannot stop the tick: CONFIG_NO_HZ_FULL is not set";
+        let tick = "nohz_full= is left out: this kernel was built without CONFIG_NO_HZ_FULL";
         let (wanted, notes) = planned("quiet", Profile::Hpc, Some(config));
-        assert_eq!((wanted, notes), (format!("rcu_nocbs=2-3,6-7 {rest}"), vec![tick]));
+        assert_eq!((wanted, notes), (format!("rcu_nocbs=2-3,6-7 {rest}"), vec![tick.to_owned()]));
         let (wanted, notes) = planned("quiet", Profile::Hpc, Some("CONFIG_HZ=250\n"));
         assert_eq!((wanted.as_str(), notes.len()), (rest, 2));
+    }
+
+    #[test]
+    fn without_a_configuration_the_condition_is_named() {
+        let root = machine("quiet", None);
+        let reasons = || -> Vec<String> {
+            parameters_of(root.path(), Profile::Hpc).0.into_iter().map(|parameter| parameter.reason).collect()
+        };
+        assert!(reasons()[0].ends_with("if the kernel was built with CONFIG_NO_HZ_FULL"), "{:?}", reasons());
+        assert!(reasons()[1].ends_with("if the kernel was built with CONFIG_RCU_NOCB_CPU"), "{:?}", reasons());
+        // Only kernels with the option have this file.
+        std::fs::create_dir_all(root.path().join("sys/devices/system/cpu")).unwrap();
+        std::fs::write(path_below(root.path(), TICKLESS), "\n").unwrap();
+        assert!(!reasons()[0].contains("CONFIG"), "{:?}", reasons());
     }
 }

@@ -3,11 +3,12 @@
 //! A [`Plan`] for some CPUs is made by examining the machine. It has every [`Change`] with its reason, its risk and the noise that it removes, and
 //! the boot parameters for settings that need a reboot. Everything is read and written below a root directory, so fake trees can test all of it.
 //!
-//! `document` has plans and the outcome of each change, `report` prints them, and `command` and `run_quiet` are the commands.
+//! `document` has plans and the outcome of each change, `report` prints them, and `command` and `bench` are the commands.
 
 #![forbid(unsafe_code)]
 
 mod apply;
+mod bench;
 mod boot;
 mod bystanders;
 pub mod check;
@@ -26,7 +27,6 @@ mod planner;
 mod report;
 mod request;
 mod restore;
-mod run_quiet;
 #[cfg(feature = "schemas")]
 pub mod schemas;
 pub mod see;
@@ -35,6 +35,7 @@ mod words;
 
 pub use apply::{Applied, apply, extend};
 pub use becalm_model::tune::{Family, Profile};
+pub use bench::{BenchArgs, BenchReport, Judged, LostTo, Repetition, SeenBy, judge};
 pub use command::{Standing, TuneArgs};
 pub use document::{
     Area, Attempt, BootParameter, Change, Check, Chosen, CpuChoice, Finding, Gain, GainJob, Gains, Knob, Meaning, Note,
@@ -47,10 +48,9 @@ pub use journal::{Damage, Folder, Journal, JournalError, JournalStep, NotedThrea
 pub use machine::{LiveMachine, Machine};
 pub use moment::{Moment, Observer};
 pub use planner::plan;
-pub use report::{TuneCheckReport, TuneDoing, TuneDoneReport, TunePlanReport};
+pub use report::{TuneAuditReport, TuneDoing, TuneDoneReport, TunePlanReport};
 pub use request::{PlanError, Request};
 pub use restore::{Foreign, RestoreOptions, Restored, Whose, restore};
-pub use run_quiet::{Judged, LostTo, Repetition, RunQuietArgs, RunQuietReport, SeenBy, judge};
 
 use becalm_model::Kind;
 use becalm_model::remedy::{Known, NoiseSource};

@@ -19,6 +19,6 @@ pub fn plan(machine: &dyn Machine, request: &Request) -> Result<Plan, PlanError>
     }
     let (boot, notes) = boot::parameters(machine, request, &draft.division);
     draft.begin(Family::Cpuset);
-    notes.into_iter().for_each(|note| draft.note(note.to_owned()));
+    notes.into_iter().for_each(|note| draft.note(note));
     Ok(draft.finish(boot))
 }

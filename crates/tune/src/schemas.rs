@@ -1,11 +1,11 @@
-//! The documents of `becalm tune` and `becalm run-quiet`.
+//! The documents of `becalm tune` and `becalm bench`.
 
+use crate::bench::report::BenchDocument;
 use crate::report::{check::CheckDocument, done::DoneDocument, plan::PlanDocument};
-use crate::run_quiet::report::RunQuietDocument;
 
 becalm_report::documents! {
-    "run-quiet": RunQuietDocument, "becalm run-quiet", "repetitions of a command, and what touched them";
-    "tune-check": CheckDocument, "becalm tune check", "what keeps CPUs from being quiet";
+    "bench": BenchDocument, "becalm bench", "repetitions of a command, and what touched them";
+    "tune-audit": CheckDocument, "becalm tune audit", "what keeps CPUs from being quiet";
     "tune-plan": PlanDocument, "becalm tune plan", "what would be changed";
     "tune-apply": DoneDocument, "becalm tune apply", "what was changed";
     "tune-restore": DoneDocument, "becalm tune restore", "what was brought back";

@@ -21,76 +21,76 @@ use crate::otlp::Collector;
 use crate::trigger::Trigger;
 use crate::watch::{Surroundings, watch};
 
-/// Watch the machine all the time, quietly, and tell a monitoring system
+/// Monitor a machine continuously (Prometheus, OpenTelemetry)
 ///
-/// Measures one idle CPU after the other for a moment, as `becalm record` does, and as often as a budget of CPU time allows, by default
-/// 0.1 % of one CPU for everything, which is saved first. Serves what it found, and what it cost, to Prometheus under /metrics. With --output it keeps the
-/// recordings in a folder with a bound, and after an alert records at once for longer.
+/// Measures idle CPUs one after another within a budget of CPU time, and serves the results and its own cost to
+/// Prometheus under /metrics. With --output, it keeps recordings up to a size limit, and makes a longer one after each
+/// alert.
 ///
-/// Each option can stand in a configuration file as `key = value`, too; SIGHUP has it read again. SIGINT and SIGTERM end it.
+/// Options can also be set in a config file as `key = value`; SIGHUP reads it again. SIGINT and SIGTERM end it.
 #[derive(Args, Debug)]
 pub struct WatchArgs {
-    /// The configuration file; what the command line says is over it
+    /// Config file; the command line takes precedence
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// The CPUs to measure, like 0-3,8 [default: all that are online]
-    #[arg(short, long, value_name = "LIST", allow_hyphen_values = true)]
+    /// CPUs to measure, such as 0-3,8 [default: all online]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     cpus: Option<CpuList>,
 
-    /// How long a CPU is measured at a time, from 10ms to 60s [default: 200ms]
+    /// Length of one measurement of a CPU, from 10ms to 60s [default: 200ms]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     window: Option<Nanos>,
 
-    /// How much CPU time the whole may take on average, as a share of one CPU [default: 0.1%]
+    /// CPU time that becalm may use on average in total, as a share of one CPU [default: 0.1%]
     #[arg(long, value_name = "SHARE")]
     budget: Option<Share>,
 
-    /// How often the kernel's counters are read, from 100ms to 1h [default: 10s]
+    /// Time between readings of the kernel counters, from 100ms to 1h [default: 10s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     interval: Option<Nanos>,
 
-    /// A CPU that was busier than this in the last interval is not measured [default: 10%]
+    /// Skip CPUs that were busier than this in the last interval [default: 10%]
     #[arg(long, value_name = "SHARE")]
     busy: Option<Share>,
 
-    /// Serve metrics at this address, unless a service manager passes a socket [default: 127.0.0.1:9749]
+    /// Address to serve metrics at, unless a service manager passes a socket [default: 127.0.0.1:9749]
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
 
-    /// Answer requests for this host name, too; * for any name; may be given several times
+    /// Additional host name to answer requests for, or * for any; repeatable
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<HostName>,
 
-    /// Send metrics to a collector of OpenTelemetry, too, by OTLP over HTTP
+    /// Also send metrics to this OpenTelemetry collector (OTLP over HTTP)
     #[arg(long, value_name = "URL")]
     otlp: Option<Collector>,
 
-    /// How often it gets them, from 1s to 1h [default: 60s]
+    /// Time between two deliveries to the collector, from 1s to 1h [default: 60s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     otlp_interval: Option<Nanos>,
 
-    /// Keep the recordings in this folder
+    /// Keep recordings in this directory
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 
-    /// How much the recordings may take there, like 512MiB [default: 1GiB]
+    /// Size limit of these recordings, such as 512MiB [default: 1GiB]
     #[arg(long, value_name = "BYTES")]
     keep: Option<ByteCount>,
 
-    /// Raise an alert if a window has such a detour or so much noise: detour>TIME or noise>SHARE; may be given several times
+    /// Condition for an alert, per measurement: detour>TIME (an interruption) or noise>SHARE; repeatable
     #[arg(long, value_name = "CONDITION")]
     trigger: Vec<Trigger>,
 
-    /// How long the recording after an alert is, from 10ms to 60s [default: 1s]
+    /// Length of the recording after an alert, from 10ms to 60s [default: 1s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     alert: Option<Nanos>,
 
-    /// Do not trace the kernel between the windows
+    /// Do not trace the kernel between measurements
     #[arg(long)]
     no_trace: bool,
 
-    /// How many sources have a series of their own, at most 1000; the rest is one [default: 20]
+    /// Number of sources with a series of their own, at most 1000; the others share one [default: 20]
     #[arg(long, value_name = "N")]
     sources: Option<u32>,
 }

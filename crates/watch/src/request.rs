@@ -1,4 +1,4 @@
-//! A scraper's request in HTTP/1.0 or 1.1. Paths never become file names: only two are known.
+//! A scraper's request in HTTP/1.0 or 1.1. Paths never become file names: only three are known.
 
 use crate::host::Hosts;
 
@@ -52,6 +52,8 @@ pub enum Request {
     Metrics(Format, bool),
     /// `/healthz`.
     Health(bool),
+    /// `/`.
+    Root(bool),
 }
 
 /// The reason for refusing a request, as an HTTP status.
@@ -146,6 +148,7 @@ fn head(bytes: &[u8], hosts: &Hosts) -> Result<Request, Refusal> {
     match target.split('?').next() {
         Some("/metrics") => Ok(Request::Metrics(format, body)),
         Some("/healthz") => Ok(Request::Health(body)),
+        Some("/") => Ok(Request::Root(body)),
         _ => Err(Refusal::NotFound),
     }
 }
@@ -166,6 +169,7 @@ mod tests {
             metrics(Format::OpenMetrics, true)
         );
         assert_eq!(get("HEAD /healthz HTTP/1.1"), Reading::Whole(Ok(Request::Health(false))));
+        assert_eq!(get("GET / HTTP/1.1"), Reading::Whole(Ok(Request::Root(true))));
         for (head, refusal) in [
             ("GET /etc/passwd HTTP/1.1", Refusal::NotFound),
             ("GET /metrics/../etc HTTP/1.1", Refusal::NotFound),

@@ -40,6 +40,20 @@ const FRESH: Duration = Duration::from_millis(500);
 /// The same if responses have used most of their allowance: the default interval between reads of the kernel's counters.
 const STALE: Duration = Duration::from_secs(10);
 
+/// The page at `/`.
+const ROOT: &str = "<!doctype html>
+<html lang=\"en\">
+<meta charset=\"utf-8\">
+<title>becalm watch</title>
+<h1>becalm watch</h1>
+<p>becalm watch measures the operating-system noise of this machine.</p>
+<ul>
+<li><a href=\"/metrics\">/metrics</a>: the measurements, for Prometheus and OpenMetrics scrapers</li>
+<li><a href=\"/healthz\">/healthz</a>: 200 if the last window was measured, 503 if not</li>
+</ul>
+</html>
+";
+
 /// The pause after a failure to accept.
 const RESPITE: Duration = Duration::from_millis(100);
 
@@ -289,11 +303,12 @@ impl Server {
                     body,
                 )
             }
+            Ok(Request::Root(body)) => (Answer::new("200 OK", "text/html; charset=utf-8", ROOT.as_bytes()), body),
             Err(refusal) => {
                 let (status, kind) = Answer::plain(refusal.status());
                 let why: &[u8] = match refusal {
                     Refusal::Host => b"this server does not answer to that host name; allow it with --allow-host\n",
-                    _ => b"there are /metrics and /healthz, to be read with GET\n",
+                    _ => b"becalm watch serves /, /metrics and /healthz; use GET\n",
                 };
                 (Answer::new(status, kind, why), true)
             }
@@ -437,6 +452,9 @@ mod tests {
         ] {
             assert!(ask(address, request).starts_with(&format!("HTTP/1.1 {status}")), "{request}");
         }
+        let root = ask(address, "GET / HTTP/1.1\r\n\r\n");
+        assert!(root.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/html"), "{root}");
+        assert!(["/metrics", "/healthz"].iter().all(|path| root.contains(&format!("href=\"{path}\""))), "{root}");
         let head = ask(address, "HEAD /metrics HTTP/1.1\r\n\r\n");
         assert!(head.contains("Content-Length") && head.ends_with("\r\n\r\n"));
         let mut stream = TcpStream::connect(address).unwrap();

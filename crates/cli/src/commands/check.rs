@@ -23,27 +23,27 @@ use becalm_units::fault::{self, Context, Result, UsageError};
 use becalm_units::{CpuList, Nanos};
 use clap::Args;
 
-/// Check whether CPUs keep limits, in one line of a CI job
+/// Fail (exit 3) if noise exceeds a limit, for CI
 ///
-/// Records the CPUs, or takes a stored run, and says of each CPU and each limit whether it holds, with the figure, its 95 % interval
-/// and the main cause. A limit is exceeded where the figure is above it, and holds where the interval lies within it as well; between
-/// the two there is not enough data.
+/// Records CPUs, or reads a recording, and reports per CPU and limit whether it holds, with the 95 % CI and the main source. A limit holds if the
+/// whole CI is within it, and is exceeded if the value is above it. Otherwise there is not enough data. At least one of --max-noise and --max-detour
+/// is needed.
 ///
 /// Exit codes: 0 no limit is exceeded, 1 failed, 2 wrong usage, 3 a limit is exceeded.
 #[derive(Args, Debug)]
 pub struct CheckArgs {
-    /// A stored run to check, instead of recording one
+    /// Recording to check, instead of a new one
     #[arg(value_name = "RUN", conflicts_with_all = ["duration", "output", "folder"])]
     run: Option<PathBuf>,
 
     #[command(flatten)]
     limits: LimitArgs,
 
-    /// The CPUs to check, like 0-3,8 [default: all that are online; of a stored run all that were recorded]
+    /// CPUs to check, such as 0-3,8 [default: all online, or all that were recorded]
     #[arg(short, long, value_name = "LIST", value_parser = some_cpus, allow_hyphen_values = true)]
     cpus: Option<CpuList>,
 
-    /// How long to record
+    /// Time to record
     #[arg(short, long, value_name = "TIME", default_value = "10s", allow_hyphen_values = true)]
     duration: Nanos,
 
@@ -54,15 +54,15 @@ pub struct CheckArgs {
     #[command(flatten)]
     folder: FolderArgs,
 
-    /// Check only this node of a stored run that has several
+    /// Check only this node of a recording of several
     #[arg(long, value_name = "NODE", requires = "run")]
     node: Option<String>,
 
-    /// Write the answers as JUnit's XML as well, a test case for each limit on each CPU: for GitLab, Jenkins and others
+    /// Also write the results as JUnit XML, one test case per limit and CPU, for GitLab or Jenkins
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
 
-    /// Write the limits that are exceeded as SARIF 2.1.0 as well: for GitHub's code scanning and others
+    /// Also write exceeded limits as SARIF 2.1.0, for GitHub code scanning
     #[arg(long, value_name = "FILE")]
     sarif: Option<PathBuf>,
 

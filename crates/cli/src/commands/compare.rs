@@ -20,73 +20,62 @@ use clap::{Args, ValueEnum};
 
 use self::record::{RecordedEnd, RecordedSide};
 
-/// Compare runs: what changed, by how much, how sure that is, and whether anything is shown at all
+/// What changed between recordings, and is it significant?
 ///
-/// A is before, B after. Record three runs of each side: becalm compare --record 3 --output before, then the change, then becalm compare
-/// --record 3 before-?.becalm. Several runs a side, as in A1 A2 A3 -- B1 B2 B3, show whether B is worse or better, by how the runs of
-/// each side differ from each other. One run a side shows only a difference that recordings of an unchanged machine do not have by
-/// themselves. The noise ratio, the rate and the lengths of detours, and every source's share of time and rate
-/// stand against each other with the change, its 95 % interval and a verdict, or that no difference is shown. The
-/// CPUs that all runs measured are compared, with the highest threshold applied to all, and rates instead of
-/// sums; what cannot be compared is refused with the reason. Of runs of several nodes each node stands against itself. Where any run is in
-/// summary form, all are compared in that form.
-///
-/// A distribution that was imported stands beside another one, or beside a recording, figure by figure. Where both measured the same, it is
-/// said whether they differ, or how large a difference can be at most.
-///
-/// Jobs of becalm-mpi, as many as there are, are held against the first of them: the average and the worst 1 % of their phases.
+/// A is before the change, B after it. `becalm compare --record 3 --output before` records A. After the change, `becalm compare --record 3
+/// before-?.becalm` records B and compares. Several recordings per side (A1 A2 A3 -- B1 B2 B3) show whether B is better or worse. One per side shows
+/// only whether the two differ. CPUs that all recordings measured are compared. Imported distributions and becalm-mpi jobs can also be compared.
 #[derive(Args, Debug)]
 pub struct CompareArgs {
-    /// The run before the change and the one after it; or all runs before it, where -- and those after it follow
+    /// Recording before the change and the one after it; or all before it, if -- and those after it follow
     #[arg(value_name = "RUN", required_unless_present = "record", num_args = 1..)]
     runs: Vec<PathBuf>,
 
-    /// The runs after the change, where there are several before it or after it
+    /// Recordings after the change, if a side has several
     #[arg(value_name = "RUN_B", last = true)]
     after: Vec<PathBuf>,
 
-    /// Record this many runs now, one after the other, and compare the given runs with them; without a RUN, only record
+    /// Record N times now, and compare RUN with these recordings; without RUN, only record
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=99), conflicts_with = "after")]
     record: Option<u8>,
 
-    /// Name of the runs of --record, stored as NAME-1.becalm and so on [default: that of the first RUN with -after]
+    /// Name of the new recordings, stored as NAME-1.becalm and so on [default: that of the first RUN with -after]
     #[arg(short, long, value_name = "NAME", requires = "record")]
     output: Option<PathBuf>,
 
-    /// Length of each run of --record, like 10s [default: that of the first RUN, or 10s]
+    /// Length of each new recording, such as 10s [default: that of the first RUN, or 10s]
     #[arg(short, long, value_name = "TIME", requires = "record")]
     duration: Option<Nanos>,
 
-    /// Compare only these CPUs of all runs, like 0-3,8 [default: those that all measured]
+    /// Compare only these CPUs, such as 0-3,8 [default: those that all recordings measured]
     #[arg(short, long, value_name = "LIST", value_parser = some_cpus, conflicts_with_all = ["cpus_a", "cpus_b"])]
     cpus: Option<CpuList>,
 
-    /// Take only these CPUs of A; where they differ from those of B, all CPUs of each side are compared together
+    /// Use only these CPUs of A; if they differ from those of B, each side's CPUs are compared together
     #[arg(long, value_name = "LIST", value_parser = some_cpus)]
     cpus_a: Option<CpuList>,
 
-    /// Take only these CPUs of B
+    /// Use only these CPUs of B
     #[arg(long, value_name = "LIST", value_parser = some_cpus)]
     cpus_b: Option<CpuList>,
 
-    /// Take only this node of A
+    /// Use only this node of A
     #[arg(long, value_name = "NODE")]
     node_a: Option<String>,
 
-    /// Take only this node of B
+    /// Use only this node of B
     #[arg(long, value_name = "NODE")]
     node_b: Option<String>,
 
-    /// Compare only lengths of at least this, like 50us; of distributions alone [default: the highest threshold of all]
+    /// With distributions: compare only lengths from this on, such as 50us [default: the highest threshold]
     #[arg(long, value_name = "TIME")]
     min_length: Option<Nanos>,
 
-    /// Exit with code 3 if B is worse than A by more than this, like 5%, beyond doubt: the lower end of the 95 % interval of
-    /// B / A, over all CPUs together, lies above it
+    /// Exit with code 3 if B is worse than A by more than this share, such as 5%: the 95 % CI of B / A, over all CPUs, is above it
     #[arg(long, value_name = "SHARE")]
     fail_if_worse: Option<Share>,
 
-    /// Which figures --fail-if-worse looks at
+    /// Figures that --fail-if-worse checks
     #[arg(
         long,
         value_name = "FIGURE",
@@ -96,14 +85,14 @@ pub struct CompareArgs {
     )]
     metric: Vec<CheckedMetric>,
 
-    /// Show all sources, nodes and CPUs, not only those that changed most
+    /// Show all sources, nodes and CPUs instead of those that changed most
     #[arg(long)]
     full: bool,
 
     #[command(flatten)]
     form: FormArgs,
 
-    /// Count the time that becalm's own threads took as noise of the machine
+    /// Count the CPU time of becalm's own threads as noise
     #[arg(long)]
     with_self: bool,
 }
@@ -111,17 +100,17 @@ pub struct CompareArgs {
 /// The figures that can be limited.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum CheckedMetric {
-    /// Time lost over time observed
+    /// Share of time lost to noise
     NoiseRatio,
-    /// Detours a second
+    /// Interruptions (detours) per second
     Rate,
-    /// The mean detour
+    /// Mean interruption
     Mean,
-    /// The detour that 1 in 100 exceeds
+    /// Interruption that 1 in 100 exceeds
     P99,
-    /// The detour that 1 in 1,000 exceeds
+    /// Interruption that 1 in 1,000 exceeds
     P999,
-    /// The longest detour in a stretch of time
+    /// Longest interruption in a stretch of time
     StretchMax,
 }
 

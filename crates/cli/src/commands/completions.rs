@@ -9,13 +9,13 @@ use clap_complete::{Shell, generate};
 
 use crate::Arguments;
 
-/// Print what a shell needs to complete becalm's commands and options
+/// Print a completion script for a shell
 ///
-/// bash: `becalm completions bash > ~/.local/share/bash-completion/completions/becalm`; zsh: into a file `_becalm` in a
-/// folder of $fpath; fish: into ~/.config/fish/completions/becalm.fish.
+/// bash: `becalm completions bash > ~/.local/share/bash-completion/completions/becalm`; zsh: into a file `_becalm` in a directory of $fpath; fish:
+/// into ~/.config/fish/completions/becalm.fish.
 #[derive(Args, Debug)]
 pub struct CompletionsArgs {
-    /// The shell to print them for
+    /// Shell to complete for
     #[arg(value_name = "SHELL")]
     shell: ShellArg,
 }

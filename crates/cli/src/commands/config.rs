@@ -15,19 +15,18 @@ use clap::{Args, Subcommand};
 use crate::command_line;
 use crate::settings::{self, EXAMPLE, Place, PlaceKind, PlaceState, Setting, Settings};
 
-/// Show which defaults are set for options, and where
+/// Show the defaults that are set for options, and where
 ///
-/// These options can have a default, under their names and in the section of a command: buffer, color, cpus, duration, folder, grain, max-detour,
-/// max-noise, network, no-argv, no-last-error, node, pager, profile, ranks, sched, threshold, trace-buffer, width. A default stands
-/// in /etc/becalm/config for everybody, in ~/.config/becalm/config for one user ($XDG_CONFIG_HOME), and in variables like
-/// BECALM_RECORD_DURATION. The command line is over variables, these are over the user's file, and that is over the system's.
-/// BECALM_CONFIG names one file to read instead of both; where it is empty, no default is read.
+/// Options that can have a default, also per command: buffer, color, cpus, duration, folder, grain, max-detour, max-noise, network, no-argv,
+/// no-last-error, node, pager, profile, ranks, sched, threshold, trace-buffer, width. Precedence: command line, environment variables such as
+/// BECALM_RECORD_DURATION, ~/.config/becalm/config ($XDG_CONFIG_HOME), /etc/becalm/config. BECALM_CONFIG names one file to read instead of both; if
+/// it is empty, becalm reads no defaults.
 #[derive(Args, Debug)]
 pub struct ConfigArgs {
     #[command(subcommand)]
     command: Option<ConfigCommand>,
 
-    /// Show also what nobody has set, with what becalm does by itself
+    /// Also show unset options, with becalm's own defaults
     #[arg(long)]
     all: bool,
 
@@ -38,9 +37,9 @@ pub struct ConfigArgs {
 
 #[derive(Clone, Copy, Subcommand, Debug)]
 enum ConfigCommand {
-    /// List the files that are looked for, and whether they are there
+    /// List the config files, and whether they exist
     Path,
-    /// Print a file of settings to begin with, in which all are remarks
+    /// Print a config file in which every setting is a comment
     Example,
 }
 

@@ -30,10 +30,10 @@ use crate::commands::config;
 use crate::discretion::Discretion;
 use crate::{command_line, last_error, settings};
 
-/// Say what a report of a bug needs to know, and whether all is well with becalm
+/// Check the installation; what a bug report needs
 ///
-/// The text begins with what it holds and what it leaves out: there are no names of hosts, users or files in it, no addresses, no values of the
-/// environment and no serial numbers. Nothing is changed, and nothing is measured.
+/// Changes and measures nothing. The text contains no names of hosts, users or files, no addresses, no values of the environment and no serial
+/// numbers. It starts with a list of what it contains and omits.
 #[derive(Args, Debug)]
 pub struct DoctorArgs {
     #[command(flatten)]

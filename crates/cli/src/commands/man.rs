@@ -12,12 +12,12 @@ use clap_mangen::Man;
 
 use crate::Arguments;
 
-/// Write the manual pages: becalm.1 and one for each command
+/// Write the manual pages
 ///
-/// To read one: `becalm man --page record | man -l -`.
+/// Without DIR, prints one page. To read one: `becalm man --page record | man -l -`.
 #[derive(Args, Debug)]
 pub struct ManArgs {
-    /// The folder into which all pages go, like /usr/local/share/man/man1; it is made if need be
+    /// Directory for all pages, such as /usr/local/share/man/man1; created if missing
     #[arg(value_name = "DIR", conflicts_with = "page")]
     folder: Option<PathBuf>,
 

@@ -1,20 +1,20 @@
 //! The commands, one file each, and the table of all.
 
-pub mod audit;
 mod check;
 mod compare;
 #[cfg(feature = "manual")]
 mod completions;
+mod condense;
 mod config;
+mod detours;
 mod doctor;
-mod law;
 #[cfg(feature = "manual")]
 mod man;
 mod predict;
 mod record;
 mod report;
-mod sources;
-mod summary;
+mod topics;
+pub mod welcome;
 mod work;
 
 use becalm_command::{Task, built_without};
@@ -23,18 +23,18 @@ use clap::Subcommand;
 
 /// The table of commands: name, arguments, and the feature that builds it, if any.
 macro_rules! commands {
-    ($($(#[$built:meta])? $name:ident($args:path),)*) => {
+    ($($(#[cfg($built:meta)])? $(#[command($look:meta)])? $name:ident($args:path),)*) => {
         /// A command that was asked for.
         #[derive(Subcommand, Debug)]
         pub enum Command {
-            $($(#[$built])? $name(Box<$args>),)*
+            $($(#[cfg($built)])? $(#[command($look)])? $name(Box<$args>),)*
         }
 
         impl Command {
             /// The command as a task.
             pub fn task(self) -> Box<dyn Task> {
                 match self {
-                    $($(#[$built])? Self::$name(args) => args,)*
+                    $($(#[cfg($built)])? Self::$name(args) => args,)*
                 }
             }
         }
@@ -43,37 +43,68 @@ macro_rules! commands {
 
 commands! {
     Record(record::RecordArgs),
-    Report(report::ReportArgs),
-    Sources(sources::SourcesArgs),
-    Summary(summary::SummaryArgs),
     #[cfg(feature = "top")]
     Top(becalm_live::TopArgs),
     #[cfg(feature = "watch")]
     Watch(becalm_watch::WatchArgs),
     Check(check::CheckArgs),
+    Report(report::ReportArgs),
+    Detours(detours::DetoursArgs),
     Compare(compare::CompareArgs),
     #[cfg(feature = "fleet")]
     Fleet(becalm_fleet::FleetArgs),
-    Work(work::WorkArgs),
     Predict(predict::PredictArgs),
-    Law(law::LawArgs),
-    #[cfg(feature = "research")]
-    Paper(becalm_research::paper::PaperArgs),
-    #[cfg(feature = "cost")]
-    Cost(becalm_cost::CostArgs),
-    Inject(becalm_inject::InjectArgs),
     Tune(becalm_tune::TuneArgs),
-    RunQuiet(becalm_tune::RunQuietArgs),
+    Bench(becalm_tune::BenchArgs),
     #[cfg(feature = "foreign")]
     Import(becalm_foreign::command::ImportArgs),
     #[cfg(feature = "foreign")]
     Export(becalm_foreign::command::ExportArgs),
-    Config(config::ConfigArgs),
+    Condense(condense::CondenseArgs),
+    Inject(becalm_inject::InjectArgs),
+    Work(work::WorkArgs),
+    #[cfg(feature = "cost")]
+    Cost(becalm_cost::CostArgs),
+    #[cfg(feature = "research")]
+    Study(becalm_research::study::StudyArgs),
+    #[cfg(feature = "research")]
+    Paper(becalm_research::paper::PaperArgs),
     Doctor(doctor::DoctorArgs),
+    Config(config::ConfigArgs),
     #[cfg(feature = "manual")]
     Completions(completions::CompletionsArgs),
     #[cfg(feature = "manual")]
     Man(man::ManArgs),
+    #[command(hide = true)]
+    Options(topics::OptionsArgs),
+    #[command(hide = true)]
+    Collectives(topics::CollectivesArgs),
+}
+
+/// The groups of commands in the list of `becalm help`.
+const GROUPS: [(&str, &[&str]); 6] = [
+    ("Measure", &["record", "top", "watch", "check"]),
+    ("Understand", &["report", "detours", "compare", "fleet", "predict"]),
+    ("Fix", &["tune", "bench"]),
+    ("Files", &["import", "export", "condense"]),
+    ("Research", &["inject", "work", "cost", "study", "paper"]),
+    ("Installation", &["doctor", "config", "completions", "man"]),
+];
+
+/// The list of commands by purpose; titles in the style of the parser's.
+pub fn list(root: &clap::Command) -> String {
+    let title = clap::builder::Styles::default();
+    let title = title.get_header();
+    let mut list = String::new();
+    for (group, names) in GROUPS {
+        let commands = names.iter().filter_map(|name| root.find_subcommand(name));
+        list += &format!("{title}{group}{title:#}\n");
+        for command in commands {
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            list += &format!("  {:<13}{about}\n", command.get_name());
+        }
+    }
+    list
 }
 
 /// The commands that need a feature: the feature, whether it is built in, and their names.
@@ -91,4 +122,29 @@ const OPTIONAL: [(&str, bool, &[&str]); 7] = [
 pub fn not_built_in(name: &str) -> Option<UsageError> {
     let lacks = |(_, is_built, names): &&(&str, bool, &[&str])| !is_built && names.contains(&name);
     OPTIONAL.iter().find(lacks).map(|(feature, ..)| built_without(feature))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command_line;
+
+    /// The length of a summary that fits a line of 80 characters behind the name.
+    const SHORT: usize = 60;
+
+    #[test]
+    fn every_command_has_a_group_and_a_short_summary() {
+        fn check(command: &clap::Command) {
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            assert!(!about.is_empty() && about.len() <= SHORT, "{}: {about}", command.get_name());
+            command.get_subcommands().for_each(check);
+        }
+        let root = command_line();
+        let grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        for command in root.get_subcommands().filter(|command| !command.is_hide_set()) {
+            assert!(grouped.contains(&command.get_name()), "{} has no group", command.get_name());
+            check(command);
+        }
+        assert!(grouped.iter().all(|name| root.find_subcommand(name).is_some() || not_built_in(name).is_some()));
+    }
 }

@@ -1,5 +1,7 @@
 //! `becalm predict`: the cost of noise, from a run or a formula, for a job of any size.
 
+mod law;
+
 use std::io::Write;
 use std::str::FromStr;
 
@@ -17,119 +19,111 @@ use becalm_scale::network::Network;
 use becalm_units::{ByteCount, Count, CpuList, Nanos, Share, fault};
 use clap::{Args, ValueEnum};
 
-/// Predict how much noise slows down a bulk-synchronous job on any number of ranks, and which source is to blame
+use law::LawArgs;
+
+/// Predict what noise costs a parallel job of any size
 ///
-/// Each rank works for a grain, then all wait for each other in a collective, phase after phase. A rank loses time to the
-/// noise of a recorded CPU, replayed from an offset drawn from the seed. With the ideal collective, which costs nothing,
-/// the replay is exact and reaches 128 M ranks, and order statistics give the expected slowdown for up to 1 T; the other
-/// collectives send messages over a network (LogGP), with noise on what their sends and receives cost.
-///
-/// The same seed gives the same numbers on any machine.
+/// Processes (ranks) compute for a grain, then wait for each other in a collective, phase after phase. Each replays the noise of a recorded CPU from
+/// a random offset. The ideal collective is free and exact up to 128 M ranks, estimated up to 1 T; others send messages over a network (LogGP). The
+/// same seed gives the same numbers on any machine. `becalm help collectives` lists collectives, algorithms and networks.
 #[derive(Args, Debug)]
-#[command(after_long_help = format!("{}\n\n{}", collectives(), networks()))]
 pub struct PredictArgs {
-    /// The noise: a run; periodic:interval=1ms,detour=50us[,jitter=10us], poisson:rate=10Hz,detour=50us or
-    /// renewal:gap=100ms,detour=50us; a table of sources, sources:FILE,length=1h; or several of them with + between them, a run
-    /// first. Instead of interval= or rate=, ratio=1% says which share of the time they take. Several noises may be given, behind each
-    /// other or as a list like periodic:interval={1ms,10ms},detour={16us,50us}: each is predicted. A length may also be uniform:10us:90us, exponential:50us, lognormal:50us:0.8 (median, deviation of the logarithm),
-    /// pareto:50us:1.5 (shortest, exponent), pareto:50us:1.5:10ms (cut at the longest) or empirical:FILE
-    #[arg(value_name = "NOISE", required = true)]
+    /// Recording, periodic:interval=1ms,detour=50us[,jitter=10us], poisson:rate=10Hz,detour=50us, renewal:gap=100ms,detour=50us or
+    /// sources:FILE,length=1h; joined by + (recording first); ratio=1% replaces interval or rate. Several, or lists as in interval={1ms,10ms}, are
+    /// predicted one by one. Lengths: 50us, uniform:10us:90us, exponential:50us, lognormal:50us:0.8, pareto:50us:1.5 (and :10ms to cut), empirical:FILE
+    #[arg(value_name = "NOISE", required_unless_present = "law")]
     noise: Vec<NoiseList>,
 
-    /// Take only these CPUs of the run, like 0-3,8
+    /// Use only these CPUs of the recording, such as 0-3,8
     #[arg(short, long, value_name = "LIST", value_parser = some_cpus)]
     cpus: Option<CpuList>,
 
-    /// Take only this node, where the run has several
+    /// Use only this node of a recording of several
     #[arg(long, value_name = "NODE")]
     node: Option<String>,
 
-    /// Count the time that becalm's own threads took as noise of the machine
+    /// Count the CPU time of becalm's own threads as noise
     #[arg(long)]
     with_self: bool,
 
-    /// Numbers of ranks, like 64,16Ki
+    /// Numbers of ranks, such as 64,16Ki
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64,1Ki,16Ki", allow_hyphen_values = true)]
     ranks: Vec<Count>,
 
-    /// The useful CPU time of a phase, or several such times; 0 makes collectives back to back
+    /// Compute times of a phase, such as 1ms,10ms; 0 for collectives back to back
     #[arg(long, value_name = "TIMES", value_delimiter = ',', default_value = "1ms", value_parser = grain, allow_hyphen_values = true)]
     grain: Vec<Nanos>,
 
-    /// How many phases to replay, like 10k
+    /// Number of phases to replay, such as 10k
     #[arg(long, value_name = "N", default_value = "10000", allow_hyphen_values = true)]
     phases: Count,
 
-    /// What ends a phase, or several such collectives: ideal, barrier, bcast, reduce, allreduce, allgather, reduce-scatter,
-    /// alltoall; with an algorithm behind a colon, or openmpi, mpich or cray to have it chosen by ranks and bytes as that
-    /// library does; all of them are listed below
+    /// Collectives at the end of a phase: ideal, barrier, bcast, reduce, allreduce, allgather, reduce-scatter, alltoall. After a colon, an algorithm,
+    /// or openmpi, mpich or cray to choose as that library does by ranks and bytes
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "ideal")]
     collective: Vec<Collective>,
 
-    /// What messages cost: bgl, infiniband, ndr, slingshot, slingshot11, ethernet; own parameters like
-    /// L=2500ns,o=1500ns,g=1000ns,G=6ns; a preset with some of its own, like infiniband,S=8Ki; or a file of becalm-mpi network. nL, no, ng, nG and nO are
-    /// those of messages within a node; without them and a preset, these cost what messages between nodes do
+    /// Cost of messages: bgl, infiniband, ndr, slingshot, slingshot11, ethernet; parameters such as L=2500ns,o=1500ns,g=1000ns,G=6ns; a preset with
+    /// changes such as infiniband,S=8Ki; or a file of becalm-mpi network. nL, no, ng, nG and nO are for messages within a node [without preset: those
+    /// of other messages]
     #[arg(long, value_name = "NETWORK", default_value = "infiniband", value_parser = network)]
     network: Network,
 
-    /// The bytes of the collective, or several such numbers: in all for bcast, reduce and allreduce, of each rank's part for allgather and
-    /// reduce-scatter, for each pair of ranks for alltoall
+    /// Bytes of the collective: in total for bcast, reduce and allreduce; per rank for allgather and reduce-scatter; per pair of ranks for alltoall
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "8", allow_hyphen_values = true)]
     bytes: Vec<ByteCount>,
 
-    /// How many ranks a node has: they replay CPUs of one recorded node, at one common offset, and share its network card. Without
-    /// it, as many as CPUs were chosen of a node, of the one that has fewest; 1 for a formula, and with --independent
+    /// Ranks per node, which replay one node at one offset and share its network card [default: the fewest chosen CPUs of a node; 1 for formulas and
+    /// with --independent]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     ranks_per_node: Option<u64>,
 
-    /// Let every rank replay a CPU and an offset of its own, also where several share a node
+    /// Let each rank replay a CPU and an offset of its own, even if ranks share a node
     #[arg(long)]
     independent: bool,
 
-    /// Let the ranks of all nodes replay the recording as it was, at one common offset: noise that came to several nodes at once
-    /// comes so again. A larger job has several copies of it, each at an offset of its own
+    /// Replay all nodes at one common offset, to keep noise that hit several at once
     #[arg(long, conflicts_with_all = ["independent", "sync"])]
     as_recorded: bool,
 
-    /// Let the noise of all ranks come at the same instants; with =both, predict that beside noise at random instants
+    /// Let the noise of all ranks come at the same instants; =both also predicts random instants
     #[arg(long, value_name = "WHICH", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "yes")]
     sync: Option<Sync>,
 
-    /// Put off all noise until the end of windows of this length, which end on all ranks at the same instants, as if interrupts were
-    /// masked meanwhile; or several such lengths, where 0 stands for none
+    /// Delay all noise to the end of windows of these lengths, common to all ranks, as if interrupts were masked; 0 for none
     #[arg(long, value_name = "TIMES", value_delimiter = ',', default_value = "0", hide_default_value = true, value_parser = grain, allow_hyphen_values = true)]
     coalesce: Vec<Nanos>,
 
-    /// Take a source out of every detour before predicting; may be given several times. A name stands for
-    /// the activities of all kinds that have it, kind:source for those of one kind
+    /// Remove a source first, as NAME or kind:NAME; repeatable
     #[arg(long, value_name = "SOURCE")]
     without: Vec<String>,
 
-    /// Say how much of the added time is whose, which detours cost most, and what is left without the sources that add
-    /// most. With messages: what taking out each source would gain
+    /// Show the sources and interruptions (detours) that cost most, and the gain without them
     #[arg(long)]
     blame: bool,
 
-    /// Say up to how many ranks no more than this share of the job's time is lost to noise, like 5%, and for each of --ranks
-    /// that loses more which detours would have to go; for the ideal collective
+    /// Find the most ranks that lose at most this share of the job's time, such as 5%, and what must go for more; ideal collective only
     #[arg(long, value_name = "SHARE", value_parser = tolerable, allow_hyphen_values = true)]
     tolerate: Option<Share>,
 
-    /// How many node-hours such jobs take in a year: says how many of them noise takes
+    /// Node-hours of such jobs per year, to show how many of them noise takes
     #[arg(long, value_name = "N", value_parser = node_hours, allow_hyphen_values = true)]
     node_hours: Option<f64>,
 
-    /// The seed from which offsets and the detours of formulas are drawn
+    /// Seed of the offsets, and of the noise of formulas
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// How often the job is replayed, each time from other offsets
+    /// Number of replays, each from other offsets
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     replicas: u64,
 
-    /// Begin even if it will take longer than half an hour
+    /// Run even if it takes more than half an hour
     #[arg(long)]
     allow_long: bool,
+
+    #[command(flatten)]
+    law: LawArgs,
 
     #[command(flatten)]
     form: FormArgs,
@@ -138,9 +132,9 @@ pub struct PredictArgs {
 /// Whether the noise of all ranks comes at the same instants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Sync {
-    /// It does.
+    /// Only at the same instants
     Yes,
-    /// One after the other: at random instants, and then at the same ones.
+    /// At random instants, then at the same ones
     Both,
 }
 
@@ -200,37 +194,19 @@ fn node_hours(text: &str) -> Result<f64, String> {
     hours.ok_or_else(|| format!("'{text}' is no number of node-hours: write one like 250000, 250k or 1.5M, up to 1e15"))
 }
 
-/// The collectives with their algorithms, the default first.
-fn collectives() -> String {
-    let names: Vec<(&str, &str)> = Collective::names().filter_map(|name| name.split_once(':')).collect();
-    let line = |some: &[(&str, &str)]| {
-        let algorithms: Vec<&str> = some.iter().map(|(_, algorithm)| *algorithm).collect();
-        format!("  {}: {}", some[0].0, algorithms.join(", "))
-    };
-    let lines: Vec<String> = names.chunk_by(|a, b| a.0 == b.0).map(line).collect();
-    let rest = "  and each of them: openmpi, mpich, cray; alltoall:scattered=N has N messages of each rank under way";
-    format!("Collectives, each with its default first:\n{}\n{rest}", lines.join("\n"))
-}
-
-/// The presets with the sources of their figures.
-fn networks() -> String {
-    // Short words, so manual pages can break the line.
-    let shown = |network: Network| network.to_string().replace(",nL=", ", within a node nL=");
-    let presets =
-        Network::presets().map(|(name, source, network)| format!("  {name}: {}\n    {source}", shown(network)));
-    let cards = "The ranks of a node share its card: what they send to other nodes, and what they receive, is at least g + (bytes-1) G\n\
-                 apart over all of them. Messages within a node cost nL, no, ng, nG and nO, and do not touch the card.";
-    format!("Networks:\n{}\n\n{cards}", presets.collect::<Vec<_>>().join("\n"))
-}
-
 reading_task!(PredictArgs);
 
 /// Predicts and prints the answer. Fails if the noise cannot be read, the question is invalid or would take too long, or `out` cannot be
 /// written.
 fn run(args: &PredictArgs, out: &mut dyn Write) -> fault::Result<Exit> {
+    let output = args.form.output(false)?;
+    if args.law.law {
+        let question = args.law.question(&args.grain, &args.ranks, args.tolerate);
+        question.answer(&mut Reader::new(output, out))?;
+        return Ok(Exit::Done);
+    }
     let question = args.question();
     question.check()?;
-    let output = args.form.output(false)?;
     question.answer(&mut Reader::new(output, out))?;
     Ok(Exit::Done)
 }
@@ -238,6 +214,7 @@ fn run(args: &PredictArgs, out: &mut dyn Write) -> fault::Result<Exit> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::topics;
 
     /// The help of these two options is written by hand.
     #[test]
@@ -248,7 +225,7 @@ mod tests {
             argument.get_help().expect("it has a help text").to_string()
         };
         let (collectives, networks) = (help("collective"), help("network"));
-        let listed = super::collectives();
+        let listed = topics::collectives();
         for (operation, algorithm) in Collective::names().filter_map(|name| name.split_once(':')) {
             assert!(collectives.contains(operation), "{operation} is not in: {collectives}");
             assert!(listed.contains(algorithm), "{algorithm} is not in: {listed}");

@@ -26,11 +26,10 @@ use becalm_units::{Count, Nanos};
 use clap::Args;
 use jiff::Timestamp;
 
-/// Watch CPUs as a busy thread would, catch every detour, and say who took the time
+/// Record what interrupts CPUs, and print a report
 ///
-/// One thread on each measured CPU reads a counter as fast as it can. Whenever a step takes longer than the threshold,
-/// something else had the CPU: a detour. The kernel's trace, recorded meanwhile, says what. The recording is stored as a
-/// folder of Parquet and JSON files, and its report is printed.
+/// A busy thread on each CPU catches every interruption (detour), and the kernel's trace shows what took the time. The recording is a directory of
+/// Parquet and JSON files. Without root, becalm records what it may and reports what is missing.
 ///
 /// Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a limit (--max-detour, --max-noise) was exceeded.
 #[derive(Args, Debug)]
@@ -45,12 +44,11 @@ pub struct RecordArgs {
     #[command(flatten)]
     measuring: MeasuringArgs,
 
-    /// How long to measure, like 500ms, 10s, 2m, 1h [default: 10s; with a command, until it ends; with --detours, until there are so many]
+    /// Time to measure, such as 500ms or 1h [default: 10s, or until COMMAND or --detours ends]
     #[arg(short, long, value_name = "TIME", allow_hyphen_values = true)]
     duration: Option<Nanos>,
 
-    /// Catch so many detours on each CPU, like 1000000 or 1M: its loop ends with the last of them, and the recording with the last loop, or
-    /// earlier by --duration, a command's end or Ctrl-C
+    /// Stop each CPU after this many interruptions, such as 1M, if nothing ends earlier
     #[arg(long, value_name = "N", value_parser = number_of_detours)]
     detours: Option<NonZeroU64>,
 
@@ -58,33 +56,30 @@ pub struct RecordArgs {
     #[arg(long, conflicts_with_all = ["duration", "detours"])]
     until_stopped: bool,
 
-    /// Begin at this instant of the wall clock, so that several nodes begin at once: like 2026-01-31T12:00:00Z or, in seconds since 1970,
-    /// @1769860800. Everything is set up 5 s before
+    /// Start at this time, such as 2026-01-31T12:00:00Z or @1769860800 (seconds since 1970), to start several nodes at once; setup starts 5 s before
     #[arg(long, value_name = "TIME", value_parser = instant)]
     at: Option<Timestamp>,
 
-    /// What this node is called in the recording and in what `becalm fleet` says of it, like "$SLURMD_NODENAME" [default: the host's name]
+    /// Name of this node in the recording, such as "$SLURMD_NODENAME" [default: the host name]
     #[arg(long, value_name = "NAME", value_parser = name_of_node)]
     node: Option<String>,
 
     #[command(flatten)]
     limits: LimitArgs,
 
-    /// Store what was recorded at least this often; what a segment holds is lost if becalm is killed [default: 10s; where every
-    /// CPU is measured, 60s]
+    /// Time between writes to disk, lost if becalm is killed [default: 10s, or 60s for all CPUs]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     segment: Option<Nanos>,
 
-    /// Keep only the summary form: histograms of lengths and of the times between detours, a source at a time, the noise in slots of time,
-    /// and the 128 longest detours of each CPU. It takes at most 512 KiB a CPU however long the recording is, of an hour of a usual CPU
-    /// about 30 KiB. `report`, `sources`, `fleet` and `predict` read it, and say what it does not hold
+    /// Keep only histograms, noise over time and the 128 longest interruptions per CPU, in at most 512 KiB per CPU. `report`, `fleet` and
+    /// `predict` read it
     #[arg(long)]
     summary: bool,
 
     #[command(flatten)]
     ranks: RanksArgs,
 
-    /// Store only the name of COMMAND and not its arguments, which may hold what is secret
+    /// Store the name of COMMAND without its arguments, which may contain secrets
     #[arg(long)]
     no_argv: bool,
 
@@ -98,7 +93,7 @@ pub struct RecordArgs {
     #[command(flatten)]
     command_user: CommandUserArgs,
 
-    /// A command to run meanwhile, as the user who called sudo where it was called; the recording ends with it
+    /// Command to run meanwhile, as the user who called sudo, if any; the recording ends with it
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }

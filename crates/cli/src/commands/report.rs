@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use becalm_analyze::job::JobPhases;
 use becalm_answer::recording;
+use becalm_answer::sources::{SourcesQuestion, SourcesWanted};
 use becalm_bundle::{Bundle, Contents, PhaseRun};
 use becalm_command::Exit;
 use becalm_command::arguments::{FormArgs, RanksArgs, RunArgs};
@@ -19,35 +20,41 @@ use becalm_command::reading_task;
 use becalm_units::fault::{self, UsageError};
 use clap::Args;
 
-/// Show what a run recorded: how much time each CPU lost, to what, and what to do about it
+/// Show a recording; --html writes a page
 ///
-/// Needs no privileges, and runs on any machine. At the top stands what was recorded and how, with everything that was
-/// lost or could not be seen; then, per CPU, how long it was observed, its detours and their lengths, and the noise
-/// ratio (time lost / time observed) with its 95 % interval; then the sources, those that took most first.
+/// Prints how much time each CPU lost, to what, and how to remove it. Needs no privileges, and runs on any machine.
 #[derive(Args, Debug)]
 pub struct ReportArgs {
     #[command(flatten)]
     run: RunArgs,
 
-    /// Further runs: all of them in one table, beside the five platforms of Beckman et al. 2007
+    /// More recordings, for one table of all next to five platforms of Beckman et al. 2007
     #[arg(value_name = "RUN", conflicts_with_all = ["baseline", "ranks", "full"])]
     more: Vec<PathBuf>,
 
-    /// Print that table of one run, too: t_min, and the noise ratio, the longest, mean and median of detours of 1 us and more
+    /// Print that table for one recording: t_min, noise, and the longest, mean and median interruption (detour) from 1 us on
     #[arg(long, conflicts_with_all = ["baseline", "ranks", "full"])]
     platforms: bool,
 
     #[command(flatten)]
     ranks: RanksArgs,
 
-    /// Show everything: intervals, periods, the loops, all CPUs and sources
+    /// Show everything: intervals, periods, loops, all CPUs and sources
     #[arg(long)]
     full: bool,
+
+    /// Only rank the sources of noise
+    #[arg(long, conflicts_with_all = ["more", "platforms", "ranks", "baseline"])]
+    sources: bool,
+
+    /// With --sources: rank them per CPU, with shares of that CPU's noise
+    #[arg(long, requires = "sources")]
+    per_cpu: bool,
 
     #[command(flatten)]
     form: FormArgs,
 
-    /// Hold samples of work against those of this run, of the same work on a quieter CPU, kernel or machine
+    /// Compare samples of work with this recording of the same work on a quieter CPU, kernel or machine
     #[arg(long, value_name = "RUN")]
     baseline: Option<PathBuf>,
 }
@@ -143,6 +150,12 @@ fn run(args: &ReportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
         );
         #[cfg(not(feature = "research"))]
         return Err(built_without("research").into());
+    }
+    if args.sources {
+        let wanted = SourcesWanted::Ranked { per_cpu: args.per_cpu };
+        let question = SourcesQuestion { run: args.run.path.clone(), selection: args.run.selection(), wanted };
+        question.answer(&mut Reader::new(args.form.output(args.full)?, out))?;
+        return Ok(Exit::Done);
     }
     match Contents::read(&args.run.path)? {
         Contents::Recording => {}

@@ -47,7 +47,7 @@ const WITHOUT: [(&str, &str); 8] = [
     ("tune apply", CHANGES),
     ("tune run", CHANGES),
     ("tune restore", CHANGES),
-    ("run-quiet", CHANGES),
+    ("bench", CHANGES),
     ("inject", CHANGES),
     ("compare", "it compares what is there"),
 ];

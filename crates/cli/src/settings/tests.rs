@@ -113,10 +113,9 @@ fn lists_replace_lists() {
 /// Required arguments may come from a default.
 #[test]
 fn what_has_a_default_need_not_be_said() {
-    let settings = set("[law]\ngrain = 1ms\n[tune plan]\ncpus = 1").unwrap();
-    assert_eq!(value(&settings, "becalm law --delay 1us --rate 10Hz", "grain").unwrap(), "1ms");
+    let settings = set("[tune plan]\ncpus = 1").unwrap();
     assert_eq!(value(&settings, "becalm tune plan", "cpus").unwrap(), "1");
-    assert!(refused(&set("[law]\ngrain = 1ms").unwrap(), "becalm law --rate 10Hz").contains("--delay"));
+    assert!(refused(&set("[predict]\ngrain = 1ms").unwrap(), "becalm predict --law --rate 10Hz").contains("--delay"));
 }
 
 #[test]

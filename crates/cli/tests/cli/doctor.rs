@@ -79,9 +79,9 @@ fn doctor_holds_what_helps_and_no_secret() {
     let text = run(person.becalm(&["doctor"])).expect(0, &[]).stdout.clone();
     expect_discreet(&text);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.starts_with("For a report of a bug. It holds: "), "{text}");
+    assert!(text.starts_with("For bug reports. Contains "), "{text}");
     for words in [
-        "It leaves out: names of hosts",
+        "Contains no names of hosts",
         concat!("becalm ", env!("CARGO_PKG_VERSION"), ", commit"),
         "becalm report RUN --node NODE",
         "[record] duration 3s (line 3 of a file)",

@@ -48,7 +48,7 @@ fn short_imports_are_reported() {
         for line in [
             format!("import --from selfish short.txt -o {run}"),
             format!("report {run}"),
-            format!("sources --json {run}"),
+            format!("report --sources --json {run}"),
         ] {
             let arguments: Vec<&str> = line.split(' ').collect();
             let output = becalm(&arguments).current_dir(folder.path()).output().unwrap();
@@ -80,8 +80,8 @@ fn traces_of_the_kernel_become_runs_that_every_command_reads() {
     for line in [
         "report all",
         "report text",
-        "sources all --json",
-        "sources thread --longest 3",
+        "report --sources all --json",
+        "detours thread --longest 3",
         "predict all --ranks 64 --grain 1ms",
         "compare all text",
         "export --to loggopsim one -o noise.txt",

@@ -10,7 +10,8 @@ use becalm_testing::{Need, machine_has};
 use serde_json::Value;
 
 /// A command whose text does not depend on the machine, and is longer than the terminals here are high.
-const LAW: &[&str] = &["law", "--grain", "1ms,10ms", "--delay", "10us,20us,30us,40us,50us", "--rate", "1Hz,10Hz,100Hz"];
+const LAW: &[&str] =
+    &["predict", "--law", "--grain", "1ms,10ms", "--delay", "10us,20us,30us,40us,50us", "--rate", "1Hz,10Hz,100Hz"];
 
 /// A folder for one user's files.
 struct Home(tempfile::TempDir);
@@ -69,26 +70,26 @@ fn ranks(mut command: Command) -> Vec<u64> {
 #[test]
 fn defaults_come_from_files_and_variables_below_the_command_line() {
     let home = Home::new();
-    let law = ["law", "--grain", "1ms", "--delay", "10us", "--rate", "10Hz", "--json"];
-    home.write(".config/becalm/config", "[law]\nranks = 2,4\n");
+    let law = ["predict", "--law", "--grain", "1ms", "--delay", "10us", "--rate", "10Hz", "--json"];
+    home.write(".config/becalm/config", "[predict]\nranks = 2,4\n");
     assert_eq!(ranks(home.becalm(&law)), [2, 4]);
-    home.write("elsewhere/becalm/config", "[law]\nranks = 8\n");
+    home.write("elsewhere/becalm/config", "[predict]\nranks = 8\n");
     let mut command = home.becalm(&law);
     command.env("XDG_CONFIG_HOME", home.path("elsewhere"));
     assert_eq!(ranks(command), [8]);
     let mut command = home.becalm(&law);
-    command.env("BECALM_LAW_RANKS", "16");
+    command.env("BECALM_PREDICT_RANKS", "16");
     assert_eq!(ranks(command), [16]);
     let mut command = home.becalm(&[&law[..], &["--ranks", "32"]].concat());
-    command.env("BECALM_LAW_RANKS", "16");
+    command.env("BECALM_PREDICT_RANKS", "16");
     assert_eq!(ranks(command), [32]);
-    assert_eq!(ranks(home.with_file("[law]\nranks = 64 # a few\n", &law)), [64]);
+    assert_eq!(ranks(home.with_file("[predict]\nranks = 64 # a few\n", &law)), [64]);
     // No default at all.
     for mut off in [home.becalm(&law), home.becalm(&[&law[..], &["--no-config"]].concat())] {
         if off.get_args().all(|word| word != "--no-config") {
             off.env("BECALM_CONFIG", "");
         }
-        off.env("BECALM_LAW_RANKS", "16");
+        off.env("BECALM_PREDICT_RANKS", "16");
         assert_eq!(ranks(off), [64, 1 << 10, 16 << 10]);
     }
     // A default that is on is switched off again.
@@ -99,8 +100,8 @@ fn defaults_come_from_files_and_variables_below_the_command_line() {
 fn wrong_defaults_are_refused_with_their_place() {
     let home = Home::new();
     for (text, said) in [
-        ("\n[law]\nrank = 1\n", "named:3: [law] has no option 'rank'; did you mean ranks?"),
-        ("[law]\nranks = many\n", "named:2: ranks = many: "),
+        ("\n[predict]\nrank = 1\n", "named:3: [predict] has no option 'rank'; did you mean ranks?"),
+        ("[predict]\nranks = many\n", "named:2: ranks = many: "),
         ("colors = never\n", "named:1: no option that all commands have is 'colors'; did you mean color?"),
         ("color = sometimes\n", "named:1: color = sometimes: it is one of auto, always, never"),
         ("[tune apply]\nprofile = hpc\n", "named:1: [tune apply] can have no defaults"),
@@ -112,7 +113,7 @@ fn wrong_defaults_are_refused_with_their_place() {
         // What says what is wrong, and help, are not in the way of that.
         run(home.with_file(text, &["config", "path"])).expect(0, &[]);
         run(home.with_file(text, &["config"])).expect(2, &[said]);
-        run(home.with_file(text, &["law", "--help"])).expect(0, &[]);
+        run(home.with_file(text, &["predict", "--law", "--help"])).expect(0, &[]);
         let document: Value = serde_json::from_str(&run(home.with_file(text, &["config", "--json"])).stdout).unwrap();
         assert!(document["error"].as_str().unwrap().contains(said), "{document}");
     }

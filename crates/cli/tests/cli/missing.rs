@@ -11,7 +11,7 @@ use becalm_units::{CpuId, Nanos};
 /// Everything that a command says of a recording. `RUN` is the one that lacks something, `WHOLE` the same in full.
 const QUESTIONS: [&[&str]; 12] = [
     &["report", "RUN"],
-    &["sources", "RUN"],
+    &["report", "--sources", "RUN"],
     &["check", "RUN", "--max-noise", "90%", "--max-detour", "1s"],
     &["compare", "RUN", "WHOLE", "--fail-if-worse", "5%"],
     &["compare", "WHOLE", "RUN", "--fail-if-worse", "5%"],
@@ -20,8 +20,8 @@ const QUESTIONS: [&[&str]; 12] = [
     &["export", "RUN", "--to", "csv", "-o", "OUT"],
     &["export", "RUN", "--to", "hdrhistogram", "-o", "OUT"],
     &["export", "RUN", "--to", "perfetto", "-o", "OUT"],
-    &["tune", "check", "--run", "RUN"],
-    &["sources", "RUN", "--longest", "3"],
+    &["tune", "audit", "--run", "RUN"],
+    &["detours", "RUN", "--longest", "3"],
 ];
 
 fn copy(from: &Path, to: &Path) {

@@ -362,8 +362,8 @@ fn a_reader_that_goes_away_is_no_error() {
     let folder = folder();
     let bundle = folder.path().join("run");
     run(recording(&bundle, &["--duration", "200ms"])).expect(0, &[]);
-    for arguments in [["report", path(&bundle)], ["sources", path(&bundle)]] {
-        let mut child = becalm(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    for arguments in [&["report", path(&bundle)][..], &["report", "--sources", path(&bundle)]] {
+        let mut child = becalm(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
         let ended = child.wait_with_output().unwrap();
         assert!(ended.status.success() && ended.stderr.is_empty(), "{ended:?}");
@@ -404,7 +404,7 @@ fn a_recording_with_a_damaged_segment_names_the_file() {
     // Every kind of cut: in the footer, in its length, in the data, nothing left.
     for length in [bytes.len() - 1, bytes.len() - 9, bytes.len() / 2, 3, 0] {
         fs::write(&last, &bytes[..length]).unwrap();
-        for command in ["report", "sources"] {
+        for command in ["report", "detours"] {
             run_becalm(&[command, path(&bundle)]).expect(1, &[path(&last)]);
         }
     }
@@ -425,7 +425,7 @@ fn a_panic_of_the_decoder_is_said_as_the_error_of_its_file() {
         let mut damaged = whole.clone();
         damaged[at..at + 12].iter_mut().for_each(|byte| *byte |= 0x80);
         fs::write(&table, damaged).unwrap();
-        let ended = run_becalm(&["sources", path(&bundle)]);
+        let ended = run_becalm(&["report", "--sources", path(&bundle)]);
         ended.stderr.contains("the decoder gave up").then_some(ended)
     });
     let said = said.expect("a number that never ends is among them");

@@ -244,7 +244,7 @@ fn counts_at_their_limits_are_shown() {
     fs::write(file, document.to_string()).unwrap();
     let stored = path(&bundle);
     let compare = ["compare", stored, stored, "--cpus-a", "0", "--cpus-b", "1"];
-    for words in [&["report", stored][..], &["report", stored, "--json"], &["sources", stored], &compare] {
+    for words in [&["report", stored][..], &["report", stored, "--json"], &["report", "--sources", stored], &compare] {
         run_becalm(words).expect(0, &[]);
     }
 }

@@ -344,12 +344,12 @@ fn results_fit_narrow_terminals() {
 fn results_fit(folder: &Path, width: usize) {
     for run in ["busy.becalm", "plain.becalm", "pair.becalm", "killed.becalm"] {
         fits(&["report", run], folder, width);
-        fits(&["sources", run], folder, width);
+        fits(&["report", "--sources", run], folder, width);
     }
     // More CPUs than are listed take seconds to read: by turns.
     match width {
         60 => fits(&["report", "many.becalm"], folder, width),
-        80 => fits(&["sources", "many.becalm"], folder, width),
+        80 => fits(&["report", "--sources", "many.becalm"], folder, width),
         _ => (),
     }
     let pairs: [&[&str]; 5] = [
@@ -365,10 +365,14 @@ fn results_fit(folder: &Path, width: usize) {
             if (number + width / 20).is_multiple_of(3) { &[] } else { &["--full", "--fail-if-worse", "100%"] };
         fits(&[&["compare"], pair, more].concat(), folder, width);
     }
-    fits(&["sources", "busy.becalm", "--per-cpu"], folder, width);
-    fits(&["sources", "busy.becalm", "--longest", "3"], folder, width);
+    fits(&["report", "--sources", "busy.becalm", "--per-cpu"], folder, width);
+    fits(&["detours", "busy.becalm", "--longest", "3"], folder, width);
     let periodic = "periodic:interval=1ms,detour=50us";
     fits(&["predict", periodic, "--ranks", "64,1Ki,16Ki", "--grain", "1ms"], folder, width);
-    fits(&["law", "--grain", "1ms", "--delay", "50us", "--rate", "10Hz", "--ranks", "64,1Ki,16Ki"], folder, width);
+    fits(
+        &["predict", "--law", "--grain", "1ms", "--delay", "50us", "--rate", "10Hz", "--ranks", "64,1Ki,16Ki"],
+        folder,
+        width,
+    );
     fits(&[], folder, width);
 }

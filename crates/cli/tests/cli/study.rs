@@ -1,4 +1,4 @@
-//! The page of `becalm tune study`.
+//! The page of `becalm study`.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ fn a_study_has_a_page_or_none_if_a_recording_is_gone() {
     becalm_fixtures::write_study(&folder.path().join("node1.study"));
     let page = folder.path().join("study.html");
     let run = |arguments: &[&str]| becalm(arguments).current_dir(folder.path()).output().unwrap();
-    let written = run(&["tune", "study", "--from", "node1.study", "--phases", "1000", "--html", "study.html"]);
+    let written = run(&["study", "--from", "node1.study", "--phases", "1000", "--html", "study.html"]);
     assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
     let text = fs::read_to_string(&page).unwrap();
     for part in [
@@ -26,7 +26,7 @@ fn a_study_has_a_page_or_none_if_a_recording_is_gone() {
     // A recording that the study names and that is gone is an error, and no page comes of it.
     fs::remove_file(&page).unwrap();
     fs::rename(folder.path().join("node1.study/isolated-2.becalm"), folder.path().join("gone")).unwrap();
-    let failed = run(&["tune", "study", "--from", "node1.study", "--html", "study.html"]);
+    let failed = run(&["study", "--from", "node1.study", "--html", "study.html"]);
     assert_eq!(failed.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&failed.stderr).contains("cannot read isolated-2.becalm"));
     assert!(!page.exists());

@@ -83,7 +83,7 @@ fn a_cell_of_a_prediction_is_what_its_own_command_gives() {
 fn a_cell_of_the_law_is_what_its_own_command_gives() {
     let (grains, delays, rates) = (["1ms", "100us"], ["50us", "1ms"], ["1Hz", "0.1Hz"]);
     let list = |values: [&str; 2]| values.join(",");
-    let all = ["law", "--ranks", "64,100000", "--tolerate", "1%", "--grain"];
+    let all = ["predict", "--law", "--ranks", "64,100000", "--tolerate", "1%", "--grain"];
     let swept = document(&[&all[..], &[&list(grains), "--delay", &list(delays), "--rate", &list(rates)]].concat());
     let mut cells = rows(&swept, "cells").into_iter();
     for delay in delays {

@@ -1,4 +1,4 @@
-//! Machines made of files, which `becalm tune check` and `becalm tune plan` read.
+//! Machines made of files, which `becalm tune audit` and `becalm tune plan` read.
 
 use std::fs;
 use std::path::Path;

@@ -145,10 +145,9 @@ fn tune_apply_and_restore() {
 }
 
 #[test]
-fn tune_study() {
-    let words =
-        ["tune", "study", "--only", "baseline,isolated", "--turns", "2", "--duration", "600ms", "--no-sources", "-o"];
+fn study() {
+    let words = ["study", "--only", "baseline,isolated", "--turns", "2", "--duration", "600ms", "--no-sources", "-o"];
     let folder = |bench: &Bench| bench.place().join("node.study");
     let command = |bench: &Bench, _| becalm(&[&words[..], &[path(&folder(bench))]].concat());
-    killed("kill -9 of tune study", Duration::from_millis(2500), nothing, command, |bench| remove(&folder(bench)));
+    killed("kill -9 of study", Duration::from_millis(2500), nothing, command, |bench| remove(&folder(bench)));
 }

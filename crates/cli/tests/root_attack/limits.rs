@@ -182,7 +182,7 @@ fn small_stacks() {
             &["report", &stored, "--json"],
             &["report", &stored, "--html", path(&page)],
             &["predict", &stored, "--ranks", "64", "--phases", "100", "--blame"],
-            &["tune", "check"],
+            &["tune", "audit"],
             &["tune", "plan", "--cpus", bench.cpu()],
             &["man", path(&pages)],
         ];

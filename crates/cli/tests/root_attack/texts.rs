@@ -240,7 +240,8 @@ fn laws() {
         let option = *random.one(&["--probability", "--rate"]);
         let ranks: Vec<String> = (0..1 + random.below(3)).map(|_| word(random)).collect();
         let ranks = if random.once_in(2) { ranks.join(",") } else { "64,1Ki".to_owned() };
-        let mut words = vec!["law", "--grain", &grain, "--delay", &delay, option, &often, "--ranks", &ranks];
+        let mut words =
+            vec!["predict", "--law", "--grain", &grain, "--delay", &delay, option, &often, "--ranks", &ranks];
         if random.once_in(2) {
             words.push("--json");
         }
@@ -355,7 +356,7 @@ fn names_and_giants() {
                 let ended = answers(&["report", path(&bundle)]);
                 ended.expect(0, &[]);
                 answers(&["report", path(&bundle), "--json"]).expect(0, &[]);
-                answers(&["sources", path(&bundle)]).expect(0, &[]);
+                answers(&["report", "--sources", path(&bundle)]).expect(0, &[]);
             }
             // Nothing is written elsewhere, wherever a name may point.
             let mut after = damage::files(folder.path(), None);

@@ -88,7 +88,7 @@ fn knows(bundle: &Path, file: &str, at: i128) {
     let origin: jiff::Timestamp = document(bundle)["origin"].as_str().unwrap().parse().unwrap();
     // Both clocks are read to the microsecond.
     assert!(until <= at - origin.as_nanosecond() + 1_000_000, "{file}: known until {until}, changed at {at}");
-    let found = run_becalm(&["sources", path(bundle), "--longest", "200", "--json"]);
+    let found = run_becalm(&["detours", path(bundle), "--longest", "200", "--json"]);
     found.expect(0, &[]);
     let found: Value = serde_json::from_str(&found.stdout).unwrap();
     let detours = found["detours"].as_array().unwrap();
@@ -105,9 +105,9 @@ fn knows(bundle: &Path, file: &str, at: i128) {
     let codes = report(bundle);
     let codes = warning_codes(&codes);
     assert!(codes.first() == Some(&"trace_changed") && !codes.contains(&"untraced_interrupts"), "{codes:?}");
-    for command in ["report", "sources"] {
-        let text = run_becalm(&[command, path(bundle)]).stdout;
-        assert!(text.starts_with("  ! another program changed becalm's trace"), "{command}: {text}");
+    for arguments in [&["report", path(bundle)][..], &["report", "--sources", path(bundle)]] {
+        let text = run_becalm(arguments).stdout;
+        assert!(text.starts_with("  ! another program changed becalm's trace"), "{arguments:?}: {text}");
     }
 }
 
@@ -208,14 +208,14 @@ fn recordings_that_others_only_look_at() {
 fn measurements_whose_trace_others_change() {
     let Some(bench) = bench() else { return };
     attack(
-        "trace of work, run-quiet and cost scheduler reset by trace-cmd: they report it",
+        "trace of work, bench and cost scheduler reset by trace-cmd: they report it",
         Tries { all: 6, few: 3 },
         |number, _| {
             let folder = tempfile::tempdir().unwrap();
             let bundle = folder.path().join("run");
             let options: &[&str] = match number % 3 {
                 0 => &["work", "--quiet", "--body", "sort", "--duration", "3s", "-o", path(&bundle)],
-                1 => &["run-quiet", "--no-tune", "--runs", "2", "--cpus", "0", "--json", "--", "sleep", "1"],
+                1 => &["bench", "--no-tune", "--runs", "2", "--cpus", "0", "--json", "--", "sleep", "1"],
                 _ => &["cost", "scheduler", "--cpu", "0", "--json"],
             };
             let mut running = Running::start(becalm(options));

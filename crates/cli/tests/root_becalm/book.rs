@@ -37,7 +37,7 @@ const COMMANDS: [(&str, &str, Held); 7] = [
         Held::Structure,
     ),
     ("becalm inject --cpus 1 --interval 1ms", "inject --cpus 1 --interval 1ms --detour 1us", Held::Refusal),
-    ("becalm run-quiet", "run-quiet --cpus 1 --runs 2 --warmup 0 -- true", Held::Structure),
+    ("becalm bench", "bench --cpus 1 --runs 2 --warmup 0 -- true", Held::Structure),
     ("becalm tune apply", "tune apply --cpus 1", Held::Structure),
     ("becalm tune restore", "tune restore", Held::Structure),
     ("becalm tune run", "tune run --cpus 1 --verify --verify-duration 1s", Held::Structure),

@@ -11,7 +11,7 @@ use becalm_testing::{Need, machine_has};
 /// Somebody who is not root.
 const USER: u32 = 65_534;
 
-const LAW: &[&str] = &["law", "--grain", "1ms", "--delay", "10us", "--rate", "10Hz", "--json"];
+const LAW: &[&str] = &["predict", "--law", "--grain", "1ms", "--delay", "10us", "--rate", "10Hz", "--json"];
 
 /// As `sudo` does it where it keeps the user's home.
 #[test]
@@ -23,7 +23,7 @@ fn root_does_not_read_what_a_user_could_have_written() {
     let folder = home.path().join(".config/becalm");
     fs::create_dir_all(&folder).unwrap();
     let file = folder.join("config");
-    fs::write(&file, "pager = touch /tmp/becalm-was-here\n[law]\nranks = 3\n").unwrap();
+    fs::write(&file, "pager = touch /tmp/becalm-was-here\n[predict]\nranks = 3\n").unwrap();
     let law = || {
         let mut command = becalm(LAW);
         command.env_remove("BECALM_CONFIG").env_remove("XDG_CONFIG_HOME").env("HOME", home.path());
@@ -60,7 +60,7 @@ fn settings_that_a_user_may_not_read_are_passed_over_and_told() {
     let folder = home.path().join(".config/becalm");
     fs::create_dir_all(&folder).unwrap();
     let file = folder.join("config");
-    fs::write(&file, "[law]\nranks = 3\n").unwrap();
+    fs::write(&file, "[predict]\nranks = 3\n").unwrap();
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o700)).unwrap();
     let law = || {
         let mut command = Command::new("setpriv");

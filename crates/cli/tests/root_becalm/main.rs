@@ -3,6 +3,7 @@
 // A test says what it has measured.
 #![allow(clippy::print_stderr)]
 
+mod bench;
 mod book;
 mod campaign;
 mod cost;
@@ -16,7 +17,6 @@ mod quota;
 mod recording;
 mod rights;
 mod robust;
-mod run_quiet;
 mod slurm;
 mod top;
 mod tune;

@@ -42,9 +42,9 @@ fn root_no_thread_steers_the_terminal_by_its_name() {
             check(becalm(&["record", "--cpus", &cpu, "--duration", "1s", "-o", path(&other)]));
             let views: [&[&str]; 6] = [
                 &["report", path(&bundle)],
-                &["sources", path(&bundle)],
-                &["sources", path(&bundle), "--per-cpu"],
-                &["sources", path(&bundle), "--longest", "10"],
+                &["report", "--sources", path(&bundle)],
+                &["report", "--sources", path(&bundle), "--per-cpu"],
+                &["detours", path(&bundle), "--longest", "10"],
                 &["compare", path(&bundle), path(&other)],
                 &["top", "--cpus", &cpu, "--interval", "500ms", "--iterations", "2"],
             ];
@@ -59,7 +59,7 @@ fn root_no_thread_steers_the_terminal_by_its_name() {
         }
     });
     // What is stored is raw: scripts see the names that there were.
-    let json = run(becalm(&["sources", path(&bundle), "--json"])).stdout;
+    let json = run(becalm(&["report", "--sources", path(&bundle), "--json"])).stdout;
     assert!(json.contains("\\u001b[2J") && json.contains("a\\nFAKE"), "{json}");
 }
 

@@ -7,11 +7,11 @@ use clap::Args;
 /// Limits on each CPU.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct LimitArgs {
-    /// Exit with code 3 if a detour is longer than this
+    /// Exit with code 3 if an interruption (detour) is longer than this, such as 100us
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     max_detour: Option<Nanos>,
 
-    /// Exit with code 3 if a CPU loses a larger share of its time than this, like 0.1%
+    /// Exit with code 3 if a CPU loses more than this share of its time, such as 0.1%
     #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
     max_noise: Option<Share>,
 }

@@ -10,7 +10,7 @@ use clap::Args;
 /// Where recordings lie that are given no name.
 #[derive(Args, Clone, Default, Debug)]
 pub struct FolderArgs {
-    /// The folder for what is given no name by --output; it is made if need be [default: the current one]
+    /// Directory for recordings without --output, created if missing [default: the current one]
     #[arg(long, value_name = "DIR", conflicts_with = "output")]
     folder: Option<PathBuf>,
 }

@@ -10,7 +10,7 @@ use clap::Args;
 /// The parallel program whose slowdown is shown.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct RanksArgs {
-    /// Show what the noise costs a parallel program with N ranks that synchronizes every 1ms [default: those of the job around it]
+    /// Show what noise costs a parallel program of N processes (ranks) that synchronizes every 1 ms [default: N of the job around it]
     #[arg(long, value_name = "N", value_parser = ranks, allow_hyphen_values = true)]
     ranks: Option<u64>,
 }

@@ -23,19 +23,19 @@ pub fn open_summary(path: &Path) -> Result<SummaryBundle, BundleError> {
 /// Which run, and which part of it.
 #[derive(Args, Debug)]
 pub struct RunArgs {
-    /// The run: the folder that `becalm record` wrote, with or without its ending .becalm
+    /// Recording: the directory that `becalm record` wrote, with or without .becalm
     #[arg(value_name = "RUN")]
     pub path: PathBuf,
 
-    /// Show only these CPUs, like 0-3,8
+    /// Show only these CPUs, such as 0-3,8
     #[arg(short, long, value_name = "LIST", value_parser = some_cpus)]
     pub cpus: Option<CpuList>,
 
-    /// Show only this node, where the run has several
+    /// Show only this node of a recording of several
     #[arg(long, value_name = "NODE")]
     pub node: Option<String>,
 
-    /// Count the time that becalm's own threads took as noise of the machine
+    /// Count the CPU time of becalm's own threads as noise
     #[arg(long)]
     pub with_self: bool,
 }

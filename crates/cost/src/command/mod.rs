@@ -31,7 +31,7 @@ pub use stored::report_stored;
 use probe::ProbeCommand;
 use storing::OutputArgs;
 
-/// Measure what interruptions, traps and clocks cost on this machine
+/// Measure the cost of clocks, traps and interrupts
 #[derive(Args, Debug)]
 pub struct CostArgs {
     #[command(subcommand)]
@@ -40,22 +40,25 @@ pub struct CostArgs {
 
 #[derive(Subcommand, Debug)]
 enum CostCommand {
-    /// Measure each way to read the time: what it costs, how fine it is, whether it runs backwards
+    /// Measure the cost and resolution of each way to read time
     ///
-    /// The processor's own instructions, every clock of clock_gettime that this kernel has, gettimeofday and time; through the
-    /// C library and by a raw system call. Intervals are over several processes, spread over time. As root, the kernel counts whether a reading enters it; else its time tells. The
-    /// samples are stored; becalm report shows them again. With --json, becalm.cost-clock/1 is printed.
+    /// Covers the processor's instructions, every clock of clock_gettime, gettimeofday and time, through the C library
+    /// and by raw system call. Shows whether a clock runs backwards and whether reading it enters the kernel; only root
+    /// gets the latter from kernel counts, others from its time. The samples are stored; `becalm report` shows them
+    /// again. --json prints becalm.cost-clock/1.
     Clock(probe::ProbeArgs),
-    /// Measure what it costs to enter the kernel: calls, faults, signals, switches, wake-ups, interrupts of another CPU
+    /// Measure the cost of entering the kernel
     ///
-    /// The first row is the trap of Tsafrir (2007): the raw system call getpid. Intervals are over several processes, spread over time. The samples are stored; becalm report shows
-    /// them again. With --json, becalm.cost-trap/1 is printed.
+    /// Covers calls, faults, signals, switches, wake-ups and interrupts of another CPU. The first row is the trap of
+    /// Tsafrir (2007), the raw system call getpid. The samples are stored; `becalm report` shows them again. --json
+    /// prints becalm.cost-trap/1.
     Trap(probe::ProbeArgs),
-    /// Measure each kind of detour, from a cache miss to a pre-emption (the catalogue of Beckman 2007)
+    /// Measure each kind of interruption (Beckman 2007)
     ///
-    /// What a thread can bring about itself is brought about. The tick and the interrupts of devices are found by a recording
-    /// of half a second per process, which needs root to tell them apart. Intervals are over several processes, spread over time. What cannot be measured here is listed with the reason. The
-    /// samples are stored; becalm report shows them again. With --json, becalm.cost-detours/1 is printed.
+    /// Causes each kind of interruption (detour) that a thread can cause, from a cache miss to a preemption. The tick
+    /// and device interrupts come from a recording of half a second per process, which needs root to tell them apart.
+    /// Kinds that cannot be measured are listed with the reason. The samples are stored; `becalm report` shows them
+    /// again. --json prints becalm.cost-detours/1.
     Detours(probe::ProbeArgs),
     Tick(Box<tick::TickArgs>),
     Scheduler(scheduler::SchedulerArgs),
@@ -65,11 +68,11 @@ enum CostCommand {
 /// The site and the spread of the probes.
 #[derive(Args, Debug)]
 struct SiteArgs {
-    /// The CPU to measure on [default: an isolated one, else the one with the fewest interrupts since boot]
+    /// CPU to measure on [default: an isolated one, else the one with the fewest interrupts since boot]
     #[arg(long, value_name = "CPU", value_parser = cpu_id, allow_hyphen_values = true)]
     cpu: Option<CpuId>,
 
-    /// The scheduling class of the measuring thread: other, batch, fifo:PRIORITY, rr:PRIORITY
+    /// Scheduling class of the measuring thread: other, batch, fifo:PRIORITY, rr:PRIORITY
     #[arg(long, value_name = "CLASS", default_value = "other")]
     sched: Policy,
 }

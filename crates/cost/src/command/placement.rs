@@ -17,46 +17,46 @@ use super::{OutputArgs, chosen_site, counted, progress_bar};
 use crate::documents::{CostSamples, Costs, PlacementCosts, PlacementDoc};
 use crate::measure::placement::{PlacementPlan, WorkPlaces, measure};
 
-/// Measure what a timer interrupt costs work on the same hardware thread, on its sibling, on another core (Radojkovic 2008)
+/// Measure the cost of interrupts by place (Radojkovic 2008)
 ///
-/// One CPU takes a raised rate of timer interrupts, caused by a perf event (needs root or CAP_PERFMON). The same work is
-/// timed with and without them in each place, kind of instruction by kind of instruction. The times are stored; becalm
-/// report shows them again. With --json, becalm.cost-placement/1 is printed.
+/// Adds timer interrupts to one CPU with a perf event (needs root or CAP_PERFMON). Times the same work with and without
+/// them on the same hardware thread, its sibling and another core. The times are stored; `becalm report` shows them
+/// again. --json prints becalm.cost-placement/1.
 #[derive(Args, Debug)]
 pub struct PlacementArgs {
-    /// The CPU that is interrupted [default: an isolated one, else the one with the fewest interrupts since boot]
+    /// CPU to interrupt [default: an isolated one, else the one with the fewest interrupts since boot]
     #[arg(long, value_name = "CPU", value_parser = cpu_id, allow_hyphen_values = true)]
     cpu: Option<CpuId>,
 
-    /// The kinds of work to time, by their names as in becalm work --body
+    /// Kinds of work to time, named as in becalm work --body
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "add,mul,div", value_parser = body)]
     bodies: Vec<Body>,
 
-    /// Time the same work bound to no CPU as well, which begins on the interrupted one: whether the scheduler moves it away
+    /// Also time work bound to no CPU, started on the interrupted one, to see whether the scheduler moves it
     #[arg(long)]
     unbound: bool,
 
-    /// Interrupts a second to add to the CPU's own
+    /// Interrupts per second to add to the CPU's own
     #[arg(long, value_name = "HZ", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     rate: u32,
 
-    /// How often everything is measured; from two on there are intervals
+    /// Number of rounds; confidence intervals need at least 2
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rounds: u32,
 
-    /// How long one measurement takes, like 1s
+    /// Length of one measurement, such as 1s; from 10ms to 1h
     #[arg(long, value_name = "TIME", default_value = "250ms", allow_hyphen_values = true)]
     cell: Nanos,
 
-    /// The scheduling class of the work: rr:PRIORITY keeps what else runs here off the CPU, other does not
+    /// Scheduling class of the work: rr:PRIORITY keeps other programs off the CPU, other does not
     #[arg(long, value_name = "CLASS", default_value = "rr:1")]
     sched: Policy,
 
-    /// The seed of the random order of the measurements
+    /// Seed of the random order of the measurements
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
 
-    /// Do not count cycles, instructions and cache misses, which is done in measurements of their own where the processor can
+    /// Do not count cycles, instructions and cache misses, which take separate measurements
     #[arg(long)]
     no_counters: bool,
 

@@ -58,11 +58,11 @@ pub struct ProbeArgs {
     #[command(flatten)]
     site: SiteArgs,
 
-    /// Number of processes that measure, one after another; intervals need at least 6
+    /// Number of processes that measure, one after another; confidence intervals need at least 6
     #[arg(long, value_name = "N", default_value_t = PROCESSES, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_PROCESSES)))]
     processes: u32,
 
-    /// Time over which the starts of the processes are spread, e.g. 10m
+    /// Time over which the starts of the processes are spread, such as 10m; at most 12h
     #[arg(long, value_name = "TIME", default_value = "20s", allow_hyphen_values = true)]
     over: Nanos,
 

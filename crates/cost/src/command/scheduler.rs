@@ -21,30 +21,30 @@ use crate::documents::{CostSamples, Costs, SchedulerCosts};
 use crate::measure::scheduler::{SchedulerPlan, TraceUse, measure};
 use crate::measure::tick::TickError;
 
-/// Measure ticks and switches as the number of runnable processes on a CPU grows
+/// Measure ticks and switches by number of runnable processes
 ///
-/// The time of a tick is that of the kernel's own record of its timer handler (needs root). The time of a switch is taken
-/// without any tracing, of processes that pass the CPU along (sched_yield). Each number is stored as soon as it is measured;
-/// becalm report shows them again. With --json, becalm.cost-scheduler/1 is printed.
+/// Tick times come from the kernel's own record of its timer handler (needs root). Switch times are measured without
+/// tracing, on processes that pass the CPU along (sched_yield). Results are stored as soon as they are measured;
+/// `becalm report` shows them again. --json prints becalm.cost-scheduler/1.
 #[derive(Args, Debug)]
 pub struct SchedulerArgs {
-    /// The CPU to measure on [default: an isolated one, else the one with the fewest interrupts since boot]
+    /// CPU to measure on [default: an isolated one, else the one with the fewest interrupts since boot]
     #[arg(long, value_name = "CPU", value_parser = cpu_id, allow_hyphen_values = true)]
     cpu: Option<CpuId>,
 
-    /// Numbers of runnable processes
+    /// Numbers of runnable processes, each from 1 to 1024
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,2,4,8,16,32,64", value_parser = clap::value_parser!(u32).range(1..=1024))]
     runnable: Vec<u32>,
 
-    /// Take threads of one process, between which the kernel switches no address spaces, instead of processes
+    /// Use threads of one process, which share an address space, instead of processes
     #[arg(long)]
     threads: bool,
 
-    /// How long each of the two measurements of a number takes, like 2s
+    /// Length of each of the two measurements per number, from 10ms to 10s
     #[arg(long, value_name = "TIME", default_value = "2s", allow_hyphen_values = true)]
     window: Nanos,
 
-    /// Do not count cycles, instructions and cache misses, which is done in measurements of their own where the processor can
+    /// Do not count cycles, instructions and cache misses, which take separate measurements
     #[arg(long)]
     no_counters: bool,
 

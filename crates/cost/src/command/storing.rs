@@ -21,7 +21,7 @@ use crate::report::CostRunReport;
 /// The destination of a measurement, and the form of its report.
 #[derive(Args, Debug)]
 pub struct OutputArgs {
-    /// Where to store the measurement [default: HOST-TIME.becalm]
+    /// Recording to write [default: HOST-TIME.becalm]
     #[arg(short, long, value_name = "RUN")]
     output: Option<PathBuf>,
 

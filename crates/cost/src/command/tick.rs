@@ -28,37 +28,36 @@ use crate::documents::tick::{Campaign, CampaignPlan};
 use crate::measure::tick::campaign::{self, CampaignEnd, CampaignProgress};
 use crate::report::TickReport;
 
-/// Measure what a timer interrupt costs: trap, handler, and what it does to the caches (Tsafrir 2007)
+/// Measure the cost of a timer interrupt (Tsafrir 2007)
 ///
-/// Raises the interrupt rate of one CPU by a perf event, and times sorts of half of its L2 cache under each rate with
-/// several copies, in a random order. The direct cost comes from the kernel's own record of its timer handler and from a
-/// system call that does nothing; every pair of rates then says what is left, the indirect cost. Needs root, or perf events
-/// and tracefs for this user.
+/// Adds interrupts to one CPU with a perf event, and times sorts of half its L2 cache at each rate. The direct cost
+/// (trap and handler) comes from the kernel's record and an empty system call; the rest is the indirect cost (caches).
+/// Needs root, or access to perf events and tracefs.
 ///
-/// Each finished measurement is stored; what is interrupted goes on with --resume, and becalm report shows it again. With --from, nothing is measured: the
-/// same analysis is made of a table of published times (and --direct), or of a stored campaign.
+/// Each measurement is stored at once: --resume continues an interrupted run, and `becalm report` shows it again.
+/// --from analyzes published times or a stored run instead.
 #[derive(Args, Debug)]
 pub struct TickArgs {
-    /// Analyze this instead of measuring: a table with the columns processor, processes, ms_100hz, ms_1000hz, ...; or the
-    /// stored run of a campaign
+    /// Analyze instead of measuring: a stored run, or a table with columns processor, processes, ms_100hz, ms_1000hz,
+    /// ...
     #[arg(long, value_name = "SORT.csv|RUN", conflicts_with_all = ["cpu", "output", "folder", "resume", "quick", "rates", "copies", "threads", "rounds", "cell", "sched", "seed", "no_counters"])]
     from: Option<PathBuf>,
 
-    /// The table of direct costs that belongs to it, with the columns processor, trap_us, handler_us, or mhz, trap_cycles,
-    /// handler_cycles; other handlers as handler_NAME_us or handler_NAME_cycles
+    /// Direct costs of that table, with columns processor, trap_us, handler_us, or mhz, trap_cycles, handler_cycles;
+    /// other handlers are handler_NAME_us or handler_NAME_cycles
     #[arg(long, value_name = "DIRECT.csv", requires = "from")]
     direct: Option<PathBuf>,
 
-    /// The column of the table of direct costs that holds the time of the handler that ran while the work was timed [default:
-    /// handler_us or handler_cycles, else those of handler_pit]
+    /// Column of --direct with the handler that ran while work was timed [default: handler_us or handler_cycles, else
+    /// those of handler_pit]
     #[arg(long, value_name = "COLUMN", requires = "direct")]
     handler: Option<String>,
 
-    /// The CPU to measure on [default: an isolated one, else the one with the fewest interrupts since boot]
+    /// CPU to measure on [default: an isolated one, else the one with the fewest interrupts since boot]
     #[arg(long, value_name = "CPU", value_parser = cpu_id, allow_hyphen_values = true)]
     cpu: Option<CpuId>,
 
-    /// Interrupts a second to add to the CPU's own; idle adds none
+    /// Interrupts per second to add to the CPU's own; idle adds none
     #[arg(
         long,
         value_name = "LIST",
@@ -69,47 +68,46 @@ pub struct TickArgs {
     )]
     rates: Vec<u32>,
 
-    /// Numbers of copies of the sort that share the CPU
+    /// Numbers of copies of the sort that share the CPU, each from 1 to 64
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,2,4,8", value_parser = clap::value_parser!(u32).range(1..=64))]
     copies: Vec<u32>,
 
-    /// Make the copies threads of one process, between which the kernel switches no address spaces; they are processes otherwise
+    /// Run the copies as threads of one process, which share an address space, instead of processes
     #[arg(long)]
     threads: bool,
 
-    /// How often everything is measured; from two on there are intervals [default: 12]
+    /// Number of rounds; confidence intervals need at least 2 [default: 12]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     rounds: Option<u32>,
 
-    /// How long one measurement takes, like 2s [default: 1s]
+    /// Length of one measurement, from 10ms to 1h [default: 1s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     cell: Option<Nanos>,
 
-    /// Take about a minute: five rounds of measurements of 250ms
+    /// Finish in about a minute: five rounds of 250ms measurements
     #[arg(long, conflicts_with_all = ["rounds", "cell"])]
     quick: bool,
 
-    /// The scheduling class of the work: rr:PRIORITY keeps what else runs here off the CPU, other does not
+    /// Scheduling class of the work: rr:PRIORITY keeps other programs off the CPU, other does not
     #[arg(long, value_name = "CLASS", default_value = "rr:1")]
     sched: Policy,
 
-    /// The seed of the random order of the measurements
+    /// Seed of the random order of the measurements
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
 
-    /// Do not count cycles, instructions and cache misses of the sorts, which is done in measurements of their own where
-    /// the processor can
+    /// Do not count cycles, instructions and cache misses, which take separate measurements
     #[arg(long)]
     no_counters: bool,
 
-    /// Where to store the measurements [default: HOST-TIME.becalm]
+    /// Recording to write [default: HOST-TIME.becalm]
     #[arg(short, long, value_name = "RUN")]
     output: Option<PathBuf>,
 
     #[command(flatten)]
     folder: FolderArgs,
 
-    /// Go on with this campaign, as it was planned
+    /// Continue this interrupted run with its original plan
     #[arg(long, value_name = "RUN", conflicts_with_all = ["output", "folder", "cpu", "quick", "rates", "copies", "threads", "rounds", "cell", "sched", "seed", "no_counters"])]
     resume: Option<PathBuf>,
 

@@ -361,7 +361,7 @@ mod tests {
         let text = becalm_report::text(&report, becalm_report::Form::default());
         let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
         assert!(
-            rows.contains(&vec!["grain", "64", "1,024"]) && rows.contains(&vec!["10ms", "1.0500", "1.2000"]),
+            rows.contains(&vec!["grain", "64", "1,024"]) && rows.contains(&vec!["10ms", "1.050", "1.20"]),
             "{text}"
         );
         assert!(

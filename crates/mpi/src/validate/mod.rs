@@ -35,66 +35,65 @@ use crate::job::{Job, bring_to_leader, library};
 use crate::node::Seat;
 use crate::round_trips::{MessageCost, message_cost};
 
-/// Hold predictions against a real job under injected noise
+/// Compare predictions with a real job under injected noise
 ///
-/// Measures the noise of the CPUs that the ranks run on and what messages cost; runs the job without injected noise and with
-/// a grid of it; predicts every cell from what was measured before, and prints both. As root, or with CAP_SYS_NICE, since
-/// noise is made by real-time threads.
+/// Measures the noise of the CPUs that the ranks run on and the cost of messages, and runs the job without injected
+/// noise and with a grid of it. Predicts every cell from these measurements, and prints both. Needs root or
+/// CAP_SYS_NICE for its real-time threads.
 #[derive(Args, Debug)]
 pub struct ValidateArgs {
-    /// What ends a phase of the job: barrier, allreduce, alltoall
+    /// Collective that ends a phase: barrier, allreduce, alltoall
     #[arg(long, value_name = "NAME", default_value_t = CollectiveCall::Barrier)]
     collective: CollectiveCall,
 
-    /// Useful CPU time of a phase, shorter than the detours; 0s is collectives back to back, whose own time must then be
-    /// steady. Of several, like 10us,100us, the grid of each, one after the other
+    /// Compute time per phase, shorter than the detours, or a list such as 10us,100us with a grid for each. 0s runs
+    /// collectives back to back, whose own time must be steady
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "10us", allow_hyphen_values = true)]
     grain: Vec<Nanos>,
 
-    /// The intervals from one detour to the next
+    /// Times between the starts of two detours (interruptions)
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1ms,10ms,100ms")]
     intervals: Vec<Nanos>,
 
-    /// How long detours last
+    /// Lengths of the detours
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "16us,50us,100us,200us")]
     detours: Vec<Nanos>,
 
-    /// Shares of the time that detours take, like 0.1%: each detour is also made at the interval that gives each share; write
-    /// none for no such cells
+    /// Shares of time, such as 0.1%, that each detour is also injected with, or none
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "0.015%,0.08%,0.15%,1%", value_parser = share)]
     ratios: Vec<Option<Share>>,
 
-    /// How long a cell runs, at least; a cell with long intervals runs for two of them
+    /// Minimum time of a cell; cells with long intervals run for two of them
     #[arg(long, value_name = "TIME", default_value = "400ms")]
     time: Nanos,
 
-    /// How often a cell runs, each time with its noise at other places; up to three times as often where its noise takes half a
-    /// percent of the time and more, and the effect is not yet large against its error
+    /// Number of runs per cell, each with other random offsets; up to three times as many if noise of 0.5 % or more has
+    /// an unclear effect
     #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = clap::value_parser!(u32).range(2..=1000))]
     repetitions: u32,
 
-    /// How often a cell is predicted, each time with its noise at other places
+    /// Number of predictions per cell, each with other random offsets
     #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = clap::value_parser!(u64).range(2..=10_000))]
     replicas: u64,
 
-    /// How long the noise of the CPUs is measured first
+    /// Time to measure the noise of the CPUs first
     #[arg(long, value_name = "TIME", default_value = "2s")]
     noise_time: Nanos,
 
-    /// The scheduling class of the ranks
+    /// Scheduling class of the ranks
     #[arg(long, value_name = "CLASS", default_value = "other")]
     sched: Policy,
 
-    /// The scheduling class of the noise, above that of the ranks
+    /// Scheduling class of the noise, above that of the ranks
     #[arg(long, value_name = "CLASS", default_value = "fifo:51")]
     inject_sched: Policy,
 
-    /// The seed from which random places are drawn
+    /// Seed of the random offsets
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
 
-    /// Draw predicted against measured into this file, an SVG, with its grain in the name where there are several; one that is there
-    /// already is replaced
+    /// SVG file to write or replace, with predicted and measured times; several grains get one file each, named after
+    /// it
     #[arg(long, value_name = "FILE")]
     figure: Option<PathBuf>,
 
@@ -102,7 +101,7 @@ pub struct ValidateArgs {
     #[arg(long, value_name = "COUNT", hide = true, value_parser = clap::value_parser!(u32).range(1..))]
     pub ranks_per_node: Option<u32>,
 
-    /// Print the result as one JSON document (becalm.mpi-validate/1, of several grains becalm.mpi-validate-sweep/1)
+    /// Print one JSON document (becalm.mpi-validate/1; becalm.mpi-validate-sweep/1 for several grains)
     #[arg(long)]
     json: bool,
 }

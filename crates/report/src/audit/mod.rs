@@ -1,8 +1,8 @@
 //! The abilities of a machine and the commands to run first: `becalm.audit/1`, and the output of `becalm` without a command.
 
-use becalm_model::audit::{Answer, Audit, FirstStep};
+use becalm_model::audit::{Answer, Audit, Availability, FirstStep};
 use becalm_model::node::Rung;
-use becalm_units::CpuList;
+use becalm_units::{CpuList, counted};
 use serde::Serialize;
 
 use crate::form::known::system;
@@ -24,11 +24,11 @@ impl Report for Audit {
         document(self)
     }
 
-    fn view(&self, _: Form) -> Page {
+    fn view(&self, form: Form) -> Page {
         Page {
             title: "What becalm can see here".to_owned(),
             subtitle: self.node.clone(),
-            sections: vec![findings(self), first_steps(self)],
+            sections: vec![findings(self, form.all()), first_steps(self)],
             foot: Vec::new(),
         }
     }
@@ -64,42 +64,50 @@ fn document(audit: &Audit) -> AuditDocument<'_> {
 
 const fn ladder(rung: Rung) -> &'static str {
     match rung {
-        Rung::Loop => "loop only: detours, without names",
-        Rung::Proc => "loop and /proc: detours, and counters that bound their sources",
-        Rung::Tracepoints => "loop and tracepoints: detours, and who took the time",
+        Rung::Loop => "Interruptions can be measured, but their sources cannot be named.",
+        Rung::Proc => "Interruptions can be measured. Their sources cannot be named, only counted.",
+        Rung::Tracepoints => "Ready: interruptions can be measured and their sources named.",
     }
 }
 
-/// The machine, the access level that a recording can reach, and all answers.
-fn findings(audit: &Audit) -> Section {
+/// The machine, the possible access level of a recording, and what is missing or limited; with `all`, also what is fine.
+fn findings(audit: &Audit, all: bool) -> Section {
     let node = if audit.node.is_empty() { "a machine whose name is not known" } else { &audit.node };
-    let machine = format!("becalm on {node}: {}", system(&audit.kernel, &audit.processor));
-    let blocks = vec![
-        Block::Lead(machine),
+    let is_shown = |answer: &&Answer| all || answer.access > Availability::Available;
+    let shown: Vec<Finding> = audit.answers.iter().filter(is_shown).map(finding).collect();
+    let fine = audit.answers.len() - shown.len();
+    let mut blocks = vec![
+        Block::Lead(format!("becalm on {node}: {}", system(&audit.kernel, &audit.processor))),
         Block::Lead(ladder(audit.rung()).to_owned()),
-        Block::Lines(vec![String::new()]),
-        Block::Findings(audit.answers.iter().map(finding).collect()),
+        Block::gap(),
+        Block::Findings(shown),
     ];
+    if fine > 0 {
+        let text = format!(
+            "{} fine; becalm doctor lists everything",
+            counted(fine as u64, "more check is", "more checks are")
+        );
+        blocks.push(Block::Text(text));
+    }
     Section::new("findings", "Findings", "What can be seen here", blocks)
 }
 
 /// The availability of an ability: what was seen, the consequence, and the fix.
-fn finding(answer: &Answer) -> Finding {
-    let mut said = answer.what.clone();
+pub(crate) fn finding(answer: &Answer) -> Finding {
+    let mut text = answer.what.clone();
     if !answer.consequence.is_empty() {
-        said += &format!("; so {}", answer.consequence);
+        text += &format!("; so {}", answer.consequence);
     }
     if !answer.advice.is_empty() {
-        said += &format!(". To change that: {}", answer.advice);
+        text += &format!(". To change that: {}", answer.advice);
     }
-    Finding::from_answer(answer, said)
+    Finding::from_answer(answer, text)
 }
 
 /// The commands to start with.
 fn first_steps(audit: &Audit) -> Section {
-    let help = FirstStep { command: "becalm --help".to_owned(), why: "everything else".to_owned() };
-    let opening =
-        if audit.first_steps.is_empty() { Opening::None } else { Opening::Title("To begin with:".to_owned()) };
+    let help = FirstStep { command: "becalm help".to_owned(), why: "all commands".to_owned() };
+    let opening = if audit.first_steps.is_empty() { Opening::Gap } else { Opening::Title("Start here".to_owned()) };
     let steps = audit.first_steps.iter().cloned().chain([help]).collect();
-    Section::new("first-steps", "First steps", "To begin with", vec![Block::Commands(steps)]).opened(opening)
+    Section::new("first-steps", "First steps", "Start here", vec![Block::Commands(steps)]).opened(opening)
 }

@@ -14,12 +14,12 @@ const RULES: [(&str, &str, &str); 2] = [
     (
         "max-noise",
         "A CPU loses a larger share of its time than is allowed",
-        "becalm sources RUN ranks what took the time, and becalm tune check says what removes it.",
+        "becalm report RUN --sources ranks what took the time, and becalm tune audit says what removes it.",
     ),
     (
         "max-detour",
         "A CPU loses more time at once than is allowed",
-        "becalm sources RUN --longest 10 shows what happened in the longest detours, and becalm tune check says what removes it.",
+        "becalm detours RUN --longest 10 shows what happened in the longest detours, and becalm tune audit says what removes it.",
     ),
 ];
 

@@ -2,7 +2,8 @@
 
 use becalm_analyze::compare::{ComparedFigure, Verdict};
 
-use super::{change, figure, title};
+use super::figures::interval;
+use super::{change, figure, said, title};
 use crate::form::figure::Figure;
 use crate::form::section::{Grade, Tile};
 use crate::form::words::capital;
@@ -10,6 +11,9 @@ use crate::html::{Axis, AxisScale, AxisUnit, BarPair, Chart, Forest, ForestRow, 
 
 /// The number of sources, nodes and CPUs drawn at most.
 pub(super) const DRAWN: usize = 16;
+
+/// The ends of an axis of ratios. Labels beyond them would be unreadable.
+const RATIOS: [f64; 2] = [0.001, 1000.0];
 
 pub(super) const fn tone(verdict: Verdict) -> Grade {
     match verdict {
@@ -25,7 +29,7 @@ pub(super) fn tile(row: &ComparedFigure) -> Tile {
     let figure = |number| super::figure(row, number).value().cell();
     let detail = match (row.effect.and_then(|effect| effect.ratio), interval(row)) {
         (Some(ratio), Some(interval)) => {
-            format!("{} (95 %: {interval}), {}", change(Some(ratio)).value().cell(), said(row.verdict))
+            format!("{} (95 % CI {interval}), {}", change(Some(ratio)).value().cell(), said(row.verdict))
         }
         (Some(ratio), None) => format!("{}, {}", change(Some(ratio)).value().cell(), said(row.verdict)),
         (None, _) => said(row.verdict).to_owned(),
@@ -37,29 +41,6 @@ pub(super) fn tile(row: &ComparedFigure) -> Tile {
     };
     let name = capital(&title(row));
     Tile { name, figure: format!("{} \u{2192} {}", figure(row.a), figure(row.b)), detail, tone }
-}
-
-const fn said(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::NoDifferenceShown => "no difference shown",
-        Verdict::NotEnoughData => "too little data to say",
-        Verdict::Worse => "worse",
-        Verdict::Better => "better",
-        Verdict::Higher => "higher in this recording",
-        Verdict::Lower => "lower in this recording",
-    }
-}
-
-/// The interval of a change, as in the table.
-fn interval(row: &ComparedFigure) -> Option<String> {
-    let effect = row.effect?;
-    let end = |end: Option<f64>| end.map(|ratio| change(Some(ratio)).value().cell());
-    match (end(effect.ratio_low), end(effect.ratio_high)) {
-        (Some(low), Some(high)) => Some(format!("{low} to {high}")),
-        (Some(low), None) => Some(format!("over {low}")),
-        (None, Some(high)) => Some(format!("up to {high}")),
-        (None, None) => None,
-    }
 }
 
 /// The figures of both sides, next to each other.
@@ -104,9 +85,10 @@ pub fn forest_chart<'a>(
         let text = interval(row).map_or_else(|| change.clone(), |interval| format!("{change} ({interval})"));
         Some(ForestRow {
             name,
-            ratio,
-            low: effect.ratio_low.filter(|low| low.is_finite()),
-            high: effect.ratio_high.filter(|high| high.is_finite()),
+            ratio: ratio.clamp(RATIOS[0], RATIOS[1]),
+            // An interval from 0 is drawn to the edge and does not widen the axis.
+            low: effect.ratio_low.filter(|low| low.is_finite()).map(|low| if low < RATIOS[0] { 0.0 } else { low }),
+            high: effect.ratio_high.filter(|high| high.is_finite()).map(|high| high.min(RATIOS[1])),
             text,
             verdict: said(row.verdict),
             tone: tone(row.verdict).class(),
@@ -122,7 +104,7 @@ pub fn forest_chart<'a>(
         title: title.to_owned(),
         label: format!("By how much the figures changed: {}.", texts.join("; ")),
         height: 74 + 34 * rows.len() as u32,
-        spec: Spec::Forest(Forest { title: "B / A".to_owned(), rows }),
+        spec: Spec::Forest(Forest { title: "ratio of B to A (1: no change)".to_owned(), rows }),
         figures: None,
     })
 }

@@ -6,7 +6,7 @@ use super::doubt::reason;
 use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Field, fields};
-use crate::form::figure::{Change, Factor, Quantity, Time};
+use crate::form::figure::{Change, Factor, Figure, Quantity, Time};
 use crate::form::value::time;
 
 /// A figure in its metric's unit.
@@ -60,15 +60,26 @@ fields! {
     /// Fields only of tables.
     columns: ComparedFigure {
         CHANGE = "change", "change", |row| change(ratio(row));
-        LOW = "low", "low", |row| change(row.effect.and_then(|effect| effect.ratio_low));
-        HIGH = "high", "high", |row| change(row.effect.and_then(|effect| effect.ratio_high));
+        INTERVAL = "interval", "95 % CI", interval;
         DIFFERENCE = "difference", "difference", |row| said(row.verdict);
     }
 }
 
 /// The columns of a table after the row's name, narrow enough for 80 columns.
-pub(crate) const COLUMNS: [&Field<ComparedFigure>; 6] =
-    [&row::A, &row::B, &columns::CHANGE, &columns::LOW, &columns::HIGH, &columns::DIFFERENCE];
+pub(crate) const COLUMNS: [&Field<ComparedFigure>; 5] =
+    [&row::A, &row::B, &columns::CHANGE, &columns::INTERVAL, &columns::DIFFERENCE];
+
+/// The 95 % interval of a change.
+pub(super) fn interval(row: &ComparedFigure) -> Option<String> {
+    let effect = row.effect?;
+    let end = |end: Option<f64>| end.map(|ratio| change(Some(ratio)).value().cell());
+    match (end(effect.ratio_low), end(effect.ratio_high)) {
+        (Some(low), Some(high)) => Some(format!("{low} to {high}")),
+        (Some(low), None) => Some(format!("from {low}")),
+        (None, Some(high)) => Some(format!("up to {high}")),
+        (None, None) => None,
+    }
+}
 
 /// The verdict in the column "difference".
 pub const fn said(verdict: Verdict) -> &'static str {
@@ -77,8 +88,8 @@ pub const fn said(verdict: Verdict) -> &'static str {
         Verdict::Better => "better",
         Verdict::Higher => "higher",
         Verdict::Lower => "lower",
-        Verdict::NoDifferenceShown => "none shown",
-        Verdict::NotEnoughData => "too little data",
+        Verdict::NoDifferenceShown => "not significant",
+        Verdict::NotEnoughData => "not enough data",
     }
 }
 

@@ -16,22 +16,24 @@ use crate::predict::view::warning;
 /// The number of sources, nodes and CPUs shown unless all are wanted.
 const SHOWN: usize = 12;
 
+/// The number of characters that a shortened name keeps at least.
+const HEAD: usize = 13;
+
 /// The figures at the top.
 const TILES: [Metric; 4] = [Metric::NoiseRatio, Metric::Rate, Metric::P99, Metric::StretchMax];
 
 /// The page with all sources, nodes and CPUs if `all`, else with those that changed most.
 pub(super) fn page(report: &CompareReport<'_>, all: bool) -> Page {
-    let comparison = report.comparison;
     let mut sections = vec![answer(report), basis(report)];
     sections.extend(section(figures(report), usize::MAX));
     let shown = if all { usize::MAX } else { SHOWN };
     let rows = [shares(report), rates(report), node_rows(report, all), cpu_rows(report, all)];
     sections.extend(rows.into_iter().filter_map(|rows| section(rows, shown)));
-    let legend = vec![Block::Text(legend(comparison))];
+    let legend = vec![Block::Text(legend())];
     sections.push(Section::new("legend", "Legend", "How to read the figures", legend).opened(Opening::Gap));
     sections.extend(limits(report));
     Page {
-        title: format!("{} against {}", names(&comparison.a), names(&comparison.b)),
+        title: format!("{} against {}", names(&report.comparison.a), names(&report.comparison.b)),
         subtitle: "Operating system noise before (A) and after (B)".to_owned(),
         sections,
         foot: Vec::new(),
@@ -62,9 +64,9 @@ fn answer(report: &CompareReport<'_>) -> Section {
 fn basis(report: &CompareReport<'_>) -> Section {
     let mut blocks = vec![Block::Facts(runs(report.comparison))];
     blocks.extend(report.comparison.notes.iter().map(warning));
-    Section::new("basis", "Basis", "The recordings that were compared", blocks).opened(Opening::Gap).explained(
-        "Read this before believing the differences: the recordings, and the changes that brought them to a common ground.",
-    )
+    Section::new("basis", "Basis", "The recordings that were compared", blocks)
+        .opened(Opening::Gap)
+        .explained("The recordings, and the adjustments that make them comparable.")
 }
 
 fn limits(report: &CompareReport<'_>) -> Option<Section> {
@@ -103,9 +105,8 @@ fn figures<'a>(report: &CompareReport<'a>) -> Rows<'a> {
         name: title,
         charts: chart.into_iter().collect(),
         rows,
-        reading: "How many times as much there is in B as in A: the point is what was measured, the bar its 95 % interval; what lies \
-                  wholly to the left of the line has become less, wholly to the right more, and a bar across the line shows no \
-                  difference.",
+        reading: "The ratio of B to A. A point is the measured ratio, and its bar is the 95 % CI. The line at 1 means no change: a bar left \
+                  of it is a decrease, a bar right of it an increase, and a bar across it is not significant.",
     }
 }
 
@@ -114,7 +115,7 @@ fn shares<'a>(report: &CompareReport<'a>) -> Rows<'a> {
     Rows {
         id: "sources",
         short: "Sources",
-        title: "Sources, of all time".to_owned(),
+        title: "Sources, share of time".to_owned(),
         first: "source",
         name: source_name,
         charts: both_charts(
@@ -124,14 +125,14 @@ fn shares<'a>(report: &CompareReport<'a>) -> Rows<'a> {
             source_name,
         ),
         rows,
-        reading: "On the left the share of all time that each source took, on the right by how many times that changed, with its 95 % \
-                  interval; a source that only one of the runs has is on the left only.",
+        reading: "The share of time that each source took, and the ratio of B to A with its 95 % CI. Sources that are in only one \
+                  recording have no ratio.",
     }
 }
 
 fn rates<'a>(report: &CompareReport<'a>) -> Rows<'a> {
     let rows = sources(report.comparison, Metric::Rate);
-    let title = "Sources, how often".to_owned();
+    let title = "Sources, rate".to_owned();
     let charts = Vec::new();
     Rows { id: "rates", short: "Rates", title, first: "source", name: source_name, rows, charts, reading: "" }
 }
@@ -146,8 +147,8 @@ fn node_rows<'a>(report: &CompareReport<'a>, all: bool) -> Rows<'a> {
         name: |row| place_name(row, true),
         charts: place_charts(["nodes-pairs", "nodes-changes"], &rows, |row| place_name(row, true)),
         rows: ordered(rows, all),
-        reading: "The noise of each node before and after on all of its CPUs, and by how many times that changed, with its 95 % interval: \
-                  one node that changed alone has a cause of its own.",
+        reading: "The noise of all CPUs of each node, and the ratio of B to A with its 95 % CI. A node that changed alone has a cause of \
+                  its own.",
     }
 }
 
@@ -167,8 +168,7 @@ fn cpu_rows<'a>(report: &CompareReport<'a>, all: bool) -> Rows<'a> {
         name,
         charts: place_charts(["cpus-pairs", "cpus-changes"], &rows, label),
         rows: ordered(rows, all),
-        reading: "The noise of each CPU before and after, and by how many times that changed, with its 95 % interval: one CPU that changed \
-                  alone has a cause of its own.",
+        reading: "The noise of each CPU, and the ratio of B to A with its 95 % CI. A CPU that changed alone has a cause of its own.",
     }
 }
 
@@ -196,7 +196,7 @@ fn both_charts(
 ) -> Vec<Chart> {
     let [pairs_id, changes_id] = ids;
     let named = || rows.iter().map(|row| (name(row), *row));
-    let changes = forest_chart(changes_id, "Change of it, B / A", named());
+    let changes = forest_chart(changes_id, "Ratio of B to A", named());
     [pairs(pairs_id, title, named())].into_iter().chain(changes).collect()
 }
 
@@ -208,6 +208,12 @@ fn section(rows: Rows<'_>, shown: usize) -> Option<Section> {
     }
     let mut table = Table::named(first, &COLUMNS);
     rows.iter().for_each(|row| table.named_row(name(row), &COLUMNS, *row));
+    let mut heads: Vec<String> = rows.iter().map(|row| name(row).chars().take(HEAD).collect()).collect();
+    heads.sort_unstable();
+    // Names that differ only at their ends would look alike if shortened.
+    if heads.windows(2).any(|pair| pair[0] == pair[1]) {
+        table.keep_whole(0);
+    }
     let table = table.with_most_important(shown, |_| format!("the first {SHOWN} of {}", rows.len()));
     let mut blocks = Vec::new();
     if !charts.is_empty() {

@@ -1,61 +1,92 @@
 //! The comparison in sentences.
 
 use becalm_analyze::compare::{
-    Basis, ComparedRun, Comparison, FLOOR, Limit, Metric, Side, TestFamily, Verdict, run_name,
+    Basis, ComparedFigure, ComparedRun, Comparison, FLOOR, Limit, Metric, Side, Verdict, run_name,
 };
 use becalm_model::Kind;
-use becalm_units::counted;
+use becalm_units::{counted, plural};
 
 use super::LimitCheck;
 use super::doubt::reason;
-use super::figures::{change, figure, ratio, title};
+use super::figures::{change, figure, interval, ratio, title};
 use crate::form::figure::Figure;
 use crate::form::known::system;
-use crate::form::value::{grouped, signed, three_digits, time};
+use crate::form::value::{grouped, three_digits, time};
 
 /// The number of sources in the headline.
 pub const NAMED: usize = 3;
 
+/// The figures of the headline next to the share of time lost.
+const FIGURES: [(Metric, &str); 5] = [
+    (Metric::Rate, "the rate"),
+    (Metric::Mean, "the mean"),
+    (Metric::P99, "the 99th percentile"),
+    (Metric::P999, "the 99.9th percentile"),
+    (Metric::StretchMax, "the longest interruption"),
+];
+
 /// The number of nodes of a recording that are named; the others are counted.
 const NODES_NAMED: usize = 8;
 
-/// The answer in a sentence: whether the second side is quieter, by how much, and which sources made the difference.
+/// The answer in sentences: which figures changed significantly, which did not, and which sources made the difference.
 pub fn headline(comparison: &Comparison) -> String {
-    let mut text = answer(comparison);
-    for (_, name, how) in changed(comparison).take(NAMED) {
-        text += &format!("; {name} {how}");
+    let Some(noise) = comparison.total(Metric::NoiseRatio) else { return "There is nothing to compare.".to_owned() };
+    let mut text = format!("{}.", [vec![time_lost(noise)], others(comparison, noise)].concat().join("; "));
+    let sources: Vec<String> = changed(comparison).take(NAMED).map(|(_, name, how)| format!("{name} {how}")).collect();
+    if !sources.is_empty() {
+        text += &format!(" Sources: {}.", sources.join(", "));
+    }
+    if comparison.basis == Basis::WithinRuns && !noise.verdict.is_difference() {
+        text += " One recording per side shows only large changes: record three before and three after the change, with becalm compare --record 3.";
     }
     text
 }
 
-/// Whether the second side is quieter, and by how much.
-fn answer(comparison: &Comparison) -> String {
-    let Some(noise) = comparison.total(Metric::NoiseRatio) else { return "there is nothing to compare".to_owned() };
-    let answer = match noise.verdict {
-        Verdict::Better => "B is quieter",
-        Verdict::Worse => "B is noisier",
-        Verdict::Lower => "B has less noise, by more than two recordings of one machine differ",
-        Verdict::Higher => "B has more noise, by more than two recordings of one machine differ",
-        Verdict::NoDifferenceShown => "No difference in noise is shown",
-        Verdict::NotEnoughData => "Not enough data to compare the noise",
-    };
-    let mut text = format!(
-        "{answer}: noise {} -> {}",
-        figure(noise, noise.a).value().cell(),
-        figure(noise, noise.b).value().cell()
-    );
-    match (noise.low, noise.high, noise.doubt) {
-        (Some(low), Some(high), _) => {
-            text += &format!(" (95 %: {} to {} points)", signed(low * 100.0), signed(high * 100.0));
+/// Whether the share of time lost changed.
+fn time_lost(noise: &ComparedFigure) -> String {
+    let [a, b] = [noise.a, noise.b].map(|number| figure(noise, number).value().cell());
+    let interval = interval(noise).map_or_else(String::new, |interval| format!(", 95 % CI of the change {interval}"));
+    match (noise.verdict, noise.doubt) {
+        (Verdict::Better | Verdict::Lower, _) => format!("B loses less time than A ({b} instead of {a}{interval})"),
+        (Verdict::Worse | Verdict::Higher, _) => format!("B loses more time than A ({b} instead of {a}{interval})"),
+        (Verdict::NoDifferenceShown, _) => {
+            format!("The share of time lost did not change significantly ({a} and {b}{interval})")
         }
-        (.., Some(doubt)) => text += &format!("; {}", reason(doubt)),
-        _ => {}
+        (Verdict::NotEnoughData, doubt) => {
+            let why = doubt.map_or_else(String::new, |doubt| format!(": {}", reason(doubt)));
+            format!("There is not enough data to compare the share of time lost ({a} and {b}){why}")
+        }
     }
-    if comparison.basis == Basis::WithinRuns && !noise.verdict.is_difference() {
-        text += "; one recording a side cannot show more: record three before the change and three after it, each time by becalm compare \
-                 --record 3";
+}
+
+/// Which other figures changed, in clauses.
+fn others(comparison: &Comparison, noise: &ComparedFigure) -> Vec<String> {
+    let names = |wanted: [Verdict; 2]| {
+        let all = FIGURES.iter().filter_map(|(metric, name)| Some((comparison.total(*metric)?.verdict, *name)));
+        all.filter(|(verdict, _)| wanted.contains(verdict)).map(|(_, name)| name).collect::<Vec<_>>()
+    };
+    let changed = |wanted: [Verdict; 2], how: &str| {
+        let names = names(wanted);
+        let are = plural(names.len() as u64, "is", "are");
+        (!names.is_empty()).then(|| format!("{} {are} {how}", listed(&names, "and")))
+    };
+    let same = names([Verdict::NoDifferenceShown; 2]);
+    let same = (!same.is_empty()).then(|| match noise.verdict {
+        Verdict::NoDifferenceShown => format!("nor did {}", listed(&same, "or")),
+        _ => format!("{} did not change significantly", listed(&same, "and")),
+    });
+    let lower = changed([Verdict::Better, Verdict::Lower], "lower");
+    let higher = changed([Verdict::Worse, Verdict::Higher], "higher");
+    // "Nor did" continues the clause before it.
+    let order = if noise.verdict.is_difference() { [lower, higher, same] } else { [same, lower, higher] };
+    order.into_iter().flatten().collect()
+}
+
+fn listed(names: &[&str], word: &str) -> String {
+    match names {
+        [all @ .., last] if !all.is_empty() => format!("{} {word} {last}", all.join(", ")),
+        names => names.join(""),
     }
-    text
 }
 
 /// The sources whose share of time changed significantly, with their kinds, and how.
@@ -79,26 +110,10 @@ pub(crate) fn shown_source(kind: Kind, source: &str) -> String {
 }
 
 /// How to read the columns.
-pub(crate) fn legend(comparison: &Comparison) -> String {
-    let tested = comparison.rows.iter().filter(|row| row.p_value.is_some()).count();
-    let rests = match comparison.basis {
-        Basis::WithinRuns => {
-            "With one recording a side it allows for how each recording scatters within itself, and for how recordings of one unchanged \
-             machine were found to differ; higher and lower go beyond both. Three a side show smaller differences: becalm compare A1 A2 A3 \
-             -- B1 B2 B3"
-        }
-        Basis::BetweenRuns => {
-            "A and B are typical runs, geometric means; worse and better are said of the two sides, by how the runs of each differ from \
-             each other (Welch's t of the logarithms; of the figures themselves where a run has 0)"
-        }
-    };
+pub(crate) fn legend() -> String {
     format!(
-        "low and high: the 95 % interval of the change, of each row by itself. {rests}. The difference is said at the 5 % \
-         level and from {}% on: of noise by itself, of the other {} tested rows with allowance for their number (Holm; figures, \
-         sources{} and CPUs each on their own). 'none shown' does not say that there is none",
-        three_digits(100.0 * FLOOR),
-        tested.saturating_sub(1),
-        if comparison.rows.iter().any(|row| row.family == TestFamily::Nodes) { ", nodes" } else { "" }
+        "higher, lower, worse, better: a significant change of {}% or more (5 % level, Holm); 95 % CI: of each row alone",
+        100.0 * FLOOR
     )
 }
 
@@ -115,9 +130,9 @@ pub fn check_text(comparison: &Comparison, check: &LimitCheck) -> String {
             ),
             None => format!("{name}: B is worse than A by more than {share}%: A has none"),
         },
-        Limit::NotShown => format!("{name}: it is not shown that B is worse than A by more than {share}%"),
+        Limit::NotShown => format!("{name}: B is not significantly worse than A by more than {share}%"),
         Limit::Unknown => {
-            format!("{name}: there is not enough data to say whether B is worse than A by more than {share}%")
+            format!("{name}: there is not enough data to test whether B is worse than A by more than {share}%")
         }
     }
 }
@@ -141,7 +156,7 @@ fn run(run: &ComparedRun) -> String {
         if more > 0 { format!(" and {}", counted(more as u64, "more node", "more nodes")) } else { String::new() };
     let mut parts = vec![format!("{}: {}{more}", run.path.display(), named.join(", "))];
     parts.push(format!("CPU {} over {}", run.cpus(), time(run.length_ns)));
-    parts.push(format!("{} detours", grouped(run.detours)));
+    parts.push(format!("{} {}", grouped(run.detours), plural(run.detours, "interruption", "interruptions")));
     parts.extend(run.t_min_ns.map(|ns| format!("t_min {}", time(ns))));
     parts.extend(run.threshold_ns.map(|ns| format!("threshold {}", time(ns))));
     if let Some(doc) = run.docs.first() {

@@ -3,17 +3,19 @@
 use becalm_model::audit::Answer;
 use serde::{Deserialize, Serialize};
 
+use crate::audit::finding;
 use crate::config::ConfigSetting;
 use crate::form::known::known;
 use crate::form::section::{Block, Finding, Page, Section};
 use crate::form::sheet::Form;
+use crate::form::value::grouped;
 use crate::report::Report;
 
-/// The first paragraph: what the text contains and what it leaves out.
-const CONTENTS: &str = "For a report of a bug. It holds: the versions of becalm and of what works with it, the kernel and the machine, rights and \
-    limits, what can be seen here, the defaults that are set, the error that becalm ended with last, and what is left to restore.";
-const LEFT_OUT: &str = "It leaves out: names of hosts, users, files and commands, addresses, values of the environment, serial numbers, and what was \
-    recorded. Read it before you send it.";
+/// What the text contains and what it leaves out.
+const CONTENTS: &str = "For bug reports. Contains versions, kernel, machine, rights, limits, abilities, defaults, the last error, and what is left to \
+    restore.";
+const LEFT_OUT: &str = "Contains no names of hosts, users, files or commands, no addresses, no values of the environment, and nothing recorded. \
+    Read it before you send it.";
 
 /// The information that a bug report needs.
 #[derive(Clone, Debug, Serialize)]
@@ -116,6 +118,23 @@ pub struct DoctorLimit {
     pub most: Option<u64>,
 }
 
+impl DoctorLimit {
+    /// The limit with its unit; the bound only if it differs.
+    fn shown(&self) -> String {
+        let is_bytes = ["as", "fsize", "memlock", "stack"].contains(&self.name);
+        let number = |limit: Option<u64>| match limit {
+            None => "unlimited".to_owned(),
+            Some(bytes) if is_bytes => format!("{} MiB", grouped(bytes >> 20)),
+            Some(number) => grouped(number),
+        };
+        if self.now == self.most {
+            format!("{} {}", self.name, number(self.now))
+        } else {
+            format!("{} {} of {}", self.name, number(self.now), number(self.most))
+        }
+    }
+}
+
 /// Something that was checked.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
@@ -176,9 +195,9 @@ impl Report for DoctorReport {
 
     fn view(&self, _: Form) -> Page {
         let contents = [CONTENTS, LEFT_OUT].map(|text| Block::Lead(text.to_owned())).to_vec();
-        let seen = self.findings.iter().map(|answer| Finding::from_answer(answer, answer.what.clone())).collect();
+        let seen = self.findings.iter().map(finding).collect();
         Page {
-            title: "For a report of a bug".to_owned(),
+            title: "becalm doctor".to_owned(),
             subtitle: format!("becalm {}", self.program.version),
             sections: vec![
                 Section::new("contents", "Contents", "Contents", contents),
@@ -187,8 +206,8 @@ impl Report for DoctorReport {
                 Section::named("machine", "Machine", vec![Block::Facts(self.machine())]),
                 Section::named("rights", "Rights", vec![Block::Facts(self.rights())]),
                 Section::named("findings", "What can be seen here", vec![Block::Findings(seen)]),
-                Section::named("defaults", "Defaults that are set", vec![self.defaults()]),
-                Section::named("last-error", "The last error", vec![self.last_error()]),
+                Section::named("defaults", "Defaults", vec![self.defaults()]),
+                Section::named("last-error", "Last error", vec![self.last_error()]),
             ],
             foot: Vec::new(),
         }
@@ -218,7 +237,7 @@ impl DoctorReport {
             bytes => format!("{:.1} GiB", bytes as f64 / (1_u64 << 30) as f64),
         };
         let clocksource = machine.clocksource.as_deref().unwrap_or("unknown");
-        let boot = (!machine.boot.is_empty()).then(|| fact("started with", &machine.boot.join(" ")));
+        let boot = (!machine.boot.is_empty()).then(|| fact("boot parameters", &machine.boot.join(" ")));
         let kernel = fact("kernel", known(&machine.kernel));
         let rest = [
             fact("processor", known(&machine.processor)),
@@ -237,10 +256,8 @@ impl DoctorReport {
             DoctorUser::Sudo => "root, by sudo",
             DoctorUser::Ordinary => "an ordinary user",
         };
-        let number = |limit: Option<u64>| limit.map_or_else(|| "unlimited".to_owned(), |limit| limit.to_string());
-        let limits = self.rights.limits.iter();
-        let limits: Vec<String> =
-            limits.map(|limit| format!("{} {} of {}", limit.name, number(limit.now), number(limit.most))).collect();
+        let limits = self.rights.limits.iter().map(|limit| limit.shown());
+        let limits: Vec<String> = limits.collect();
         let user = fact("user", &format!("{user}; capabilities {}", self.rights.capabilities));
         vec![user, fact("limits", &limits.join(", "))]
     }

@@ -102,10 +102,10 @@ mod tests {
 
     #[test]
     fn what_follows_a_long_command_stands_below_it() {
-        let command = "  becalm sources quiet.becalm --longest 10   ";
+        let command = "  becalm detours quiet.becalm --longest 10   ";
         assert_eq!(
             printed(48, command, "what happened in the longest detours"),
-            "  becalm sources quiet.becalm --longest 10\n           what happened in the longest detours\n"
+            "  becalm detours quiet.becalm --longest 10\n           what happened in the longest detours\n"
         );
     }
 

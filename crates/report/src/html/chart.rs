@@ -129,7 +129,7 @@ pub struct ChartSeries {
     pub name: String,
     /// Its points, sorted by x.
     pub points: Vec<[f64; 2]>,
-    /// Lower and upper ends of the points' intervals; empty if there are none.
+    /// Lower and upper ends of the points' intervals; empty if there are none. JSON has `null` for an infinite upper end, which is drawn as open.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub band: Vec<[f64; 2]>,
     /// Whether a value holds until the next point.

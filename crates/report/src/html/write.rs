@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::vec::IntoIter;
 
 use becalm_model::audit::FirstStep;
+use becalm_units::counted;
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 use serde::Serialize;
 
@@ -196,6 +197,11 @@ impl Block {
         }
     }
 
+    /// Whether these are warnings alone, which a page folds: those that every reader must see are together with a verdict.
+    fn is_notes(&self) -> bool {
+        matches!(self, Self::OnPage(blocks) if !blocks.is_empty() && blocks.iter().all(|block| matches!(block, Self::Warning { .. })))
+    }
+
     /// Writes the block into a section with this title, taking chart names from `names`.
     fn write(&self, section: &str, names: &mut IntoIter<String>, out: &mut dyn Write) -> io::Result<()> {
         match self {
@@ -224,6 +230,12 @@ impl Block {
                 writeln!(out, "<div class=\"charts\">")?;
                 charts.iter().zip(names).try_for_each(|(chart, name)| write_chart(chart, &name, out))?;
                 writeln!(out, "</div>")
+            }
+            Self::OnPage(blocks) if self.is_notes() => {
+                let count = counted(blocks.len() as u64, "note", "notes");
+                writeln!(out, "<details class=\"notes\"><summary>{count} on these numbers</summary>")?;
+                blocks.iter().try_for_each(|block| block.write(section, names, out))?;
+                writeln!(out, "</details>")
             }
             Self::OnPage(blocks) => blocks.iter().try_for_each(|block| block.write(section, names, out)),
             Self::OnTerminal(_) | Self::Plot(..) | Self::Lines(_) => Ok(()),
@@ -442,6 +454,20 @@ mod tests {
         let html = written(&page);
         let at = |name: &str| html.find(&format!("id=\"{name}-chart\"")).expect(name);
         assert!(at("one") < at("curve-1") && at("curve-1") < at("curve-2"));
+    }
+
+    #[test]
+    fn warnings_alone_are_folded() {
+        let html = |blocks: Vec<Block>| {
+            let mut page = page("x");
+            page.sections[0].blocks = vec![Block::OnPage(blocks)];
+            written(&page)
+        };
+        let warnings = || vec![Block::warning("one"), Block::warning("two")];
+        assert!(html(warnings()).contains("<summary>2 notes on these numbers</summary>\n<div class=\"warning\""));
+        let verdict = Block::Verdict { tone: Grade::Good, text: "quiet".to_owned(), basis: String::new() };
+        let shown = html([vec![verdict], warnings()].concat());
+        assert!(shown.contains("class=\"warning\"") && !shown.contains("class=\"notes\""));
     }
 
     #[test]

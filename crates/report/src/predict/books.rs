@@ -1,16 +1,17 @@
 //! The exact accounting of a job: the time added by each source, and the costliest detours.
 
+use becalm_scale::blame::Blame;
 use becalm_scale::closed::{ClosedBooks, DearDetour, SourceShare};
-use becalm_units::{Count, Nanos, printable};
+use becalm_units::printable;
 use serde::Serialize;
 
+use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Object, fields};
-use crate::form::figure::{Fine, Number, Ratio, Share};
+use crate::form::figure::{Figure, Fine, Number, Ratio, Share, Time};
 use crate::form::section::Block;
 use crate::form::table::Table;
-use crate::form::value::{factor, three_digits};
-use crate::predict::PredictReport;
+use crate::predict::{PredictReport, quiet_phase_ns};
 
 /// The number of sources with a row in the text.
 const SHOWN: usize = 8;
@@ -19,7 +20,7 @@ const SHOWN: usize = 8;
 const NAMED: usize = 4;
 
 /// The name for time charged to no source.
-const NOBODY: &str = "not booked";
+const UNATTRIBUTED: &str = "not booked";
 
 /// The time that one source adds to a job.
 pub(crate) struct AddedRow {
@@ -27,6 +28,20 @@ pub(crate) struct AddedRow {
     share: SourceShare,
     /// Whether there is an interval; one replica has none.
     interval: bool,
+    /// The duration of a phase without noise, in nanoseconds.
+    quiet_ns: f64,
+}
+
+impl AddedRow {
+    /// A part of a phase without noise, as time.
+    fn per_phase(&self, ratio: f64) -> Option<Time> {
+        Time::rounded(ratio * self.quiet_ns)
+    }
+
+    fn per_phase_interval(&self) -> Option<String> {
+        let [low, high] = [self.share.added.low, self.share.added.high].map(|end| self.per_phase(end).value().cell());
+        self.interval.then(|| format!("{low} to {high}"))
+    }
 }
 
 /// One of the costliest detours for the job.
@@ -48,6 +63,14 @@ fields! {
             |row| (row.interval).then_some(Ratio(row.share.added.high));
         ADDED_NS = "added_ns", "time", |row| row.share.cost;
         SHARE_RATIO = "share_ratio", "share", |row| Share(row.share.share);
+    }
+}
+
+fields! {
+    /// Fields only of tables.
+    columns: AddedRow {
+        PER_PHASE = "per_phase_ns", "adds per phase", |row| row.per_phase(row.share.added.mean);
+        INTERVAL = "interval", "95 % CI", AddedRow::per_phase_interval;
     }
 }
 
@@ -94,7 +117,7 @@ pub(super) fn docs(report: &PredictReport<'_>) -> Vec<BooksDoc> {
                 added_ns: books.added().get(),
                 hidden_ns: books.hidden().get(),
                 hidden_ratio: books.hidden_ratio(),
-                sources: added_rows(report, books).iter().map(Object::new).collect(),
+                sources: added_rows(report, books, quiet_phase_ns(report, blame)).iter().map(Object::new).collect(),
                 detours: dear_rows(report, books).iter().map(Object::new).collect(),
             })
         }));
@@ -103,9 +126,9 @@ pub(super) fn docs(report: &PredictReport<'_>) -> Vec<BooksDoc> {
 }
 
 /// The time added by each source, largest first.
-pub(crate) fn added_rows(report: &PredictReport<'_>, books: &ClosedBooks) -> Vec<AddedRow> {
+pub(crate) fn added_rows(report: &PredictReport<'_>, books: &ClosedBooks, quiet_ns: f64) -> Vec<AddedRow> {
     let interval = books.replicas.len() > 1;
-    let row = |share: SourceShare| AddedRow { source: name(report, share.source), share, interval };
+    let row = |share: SourceShare| AddedRow { source: name(report, share.source), share, interval, quiet_ns };
     books.sources().into_iter().map(row).collect()
 }
 
@@ -125,59 +148,69 @@ pub(crate) fn dear_rows(report: &PredictReport<'_>, books: &ClosedBooks) -> Vec<
 }
 
 fn name(report: &PredictReport<'_>, source: Option<usize>) -> String {
-    source.map_or_else(|| NOBODY.to_owned(), |source| report.sources[source].clone())
+    source.map_or_else(|| UNATTRIBUTED.to_owned(), |source| report.sources[source].clone())
 }
 
-/// The accounting in a sentence: "31.0 % slowdown: timer 12.4, kworker 9.10, 12 others 9.50".
-pub(crate) fn sentence(report: &PredictReport<'_>, books: &ClosedBooks) -> String {
-    let rows = added_rows(report, books);
-    let percent = |ratio: f64| three_digits(ratio * 100.0);
-    let whole: f64 = rows.iter().map(|row| row.share.added.mean).sum();
+/// The accounting in a sentence: `A phase takes 4.20ms; noise adds 3.20ms of that: timer 2.80ms, kworker 310us, 12 others 90.0us`.
+pub(crate) fn sentence(report: &PredictReport<'_>, blame: &Blame, books: &ClosedBooks) -> String {
+    let quiet_ns = quiet_phase_ns(report, blame);
+    let rows = added_rows(report, books, quiet_ns);
     if rows.is_empty() {
         return "noise adds no time".to_owned();
     }
-    let part = |row: &AddedRow| format!("{} {}", printable(&row.source), percent(row.share.added.mean));
+    let per_phase = |ratio: f64| Value::time(ratio * quiet_ns).cell();
+    let part = |row: &AddedRow| format!("{} {}", printable(&row.source), per_phase(row.share.added.mean));
     let mut parts: Vec<String> = rows.iter().take(NAMED).map(part).collect();
     match rows.get(NAMED..).unwrap_or(&[]) {
         [] => {}
         [one] => parts.push(part(one)),
         others => {
             let sum: f64 = others.iter().map(|row| row.share.added.mean).sum();
-            parts.push(format!("{} others {}", others.len(), percent(sum)));
+            parts.push(format!("{} others {}", others.len(), per_phase(sum)));
         }
     }
     let hidden = books.hidden_ratio();
-    let beside = match books.hidden().get() {
+    let correction = match books.hidden().get() {
         0 => String::new(),
-        1.. => format!("; less {} in which the job would have waited without noise, too", percent(hidden)),
-        _ => format!("; and {} as noise puts messages in another order", percent(-hidden)),
+        1.. => format!("; minus {} of waiting that occurs without noise, too", per_phase(hidden)),
+        _ => format!("; plus {} because noise reorders messages", per_phase(-hidden)),
     };
-    format!("{} % slowdown: {}{beside}", percent(whole - hidden), parts.join(", "))
+    let added = rows.iter().map(|row| row.share.added.mean).sum::<f64>() - hidden;
+    format!(
+        "a phase takes {}; noise adds {} of that: {}{correction}",
+        per_phase(1.0 + added),
+        per_phase(added),
+        parts.join(", ")
+    )
 }
 
 /// The accounting on a terminal.
-pub(super) fn blocks(report: &PredictReport<'_>, grain: Nanos, all: f64, books: &ClosedBooks) -> Vec<Block> {
-    let title = format!("Blame at {} ranks, grain {grain}: {} as replayed", Count::new(books.ranks), factor(all));
-    let mut blocks = vec![Block::Heading(title), Block::Text(sentence(report, books))];
-    let rows = added_rows(report, books);
-    let mut fields = vec![&added::SOURCE, &added::ADDED_RATIO];
-    if rows.iter().any(|row| row.interval) {
-        fields.extend([&added::ADDED_LOW, &added::ADDED_HIGH]);
-    }
-    fields.push(&added::SHARE_RATIO);
+pub(super) fn blocks(report: &PredictReport<'_>, blame: &Blame, books: &ClosedBooks) -> Vec<Block> {
+    let mut blocks = vec![Block::Text(sentence(report, blame, books))];
+    let rows = added_rows(report, books, quiet_phase_ns(report, blame));
     let (shown, more) = rows.split_at(rows.len().min(SHOWN));
     if !shown.is_empty() {
-        blocks.push(Block::Table(Table::filled(&fields, shown)));
+        blocks.push(Block::Table(added_table(shown)));
     }
     if !more.is_empty() {
         blocks.push(Block::Text(format!("and {} more that add less; --json has them all", more.len())));
     }
     let dear = dear_rows(report, books);
     if !dear.is_empty() {
-        blocks.push(Block::Text("the detours that cost most:".to_owned()));
+        blocks.push(Block::Text("the interruptions that cost most:".to_owned()));
         blocks.push(Block::Table(dear_table(&dear)));
     }
     blocks
+}
+
+/// The time that each of these sources adds to a phase.
+pub(crate) fn added_table(rows: &[AddedRow]) -> Table {
+    let mut fields = vec![&added::SOURCE, &columns::PER_PHASE];
+    if rows.iter().any(|row| row.interval) {
+        fields.push(&columns::INTERVAL);
+    }
+    fields.push(&added::SHARE_RATIO);
+    Table::filled(&fields, rows)
 }
 
 fn dear_table(dear: &[DearRow]) -> Table {

@@ -1,20 +1,18 @@
 //! The meaning of the intervals of predicted slowdowns, in sentences.
 
 use becalm_scale::predict::RankPrediction;
-use becalm_scale::uncertainty::{Missed, RecordingBounds};
+use becalm_scale::uncertainty::Missed;
 use becalm_units::{Count, plural};
 
 use crate::Value;
-use crate::form::value::{factor, time};
+use crate::form::value::time;
+use crate::predict::rounded::times;
 use crate::record::missed;
 
 /// All sentences about the intervals of rows, for one recording or formula.
 pub(crate) fn sentences(rows: &[RankPrediction], replicas: u64) -> Vec<String> {
     let mut sentences: Vec<String> = meaning(rows, replicas).into_iter().collect();
     sentences.extend(open(rows));
-    for (row, bounds) in bounded(rows) {
-        sentences.extend(shares(bounds).map(|shares| format!("{}: {shares}", job(rows, row))));
-    }
     sentences.extend(seeds(rows, replicas));
     sentences.extend(recorded(rows));
     sentences.extend(together(rows));
@@ -25,13 +23,13 @@ pub(crate) fn sentences(rows: &[RankPrediction], replicas: u64) -> Vec<String> {
 fn recorded(rows: &[RankPrediction]) -> Option<String> {
     let recorded = rows.iter().any(|row| !row.replayed);
     recorded
-        .then(|| "slowdown: of all recorded phases, as in becalm report; phases and blame: of the replay".to_owned())
+        .then(|| "slowdown: of all recorded phases, as in becalm report; phases and blame: of the replays".to_owned())
 }
 
 /// The slowdowns that differ from a report's because the CPUs of a node were replayed together.
 pub fn together(rows: &[RankPrediction]) -> impl Iterator<Item = String> + '_ {
     rows.iter().filter_map(|row| {
-        let (apart, together) = (factor(row.apart?), factor(row.slowdown?.mean));
+        let (apart, together) = (times(row.apart?), times(row.slowdown?.mean));
         let job = job(rows, row);
         Some(format!(
             "{job}: {together} with the CPUs of a node replayed together, {apart} one by one as in becalm report"
@@ -39,39 +37,31 @@ pub fn together(rows: &[RankPrediction]) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-/// The meaning of low and high.
+/// The meaning of the interval.
 pub fn meaning(rows: &[RankPrediction], replicas: u64) -> Option<String> {
-    if bounded(rows).next().is_some() {
-        let text = "low and high: the 95 % interval of what the machine costs, as another recording of it, or a longer one, \
-                    would show";
-        return Some(text.to_owned());
+    if rows.iter().any(|row| row.recording.is_some()) {
+        return Some("95 % CI: of what another or longer recording of the machine would show".to_owned());
     }
     let formula = replicas > 1 && rows.iter().any(|row| row.formula && row.slowdown.is_some());
-    formula.then(|| format!("low and high: the 95 % interval of the mean over {replicas} replicas"))
+    formula.then(|| format!("95 % CI: of the mean over {replicas} replicas"))
 }
 
-/// The rows without an upper end, and the length of a recording that would have one.
+/// Why rows have no upper end, and the length of a recording that would have one.
 pub fn open(rows: &[RankPrediction]) -> impl Iterator<Item = String> + '_ {
     rows.iter().filter_map(|row| {
         // A recording in summary form has no interval.
-        let low = match (&row.recording, row.slowdown) {
-            (Some(bounds), _) => bounds.high.is_none().then_some(bounds.low)?,
-            (None, slowdown) => row.missed.and(slowdown)?.mean,
+        let is_open = match &row.recording {
+            Some(bounds) => bounds.high.is_none(),
+            None => row.missed.is_some() && row.slowdown.is_some(),
         };
-        let least = format!("{}: at least {}", job(rows, row), factor(low));
-        let least = match row.missed {
-            Some(Missed { every, phases }) => format!("{least}; {}", missed(every.get(), phases)),
-            None => format!("{least}; the recording is too short for an upper end"),
-        };
-        Some(match row.recording.and_then(|bounds| bounds.needed) {
-            Some(needed) => format!("{least}; a recording of about {} would have an upper end", time(needed.get())),
-            None => least,
-        })
+        let why = row.missed.map_or_else(
+            || "the recording is too short".to_owned(),
+            |Missed { every, phases }| missed(every.get(), phases),
+        );
+        let needed = row.recording.and_then(|bounds| bounds.needed);
+        let advice = needed.map_or_else(String::new, |needed| format!("; record about {}", time(needed.get())));
+        is_open.then(|| format!("{}: no upper bound because {why}{advice}", job(rows, row)))
     })
-}
-
-fn bounded(rows: &[RankPrediction]) -> impl Iterator<Item = (&RankPrediction, &RecordingBounds)> {
-    rows.iter().filter_map(|row| Some((row, row.recording.as_ref()?)))
 }
 
 /// A row's ranks, with the grain and the collective if there are several.
@@ -86,15 +76,7 @@ fn job(rows: &[RankPrediction], row: &RankPrediction) -> String {
     job
 }
 
-/// How much of the added time depends on the longest detours; `None` without any.
-fn shares(bounds: &RecordingBounds) -> Option<String> {
-    let [one, three, ten] = bounds.longest.map(|share| Value::Share(share).cell());
-    (bounds.longest[2] > 0.0).then(|| {
-        format!("{one} of the added time comes from the longest detour recorded, {three} from the longest 3, {ten} from the longest 10")
-    })
-}
-
-/// How far other offsets move the slowdown, unless low and high already say so.
+/// How far other offsets move the slowdown, unless the interval already contains it.
 fn seeds(rows: &[RankPrediction], replicas: u64) -> Option<String> {
     if replicas < 2 {
         return None;
@@ -105,5 +87,5 @@ fn seeds(rows: &[RankPrediction], replicas: u64) -> Option<String> {
     };
     let most = rows.iter().filter_map(part).max_by(f64::total_cmp)?;
     let most = Value::Ratio(most).cell();
-    Some(format!("seeds: other offsets on this recording move slowdown by {most} (95 %, {replicas} replicas)"))
+    Some(format!("other random offsets on this recording move the slowdown by {most} (95 % CI, {replicas} replicas)"))
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod books;
 pub mod intervals;
+pub(crate) mod rounded;
 mod tolerance;
 pub(crate) mod view;
 
@@ -13,7 +14,7 @@ use becalm_scale::phases::PhaseSpread;
 use becalm_scale::predict::{Question, RankPrediction};
 use becalm_scale::tolerance::{Tolerance, lost};
 use becalm_scale::{Alignment, Noise};
-use becalm_units::{Count, Nanos, Share, printable};
+use becalm_units::{Nanos, Share, plural};
 use serde::Serialize;
 
 use crate::Value;
@@ -24,9 +25,9 @@ use crate::form::plot::Curve;
 use crate::form::section::{Block, Page};
 use crate::form::sheet::Form;
 use crate::form::table::Table;
-use crate::form::value::{factor, grouped, three_digits, time};
+use crate::form::value::{grouped, three_digits, time};
+use crate::predict::rounded::{digits, round, times};
 use crate::report::Report;
-use becalm_units::plural;
 
 /// The number of sources with their own line for each number of ranks.
 const SHOWN: usize = 8;
@@ -103,6 +104,12 @@ impl PredictedRow {
         }
     }
 
+    /// The interval as text.
+    fn interval(&self) -> Option<String> {
+        let low = digits(self.low()?.0);
+        Some(self.high().map_or_else(|| format!("from {low}"), |high| format!("{low} to {}", digits(high.0))))
+    }
+
     /// The node-hours lost to noise at this slowdown.
     fn lost_hours(&self, slowdown: Option<Factor>) -> Option<Often> {
         Some(Often(self.node_hours? * lost(slowdown?.0)))
@@ -160,6 +167,16 @@ fields! {
         MEAN_PHASE_NS = "mean_phase_ns", "mean phase",
             |line| line.row.mean_phase_ns.and_then(Time::rounded);
         QUIET_PHASE_NS = "quiet_phase_ns", "quiet phase", |line| Time::rounded(line.row.quiet_phase_ns);
+    }
+}
+
+fields! {
+    /// Fields only of tables.
+    columns: PredictedRow {
+        INTERVAL = "interval", "95 % CI", PredictedRow::interval;
+        LONGEST = "longest", "longest", |line| line.longest(0).map(|share| figure::Share(share.0));
+        LONGEST_3 = "longest_3", "longest 3", |line| line.longest(1).map(|share| figure::Share(share.0));
+        LONGEST_10 = "longest_10", "longest 10", |line| line.longest(2).map(|share| figure::Share(share.0));
     }
 }
 
@@ -308,17 +325,23 @@ fn slowdown_fields(report: &PredictReport<'_>, lines: &[PredictedRow]) -> Vec<&'
         fields.push(&row::ALGORITHM);
     }
     fields.push(&row::SLOWDOWN_RATIO);
-    let some: [&'static RowField; 6] = [
-        &row::SLOWDOWN_LOW,
-        &row::SLOWDOWN_HIGH,
-        &row::EXPECTED_RATIO,
-        &row::LAW_RATIO,
-        &row::EFFICIENCY_RATIO,
-        &row::LOST_NODE_HOURS,
-    ];
+    let some: [&'static RowField; 5] =
+        [&columns::INTERVAL, &row::EXPECTED_RATIO, &row::LAW_RATIO, &row::EFFICIENCY_RATIO, &row::LOST_NODE_HOURS];
     fields.extend(some.into_iter().filter(|field| is_shown(lines, field)));
     fields
 }
+
+/// The share of the added time that comes from the longest detours of the recording, if known.
+fn longest_table(report: &PredictReport<'_>, lines: &[PredictedRow]) -> Option<Table> {
+    let known: Vec<&PredictedRow> =
+        lines.iter().filter(|line| line.longest(2).is_some_and(|share| share.0 > 0.0)).collect();
+    let mut fields = job_fields(report);
+    fields.extend([&columns::LONGEST, &columns::LONGEST_3, &columns::LONGEST_10] as [&'static RowField; 3]);
+    (!known.is_empty()).then(|| Table::filled(&fields, known).captioned(LONGEST_TITLE))
+}
+
+/// The title of that table.
+const LONGEST_TITLE: &str = "Share of the added time from the longest interruptions recorded";
 
 /// The columns of the spread of phases, if known.
 fn phase_fields(report: &PredictReport<'_>, lines: &[PredictedRow]) -> Option<Vec<&'static RowField>> {
@@ -340,8 +363,8 @@ const ALLTOALL: &str = "alltoall: -16 % to +101 % from the one published measure
 fn meanings(report: &PredictReport<'_>, lines: &[PredictedRow]) -> Vec<String> {
     let mut sentences = intervals::sentences(report.rows, report.question.replicas);
     let some = [
-        (&row::EXPECTED_RATIO, "expected: by order statistics, for a phase at a random time"),
-        (&row::LAW_RATIO, "law: by Tsafrir's noise law"),
+        (&row::EXPECTED_RATIO, "expected: order statistics of phases that start at random times"),
+        (&row::LAW_RATIO, "law: Tsafrir's noise law"),
     ];
     let some: Vec<&str> =
         some.iter().filter(|(field, _)| is_shown(lines, field)).map(|(_, meaning)| *meaning).collect();
@@ -352,7 +375,7 @@ fn meanings(report: &PredictReport<'_>, lines: &[PredictedRow]) -> Vec<String> {
         sentences.push(ALLTOALL.to_owned());
     }
     if let Some(hours) = report.node_hours {
-        sentences.push(format!("lost node-hours: of {} a year", Value::Often(hours).cell()));
+        sentences.push(format!("lost node-hours: of {} per year", Value::Often(hours).cell()));
     }
     sentences
 }
@@ -419,13 +442,13 @@ pub(crate) fn alignment(noise: &Noise) -> &'static str {
 /// The number of ranks per node, and which of them share an offset.
 fn ranks_of_node(question: &Question, alignment: Alignment) -> String {
     let per_node = question.per_node;
-    let ranks = format!("{} a node", counted(per_node, "rank", "ranks"));
+    let ranks = format!("{} per node", counted(per_node, "rank", "ranks"));
     match alignment {
         // All of them do then, and the next words say so.
         _ if question.synchronized => ranks,
         Alignment::Recording => format!("{ranks}, all recorded nodes at one offset"),
         Alignment::Node if per_node > 1 => format!("{ranks}, at one offset"),
-        Alignment::Independent if per_node > 1 => format!("{ranks}, each at an offset of its own"),
+        Alignment::Independent if per_node > 1 => format!("{ranks}, each at its own offset"),
         Alignment::Node | Alignment::Independent => ranks,
     }
 }
@@ -487,56 +510,43 @@ fn rows_table(fields: &[&RowField], lines: &[PredictedRow]) -> Table {
         }
         table.row(fields, row);
     }
+    let slowdowns = [row::SLOWDOWN_RATIO.name, row::EXPECTED_RATIO.name, row::LAW_RATIO.name];
+    for (at, _) in fields.iter().enumerate().filter(|(_, field)| slowdowns.contains(&field.name)) {
+        round(&mut table, at);
+    }
     table
+}
+
+/// The duration of a phase without noise, in nanoseconds.
+pub(crate) fn quiet_phase_ns(report: &PredictReport<'_>, blame: &Blame) -> f64 {
+    let is_of = |blames: &[Blame]| blames.iter().any(|other| std::ptr::eq(other, blame));
+    let grain =
+        report.blame.iter().find(|(_, blames)| is_of(blames)).map_or(report.question.grain, |(grain, _)| *grain);
+    let row = report.rows.iter().find(|row| row.grain == grain && row.ranks == blame.all.ranks);
+    row.map(|row| row.quiet_phase_ns).filter(|quiet| *quiet > 0.0).unwrap_or(grain.get() as f64)
 }
 
 /// The blame at one number of ranks on a terminal.
 fn blame_blocks(report: &PredictReport<'_>, grain: Nanos, blame: &Blame) -> Vec<Block> {
-    let all = blame.all.slowdown;
-    let mut blocks = match &blame.books {
-        Some(books) => {
-            let mut blocks = books::blocks(report, grain, all, books);
-            blocks.push(Block::Text("what is left without those that add most:".to_owned()));
-            blocks
-        }
-        None => {
-            let ranks = Count::new(blame.all.ranks);
-            vec![Block::Heading(format!("Blame at {ranks} ranks, grain {grain}: {} as it is", factor(all)))]
-        }
-    };
-    blocks.push(Block::Lines(gain_lines(report, blame)));
+    let ranks = counted(blame.all.ranks, "rank", "ranks");
+    let slowdown = times(blame.all.slowdown);
+    let mut blocks =
+        vec![Block::Heading(format!("Blame at {ranks}, grain {grain}: slowdown {slowdown} in the replay"))];
+    if let Some(books) = &blame.books {
+        blocks.extend(books::blocks(report, blame, books));
+        blocks.push(Block::Text("without the sources that add most:".to_owned()));
+    }
+    let alone = view::blame::alone(report, blame, SHOWN);
+    if alone.is_empty() {
+        blocks.push(Block::Text("no source gains anything when it is removed alone".to_owned()));
+    } else {
+        blocks.push(Block::Table(alone));
+    }
     blocks.extend(Block::texts(blame.next.iter().skip(1).map(|without| {
         let names: Vec<&str> = names(report, without).collect();
-        format!("without {}: {}", names.join(" and "), factor(without.slowdown))
+        format!("without {}: slowdown {}", names.join(" and "), times(without.slowdown))
     })));
     blocks
-}
-
-/// The gain of removing each source alone, largest first. Omits gains too small to show in the figures.
-fn gain_lines(report: &PredictReport<'_>, blame: &Blame) -> Vec<String> {
-    let all = blame.all.slowdown;
-    let gains = blame.each.iter().filter(|without| without.slowdown < all && factor(without.slowdown) != factor(all));
-    let gains: Vec<&Removal> = gains.collect();
-    if gains.is_empty() {
-        return vec!["  no source gains anything when it is taken out alone".to_owned()];
-    }
-    let (shown, more) = gains.split_at(gains.len().min(SHOWN));
-    let width = shown.iter().flat_map(|without| names(report, without)).map(|name| name.chars().count());
-    let width = width.max().unwrap_or(0);
-    let line = |without: &&Removal| {
-        let name: String = names(report, without).collect();
-        let gain = without.gain.filter(|_| report.question.replicas > 1).map(|gain| {
-            let half = (gain.high - gain.low) / 2.0;
-            format!(", {} \u{b1} {} points less", three_digits(gain.mean * 100.0), three_digits(half * 100.0))
-        });
-        let (name, gain) = (printable(&name), gain.unwrap_or_default());
-        format!("  without {name:<width$}  {} -> {}{gain}", factor(all), factor(without.slowdown))
-    };
-    let mut lines: Vec<String> = shown.iter().map(line).collect();
-    if !more.is_empty() {
-        lines.push(format!("  and {} more that gain less; --json has them all", more.len()));
-    }
-    lines
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ pub(super) fn section(report: &PredictReport<'_>) -> Option<Section> {
     let sentences = answers
         .iter()
         .flat_map(|tolerance| std::iter::once(up_to(report, tolerance)).chain(tolerance.detours.iter().map(without)));
-    let title = format!("What a job stands that may lose {share} of its time");
+    let title = format!("The limits of a job that may lose {share} of its time");
     let opening = Opening::Title(format!("Tolerance: noise may take {share} of the job's time"));
     Some(Section::new("tolerance", "Tolerance", title, Block::texts(sentences)).opened(opening))
 }
@@ -75,12 +75,13 @@ fn up_to(report: &PredictReport<'_>, tolerance: &Tolerance) -> String {
         ranks if is_limit(report, ranks) => format!("{} and more", Count::new(ranks)),
         ranks => grouped(ranks),
     };
-    let interval = tolerance.ranks.interval.map(|ends| format!(" (95 %: {} to {})", ranks(ends.low), ranks(ends.high)));
+    let interval =
+        tolerance.ranks.interval.map(|ends| format!(" (95 % CI {} to {})", ranks(ends.low), ranks(ends.high)));
     let interval = interval.unwrap_or_default();
     let answer = match (tolerance.ranks.ranks, report.question.per_node) {
         (0, 1) => "a single rank loses more".to_owned(),
         (0, per_node) => format!("a single node of {per_node} ranks loses more"),
-        (found, _) => format!("no more is lost up to {} ranks", ranks(found)),
+        (found, _) => format!("up to {} ranks lose no more", ranks(found)),
     };
     format!("grain {}: {answer}{interval}", tolerance.grain)
 }
@@ -89,10 +90,10 @@ fn without(detours: &ToleratedDetours) -> String {
     let ranks = Count::new(detours.ranks);
     let rate = Value::Rate(detours.longer_hz).cell();
     match detours.longest {
-        Nanos::ZERO => format!("at {ranks} ranks no detour may be left: a CPU has {rate}"),
+        Nanos::ZERO => format!("{ranks} ranks must have no interruptions; each CPU has {rate}"),
         longest => {
             let longest = time(longest.get());
-            format!("at {ranks} ranks all detours longer than {longest} would have to go: a CPU has {rate} of them")
+            format!("{ranks} ranks must have no interruptions longer than {longest}; each CPU has {rate} of them")
         }
     }
 }

@@ -68,6 +68,12 @@ fn entry(label: &str, text: impl Into<String>) -> Block {
     Block::entry(format!("{label:<LABEL$}"), text)
 }
 
+/// The verdict in one line.
+pub(super) fn answer(summary: &Summary) -> String {
+    let Verdict { word, reason, .. } = Verdict::new(summary);
+    format!("{word:<LABEL$}{}", capital(&reason))
+}
+
 /// The recording, and whether it was quiet.
 fn headline(summary: &Summary) -> Section {
     let mut blocks = vec![Block::Lead(identity(summary))];
@@ -313,7 +319,7 @@ fn next(summary: &Summary) -> Section {
     ];
     let is_summary = summary.warnings.iter().any(|(_, warning)| warning.known() == Some(Code::SummaryForm));
     if summary.rung == Rung::Tracepoints && !is_summary && summary.total.detours() > 0 {
-        steps.push(step(format!("becalm sources {path} --longest 3"), "what happened in the longest interruptions"));
+        steps.push(step(format!("becalm detours {path} --longest 3"), "what happened in the longest interruptions"));
     }
     Section::new("next", "Next", "Next", vec![Block::Commands(steps)]).opened(Opening::Gap)
 }

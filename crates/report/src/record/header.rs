@@ -20,13 +20,10 @@ pub(crate) fn section(summary: &Summary) -> Section {
     blocks.push(Block::Facts(whole_lines(summary)));
     let warnings: Vec<Block> = warnings(summary, |warning| warning.known() != Some(Code::TraceChanged)).collect();
     if !warnings.is_empty() {
-        blocks.push(Block::Lines(vec![String::new()]));
+        blocks.push(Block::OnTerminal([Block::gap()].into_iter().chain(warnings).collect()));
     }
-    blocks.extend(warnings);
-    Section::new("machine", "Machine", "Machine, clock and losses", blocks).explained(
-        "Read this before believing the numbers: what was recorded and how, how well the clock is known, and what was lost or could \
-         not be seen.",
-    )
+    Section::new("machine", "Machine", "Machine, clock and losses", blocks)
+        .explained("What was recorded and how, how exact the clock is, and what was lost or not seen.")
 }
 
 /// Changes of the trace by other programs, before everything else because they affect the meaning of the sources.

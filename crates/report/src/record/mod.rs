@@ -1,4 +1,4 @@
-//! The output of `becalm record`, `becalm report` and `becalm sources` for a recording of detours: CPUs, sources, confidence, and single detours.
+//! The output of `becalm record`, `becalm report` and `becalm report --sources` for a recording of detours: CPUs, sources, confidence, and single detours.
 
 mod brief;
 mod conclusion;
@@ -40,6 +40,10 @@ impl Report for RunReport<'_> {
 
     fn document(&self) -> impl Serialize {
         json::document(self.summary, false)
+    }
+
+    fn answer(&self) -> Option<String> {
+        Some(brief::answer(self.summary))
     }
 
     fn view(&self, form: Form) -> Page {

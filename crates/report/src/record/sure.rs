@@ -9,7 +9,7 @@ use crate::catalogue;
 use crate::form::field::{Field, field, fields};
 use crate::form::section::{Block, Section};
 use crate::form::table::Table;
-use crate::form::value::{factor, time};
+use crate::form::value::{factor, grouped, time};
 use crate::record::figures::{CpuRow, cpu, period};
 use crate::record::notes::notes;
 use crate::record::tails;
@@ -67,17 +67,18 @@ pub(crate) fn intervals(summary: &Summary, rows: &[CpuRow]) -> Section {
     let mut blocks = vec![Block::Table(table(summary, &every, &shown, summary.cpus.len() > 1))];
     let all = CpuRow::total(summary);
     if rows.iter().chain([&all]).any(|row| row.figures.detours() > 0 && open(row)) {
-        blocks.push(Block::Text("- and 'over': the run is too short to bound it, or drifts".to_owned()));
+        blocks
+            .push(Block::Text("- and 'over': no upper bound, because the recording is too short or drifts".to_owned()));
     }
     if rows.iter().chain([&all]).any(rough) {
         blocks.push(Block::Text(
-            "~: rough, from 8 stretches of the run, as it drifts or comes in long trains".to_owned(),
+            "~: rough, from 8 parts of the recording, because it drifts or has long trains of events".to_owned(),
         ));
     }
     blocks.extend(missed(summary));
     Section::named("sure", "How sure: 95 % intervals", blocks).explained(
-        "Another run as long as this one would give other figures: in 95 of 100 cases the true ones lie between low and high; what is \
-         rarer than the run is long may not have shown itself at all.",
+        "Another recording of this length would give other figures. The true ones are within these intervals in 95 of 100 cases. \
+         Events that are rarer than the recording is long may be missing.",
     )
 }
 
@@ -85,7 +86,7 @@ pub(crate) fn intervals(summary: &Summary, rows: &[CpuRow]) -> Section {
 fn missed(summary: &Summary) -> Vec<Block> {
     let mut missed = Vec::new();
     if let Some(rarest) = summary.total.rarest_seen_ns.filter(|ns| *ns > 0) {
-        let text = format!("an event that comes less than once in {} on a CPU (chance over 5 %)", time(rarest));
+        let text = format!("events that are rarer than once in {} per CPU (probability above 5 %)", time(rarest));
         missed.push(Block::Remark("may have been missed".to_owned(), text));
     }
     let seldom: Vec<_> = summary.sources.iter().filter(|source| source.times.count() < SELDOM).collect();
@@ -93,7 +94,11 @@ fn missed(summary: &Summary) -> Vec<Block> {
         let names: Vec<String> =
             seldom.iter().take(5).map(|source| format!("{} {}", source.kind, source.source)).collect();
         let more = if seldom.len() > 5 { format!(" and {} more", seldom.len() - 5) } else { String::new() };
-        let text = format!("{}{more}; run at least {} to see each again with 95 %", names.join(", "), time(needed));
+        let text = format!(
+            "{}{more}; record at least {} to see each again with 95 % probability",
+            names.join(", "),
+            time(needed)
+        );
         missed.push(Block::Remark("seen once or twice".to_owned(), text));
     }
     missed
@@ -139,7 +144,7 @@ pub(crate) fn tails(summary: &Summary, rows: &[CpuRow]) -> Section {
     let total = summary.cpus.len() > 1 && fits(&CpuRow::total(summary));
     let mut blocks = Vec::new();
     if !fitting.is_empty() || total {
-        let note = "over: exceeded once in that time; low and high: its 95 % interval (peaks over threshold)";
+        let note = "over: the length exceeded once in that time; low and high: its 95 % CI (peaks over threshold)";
         blocks.extend([Block::Table(table(summary, &fitting, &TAIL, total)), Block::Text(note.to_owned())]);
     }
     blocks.extend(notes(summary, rows, |row| row.figures.tail.as_ref().and_then(tails::note)));
@@ -160,7 +165,7 @@ pub(crate) fn equals(summary: &Summary) -> Option<Section> {
         };
         let needed = becalm_stats::outliers::PEERS_MIN;
         if !peers.enough {
-            let text = format!("too few {what} to tell which differs: {} of {needed} needed", peers.compared);
+            let text = format!("not enough {what} to find outliers: {} of {needed} needed", peers.compared);
             equals.push(Block::Remark(who, text));
             continue;
         }
@@ -173,16 +178,16 @@ pub(crate) fn equals(summary: &Summary) -> Option<Section> {
             })
             .map(|outlier| {
                 let name = outlier.cpu.map_or_else(|| outlier.node.clone(), |cpu| format!("CPU {cpu}"));
-                format!("{name} has {} times the median noise", factor(outlier.outlier.factor))
+                format!("{name} has {}x the median noise", factor(outlier.outlier.factor))
             })
             .collect();
         let text = match differ.is_empty() {
-            true => format!("none of {} differs from the others", peers.compared),
+            true => format!("no outliers among {}", peers.compared),
             false => differ.join("; "),
         };
         equals.push(Block::Remark(who, text));
     }
-    (!equals.is_empty()).then(|| Section::named("equals", "Equals compared", equals))
+    (!equals.is_empty()).then(|| Section::named("equals", "Peers compared", equals))
 }
 
 /// A period with all CPUs of a node that have it.
@@ -216,11 +221,7 @@ fn what(origin: &Origin) -> String {
 fn period_rows(summary: &Summary) -> Vec<PeriodRow> {
     let mut rows: Vec<PeriodRow> = Vec::new();
     for found in &summary.periods {
-        let same = rows.iter_mut().find(|row| {
-            (&row.found.node, &row.found.origin) == (&found.node, &found.origin)
-                && (row.found.period.interval_ns / found.period.interval_ns - 1.0).abs() < 1e-3
-        });
-        match same {
+        match rows.iter_mut().find(|row| row.found.is_same(found)) {
             Some(row) => {
                 row.cpus = row.cpus.iter().chain([found.cpu]).collect();
                 if found.period.events > row.found.period.events {
@@ -240,6 +241,17 @@ fn period_rows(summary: &Summary) -> Vec<PeriodRow> {
     rows
 }
 
+/// The periods of guests that are the timer tick of their host: on all CPUs of the node.
+fn host_ticks<'a>(summary: &'a Summary, rows: &'a [PeriodRow]) -> impl Iterator<Item = Block> + 'a {
+    rows.iter().filter_map(|row| {
+        let node = summary.nodes.iter().find(|node| node.doc.node == row.found.node)?;
+        let hz = row.found.host_tick_hz().filter(|_| node.doc.machine.hypervisor.is_some())?;
+        let name = format!("{} every {}", what(&row.found.origin), row.found.every());
+        let is_everywhere = node.doc.cpus.iter().all(|cpu| row.cpus.contains(cpu.cpu));
+        is_everywhere.then(|| Block::Remark(name, format!("the host's timer tick ({} Hz)", grouped(hz.into()))))
+    })
+}
+
 /// The section of periods, if there are any.
 pub(crate) fn periods(summary: &Summary) -> Option<Section> {
     let rows = period_rows(summary);
@@ -248,11 +260,11 @@ pub(crate) fn periods(summary: &Summary) -> Option<Section> {
         fields.insert(0, &NODE);
     }
     let mut table = Table::filled(&fields, &rows).with_most_important(SHOWN, |hidden| format!("and {hidden} more"));
-    table.note =
-        "jitter: how far the events lie from their beats; of beats: how many of the beats there were brought one."
-            .to_owned();
-    let section = Section::named("periods", "Periods", vec![Block::Table(table)]).explained(
-        "What comes again and again after the same time, source by source: a timer that can be found, and often switched off.",
+    table.note = "jitter: the deviation of events from the period; of beats: the share of periods that have an event."
+        .to_owned();
+    let blocks = std::iter::once(Block::Table(table)).chain(host_ticks(summary, &rows)).collect();
+    let section = Section::named("periods", "Periods", blocks).explained(
+        "Sources that come back after a constant time: each is driven by a timer, which can be found and often switched off.",
     );
     (!rows.is_empty()).then_some(section)
 }

@@ -5,6 +5,7 @@ use becalm_stats::NoTail;
 use becalm_stats::tail::{CAUSE_EVENTS_MIN, CLUSTERS_MIN, EXTRAPOLATION, LONG_MIN};
 
 use crate::form::value::{three_digits, time};
+use becalm_units::counted;
 
 /// `fits`, or why there is no return level.
 pub(crate) const fn verdict(tail: &Result<LongTail, NoTail>) -> &'static str {
@@ -26,40 +27,41 @@ pub(crate) fn note(tail: &Result<LongTail, NoTail>) -> Option<String> {
     Some(match tail {
         Ok(_) => return None,
         Err(NoTail::FewClusters { clusters }) => format!(
-            "not enough data: of the {CLUSTERS_MIN} independent clusters of long detours that a tail needs there are \
-             {clusters}; record longer"
+            "not enough data: {}, and an estimate needs {CLUSTERS_MIN}; record longer",
+            counted(*clusters as u64, "separate long interruption", "separate long interruptions")
         ),
         Err(NoTail::BadFit { misfit: None, .. }) => {
-            "the long detours are all alike: their maximum is no matter of chance".to_owned()
+            "no estimate: all long interruptions have the same length".to_owned()
         }
         Err(NoTail::BadFit { misfit: Some(misfit), limit }) => format!(
-            "the long detours follow no single law (Anderson-Darling {}, limit {}): several causes with lengths of their \
-             own; look at the sources",
+            "no estimate: the long interruptions have several sources of different lengths, so no single distribution fits \
+             (Anderson-Darling {}, limit {})",
             three_digits(*misfit),
             three_digits(*limit)
         ),
         Err(NoTail::ShapeDrifts { shape, higher }) => format!(
-            "the longer the detours, the more the tail changes (shape {}, and {} above): no law to go by",
+            "no estimate: the distribution changes with the length of interruptions (shape {}, {} for longer ones)",
             three_digits(*shape),
             three_digits(*higher)
         ),
         Err(NoTail::FewLong { clusters }) => format!(
-            "the longest detours are exceptions: {clusters} of the {LONG_MIN} that it takes lie in the upper half of the lengths; \
-             record longer"
+            "not enough data: {}, and an estimate needs {LONG_MIN}; record longer",
+            counted(*clusters as u64, "exceptionally long interruption", "exceptionally long interruptions")
         ),
         Err(NoTail::RareCause { events }) => format!(
-            "the source of the longest detour came {events} times, and its lengths are known from {CAUSE_EVENTS_MIN} on; record \
-             longer"
+            "not enough data: the source of the longest interruption occurred {}, and an estimate needs {CAUSE_EVENTS_MIN}; \
+             record longer",
+            counted(*events, "time", "times")
         ),
         Err(NoTail::BelowPart { part_ns }) => format!(
-            "the fit of all CPUs together lies below that of one of them, {}; see the CPUs, or record longer",
+            "no estimate: the one for all CPUs would be below that of a single CPU, {}; see the CPUs, or record longer",
             time(*part_ns)
         ),
-        Err(NoTail::Unbounded) => "the tail is so heavy that nothing bounds it; record longer".to_owned(),
+        Err(NoTail::Unbounded) => "no estimate: these data give no upper bound; record longer".to_owned(),
         Err(NoTail::TooFar { needed_ns }) => format!(
-            "the run is too short: nothing is said of times over {EXTRAPOLATION} times its length; record at least {}",
+            "not enough data: an estimate reaches at most {EXTRAPOLATION} times the length of the recording; record at least {}",
             time(*needed_ns)
         ),
-        Err(NoTail::TooNear) => "the run has too few long detours for its length; record longer".to_owned(),
+        Err(NoTail::TooNear) => "not enough data: too few long interruptions; record longer".to_owned(),
     })
 }

@@ -121,8 +121,8 @@ fn sources(summary: &Summary, per_cpu: bool, all: bool) -> Section {
     }
     blocks.extend(summary.nodes.iter().flat_map(|node| counters(summary, node, per_cpu)));
     let section = Section::new("sources", "Sources", title, blocks).explained(
-        "On the left the time that each source took in all, with the ways in and out, softirqs and aftermath that go with it: a job loses \
-         that on average. On the right its longest time at once: a synchronized job waits for that.",
+        "First the total time of each source, with everything charged to it: a program loses that on average. Then its longest time at \
+         once: a synchronized job waits for that.",
     );
     if is_known { section.opened(Opening::Title(title.to_owned())) } else { section }
 }
@@ -212,9 +212,9 @@ fn next(summary: &Summary) -> Section {
     let mut steps = Vec::new();
     if summary.rung == Rung::Tracepoints {
         if summary.cpus.len() > 1 {
-            steps.push(step(format!("becalm sources {path} --per-cpu"), "the same for each CPU"));
+            steps.push(step(format!("becalm report {path} --sources --per-cpu"), "the same for each CPU"));
         }
-        steps.push(step(format!("becalm sources {path} --longest 10"), "what happened in the longest detours"));
+        steps.push(step(format!("becalm detours {path} --longest 10"), "what happened in the longest detours"));
     } else {
         steps.push(step("becalm".to_owned(), "what is missing here to name the sources, and how to get it"));
     }

@@ -7,7 +7,8 @@ use crate::form::section::{Opening, Section};
 use crate::form::table::Table;
 use crate::form::words::capital;
 use crate::html::{Axis as ChartAxis, AxisScale, AxisUnit, Bar, Bars, Block, Chart, ChartSeries, Lines, Spec, Surface};
-use crate::predict::view::wide_scale;
+use crate::predict::rounded::{digits, round};
+use crate::predict::view::{round_up, upward, wide_scale};
 
 /// The smallest width of a shade, in characters.
 const NARROWEST: usize = 4;
@@ -24,8 +25,6 @@ const COLORS: usize = 8;
 const BARS: usize = 40;
 /// The most rows of a surface.
 const SURFACE_ROWS: usize = 64;
-/// The end of the vertical axis if all values are equal, relative to its start.
-const SMALLEST: f64 = 1.01;
 
 /// The name of the parameter for the number of ranks.
 pub(super) const RANKS: &str = "ranks";
@@ -38,7 +37,7 @@ pub struct SweepFigure<'a> {
     /// Formats a value.
     cell: fn(f64) -> Value,
     values: Vec<Option<f64>>,
-    /// The ends of each cell's interval, if it has one; empty if no cell has.
+    /// The ends of each cell's interval, if it has one; the upper end is infinite if there is none. Empty if no cell has an interval.
     pub(super) intervals: Vec<Option<[f64; 2]>>,
     /// The complete curve over ranks through a given cell, if more points than the cells are known.
     pub(super) whole: Option<WholeCurve<'a>>,
@@ -143,18 +142,19 @@ impl<'a> SweepFigure<'a> {
         let from = self.start();
         let (low, high) = extent(values.chain(ends).chain(from));
         let scale = wide_scale(low, high);
-        let flat = |from: f64| high <= from * SMALLEST;
-        let (bottom, top) = match (from, scale) {
-            (Some(from), _) if flat(from) => (Some(from), Some(from * SMALLEST)),
-            (Some(from), AxisScale::Linear) => (Some(from), Some(from + round_up(high - from))),
-            (from, AxisScale::Log) => (from.or(Some(10_f64.powf(low.log10().floor()))), Some(round_up(high))),
+        if from.is_some() {
+            let (scale, top) = upward(high, self.intervals.iter().flatten().any(|[_, high]| high.is_infinite()));
+            return ChartAxis::new(self.title, scale, self.unit).between(from, Some(top));
+        }
+        let (bottom, top) = match scale {
+            AxisScale::Log => (Some(10_f64.powf(low.log10().floor())), Some(round_up(high))),
             // Values far from zero that differ little need an axis that starts near them.
-            (None, AxisScale::Linear) if high > low && high < 2.0 * low => {
+            AxisScale::Linear if high > low && high < 2.0 * low => {
                 let step = round_up(high - low) / 10.0;
                 (Some((low / step).floor() * step), Some((high / step).ceil() * step))
             }
-            (None, AxisScale::Linear) if low < 0.0 => (None, None),
-            (None, AxisScale::Linear) => (Some(0.0), Some(round_up(high)).filter(|top| *top > 0.0)),
+            AxisScale::Linear if low < 0.0 => (None, None),
+            AxisScale::Linear => (Some(0.0), Some(round_up(high)).filter(|top| *top > 0.0)),
         };
         ChartAxis::new(self.title, scale, self.unit).between(bottom, top)
     }
@@ -171,7 +171,7 @@ impl<'a> SweepFigure<'a> {
         let bar = |(names_at, value): (Vec<usize>, &Option<f64>)| {
             let fixed: Vec<(usize, usize)> = names_at.into_iter().enumerate().collect();
             let value = (*value)?;
-            Some(Bar { name: names(all, &fixed).join(", "), value, text: (self.cell)(value).cell(), kind: None })
+            Some(Bar { name: names(all, &fixed).join(", "), value, text: self.written(value), kind: None })
         };
         let bars = combinations(all, &every).into_iter().zip(&self.values).filter_map(bar);
         let bars: Vec<Bar> = bars.take(BARS).collect();
@@ -234,7 +234,7 @@ impl<'a> SweepFigure<'a> {
     }
 
     fn written(&self, value: f64) -> String {
-        (self.cell)(value).cell()
+        if self.unit == AxisUnit::Factor { digits(value) } else { (self.cell)(value).cell() }
     }
 
     /// The surface on a terminal; empty if all values are equal.
@@ -264,6 +264,9 @@ impl<'a> SweepFigure<'a> {
         let caption = format!("{caption}{}", self.axes.columns_are());
         let mut table = Table::matrix(&self.axes.titles(), columns).captioned(&caption);
         self.fill(&mut table, |row| row.iter().map(|value| value.map_or(Value::Missing, self.cell)).collect());
+        if self.unit == AxisUnit::Factor {
+            (self.axes.titles().len()..table.columns.len()).for_each(|column| round(&mut table, column));
+        }
         Block::Table(table)
     }
 
@@ -365,16 +368,6 @@ fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
     finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)))
 }
 
-/// The next of 1, 1.5, 2, 3, 4, 5, 6 and 8 times a power of ten; 0 for values of 0 and below.
-fn round_up(value: f64) -> f64 {
-    if value.is_nan() || value <= 0.0 || !value.is_finite() {
-        return 0.0;
-    }
-    let power = 10_f64.powf(value.log10().floor());
-    let fits = [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0].into_iter().find(|factor| factor * power >= value);
-    fits.unwrap_or(10.0) * power
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -447,7 +440,7 @@ mod tests {
         let Spec::Bars(bars) = &charts[0].spec else { panic!("{charts:?}") };
         assert_eq!(
             bars.bars.iter().map(|bar| (bar.name.as_str(), bar.text.as_str())).collect::<Vec<_>>(),
-            [("a", "1.5000"), ("b", "2.0000")]
+            [("a", "1.50"), ("b", "2.00")]
         );
         assert!(figure.surface("s").is_none());
     }
@@ -461,7 +454,7 @@ mod tests {
             let y = SweepFigure { unit, ..figure(&axes, values) }.upward();
             (y.scale, y.min.unwrap(), y.max.unwrap())
         };
-        assert_eq!(ends(Some(1.0), &[1.0, 1.005]), (AxisScale::Linear, 1.0, SMALLEST));
+        assert_eq!(ends(Some(1.0), &[1.0, 1.005]), (AxisScale::Linear, 1.0, 1.01));
         assert_eq!(ends(Some(1.0), &[1.0, 1.37]), (AxisScale::Linear, 1.0, 1.4));
         assert_eq!(ends(Some(1.0), &[1.1, 14.2]), (AxisScale::Log, 1.0, 15.0));
         assert_eq!(ends(None, &[150.0, 70_000.0]), (AxisScale::Log, 100.0, 80_000.0));

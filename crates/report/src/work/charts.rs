@@ -41,8 +41,7 @@ pub(super) fn cumulative(cpus: &[NamedCpu<'_>], text: &str) -> Chart {
         let inside = cpu.curves.distribution.iter().filter(|(value, _)| *value <= cpu.curves.histogram_end_ns);
         inside.map(|(value, share)| [*value as f64, *share]).collect()
     };
-    let share =
-        Axis::new("samples that take no longer", AxisScale::Linear, AxisUnit::Ratio).between(Some(0.0), Some(1.0));
+    let share = Axis::new("samples up to this time", AxisScale::Linear, AxisUnit::Ratio).between(Some(0.0), Some(1.0));
     let marks = match cpus {
         [only] => vec![Mark { at: only.cpu.spread.median_ns() as f64, label: "median".to_owned() }],
         _ => Vec::new(),
@@ -71,7 +70,7 @@ pub(super) fn survival(cpus: &[NamedCpu<'_>], text: &str) -> Chart {
         height: 320,
         spec: Spec::Lines(Lines {
             x: Axis::new("a sample takes", AxisScale::Log, AxisUnit::Time),
-            y: Axis::new("samples that take at least so long", AxisScale::Log, AxisUnit::Ratio)
+            y: Axis::new("samples that take at least this time", AxisScale::Log, AxisUnit::Ratio)
                 .between(None, Some(1.0)),
             series: curves(cpus, false, |cpu| surviving(&cpu.curves.distribution)),
             marks: Vec::new(),
@@ -93,7 +92,7 @@ pub(super) fn head(cpus: &[NamedCpu<'_>], text: &str) -> Chart {
         height: 320,
         spec: Spec::Lines(Lines {
             x: Axis::new("a sample takes", AxisScale::Linear, AxisUnit::Time),
-            y: Axis::new("samples that take no longer", AxisScale::Log, AxisUnit::Ratio).between(None, Some(1.0)),
+            y: Axis::new("samples up to this time", AxisScale::Log, AxisUnit::Ratio).between(None, Some(1.0)),
             series: curves(cpus, true, points),
             marks: Vec::new(),
         }),
@@ -117,13 +116,11 @@ pub(super) fn survival_left(cpu: &CpuWork, text: &str) -> Chart {
     Chart {
         id: "survival-left",
         title: "Survival".to_owned(),
-        label: format!(
-            "The share of samples that take at least a time, before and after sources are taken out. {text}"
-        ),
+        label: format!("The share of samples that take at least a time, with and without sources. {text}"),
         height: 320,
         spec: Spec::Lines(Lines {
             x: Axis::new("a sample takes", AxisScale::Log, AxisUnit::Time),
-            y: Axis::new("samples that take at least so long", AxisScale::Log, AxisUnit::Ratio)
+            y: Axis::new("samples that take at least this time", AxisScale::Log, AxisUnit::Ratio)
                 .between(None, Some(1.0)),
             series: lines,
             marks: Vec::new(),
@@ -211,7 +208,7 @@ pub(super) fn repetitions(cpus: &[NamedCpu<'_>], text: &str) -> Chart {
         height: 280,
         spec: Spec::Lines(Lines {
             x: Axis::new("repetition", AxisScale::Linear, AxisUnit::Count).between(Some(1.0), None),
-            y: Axis::new("by what it takes undisturbed", AxisScale::Linear, AxisUnit::Factor),
+            y: Axis::new("time relative to undisturbed", AxisScale::Linear, AxisUnit::Factor),
             series: lines.filter(|line| !line.points.is_empty()).collect(),
             marks: Vec::new(),
         }),
@@ -254,7 +251,7 @@ pub(super) fn spectrum(cpus: &[NamedCpu<'_>], text: &str) -> Chart {
     Chart {
         id: "spectrum",
         title: String::new(),
-        label: format!("The spectrum of the time that was lost. {text}"),
+        label: format!("The spectrum of lost time. {text}"),
         height: 340,
         spec: Spec::Lines(Lines {
             x: Axis::new("frequency", AxisScale::Log, AxisUnit::Rate),
@@ -296,9 +293,9 @@ pub(super) fn histogram_text(cpus: &[NamedCpu<'_>]) -> String {
     let beyond: u64 = cpus.iter().map(|shown| shown.cpu.curves.beyond).sum();
     let end = cpus.iter().map(|shown| shown.cpu.curves.histogram_end_ns).max().unwrap_or(0);
     match beyond {
-        0 => "Every sample is in it.".to_owned(),
-        1 => format!("One sample is longer than is drawn: {} and more.", time(end)),
-        beyond => format!("{} samples are longer than is drawn: {} and more.", grouped(beyond), time(end)),
+        0 => "The chart shows all samples.".to_owned(),
+        1 => format!("One sample is longer than the chart shows: {} or more.", time(end)),
+        beyond => format!("{} samples are longer than the chart shows: {} or more.", grouped(beyond), time(end)),
     }
 }
 

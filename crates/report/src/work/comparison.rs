@@ -82,8 +82,8 @@ fields! {
         MAX_NS = catalogue::MAX_NS, |row| Fine(row.spread.max_ns);
         STDDEV_NS = catalogue::STDDEV_NS, |row| Time::rounded(row.spread.stddev_ns);
         DELAY_RATIO = "delay_ratio", "over the shortest", |row| row.delay_ratio().map(Ratio);
-        FASTIES = "fasties", "fasties", |row| row.fasties;
-        SLOWIES = catalogue::SLOWIES, |row| row.spread.slowies;
+        FASTIES = "fasties", "short outliers", |row| row.fasties;
+        SLOWIES = "slowies", "long outliers", |row| row.spread.slowies;
     }
 }
 
@@ -155,7 +155,7 @@ fn surface(rows: &[Compared]) -> Vec<Block> {
     let axes = Axes::new(parameters.into_iter().map(|(title, values)| Axis::named(title, values)).collect());
     let delays = rows.iter().map(Compared::delay_ratio).collect();
     let delays = SweepFigure::new(&axes, "over the shortest", AxisUnit::Ratio, Value::Ratio, delays);
-    delays.shades("Surface: by how much the mean exceeds the shortest, as shades")
+    delays.shades("Surface: the excess of the mean over the shortest sample, as shades")
 }
 
 /// The runs side by side, by their differences.
@@ -188,7 +188,7 @@ pub(super) fn section(summaries: &[WorkSummary]) -> Option<Section> {
         &compared::FASTIES,
         &compared::SLOWIES,
     ]);
-    let note = "over the shortest: by how much the mean of the samples exceeds the shortest of them";
+    let note = "over the shortest: the excess of the mean over the shortest sample";
     let mut blocks = vec![Block::Table(Table::filled(&fields, &rows)), Block::Text(note.to_owned())];
     blocks.extend(surface(&rows));
     let counts = counts(summaries);
@@ -205,7 +205,7 @@ pub(super) fn section(summaries: &[WorkSummary]) -> Option<Section> {
     let fields: Vec<&Field<ComparedCount>> =
         named.into_iter().filter_map(|(shown, field)| shown.then_some(field)).collect();
     if !counts.is_empty() {
-        let title = "What the processor counted in a sample, in the loop (user) and in what interrupted it (kernel)";
+        let title = "Processor events per sample, in the loop (user) and in interruptions (kernel)";
         blocks.extend([Block::Heading(title.to_owned()), Block::Table(Table::filled(&fields, &counts))]);
     }
     Some(Section::named("comparison", "The runs beside each other", blocks))

@@ -53,7 +53,7 @@ pub(super) fn cumulative(curves: &Curves) -> Vec<String> {
     let points: Vec<(f64, f64)> =
         inside.iter().map(|(value, share)| ((value - low) as f64 / (high - low) as f64, *share)).collect();
     let up = [(1.0, "100%".to_owned()), (0.5, "50%".to_owned()), (0.0, "0%".to_owned())];
-    draw(&points, &up, [fine(*low), fine(*high)], "Cumulative distribution: samples that take no longer")
+    draw(&points, &up, [fine(*low), fine(*high)], "Cumulative distribution: samples up to a time")
 }
 
 /// Draws the share of samples above a value, both axes logarithmic.
@@ -77,7 +77,7 @@ pub(super) fn survival(curves: &Curves) -> Vec<String> {
     let up: Vec<(f64, String)> = decades
         .map(|share| (logarithmic(share, *least, 1.0), format!("{}%", crate::form::value::three_digits(share * 100.0))))
         .collect();
-    draw(&points, &up, [fine(*low), fine(*high)], "Survival: samples that take longer (both axes logarithmic)")
+    draw(&points, &up, [fine(*low), fine(*high)], "Survival: samples above a time (both axes logarithmic)")
 }
 
 /// Draws the consecutive samples: the longest and the shortest in each part of the run.
@@ -124,7 +124,7 @@ pub(super) fn histogram(curves: &Curves) -> Vec<String> {
         curves.histogram.chunks(each).map(|bins| (bins[0].from_ns, bins.iter().map(|bin| bin.count).sum())).collect();
     let width = rows.windows(2).map(|pair| pair[1].0 - pair[0].0).next().unwrap_or(0);
     let most = rows.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
-    let mut lines = vec![String::new(), "Histogram: samples from this value on, up to the next".to_owned()];
+    let mut lines = vec![String::new(), "Histogram: samples from this value to the next".to_owned()];
     lines.extend(rows.iter().map(|(from, count)| {
         // Any value above 0 is visible.
         let length = (*count as f64 / most as f64 * BAR as f64).round() as usize;

@@ -33,8 +33,8 @@ fields! {
         MAX_NS = catalogue::MAX_NS, |row| Fine(row.spread.max_ns);
         BODY_LOW_NS = "body_low_ns", "body from", |row| Fine(row.body.low_ns);
         BODY_HIGH_NS = "body_high_ns", "body to", |row| Fine(row.body.high_ns);
-        FASTIES = "fasties", "fasties", |row| row.body.fasties;
-        SLOWIES = catalogue::SLOWIES, |row| row.body.slowies;
+        FASTIES = "fasties", "short outliers", |row| row.body.fasties;
+        SLOWIES = "slowies", "long outliers", |row| row.body.slowies;
         CPI = "cpi", "CPI", |row| row.cpi.map(|cpi| Often(cpi.cycles));
         CPI_LOW = "cpi_low", "CPI from", |row| row.cpi.map(|cpi| Often(cpi.low));
         CPI_HIGH = "cpi_high", "CPI to", |row| row.cpi.map(|cpi| Often(cpi.high));
@@ -77,7 +77,7 @@ fields! {
         MEDIAN_NS = catalogue::MEDIAN_NS, |row| Fine(row.left.median_ns());
         P99_NS = catalogue::P99_NS, |row| Fine(row.left.quantiles_ns[6]);
         MAX_NS = catalogue::MAX_NS, |row| Fine(row.left.max_ns);
-        SLOWIES = catalogue::SLOWIES, |row| row.left.slowies;
+        SLOWIES = "slowies", "long outliers", |row| row.left.slowies;
         TOUCHED_MEAN_NS = "touched_mean_ns", "mean there", |row| {
             row.step.as_ref().and_then(|step| Fine::rounded(step.touched_mean_ns))
         };

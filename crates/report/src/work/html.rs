@@ -10,15 +10,12 @@ use crate::form::field::Field;
 use crate::form::section::{Block, Grade, Section, Tile};
 use crate::form::value::{fine, grouped, time};
 use crate::record::NOISE_QUIET;
-use becalm_units::plural;
+use becalm_units::counted;
 
 /// The charts of a run of work, after the answer.
 pub(super) fn sections(summary: &WorkSummary) -> Vec<Section> {
-    let nodes = summary.nodes.len() > 1;
-    let place =
-        |cpu: &CpuWork| if nodes { format!("{} CPU {}", cpu.node, cpu.cpu) } else { format!("CPU {}", cpu.cpu) };
-    let cpus: Vec<NamedCpu<'_>> = summary.cpus.iter().map(|cpu| NamedCpu { name: place(cpu), cpu }).collect();
-    let Some(worst) = cpus.iter().max_by(|a, b| cost(a.cpu).total_cmp(&cost(b.cpu))) else { return Vec::new() };
+    let cpus = by_name(summary);
+    let Some(worst) = slowest(&cpus) else { return Vec::new() };
     let mut sections = vec![headline(summary, &cpus, worst), distribution(&cpus, worst), series(&cpus, worst)];
     sections.push(histogram(&cpus));
     sections.extend(repetitions(&cpus));
@@ -27,45 +24,55 @@ pub(super) fn sections(summary: &WorkSummary) -> Vec<Section> {
     sections
 }
 
+/// The CPUs with their names.
+pub(super) fn by_name(summary: &WorkSummary) -> Vec<NamedCpu<'_>> {
+    let nodes = summary.nodes.len() > 1;
+    let place =
+        |cpu: &CpuWork| if nodes { format!("{} CPU {}", cpu.node, cpu.cpu) } else { format!("CPU {}", cpu.cpu) };
+    summary.cpus.iter().map(|cpu| NamedCpu { name: place(cpu), cpu }).collect()
+}
+
+/// The CPU with the highest cost.
+pub(super) fn slowest<'a, 'b>(cpus: &'a [NamedCpu<'b>]) -> Option<&'a NamedCpu<'b>> {
+    cpus.iter().max_by(|a, b| cost(a.cpu).total_cmp(&cost(b.cpu)))
+}
+
 /// How much longer samples take on average than the middle of the main body, as a fraction of it.
-fn cost(cpu: &CpuWork) -> f64 {
+pub(super) fn cost(cpu: &CpuWork) -> f64 {
     cpu.spread.mean_ns / cpu.body.middle_ns.max(1) as f64 - 1.0
 }
 
-fn headline(summary: &WorkSummary, cpus: &[NamedCpu<'_>], worst: &NamedCpu<'_>) -> Section {
-    let figure = |field: &Field<CpuWork>| field.cell(worst.cpu);
+/// The cost of interruptions in a sentence, with its grade.
+pub(super) fn answer(cpus: &[NamedCpu<'_>], worst: &NamedCpu<'_>) -> (Grade, String) {
     let longer = cost(worst.cpu);
-    let quiet = Value::Ratio(NOISE_QUIET).cell();
     let on_cpu = if cpus.len() > 1 { format!(" on {}", worst.name) } else { String::new() };
-    let (tone, text) = match longer {
-        longer if longer <= NOISE_QUIET => (
-            Grade::Good,
-            format!("Samples take {} on the average{on_cpu}, no longer than undisturbed.", figure(&cpu::MEAN_NS)),
-        ),
+    let (grade, by) = match longer {
+        longer if longer <= NOISE_QUIET => (Grade::Good, "about as long as".to_owned()),
         longer => {
-            let tone = if longer <= 10.0 * NOISE_QUIET { Grade::Fair } else { Grade::Bad };
-            let by = Value::Change(longer).cell();
-            let text = format!(
-                "Samples take {} on the average{on_cpu}: {by} on what they take undisturbed.",
-                figure(&cpu::MEAN_NS)
-            );
-            (tone, text)
+            let grade = if longer <= 10.0 * NOISE_QUIET { Grade::Fair } else { Grade::Bad };
+            (grade, format!("{} longer than", Value::Ratio(longer).cell()))
         }
     };
+    let (mean, middle) = (cpu::MEAN_NS.cell(worst.cpu), fine(worst.cpu.body.middle_ns));
+    (grade, format!("A sample takes {mean} on average{on_cpu}, {by} undisturbed ({middle})."))
+}
+
+fn headline(summary: &WorkSummary, cpus: &[NamedCpu<'_>], worst: &NamedCpu<'_>) -> Section {
+    let quiet = Value::Ratio(NOISE_QUIET).cell();
+    let (tone, text) = answer(cpus, worst);
     let work = summary.nodes.iter().find_map(|doc| doc.settings.work.as_ref()).map(view::done).unwrap_or_default();
     let samples: u64 = cpus.iter().map(|shown| shown.cpu.spread.count).sum();
     let basis = format!(
-        "{} samples of {work}. Undisturbed is the middle of the main body, {}; up to {quiet} on that counts as no longer.",
-        grouped(samples),
-        fine(worst.cpu.body.middle_ns)
+        "{} samples of {work}. Undisturbed is the median sample; up to {quiet} more counts as equal.",
+        grouped(samples)
     );
     let mut blocks = vec![Block::Verdict { tone, text, basis }, Block::Tiles(tiles(worst.cpu))];
     let warnings: usize = summary.nodes.iter().map(|doc| doc.warnings.len()).sum();
     if warnings > 0 {
-        let what = plural(warnings as u64, "warning limits", "warnings limit");
-        blocks.push(Block::Note(format!("{warnings} {what} what these numbers say: see what was measured.")));
+        let what = counted(warnings as u64, "warning limits", "warnings limit");
+        blocks.push(Block::Note(format!("{what} these numbers: see Samples.")));
     }
-    drawn("headline", "Summary", "How much longer does work take here?", blocks)
+    drawn("headline", "Summary", "How much do interruptions slow this work down?", blocks)
 }
 
 fn tiles(cpu: &CpuWork) -> Vec<Tile> {
@@ -79,19 +86,19 @@ fn tiles(cpu: &CpuWork) -> Vec<Tile> {
         tile("Longest", figure(&cpu::MAX_NS), format!("p99 {}, p99.9 {}", figure(&cpu::P99_NS), figure(&cpu::P999_NS))),
         tile("Shortest", figure(&cpu::MIN_NS), format!("calibrated {}", figure(&cpu::CALIBRATED_NS))),
         tile(
-            "Slowies",
+            "Long outliers",
             figure(&cpu::SLOWIES),
             format!("{} of samples; over {}", share(cpu.body.slowies), fine(cpu.body.high_ns)),
         ),
         tile(
-            "Fasties",
+            "Short outliers",
             figure(&cpu::FASTIES),
             format!("{} of samples; under {}", share(cpu.body.fasties), fine(cpu.body.low_ns)),
         ),
     ];
     if let Some(last) = cpu.subtraction.last() {
         tiles.truncate(5);
-        let without = format!("standard deviation {} without every source", time(last.left.stddev_ns.round() as i64));
+        let without = format!("standard deviation {} without all sources", time(last.left.stddev_ns.round() as i64));
         let rest = cpu.beyond_middle_ns().map_or_else(|| "-".to_owned(), |(_, rest)| time(rest.round() as i64));
         tiles.push(tile("Not explained", rest, without));
     }
@@ -118,22 +125,21 @@ fn distribution(cpus: &[NamedCpu<'_>], worst: &NamedCpu<'_>) -> Section {
     ];
     blocks.extend(left_out(cpus));
     drawn("distribution", "Distribution", "How long samples take", blocks).explained(
-        "First, how many of the samples take at most so long; then, how many take at least so long: there each further line down is ten \
-         times as rare; then the first one again on such an axis, where the few shortest are seen.",
+        "The share of samples up to a time, then of those that take at least a time: each line further down is ten times as rare. The \
+         last chart is the first one on such an axis, which shows the few shortest samples.",
     )
 }
 
 /// A note if the charts leave out CPUs.
 fn left_out(cpus: &[NamedCpu<'_>]) -> Option<Block> {
-    let text = || format!("Charts are of the first {CURVES} of {} CPUs.", grouped(cpus.len() as u64));
+    let text = || format!("The charts show the first {CURVES} of {} CPUs.", grouped(cpus.len() as u64));
     (cpus.len() > CURVES).then(|| Block::Note(text()))
 }
 
 fn series(cpus: &[NamedCpu<'_>], worst: &NamedCpu<'_>) -> Section {
     let text = quantiles(worst, cpus.len() > 1);
-    drawn("series", "Series", "Consecutive samples", vec![Block::Charts(vec![charts::series(cpus, &text)])]).explained(
-        "One sample after another, in order of time: each point is the longest, or the shortest, of a part of the run.",
-    )
+    drawn("series", "Series", "Consecutive samples", vec![Block::Charts(vec![charts::series(cpus, &text)])])
+        .explained("Samples in chronological order: each point is the longest, or the shortest, of a part of the run.")
 }
 
 fn histogram(cpus: &[NamedCpu<'_>]) -> Section {
@@ -145,8 +151,7 @@ fn histogram(cpus: &[NamedCpu<'_>]) -> Section {
         vec![Block::Charts(vec![charts::histogram(cpus, &text)]), Block::Note(text)],
     )
     .explained(
-        "A second hill to the right of the first is a source that hits a part of the samples, and takes about the same \
-                  each time.",
+        "A second peak to the right of the first is a source that hits some of the samples, and takes about the same time in each.",
     )
 }
 
@@ -155,15 +160,16 @@ fn repetitions(cpus: &[NamedCpu<'_>]) -> Option<Section> {
     let (worst, cumulative) = longer.max_by(|(_, a), (_, b)| a.cost_ratio().total_cmp(&b.cost_ratio()))?;
     let on = if cpus.len() > 1 { format!(" on {}", worst.name) } else { String::new() };
     let text = format!(
-        "A repetition that would take {} undisturbed takes {} on the average{on}, and {} at most.",
+        "A repetition of {} undisturbed takes {} on average{on}, and {} at most.",
         cumulative::UNDISTURBED_NS.cell(cumulative),
         cumulative::MEAN_NS.cell(cumulative),
         cumulative::MAX_NS.cell(cumulative)
     );
     let blocks = vec![Block::Text(text.clone()), Block::Charts(vec![charts::repetitions(cpus, &text)])];
-    Some(drawn("repetitions", "A second", "What adds up over a second", blocks).explained(
-        "Consecutive samples together, so that each repetition takes about a second; at 1 nothing interrupts it.",
-    ))
+    Some(
+        drawn("repetitions", "A second", "Repetitions of one second", blocks)
+            .explained("Consecutive samples together, about a second each. 1 is undisturbed."),
+    )
 }
 
 fn subtraction(cpus: &[NamedCpu<'_>], worst: &NamedCpu<'_>) -> Option<Section> {
@@ -173,18 +179,18 @@ fn subtraction(cpus: &[NamedCpu<'_>], worst: &NamedCpu<'_>) -> Option<Section> {
         worst
     };
     let last = shown.cpu.subtraction.last()?;
-    let on = if cpus.len() > 1 { format!("On {}, ", shown.name) } else { "On the average ".to_owned() };
+    let on = if cpus.len() > 1 { format!("On {}, ", shown.name) } else { "On average ".to_owned() };
     let deviations =
         [shown.cpu.spread.stddev_ns, last.left.stddev_ns].map(|stddev| time(stddev.round() as i64)).join(" to ");
     let text = match shown.cpu.beyond_middle_ns() {
         Some((all, rest)) => format!(
-            "{on}{} of the {} that a sample takes beyond the main body\u{2019}s middle is left when the direct time of every \
-             source is taken out; the standard deviation goes from {deviations}.",
+            "{on}{} of the {} that a sample takes beyond the median remains without the direct time of all sources. The standard \
+             deviation changes from {deviations}.",
             time(rest.round() as i64),
             time(all.round() as i64)
         ),
         None => format!(
-            "Without the direct time of every source the standard deviation goes from {deviations}; {}.",
+            "Without the direct time of all sources, the standard deviation changes from {deviations}; {}.",
             view::IN_MOST
         ),
     };
@@ -192,9 +198,9 @@ fn subtraction(cpus: &[NamedCpu<'_>], worst: &NamedCpu<'_>) -> Option<Section> {
         Block::Text(text.clone()),
         Block::Charts(vec![charts::left(shown.cpu, &text), charts::survival_left(shown.cpu, &text)]),
     ];
-    Some(drawn("subtraction", "Subtraction", "What is left without its sources", blocks).explained(
-        "The samples less the direct time of each source in turn. What is left is the indirect cost, caches and \
-                  predictors, and what no trace of the kernel shows.",
+    Some(drawn("subtraction", "Subtraction", "Samples without the time of their sources", blocks).explained(
+        "The samples minus the direct time of one source after another. The rest is indirect cost, such as cold caches, and time that no \
+         kernel trace shows.",
     ))
 }
 
@@ -209,20 +215,19 @@ fn spectrum(cpus: &[NamedCpu<'_>]) -> Option<Section> {
             let source = tone.source.as_ref().map_or_else(String::new, |source| format!(" ({source})"));
             format!("The strongest of {} named frequencies: {}{source}.", named.len(), view::hertz(tone.hz))
         }
-        None => "Nothing comes with a period.".to_owned(),
+        None => "No period was found.".to_owned(),
     };
     let mut blocks = vec![Block::Text(text.clone()), Block::Charts(vec![charts::spectrum(cpus, &text)])];
     blocks.push(Block::Note(format!(
-        "The mean of {} stretches; frequencies {} apart can be told apart. A frequency is named if its power stands out of that \
-         around it, or if the slowest samples have its period, both by what chance gives once in {} runs at most; a source \
-         beside it if its own samples have that period.",
+        "The mean of {} parts of the run, with a resolution of {}. A frequency is named if its power is above that around it, or if \
+         the slowest samples have its period; chance names one in at most 1 of {} runs. It gets a source if the source has that \
+         period.",
         tones.stretches,
         view::hertz(tones.resolution_hz),
         grouped((1.0 / FALSE_ALARM).round() as u64)
     )));
-    Some(drawn("spectrum", "Spectrum", "Frequencies in the time that was lost", blocks).explained(
-        "A peak is something that comes again and again after the same time, the further right the more often; its \
-                  multiples stand to the right of it.",
+    Some(drawn("spectrum", "Spectrum", "Frequencies of lost time", blocks).explained(
+        "A peak is a source with a constant period, the further right the more frequent; its multiples are to the right of it.",
     ))
 }
 

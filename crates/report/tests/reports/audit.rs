@@ -29,7 +29,7 @@ fn audit() -> Audit {
         isolated: CpuList::default(),
         first_steps: vec![
             first_step("becalm record --duration 10s", "what interrupts the CPUs, and how often"),
-            first_step("becalm tune check", "what keeps the CPUs from being quiet"),
+            first_step("becalm tune audit", "what keeps the CPUs from being quiet"),
         ],
     }
 }

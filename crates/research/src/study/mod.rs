@@ -6,7 +6,7 @@
 //! - `document`, `file`: `study.json`, which names the recordings.
 //! - `analysis`: the figures of each configuration, computed from the recordings.
 //! - `report`: the same for a terminal, as JSON and as a page.
-//! - `command`: `becalm tune study`, which records each configuration in its own process.
+//! - `command`: `becalm study`, which records each configuration in its own process.
 
 mod analysis;
 mod command;
@@ -17,7 +17,7 @@ mod record_command;
 pub(crate) mod report;
 
 pub use analysis::{Studied, Turn, study};
-pub use command::{StudyArgs, run};
+pub use command::StudyArgs;
 pub use configuration::Configuration;
 pub use document::{BASELINE, ConfigurationDoc, ConfigurationOutcome, SCHEMA, StudyDoc};
 pub use file::{load, store};

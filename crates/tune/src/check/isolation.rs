@@ -11,6 +11,7 @@ use becalm_units::CpuList;
 use super::finding::Findings;
 use super::subject::{COMMAND_LINE, ISOLATED, NOHZ_FULL, Subject};
 use super::words::{are, cpus};
+use crate::boot::{MOVABLE_CALLBACKS, STOPPABLE_TICK};
 use crate::document::{Area, Severity};
 use crate::{Family, Known};
 
@@ -188,7 +189,7 @@ fn nohz_full(subject: &Subject<'_>, findings: &mut Findings<'_>) -> Option<CpuLi
 
 /// Whether the kernel can stop the tick at all.
 fn can_stop_tick(subject: &Subject<'_>) -> bool {
-    subject.built_with("NO_HZ_FULL").unwrap_or(subject.knows_nohz_full)
+    subject.built_with(STOPPABLE_TICK).unwrap_or(false)
 }
 
 /// The kernel's list of tickless CPUs, as evidence.
@@ -198,7 +199,7 @@ fn nohz_full_file(subject: &Subject<'_>) -> String {
 
 /// Whether the kernel accepted the list.
 fn tick_was_to_stop(subject: &Subject<'_>, wanted: &CpuList, findings: &mut Findings<'_>) {
-    let (path, value) = subject.option("NO_HZ_FULL");
+    let (path, value) = subject.option(STOPPABLE_TICK);
     let (list, present) = (&subject.sets.nohz_full, &subject.sets.present);
     absent(subject, "nohz_full", wanted, findings);
     if !can_stop_tick(subject) {
@@ -230,7 +231,7 @@ fn tick_is_kept(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         true => format!("the tick is never stopped on {} while a thread runs", cpus(&open)),
         false => format!("this kernel cannot stop the tick of {} while a thread runs there", subject.named()),
     };
-    let (path, value) = subject.option("NO_HZ_FULL");
+    let (path, value) = subject.option(STOPPABLE_TICK);
     let finding = findings.add(AREA, Severity::Warning, title);
     finding.seen(NOHZ_FULL, nohz_full_file(subject)).seen(path, value);
     if supported {
@@ -249,8 +250,8 @@ fn tick_is_kept(subject: &Subject<'_>, findings: &mut Findings<'_>) {
 /// Whether RCU callbacks are offloaded. Returns the requested CPUs.
 fn rcu_nocbs(subject: &Subject<'_>, findings: &mut Findings<'_>) -> Option<CpuList> {
     let given = subject.line.last("rcu_nocbs").map(str::to_owned);
-    let able = subject.built_with("RCU_NOCB_CPU");
-    let (path, value) = subject.option("RCU_NOCB_CPU");
+    let able = subject.built_with(MOVABLE_CALLBACKS);
+    let (path, value) = subject.option(MOVABLE_CALLBACKS);
     let asked = given.as_ref().map(|text| parse_kernel_list(text, subject.count()));
     if let Some(text) = given.as_ref().filter(|_| able == Some(false)) {
         findings
@@ -323,9 +324,13 @@ fn agreement(subject: &Subject<'_>, asked: &[(&str, Option<CpuList>)], findings:
     let finding = findings.add(AREA, Severity::Warning, title);
     finding.seen(COMMAND_LINE, shown);
     let list = subject.cpus;
-    finding
-        .boot(format!("isolcpus=managed_irq,domain,{list} nohz_full={list} rcu_nocbs={list}"))
-        .fix("give all the same list");
+    let mut parameters = format!("isolcpus=managed_irq,domain,{list}");
+    for (name, option) in [("nohz_full", STOPPABLE_TICK), ("rcu_nocbs", MOVABLE_CALLBACKS)] {
+        if subject.built_with(option) != Some(false) {
+            parameters += &format!(" {name}={list}");
+        }
+    }
+    finding.boot(parameters).fix("give all the same list");
 }
 
 /// Partitions that the kernel reports as invalid.

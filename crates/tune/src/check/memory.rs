@@ -100,7 +100,7 @@ fn compaction(findings: &mut Findings<'_>) {
         findings
             .add(AREA, Severity::Note, "kcompactd compacts memory ahead of need")
             .seen(path, value.to_string())
-            .fix("sysctl vm.compaction_proactiveness=0")
+            .fix("set vm.compaction_proactiveness to 0")
             .lets(Known::Kcompactd);
     }
 }

@@ -1,4 +1,4 @@
-//! Audits a machine against the needs of quiet CPUs: `becalm tune check`.
+//! Audits a machine against the needs of quiet CPUs: `becalm tune audit`.
 //!
 //! Boot parameters are checked for presence, support by this kernel, consistency, and effect; then everything that can be changed at run time. Each
 //! [`Finding`] has its evidence, the noise sources that it permits, and the fix. Nothing is changed or measured here: counted ticks and recorded

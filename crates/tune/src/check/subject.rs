@@ -10,6 +10,7 @@ use becalm_units::{CpuId, CpuList};
 
 use super::finding::Findings;
 use super::words::cpus;
+use crate::boot;
 use crate::document::{Area, CpuChoice, Severity};
 
 pub(super) const COMMAND_LINE: &str = "/proc/cmdline";
@@ -60,7 +61,7 @@ impl<'a> Subject<'a> {
 
     /// Whether the kernel was built with an option; `None` if unknown.
     pub fn built_with(&self, option: &str) -> Option<bool> {
-        self.config.as_ref().map(|config| config.has(option))
+        boot::is_built_with(self.root, self.config.as_ref(), option)
     }
 
     /// An option in the kernel's configuration, as evidence.
@@ -90,4 +91,4 @@ impl<'a> Subject<'a> {
 }
 
 pub(super) const ISOLATED: &str = "/sys/devices/system/cpu/isolated";
-pub(super) const NOHZ_FULL: &str = "/sys/devices/system/cpu/nohz_full";
+pub(super) use crate::boot::TICKLESS as NOHZ_FULL;

@@ -4,21 +4,21 @@ use std::io::Write;
 
 use becalm_command::Exit;
 use becalm_command::arguments::FormArgs;
-use becalm_command::messages::say;
 use becalm_command::output::emit;
-use becalm_units::CpuList;
 use becalm_units::fault;
+use becalm_units::{CpuList, counted};
 use clap::Args;
 
-use super::planning::{JournalArgs, PlanningArgs, explained, need_rights};
+use super::planning::{JournalArgs, PlanningArgs, explained, need_rights, say_notes};
 use super::standing::RESTORE;
 use crate::plan;
 use crate::report::{TuneDoing, TuneDoneReport};
 use crate::{Applied, Folder, Outcome, Owner, Stage, apply, extend};
 
-/// Make CPUs quiet until becalm tune restore, or a reboot
+/// Make CPUs quiet until becalm tune restore or a reboot
 ///
-/// The value of every knob is on disk before it is changed. What the kernel refuses is named and stays as it was.
+/// Needs root. Saves each original value to disk before changing it. Changes that the kernel refuses are listed, and
+/// those settings stay as they were. Exit code 1 if nothing could be changed.
 #[derive(Args, Debug)]
 pub struct ApplyArgs {
     #[command(flatten)]
@@ -27,11 +27,11 @@ pub struct ApplyArgs {
     #[command(flatten)]
     journal: JournalArgs,
 
-    /// Add to what is changed already; one restore undoes all
+    /// Add to the changes already in effect; one restore undoes all
     #[arg(long)]
     extend: bool,
 
-    /// Show every knob, also those that are alike
+    /// Show every setting, also similar ones
     #[arg(long)]
     full: bool,
 
@@ -56,7 +56,7 @@ pub fn run(args: &ApplyArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let doing = if args.extend { extend } else { apply };
     let applied = doing(&machine, &folder, &plan, &owner, &mut |_| ())
         .map_err(|error| explained(&machine, &folder, error, true))?;
-    plan.notes.iter().for_each(|note| say(format_args!("{}: {}", note.family, note.text)));
+    say_notes(&plan);
     let report = report(&applied, &plan.cpus, &folder);
     emit(&report, output, out)?;
     // Some refused changes are usual, but if nothing at all is changed the command has failed.
@@ -65,12 +65,12 @@ pub fn run(args: &ApplyArgs, out: &mut dyn Write) -> fault::Result<Exit> {
 }
 
 fn report(applied: &Applied, cpus: &CpuList, folder: &Folder) -> TuneDoneReport {
-    let (made, refused) = (applied.count(Outcome::Changed), applied.count(Outcome::Refused));
-    let changes = if made == 1 { "change" } else { "changes" };
-    let mut summary = format!("{made} {changes} made, {refused} refused");
-    let gone = applied.count(Outcome::Gone);
+    let count = |outcome| applied.count(outcome) as u64;
+    let made = counted(count(Outcome::Changed), "change", "changes");
+    let mut summary = format!("{made} made, {} refused", count(Outcome::Refused));
+    let gone = count(Outcome::Gone);
     if gone > 0 {
-        summary += &format!(", {gone} not needed any more");
+        summary += &format!(", {gone} no longer needed");
     }
     TuneDoneReport {
         doing: TuneDoing::Apply,

@@ -15,11 +15,11 @@ use crate::format::{ConfigFile, Format, Topology, files};
 /// Which files, and where to.
 #[derive(Args, Debug)]
 pub struct FormatArgs {
-    /// Print the plan as files of another program, which then makes the changes at every boot: tuned, systemd or slurm
+    /// Print the plan as config files of tuned, systemd or slurm, which then makes the changes at every boot
     #[arg(long, value_name = "FORMAT", conflicts_with_all = ["json", "run", "full"])]
     format: Option<Format>,
 
-    /// Write these files below a folder instead, each where it belongs below /; a file that becalm did not write stays
+    /// Write these files below this directory, each at its place under /; files that becalm did not write stay
     #[arg(short, long, value_name = "DIR", requires = "format")]
     output: Option<PathBuf>,
 }

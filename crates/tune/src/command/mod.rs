@@ -1,7 +1,7 @@
 //! `becalm tune`: finds and removes noise sources on CPUs in a transaction. One file per subcommand.
 
 mod apply;
-mod check;
+mod audit;
 mod formats;
 mod gain;
 mod patience;
@@ -26,7 +26,7 @@ use clap::{Args, Subcommand};
 
 pub use standing::Standing;
 
-/// Make CPUs quiet, and prove it
+/// Audit, plan, apply and undo what makes CPUs quiet
 #[derive(Args, Debug)]
 pub struct TuneArgs {
     #[command(subcommand)]
@@ -35,14 +35,12 @@ pub struct TuneArgs {
 
 #[derive(Subcommand, Debug)]
 enum TuneCommand {
-    Check(check::CheckArgs),
+    Audit(audit::AuditArgs),
     Plan(plan::PlanArgs),
     Apply(apply::ApplyArgs),
     Restore(restore::RestoreArgs),
     Status(status::StatusArgs),
     Run(run::TuneRunArgs),
-    #[cfg(feature = "research")]
-    Study(becalm_research::study::StudyArgs),
     #[command(hide = true)]
     Watch(watch::WatchArgs),
 }
@@ -50,7 +48,7 @@ enum TuneCommand {
 impl Task for TuneArgs {
     fn paging(&self) -> Paging {
         match self.command {
-            TuneCommand::Check(_) | TuneCommand::Plan(_) | TuneCommand::Status(_) => Paging::Long,
+            TuneCommand::Audit(_) | TuneCommand::Plan(_) | TuneCommand::Status(_) => Paging::Long,
             _ => Paging::Never,
         }
     }
@@ -63,14 +61,12 @@ impl Task for TuneArgs {
 /// Runs the subcommand.
 fn run(args: &TuneArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     match &args.command {
-        TuneCommand::Check(args) => check::run(args, out),
+        TuneCommand::Audit(args) => audit::run(args, out),
         TuneCommand::Plan(args) => plan::run(args, out),
         TuneCommand::Apply(args) => apply::run(args, out),
         TuneCommand::Restore(args) => restore::run(args, out),
         TuneCommand::Status(args) => status::run(args, out),
         TuneCommand::Run(args) => run::run(args, out),
-        #[cfg(feature = "research")]
-        TuneCommand::Study(args) => becalm_research::study::run(args, out),
         TuneCommand::Watch(args) => watch::run(args),
     }
 }

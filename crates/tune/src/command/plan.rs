@@ -12,33 +12,33 @@ use clap::Args;
 
 use super::formats::FormatArgs;
 use super::gain;
-use super::planning::PlanningArgs;
+use super::planning::{PlanningArgs, say_notes};
 use crate::Machine;
 use crate::plan;
 use crate::report::TunePlanReport;
 
-/// Say what would make CPUs quiet: every change in order, with its reason, its risk and its expected gain, and what only a
-/// reboot can give
+/// Show the changes that would make CPUs quiet
 ///
-/// Changes nothing, and needs no rights, though some files can be read by root only.
+/// Lists every change in order, with its reason, risk and expected gain, and the changes that need a reboot. Changes
+/// nothing and needs no rights, but only root can read some files.
 #[derive(Args, Debug)]
 pub struct PlanArgs {
     #[command(flatten)]
     planning: PlanningArgs,
 
-    /// Say what each change would gain, by the noise that this recording of the CPUs holds
+    /// Predict the gain of each change from the noise in this recording of the CPUs
     #[arg(long, value_name = "RUN")]
     run: Option<PathBuf>,
 
-    /// Predict the gain for jobs of these numbers of ranks
+    /// Numbers of ranks (processes) of the jobs to predict the gain for
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64,1Ki,16Ki", requires = "run")]
     ranks: Vec<Count>,
 
-    /// Predict the gain for phases of these lengths, like 100us,1ms
+    /// Compute times between synchronizations of these jobs, such as 100us,1ms
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1ms", requires = "run")]
     grain: Vec<Nanos>,
 
-    /// Show every change, also those that are alike
+    /// Show every change, also similar ones
     #[arg(long)]
     full: bool,
 
@@ -54,6 +54,7 @@ pub fn run(args: &PlanArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     some_grains(&args.grain)?;
     let plan = plan(&args.planning.machine(), &args.planning.request())?;
     if args.files.are_wanted() {
+        say_notes(&plan);
         return args.files.write(&plan, args.planning.machine().root(), out);
     }
     let gains = |run: &PathBuf| {

@@ -7,38 +7,38 @@ use becalm_command::messages::say;
 use becalm_linux::identity::Identity;
 use becalm_linux::procfs::status::Capability;
 use becalm_units::fault;
-use becalm_units::{CpuList, counted};
+use becalm_units::{CpuList, counted, cpus_are};
 use clap::Args;
 
 use super::standing::Standing;
-use crate::{Damage, Family, Folder, LiveMachine, Profile, Request, Restored, TuneError};
+use crate::{Damage, Family, Folder, LiveMachine, Plan, Profile, Request, Restored, TuneError};
 
-/// What is to become quiet, and how far that may go.
+/// The CPUs to make quiet, and the permitted changes.
 #[derive(Args, Debug)]
 pub struct PlanningArgs {
-    /// The CPUs to make quiet, like 1-3,8; at least one must be left for everything else
+    /// CPUs to make quiet, such as 1-3,8; at least one CPU must be left for everything else
     #[arg(short, long, value_name = "LIST", value_parser = some_cpus, allow_hyphen_values = true)]
     pub cpus: CpuList,
 
-    /// What they are wanted for: hpc moves away whatever can be, rt gives up throttling and deep sleep for latency, benchmark
-    /// wants the same speed each time, cloud-guest leaves alone what is the host's
+    /// Purpose: hpc moves off all that can move, rt turns off throttling and deep sleep for low latency, benchmark
+    /// keeps a constant speed, cloud-guest changes nothing that belongs to the host
     #[arg(long, value_name = "PROFILE", default_value = "hpc")]
     profile: Profile,
 
-    /// Leave this many of the CPUs, the last ones, idle for the system's use
+    /// Leave the last N of these CPUs idle for the system
     #[arg(long, value_name = "N", default_value_t = 0)]
     leave_idle: usize,
 
-    /// Change only knobs of these families: irq, workqueue, rps, watchdog, vmstat, timers, memory, frequency, idle,
+    /// Change only these families of settings: irq, workqueue, rps, watchdog, vmstat, timers, memory, frequency, idle,
     /// throttling, affinity, smt, cpuset
     #[arg(long, value_name = "FAMILIES", value_delimiter = ',')]
     only: Vec<Family>,
 
-    /// Change no knobs of these families
+    /// Leave these families of settings unchanged
     #[arg(long, value_name = "FAMILIES", value_delimiter = ',')]
     skip: Vec<Family>,
 
-    /// The folder below which the machine's files lie
+    /// Directory with the machine's files
     #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
     root: PathBuf,
 }
@@ -62,10 +62,10 @@ impl PlanningArgs {
     }
 }
 
-/// The option for the folder of the journal.
+/// The option for the directory of the journal.
 #[derive(Args, Debug)]
 pub struct JournalArgs {
-    /// The folder of the journal that says what was before; lost at a reboot, as the settings are
+    /// Directory of the journal with the original values, which a reboot discards together with the changes
     #[arg(long, value_name = "DIR", default_value = Folder::DEFAULT)]
     journal: PathBuf,
 }
@@ -87,7 +87,7 @@ pub fn need_rights() -> fault::Result<()> {
         return Ok(());
     }
     fault::bail!(
-        "changing settings needs root: this process lacks {}; becalm tune plan and becalm tune check need no rights",
+        "changing settings needs root: this process lacks {}; becalm tune plan and becalm tune audit need no rights",
         missing.join(" and ")
     )
 }
@@ -109,23 +109,29 @@ pub fn explained(machine: &LiveMachine, folder: &Folder, error: TuneError, exten
     }
 }
 
+/// Prints the notes of a plan.
+pub fn say_notes(plan: &Plan) {
+    plan.notes.iter().for_each(|note| say(format_args!("{}: {}", note.family, note.text)));
+}
+
 /// Reports what no knob shows: CPUs without their interrupts, threads started meanwhile, and damage of the journal.
 pub fn tell(restored: &Restored) {
     if !restored.returned.is_empty() {
         say(format_args!(
-            "CPU {} was offline and is online again; interrupts that the kernel alone places left it, and come back at a reboot",
-            restored.returned
+            "{} online again. Interrupts that the kernel manages return to it only at a reboot",
+            cpus_are(&restored.returned)
         ));
     }
-    let heirs: Vec<&str> = restored.heirs.widened.iter().map(|heir| heir.name.as_str()).collect();
-    if !heirs.is_empty() {
-        say(format_args!("threads that moved ones had started may run where those could before: {}", some(&heirs)));
+    let heirs = restored.heirs.widened.len() as u64;
+    if heirs > 0 {
+        let threads = counted(heirs, "thread that a moved thread", "threads that moved threads");
+        say(format_args!("also restored the CPUs of {threads} had started"));
     }
     let left: Vec<&str> = restored.heirs.left.iter().map(String::as_str).collect();
     if !left.is_empty() {
         say(format_args!(
-            "{} that others may have chosen: {}. To give one all CPUs: taskset -pc {} PID",
-            counted(left.len() as u64, "new thread keeps CPUs", "new threads keep CPUs"),
+            "{} because another program may have chosen them: {}. To allow all CPUs: taskset -pc {} PID",
+            counted(left.len() as u64, "new thread keeps its CPUs", "new threads keep their CPUs"),
             some(&left),
             restored.heirs.online
         ));
@@ -135,13 +141,13 @@ pub fn tell(restored: &Restored) {
     }
     for change in &restored.lost {
         say(format_args!(
-            "{} stays as it is: the line that said what it was is damaged. It was {} when the change was planned",
+            "{} is not restored, because the journal's line with its value is damaged. It was {} when the change was planned",
             change.knob,
             change.from.trim()
         ));
     }
     if let Some(why) = &restored.unwritten {
-        say(format_args!("{why}; what is restored is restored, and becalm tune restore can be repeated"));
+        say(format_args!("{why}. Repeat becalm tune restore"));
     }
 }
 

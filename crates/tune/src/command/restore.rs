@@ -20,39 +20,37 @@ use crate::{Folder, Foreign, LiveMachine, Outcome, RestoreOptions, Restored, Sta
 /// How long to try restoring after a dead run while its watcher may still be restoring.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Bring back what was before becalm tune apply, also after a becalm that died
+/// Undo becalm tune apply, even after a kill
 ///
-/// Knobs that others changed meanwhile are named and left alone: bring back what they were with --force, or leave them for
-/// good with --keep. It can be repeated as often as needed.
+/// Needs root. Settings that other programs changed in the meantime are listed and left alone: --force restores them,
+/// --keep leaves them for good. The command can be repeated.
 ///
-/// Exit codes: 0 all is as it was, 1 it is not, 2 wrong usage.
+/// Exit codes: 0 everything is restored, 1 something is not, 2 wrong usage.
 #[derive(Args, Debug)]
 pub struct RestoreArgs {
     #[command(flatten)]
     journal: JournalArgs,
 
-    /// Also bring back what others changed meanwhile, and what a command is running on at this moment
+    /// Also restore settings that others changed in the meantime, and those of a command that is still running
     #[arg(long)]
     force: bool,
 
-    /// Leave what others changed meanwhile as they want it, and forget what it was; leave threads that were started meanwhile where
-    /// they are; put away a journal with damaged lines
+    /// Keep what others changed and where new threads run, and forget the originals; set aside a damaged journal
     #[arg(long, conflicts_with = "force")]
     keep: bool,
 
-    /// Only what a becalm tune run that is dead has left changed, as for the end of a service: what becalm tune apply changed, or a
-    /// command is running on, stays
+    /// Restore only what a killed becalm tune run left; keep changes of becalm tune apply and of running commands
     #[arg(long)]
     left_by_run: bool,
 
-    /// Show every knob, also those that are alike
+    /// Show every setting, also similar ones
     #[arg(long)]
     full: bool,
 
     #[command(flatten)]
     form: FormArgs,
 
-    /// The folder below which the machine's files lie
+    /// Directory with the machine's files
     #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
     root: PathBuf,
 }

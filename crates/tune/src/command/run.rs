@@ -21,13 +21,13 @@ use super::stage::{Say, Stage};
 use super::verify::{Proof, TURNS};
 use crate::plan;
 
-/// Run a command on quiet CPUs, and have everything as it was when it ends
+/// Run a command on quiet CPUs, then restore everything
 ///
-/// Applies the plan, runs the command on the CPUs, and restores: also if the command cannot be started, is killed, or becalm
-/// itself is. Signals are passed on.
+/// Needs root. Restores the settings when the command ends, even if it cannot start or becalm is killed. Signals are
+/// passed on to the command. If no change can be made, the command does not run.
 ///
-/// Exit code: that of the command, or 128 and the number of the signal that ended it; 1 if the command did well and not all could
-/// be restored. If no change could be made, the command is not run.
+/// Exit code: that of the command, or 128 plus the number of the signal that ended it; 1 if the command succeeded but
+/// not everything could be restored.
 #[derive(Args, Debug)]
 pub struct TuneRunArgs {
     #[command(flatten)]
@@ -36,35 +36,35 @@ pub struct TuneRunArgs {
     #[command(flatten)]
     journal: JournalArgs,
 
-    /// The scheduling class of the command: other, batch, fifo:PRIORITY, rr:PRIORITY. A real-time one has the throttling of
-    /// real-time threads turned off as well
+    /// Scheduling class of the command: other, batch, fifo:PRIORITY, rr:PRIORITY. A real-time class also turns off the
+    /// throttling of real-time threads
     #[arg(long, value_name = "CLASS", default_value = "other")]
     priority: Policy,
 
-    /// Do not run the command unless every change could be made
+    /// Run the command only if every change could be made
     #[arg(long)]
     require: bool,
 
-    /// Record the CPUs before and inside, three times by turns, and say what changed; the settings are changed and restored each time
+    /// Record the CPUs three times without and with the changes, in turn, and report the difference
     #[arg(long)]
     verify: bool,
 
-    /// How long each side is recorded, all three recordings together
+    /// Total time of the three recordings of each side
     #[arg(long, value_name = "TIME", default_value = "5s", requires = "verify")]
     verify_duration: Nanos,
 
-    /// Keep the recordings in this folder, as before-1.becalm to inside-3.becalm
+    /// Keep the recordings in this directory, as before-1.becalm to inside-3.becalm
     #[arg(long, value_name = "DIR", requires = "verify")]
     verify_output: Option<PathBuf>,
 
-    /// Say nothing but what went wrong, and of changes that were refused only how many
+    /// Print only errors, and the number of refused changes
     #[arg(short, long)]
     quiet: bool,
 
     #[command(flatten)]
     command_user: CommandUserArgs,
 
-    /// The command, which runs as the user who called sudo where it was called; with --verify it may be left out
+    /// Command to run, with the rights of the user who called sudo, if any; optional with --verify
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -88,7 +88,7 @@ pub fn run(args: &TuneRunArgs, out: &mut dyn Write) -> fault::Result<Exit> {
         true => Some(Proof::new(&plan.cpus, args.verify_duration, args.verify_output.as_deref())?),
         false => None,
     };
-    let quiet = args.quiet.then_some("without --quiet they are named");
+    let quiet = args.quiet.then_some("For the list, run without --quiet");
     let stage = Stage { machine: &machine, folder: &folder, plan: &plan, require: args.require, quiet };
     let Some(proof) = &proof else { return stage.play(Say::All, &mut |signals| command(args, &stage, signals)) };
     for turn in 0..TURNS {

@@ -11,10 +11,12 @@ use becalm_linux::relay::Relay;
 use becalm_linux::rights::User;
 use becalm_linux::sched::Policy;
 use becalm_units::fault::{self, Context};
+use becalm_units::{counted, plural};
 
 use super::patience::restore_patiently;
-use super::planning::{explained, tell};
+use super::planning::{explained, say_notes, tell};
 use super::watcher::Watcher;
+use crate::report::refusal;
 use crate::{
     Applied, CpusetPlace, Folder, Foreign, LiveMachine, Outcome, Owner, Plan, RestoreOptions, Restored, TuneError,
     Whose, apply,
@@ -80,9 +82,9 @@ impl Stage<'_> {
             return say_how_many_refused(applied, named);
         }
         for (change, why) in applied.refused() {
-            say(format_args!("{}: {} stays as it is: {why}", change.family, change.knob));
+            say(format_args!("{}", refusal(change, why)));
         }
-        self.plan.notes.iter().for_each(|note| say(format_args!("{}: {}", note.family, note.text)));
+        say_notes(self.plan);
     }
 
     /// The group for programs on the CPUs, if there is one.
@@ -146,14 +148,14 @@ pub fn ending(ended: fault::Result<Exit>, restored: fault::Result<()>) -> fault:
 /// Refuses to run a command if no change, or not every required one, could be made.
 fn check_refused(applied: &Applied, all: bool) -> fault::Result<()> {
     let Some((change, why)) = applied.refused().next() else { return Ok(()) };
-    let refused = applied.count(Outcome::Refused);
-    let changes = if refused == 1 { "1 change".to_owned() } else { format!("{refused} changes") };
+    let why = refusal(change, why);
     if all {
-        fault::bail!("{changes} could not be made, and --require asks for all; {}: {why}", change.knob);
+        let changes = counted(applied.count(Outcome::Refused) as u64, "change was", "changes were");
+        fault::bail!("{changes} refused, and --require needs all of them; {why}");
     }
     // Settings that already had their value do not count.
     if applied.count(Outcome::Changed) == 0 {
-        fault::bail!("none of the changes could be made, so the command was not run; {}: {why}", change.knob);
+        fault::bail!("all changes were refused, so the command was not run; {why}");
     }
     Ok(())
 }
@@ -162,10 +164,9 @@ fn check_refused(applied: &Applied, all: bool) -> fault::Result<()> {
 fn say_how_many_refused(applied: &Applied, named: &str) {
     let refused = applied.count(Outcome::Refused) + applied.count(Outcome::LeftOut);
     if refused > 0 {
-        let were = if refused == 1 { "was" } else { "were" };
+        let (all, were) = (applied.changes.len(), plural(refused as u64, "was", "were"));
         say(format_args!(
-            "{refused} of {} changes {were} refused, so that the CPUs are less quiet than planned; {named}",
-            applied.changes.len()
+            "{refused} of {all} changes {were} refused, so the CPUs may be noisier than planned. {named}"
         ));
     }
 }
@@ -192,8 +193,8 @@ impl Tuned<'_> {
                 say(format_args!("{}: {} is {after}, not {before}: {why}", change.family, change.knob));
             }
             fault::bail!(
-                "not all settings could be restored; becalm tune restore --force brings back also what others changed, and \
-                 --keep leaves it as it is"
+                "not all settings could be restored. To overwrite what other programs changed: becalm tune restore --force; to keep \
+                 it: becalm tune restore --keep"
             );
         }
         Ok(())

@@ -15,20 +15,20 @@ use super::standing::Standing;
 use crate::report::{TuneDoing, TuneDoneReport};
 use crate::{LiveMachine, Stage};
 
-/// Say what is changed at this moment, and by whom
+/// Show what is changed now, and by whom
 #[derive(Args, Debug)]
 pub struct StatusArgs {
     #[command(flatten)]
     journal: JournalArgs,
 
-    /// Show every knob, also those that are alike
+    /// Show every setting, also similar ones
     #[arg(long)]
     full: bool,
 
     #[command(flatten)]
     form: FormArgs,
 
-    /// The folder below which the machine's files lie
+    /// Directory with the machine's files
     #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
     root: PathBuf,
 }

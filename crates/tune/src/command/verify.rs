@@ -18,10 +18,13 @@ use becalm_linux::placed::{ProgramStart, begin_in};
 use becalm_linux::relay::Relay;
 use becalm_linux::sched::Policy;
 use becalm_units::fault::{self, Context};
-use becalm_units::{CpuList, Nanos};
+use becalm_units::{CpuList, Nanos, cpus};
 
 /// The number of turns, each one recording before and one inside.
 pub const TURNS: usize = 3;
+
+/// The threshold of all recordings, which makes them comparable: above the resolution of the loop on every machine.
+const THRESHOLD: &str = "1us";
 
 /// A private directory, removed with its contents on drop.
 #[derive(Debug)]
@@ -52,7 +55,7 @@ pub struct Proof {
     before: Vec<PathBuf>,
     inside: Vec<PathBuf>,
     /// The directory of the recordings unless they are kept.
-    _folder: Option<TemporaryFolder>,
+    folder: Option<TemporaryFolder>,
 }
 
 impl Proof {
@@ -61,19 +64,19 @@ impl Proof {
     pub fn new(cpus: &CpuList, duration: Nanos, keep: Option<&Path>) -> fault::Result<Self> {
         let temporary = match keep {
             Some(_) => None,
-            None => Some(TemporaryFolder::new().context("cannot make a folder for the recordings")?),
+            None => Some(TemporaryFolder::new().context("cannot make a directory for the recordings")?),
         };
         let folder = keep.or(temporary.as_ref().map(|folder| folder.0.as_path())).unwrap_or(Path::new("."));
-        folder::make_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        folder::make_all(folder).with_context(|| format!("cannot make the directory {}", folder.display()))?;
         let names =
             |side: &str| (1..=TURNS).map(|turn| folder.join(format!("{side}-{turn}.becalm"))).collect::<Vec<_>>();
         let (before, inside) = (names("before"), names("inside"));
         for path in before.iter().chain(&inside) {
             refuse_existing(path)?;
-            fault::ensure!(!path.exists(), "{} is there already; give another folder", path.display());
+            fault::ensure!(!path.exists(), "{} exists already; choose another directory", path.display());
         }
         let duration = Nanos::new(duration.get() / TURNS as i64);
-        Ok(Self { cpus: cpus.clone(), duration, before, inside, _folder: temporary })
+        Ok(Self { cpus: cpus.clone(), duration, before, inside, folder: temporary })
     }
 
     /// Records the CPUs unchanged, in a turn below [`TURNS`]. Fails if the recording fails.
@@ -89,11 +92,11 @@ impl Proof {
     fn record(&self, path: &Path, start: ProgramStart<'_>, policy: Policy, relay: Option<&Relay>) -> fault::Result<()> {
         let mut command = child::becalm()?;
         command.args(["record", "--quiet", "--cpus", &self.cpus.to_string(), "--duration", &self.duration.to_string()]);
-        command.args(["--sched", &policy.to_string(), "--output"]).arg(path);
+        command.args(["--threshold", THRESHOLD, "--sched", &policy.to_string(), "--output"]).arg(path);
         command.stdin(Stdio::null()).stdout(Stdio::null());
         begin_in(&mut command, start, relay)?;
-        let status = command.status().with_context(|| format!("cannot record CPU {}", self.cpus))?;
-        fault::ensure!(status.success(), "the recording of CPU {} failed; see above", self.cpus);
+        let status = command.status().with_context(|| format!("cannot record {}", cpus(&self.cpus)))?;
+        fault::ensure!(status.success(), "the recording of {} failed; see above", cpus(&self.cpus));
         Ok(())
     }
 
@@ -102,7 +105,14 @@ impl Proof {
     pub fn print(&self, is_result: bool, out: &mut dyn Write) -> fault::Result<()> {
         let mut command = child::becalm()?;
         looks::pass_on(&mut command);
-        command.arg("compare").args(&self.before).arg("--").args(&self.inside).stdin(Stdio::null());
+        command.arg("compare").stdin(Stdio::null());
+        if let Some(folder) = &self.folder {
+            // The report has only names, because the directory will be gone.
+            command.current_dir(&folder.0);
+        }
+        let temporary = self.folder.is_some();
+        let named = |path: &PathBuf| path.file_name().filter(|_| temporary).map_or_else(|| path.clone(), PathBuf::from);
+        command.args(self.before.iter().map(named)).arg("--").args(self.inside.iter().map(named));
         command.stdout(if is_result { Stdio::inherit() } else { io::stderr().into() });
         // Flushes before another process prints.
         out.flush()?;

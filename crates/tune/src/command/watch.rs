@@ -25,15 +25,15 @@ pub struct WatchArgs {
     #[command(flatten)]
     journal: JournalArgs,
 
-    /// The process that changes the settings
+    /// Process that changes the settings
     #[arg(long, value_name = "PID")]
     pid: i32,
 
-    /// When that was started, in clock ticks since boot
+    /// Start of that process, in clock ticks since boot
     #[arg(long, value_name = "TICKS")]
     start_ticks: u64,
 
-    /// In which boot of the machine
+    /// Boot ID of the machine
     #[arg(long, value_name = "ID")]
     boot_id: String,
 }

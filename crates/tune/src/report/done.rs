@@ -10,10 +10,11 @@ use becalm_report::form::field::{columns, fields};
 use becalm_report::form::section::{Block, Page, Section};
 use becalm_report::form::sheet::Form;
 use becalm_report::form::table::Table;
-use becalm_units::{CpuList, Named};
+use becalm_units::{CpuList, Named, cpus};
 use serde::Serialize;
 
-use super::knob::{alike, shown};
+use super::knob::{alike, managed_interrupt, shown, transition};
+use super::listed;
 use crate::document::{Attempt, Outcome, Stage};
 
 /// The reported `tune` command.
@@ -81,7 +82,7 @@ impl Report for TuneDoneReport {
     }
 
     fn view(&self, form: Form) -> Page {
-        let quiet = (!self.cpus.is_empty()).then(|| ("quiet", format!("CPU {}", self.cpus)));
+        let quiet = (!self.cpus.is_empty()).then(|| ("quiet", cpus(&self.cpus)));
         let journal = self.journal.as_ref().map(|journal| ("journal", journal.display().to_string()));
         let state = ("state", self.summary.clone());
         let mut blocks = vec![Block::facts(quiet.into_iter().chain([state]).chain(journal))];
@@ -90,7 +91,8 @@ impl Report for TuneDoneReport {
             let mut names = vec!["family", "knob", "before", "after", "outcome"];
             names.extend(rows.iter().any(|row| !row.why.is_empty()).then_some("why"));
             let table = Table::filled(&columns(ROW, &names), &rows).captioned("The settings");
-            blocks.extend([Block::gap(), Block::Table(table)]);
+            blocks.push(Block::gap());
+            blocks.extend(listed(table, rows.iter().flat_map(entries).collect()));
         }
         if let Some(advice) = self.advice {
             blocks.extend([Block::gap(), Block::entry("  \u{2192} ", advice)]);
@@ -146,6 +148,14 @@ fn document(report: &TuneDoneReport) -> DoneDocument<'_> {
     }
 }
 
+/// A knob with its outcome, and the reason below it, if there is one.
+fn entries(row: &KnobAttempt) -> Vec<Block> {
+    let first = format!("  {:<9}  {:<10}  ", row.outcome.name().replace('_', " "), row.family.to_string());
+    let blank = " ".repeat(first.chars().count());
+    let why = (!row.why.is_empty()).then(|| Block::entry(blank, &row.why));
+    std::iter::once(Block::entry(first, transition(&row.knob, &row.before, &row.after))).chain(why).collect()
+}
+
 /// The rows of the table. Similar attempts may be merged, except those that need attention.
 fn rows(attempts: &[Attempt], merge: bool) -> Vec<KnobAttempt> {
     let mut merged: Vec<(u64, &Attempt)> = Vec::new();
@@ -167,7 +177,10 @@ fn rows(attempts: &[Attempt], merge: bool) -> Vec<KnobAttempt> {
         before: shown(&attempt.change.knob, &attempt.before),
         after: shown(&attempt.change.knob, &attempt.after),
         outcome: attempt.outcome,
-        why: attempt.why.clone().unwrap_or_default(),
+        why: {
+            let why = attempt.why.clone().unwrap_or_default();
+            managed_interrupt(&attempt.change, &why).unwrap_or(why)
+        },
     };
     merged.into_iter().map(row).collect()
 }

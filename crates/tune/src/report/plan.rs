@@ -11,10 +11,11 @@ use becalm_report::form::section::{Block, Page, Section};
 use becalm_report::form::sheet::Form;
 use becalm_report::form::table::Table;
 use becalm_report::form::value::{factor, grouped};
-use becalm_units::CpuList;
+use becalm_units::{CpuList, cpus};
 use serde::Serialize;
 
-use super::knob::{alike, shown};
+use super::knob::{alike, shown, transition};
+use super::listed;
 use crate::document::{BootParameter, Change, Gain, GainJob, Gains, Note, Plan, PredictedSlowdown, StepGain};
 
 /// A plan, and its gain if there is a recording.
@@ -44,7 +45,7 @@ impl Report for TunePlanReport<'_> {
         blocks.extend(plan.notes.iter().map(|note| Block::warning(format!("{}: {}", note.family, note.text))));
         blocks.extend(boot(plan));
         let (title, subtitle) =
-            ("A plan for quiet CPUs".to_owned(), format!("CPU {}, for {}", plan.cpus, plan.profile));
+            ("A plan for quiet CPUs".to_owned(), format!("{}, for {}", cpus(&plan.cpus), plan.profile));
         let sections = vec![Section::new("plan", "Plan", "What would be changed", blocks)];
         Page { title, subtitle, sections, foot: Vec::new() }
     }
@@ -180,25 +181,37 @@ fn without_document((job, without): &(GainJob, PredictedSlowdown)) -> WithoutDoc
 /// The CPUs and the changes. Similar changes share a row, unless `all`.
 fn changes(report: &TunePlanReport<'_>, all: bool) -> Vec<Block> {
     let TunePlanReport { plan, gains } = *report;
-    let mut facts = vec![("quiet".to_owned(), format!("CPU {}, for {}", plan.cpus, plan.profile))];
+    let mut facts = vec![("quiet".to_owned(), format!("{}, for {}", cpus(&plan.cpus), plan.profile))];
     let others = [("idle", &plan.left_idle), ("offline", &plan.siblings)];
-    let others = others.into_iter().filter(|(_, cpus)| !cpus.is_empty()).chain([("the rest", &plan.housekeeping)]);
-    facts.extend(others.map(|(label, cpus)| (label.to_owned(), format!("CPU {cpus}"))));
+    let others = others.into_iter().filter(|(_, cpus)| !cpus.is_empty()).chain([("housekeeping", &plan.housekeeping)]);
+    facts.extend(others.map(|(label, list)| (label.to_owned(), cpus(list))));
     let mut names = vec!["step", "family", "knob", "from", "to", "reason"];
     names.extend(gains.map(|_| "without_ratio"));
     let rows = rows(plan, gains, !all);
-    let changes = match plan.steps.is_empty() {
-        true => Block::Text("nothing to change: all knobs are as they are wanted".to_owned()),
-        false => Block::Table(Table::filled(&columns(CHANGE, &names), &rows).captioned("The changes")),
-    };
-    vec![Block::Facts(facts), Block::gap(), changes]
+    let mut blocks = vec![Block::Facts(facts), Block::gap()];
+    if plan.steps.is_empty() {
+        blocks.push(Block::Text("nothing to change: every setting already has its value".to_owned()));
+    } else {
+        let table = Table::filled(&columns(CHANGE, &names), &rows).captioned("The changes");
+        blocks.extend(listed(table, rows.iter().flat_map(entries).collect()));
+    }
+    blocks
+}
+
+/// A change, and its reason below it.
+fn entries(row: &PlannedChange) -> [Block; 2] {
+    let without = row.without.map(|ratio| format!("; slowdown without it {}", factor(ratio))).unwrap_or_default();
+    let first = format!("  {:>4}  {:<10}  ", row.number, row.family.to_string());
+    let blank = " ".repeat(first.chars().count());
+    let change = transition(&row.knob, &row.from, &row.to);
+    [Block::entry(first, change), Block::entry(blank, format!("{}{without}", row.reason))]
 }
 
 fn gain_blocks(plan: &Plan, gains: &Gains) -> Vec<Block> {
     let Some(shown) = gains.total.get(shown_job(gains)) else { return Vec::new() };
     let grains: Vec<&[Gain]> = gains.total.chunk_by(|one, other| one.job.grain == other.job.grain).collect();
     let phases = if let [one] = grains[..] { format!(", in phases of {}", one[0].job.grain) } else { String::new() };
-    let from = format!("the noise of CPU {} in {}{phases}", plan.cpus, gains.run.display());
+    let from = format!("the noise of {} in {}{phases}", cpus(&plan.cpus), gains.run.display());
     let names =
         ["ranks", "slowdown_ratio", "slowdown_low", "slowdown_high", "without_ratio", "without_low", "without_high"];
     let names = if grains.len() > 1 { [&["grain_ns"][..], &names].concat() } else { names.to_vec() };
@@ -210,12 +223,11 @@ fn gain_blocks(plan: &Plan, gains: &Gains) -> Vec<Block> {
     }
     let phases = if grains.len() > 1 { format!(" and phases of {}", shown.job.grain) } else { String::new() };
     let text = format!(
-        "'slowdown without' is what is left at {} ranks{phases} of {} if the sources that a change aims at vanish altogether; low \
-         and high: the 95 % interval, as another recording, or a longer one, would show",
+        "a change's slowdown is for {} ranks{phases}, now {}, if it removes all of the noise that it targets; low and high: the 95 % CI",
         grouped(shown.job.ranks),
         factor(shown.slowdown.mean)
     );
-    let title = format!("expected gain at most, by {from}:");
+    let title = format!("largest possible gain, predicted from {from}:");
     vec![Block::gap(), Block::Text(title), Block::gap(), Block::Table(table), Block::Text(text)]
 }
 
@@ -243,7 +255,7 @@ fn boot(plan: &Plan) -> Vec<Block> {
         return Vec::new();
     }
     let line = plan.command_line();
-    let title = "only a reboot can give, on the kernel's command line:".to_owned();
+    let title = "needs a reboot, with these parameters on the kernel's command line:".to_owned();
     // On one line of any length, for copying.
     let lines = vec![String::new(), format!("    {line}"), String::new()];
     let line = Block::OnPage(vec![Block::entry("", line)]);
@@ -373,7 +385,7 @@ mod tests {
         let two = gains(&[(1, 1.5, 1.25), (2, 1.75, 1.375)]);
         let both = text(&plan, Some(&two), false);
         assert!(both.contains("grain") && both.contains("2.00ms") && !both.contains("in phases of"), "{both}");
-        assert!(both.contains("at 64 ranks and phases of 1ms of 1.5000"), "{both}");
+        assert!(both.contains("for 64 ranks and phases of 1ms, now 1.5000"), "{both}");
         assert_eq!((both.matches("1.2500").count(), both.matches("1.3750").count()), (2, 1), "{both}");
         let document: serde_json::Value =
             serde_json::from_str(&report::json(&TunePlanReport { plan: &plan, gains: Some(&two) })).unwrap();

@@ -15,7 +15,6 @@ use becalm_linux::procfs::cpuinfo::CpuInfo;
 use becalm_linux::procfs::kernel::{hostname, release};
 use becalm_linux::sched::try_realtime;
 use becalm_model::audit::{Ability, Audit, FirstStep};
-use becalm_model::node::Rung;
 
 /// Examines the machine with its files below `root`. Never fails: what cannot be read becomes an answer.
 pub fn look(root: &Path) -> Audit {
@@ -40,29 +39,24 @@ pub fn look(root: &Path) -> Audit {
         isolated,
         first_steps: Vec::new(),
     };
-    audit.first_steps = first_steps(&audit);
+    audit.first_steps = first_steps(&audit, identity.status.uid == 0);
     audit
 }
 
-/// The commands to start with.
-fn first_steps(audit: &Audit) -> Vec<FirstStep> {
+/// The commands to start with; none if nothing can be measured.
+fn first_steps(audit: &Audit, is_root: bool) -> Vec<FirstStep> {
+    let Some(last) = audit.measurable.iter().last() else { return Vec::new() };
     let step = |command: String, why: &str| FirstStep { command, why: why.to_owned() };
-    let mut steps = Vec::new();
-    if !audit.measurable.is_empty() {
-        let why = match audit.rung() {
-            Rung::Tracepoints => "every detour of every CPU, and who made it",
-            Rung::Proc | Rung::Loop => "every detour of every CPU; sources only as far as listed above",
-        };
-        steps.push(step("becalm record -o first.becalm --duration 10s".to_owned(), why));
-    }
+    let sudo = if is_root { "" } else { "sudo " };
+    let mut steps = vec![step(format!("{sudo}becalm record"), "10 s on all CPUs: how noisy, who, and what to do")];
     if !audit.isolated.is_empty() {
         let sched = if audit.has(Ability::Realtime) { " --sched fifo:80" } else { "" };
-        let command = format!("becalm record -o isolated.becalm --cpus {}{sched}", audit.isolated);
-        steps.push(step(command, "what still reaches the isolated CPUs, until Ctrl-C"));
+        let command = format!("{sudo}becalm record --cpus {}{sched}", audit.isolated);
+        steps.push(step(command, "what still reaches the isolated CPUs"));
     }
-    if !steps.is_empty() {
-        steps.push(step("becalm sources first.becalm".to_owned(), "the sources of the noise, ranked"));
-    }
+    steps.push(step(format!("{sudo}becalm top"), "the same, live"));
+    steps.push(step(format!("{sudo}becalm tune audit --cpus {last}"), "why a CPU is not quiet, and how to fix it"));
+    steps.push(step(format!("{sudo}becalm bench -- COMMAND"), "run a benchmark on a quiet CPU"));
     steps
 }
 

@@ -7,6 +7,7 @@ use becalm_linux::file::path_below;
 use becalm_linux::ftrace::{CARRIED, WANTED};
 use becalm_linux::rights::Need;
 use becalm_model::audit::{Answer, Availability};
+use becalm_model::node::Rung;
 
 use super::*;
 
@@ -76,7 +77,7 @@ fn root_on_bare_metal_has_everything() {
     assert!(audit.answers.iter().all(|answer| answer.access == Availability::Available), "{:#?}", audit.answers);
     assert_eq!((audit.rung(), audit.measurable.to_string()), (Rung::Tracepoints, "0-1".to_owned()));
     let commands: Vec<String> = audit.first_steps.into_iter().map(|step| step.command).collect();
-    assert_eq!(commands, ["becalm record -o first.becalm --duration 10s", "becalm sources first.becalm"]);
+    assert_eq!(commands, ["becalm record", "becalm top", "becalm tune audit --cpus 1", "becalm bench -- COMMAND"]);
 }
 
 #[test]

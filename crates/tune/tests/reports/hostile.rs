@@ -4,7 +4,7 @@ use becalm_report::{Form, Report};
 use becalm_testing::hostile::{STEERING, check_text, forging};
 use becalm_tune::{
     Area, Attempt, BootParameter, Change, Check, Chosen, CpuChoice, Family, Finding, Gain, GainJob, Gains, Knob, Note,
-    Outcome, Plan, PredictedSlowdown, Profile, Severity, Stage, StepGain, TuneCheckReport, TuneDoing, TuneDoneReport,
+    Outcome, Plan, PredictedSlowdown, Profile, Severity, Stage, StepGain, TuneAuditReport, TuneDoing, TuneDoneReport,
     TunePlanReport,
 };
 use becalm_units::{CpuList, Nanos};
@@ -82,7 +82,7 @@ fn check_tuning(name: &str) -> Vec<String> {
     };
     finding.seen(name, name).fix(name).boot(name);
     let choice = CpuChoice { cpus: "1".parse().unwrap(), chosen: Chosen::Named, others: "0".parse().unwrap() };
-    let findings = check(&TuneCheckReport {
+    let findings = check(&TuneAuditReport {
         node: name,
         kernel: name,
         processor: name,

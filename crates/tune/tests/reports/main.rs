@@ -1,7 +1,7 @@
 //! Reports of documents with known contents: their texts and JSON documents, as snapshots.
 
+mod bench;
 mod hostile;
-mod run_quiet;
 
 use becalm_report::{Form, Report};
 

@@ -9,94 +9,86 @@ use becalm_model::node::Fixed;
 use becalm_units::{Count, CpuList, Nanos, Share};
 use clap::{Args, ValueEnum};
 
-/// Do the same work again and again, and see how much longer than its own time it takes
+/// Time fixed amounts of work (FWQ, FTQ)
 ///
-/// A loop is calibrated so that it takes the grain on a quiet CPU, then repeated; with --fixed work every sample does the
-/// same and its time is taken, with --fixed time every sample lasts as long and its work is counted. The kernel's trace,
-/// recorded meanwhile, says what ran in each sample. The samples are stored as a folder of Parquet and JSON files, and
-/// their report is printed: the distribution, which samples are off, what is left of them when the direct time of each
-/// source is subtracted, and which frequencies are in them.
-///
-/// Ctrl-C ends it; what was recorded is kept, and --resume goes on with it.
+/// A calibrated loop takes samples on a CPU: --fixed work times the same work (FWQ), --fixed time counts the work in the same time (FTQ). The
+/// kernel's trace shows what ran in each sample. The samples are stored as a directory of Parquet and JSON files, and a report is printed. After
+/// Ctrl-C, the samples are kept and --resume continues.
 #[derive(Args, Debug)]
 pub struct WorkArgs {
-    /// What the loop does: empty (a volatile counter), sum, fibonacci, counter (readings), call, lcg, add, mul, div (512
-    /// instructions of that kind a pass), sort (introsort over half of the L2 cache), stream (memory); of several, like
-    /// empty,sum,call, one run each, stored in RUN-empty, RUN-sum, ..., and compared [default: empty]
+    /// Work of the loop: empty (a volatile counter), sum, fibonacci, counter (readings), call, lcg, add, mul, div (512 instructions each), sort (half
+    /// of L2) or stream (memory). Several, such as sum,call, make RUN-sum, RUN-call, and are compared [default: empty]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub body: Vec<Body>,
 
-    /// Work with all bodies of --body at once, each on a CPU of its own: those of --cpus in rising order, else the last ones. It is one run. With
-    /// --maiv all go on until the mean of each has settled
+    /// Run all bodies of --body at once in one recording, one per CPU: --cpus in rising order, or the last CPUs. With --maiv, all continue until each
+    /// mean has settled
     #[arg(long, requires = "body")]
     pub at_once: bool,
 
-    /// How long a sample takes, like 100us, 1ms, 1s; of several, like 1ms,2ms, one run each, stored in RUN-1ms, RUN-2ms, and
-    /// compared [default: 1ms]
+    /// Length of a sample, such as 100us. Several, such as 1ms,2ms, make RUN-1ms, RUN-2ms, and are compared [default: 1ms]
     #[arg(long, value_name = "LIST", value_delimiter = ',', allow_hyphen_values = true)]
     pub grain: Vec<Nanos>,
 
-    /// How many samples to take on each CPU, like 500, 10k, 1M [default: 10000]
+    /// Samples per CPU, such as 500, 10k or 1M [default: 10000]
     #[arg(long, value_name = "N", value_parser = some_samples, conflicts_with_all = ["maiv", "duration"])]
     pub samples: Option<u64>,
 
-    /// Repeat until the accumulated mean has stayed within this share of itself over the later half of at least five
-    /// repetitions, like 1%
+    /// Repeat until the accumulated mean varies less than this share, such as 1%, over the later half of at least 5 repetitions
     #[arg(long, value_name = "SHARE", value_parser = some_share, conflicts_with = "duration")]
     pub maiv: Option<Share>,
 
-    /// How long to measure, instead of a number of samples
+    /// Time to measure, instead of a number of samples
     #[arg(short, long, value_name = "TIME", allow_hyphen_values = true)]
     pub duration: Option<Nanos>,
 
-    /// What stays the same from sample to sample [default: work]
+    /// Quantity that is the same in all samples [default: work]
     #[arg(long, value_name = "work|time")]
     pub fixed: Option<FixedArg>,
 
-    /// The CPUs to work on, like 1 or 0-3,8 [default: the last one that is online]
+    /// CPUs to work on, such as 1 or 0-3,8 [default: the last online CPU]
     #[arg(short, long, value_name = "LIST", value_parser = some_cpus)]
     pub cpus: Option<CpuList>,
 
-    /// How many loops share each CPU, like 4; of several numbers, like 1,2,4,8, one run each, stored in RUN-1, RUN-2, ...
+    /// Loops that share each CPU, such as 4. Several, such as 1,2,4, make RUN-1, RUN-2, ...
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1",
         value_parser = clap::value_parser!(u32).range(1..=256))]
     pub copies: Vec<u32>,
 
-    /// Timer interrupts a second to add to those of the CPUs; idle adds none. Of several, like idle,1000,10000, one run of the same
-    /// work each, stored in RUN-idle, RUN-1000hz, ..., and compared. Needs perf events of a whole CPU
+    /// Timer interrupts per second to add; idle adds none. Several, such as idle,1000, make RUN-idle, RUN-1000hz, and are compared. Needs perf events
+    /// of whole CPUs
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "idle", value_parser = added_rate,
         allow_hyphen_values = true)]
     pub rates: Vec<u32>,
 
-    /// The scheduling class of the loops: other, batch, fifo:PRIORITY, rr:PRIORITY
+    /// Scheduling class of the loops: other, batch, fifo:PRIORITY, rr:PRIORITY
     #[arg(long, value_name = "CLASS", default_value = "other")]
     pub sched: Policy,
 
-    /// Only take the samples; do not trace the kernel
+    /// Only take samples; do not trace the kernel
     #[arg(long)]
     pub no_sources: bool,
 
-    /// Do not count cycles, instructions and cache misses of the loops, which is done where the processor can
+    /// Do not count cycles, instructions and cache misses of the loops
     #[arg(long)]
     pub no_counters: bool,
 
-    /// Where to store the run [default: HOST-TIME.becalm]
+    /// Where to store the recording [default: HOST-TIME.becalm]
     #[arg(short, long, value_name = "RUN")]
     pub output: Option<PathBuf>,
 
     #[command(flatten)]
     pub folder: FolderArgs,
 
-    /// Go on with a run that was interrupted or killed, with the work that it did, up to the number of samples that was
-    /// asked for (or --samples)
+    /// Continue an interrupted or killed recording, with the same work, up to its number of samples (or --samples)
     #[arg(long, value_name = "RUN", conflicts_with_all = ["output", "folder", "body", "at_once", "grain", "fixed", "cpus", "copies", "rates", "baseline"])]
     pub resume: Option<PathBuf>,
 
-    /// Hold the samples against those of this run, of the same work on a quieter CPU, kernel or machine
+    /// Compare the samples with this recording of the same work on a quieter CPU, kernel or machine
     #[arg(long, value_name = "RUN")]
     pub baseline: Option<PathBuf>,
 
-    /// Memory between each loop and the collector, in KiB; 24 bytes a sample
+    /// Memory between each loop and the collector, in KiB; 24 bytes per sample
     #[arg(long, value_name = "KIB", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(4..=4_194_304))]
     pub buffer: u32,
 
@@ -111,7 +103,7 @@ pub struct WorkArgs {
 /// What is the same for every sample: the work or the time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum FixedArg {
-    /// The work; its time is taken (FWQ)
+    /// The work; its time is measured (FWQ)
     Work,
     /// The time; its work is counted (FTQ)
     Time,

@@ -25,33 +25,33 @@ use clap::{Args, ValueEnum};
 
 use destination::Destination;
 
-/// Write what was recorded as another program reads it
+/// Write CSV, Perfetto, flame graphs, pprof, HdrHistogram, ...
 ///
-/// What each format holds, and what it cannot say, is on the page of the book.
+/// The book describes what each format contains and leaves out.
 #[derive(Args, Debug)]
 pub struct ExportArgs {
-    /// The format to write
+    /// Format to write
     #[arg(long, value_name = "FORMAT")]
     to: ExportFormat,
 
-    /// The run to export
+    /// Recording to export
     #[arg(value_name = "RUN")]
     path: PathBuf,
 
-    /// Export only these CPUs, like 0-3,8
+    /// Export only these CPUs, such as 0-3,8
     #[arg(short, long, value_name = "LIST", value_parser = some_cpus)]
     cpus: Option<CpuList>,
 
-    /// Export only this node, where the run has several
+    /// Export only this node of a recording of several nodes
     #[arg(long, value_name = "NODE")]
     node: Option<String>,
 
-    /// Table to write as CSV [default: detours, or samples of a run of work]
+    /// Table to write as CSV [default: detours, or samples for a recording of work]
     #[arg(long, value_name = "TABLE")]
     table: Option<TableName>,
 
-    /// The file to write; one that is there already is replaced. - is standard output. With a / at its end it is a folder, in which
-    /// loggopsim and simgrid write a file for each CPU
+    /// File to write or replace; - is standard output. If it ends in /, loggopsim and simgrid write a file per CPU to
+    /// this directory
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }
@@ -59,32 +59,32 @@ pub struct ExportArgs {
 /// Formats that can be written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum ExportFormat {
-    /// Comma-separated values of a table
+    /// Table as comma-separated values
     Csv,
-    /// Noise files of LogGOPSim, one a CPU
+    /// Noise files of LogGOPSim, one per CPU
     Loggopsim,
-    /// A trace for ui.perfetto.dev: detours and what was in them
+    /// Trace of interruptions (detours) and their parts, for ui.perfetto.dev
     Perfetto,
-    /// The same as JSON, for chrome://tracing and others
+    /// The same trace as JSON, for chrome://tracing and others
     Chrome,
-    /// A log with a histogram of lengths for each CPU
+    /// Log with a histogram of lengths per CPU
     Hdrhistogram,
     /// Time by source as folded stacks, for flame graphs
     Folded,
-    /// Time by source as a profile for pprof
+    /// Time by source as a pprof profile
     Pprof,
-    /// Speed profiles of SimGrid, one a CPU
+    /// Speed profiles of SimGrid, one per CPU
     Simgrid,
 }
 
 /// Tables of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum TableName {
-    /// Each detour
+    /// Interruptions (detours)
     Detours,
-    /// What each detour or sample is split over
+    /// Parts of each detour or sample
     Activities,
-    /// Each sample of a run of work
+    /// Samples of a recording of work
     Samples,
 }
 

@@ -26,46 +26,46 @@ use becalm_units::{CpuList, Named, Nanos};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-/// Store what another program has measured as a run
+/// Read data of rtla, cyclictest, oslat, perf, trace-cmd, ...
 ///
-/// The format is found by what the files hold, unless --from names it. Several files are of several CPUs of one node; further nodes go into
-/// the same run by further calls with another --node. `becalm man --page import` and the book say what becomes of each format.
+/// Stores the data as a recording. Several files are several CPUs of one node. To add another node to the recording,
+/// repeat the command with another --node. `becalm man --page import` and the book describe how each format is
+/// converted.
 #[derive(Args, Debug)]
 pub struct ImportArgs {
-    /// The format of the files [default: auto, by what they hold]
+    /// Format of the files [default: auto, detected from their contents]
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     from: Option<ChosenFormat>,
 
-    /// The files to read
+    /// Files to read
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
-    /// Where to store the run
+    /// Recording to write
     #[arg(short, long, value_name = "RUN")]
     output: PathBuf,
 
-    /// The CPUs that were measured, one for each file, in rising order [default: those that the files or their names tell, else 0
-    /// and up]
+    /// Measured CPUs, one per file, in ascending order [default: from the files or their names, else 0 and up]
     #[arg(long, visible_alias = "cpus", value_name = "LIST", value_parser = some_cpus)]
     cpu: Option<CpuList>,
 
-    /// The name of the node that was measured [default: that of the host, if the file has it, else imported]
+    /// Name of the measured node [default: the host named in the file, else imported]
     #[arg(long, value_name = "NAME", value_parser = name_of_node)]
     node: Option<String>,
 
-    /// The unit of the file's numbers, where the format has none [default: us of cyclictest, else ns]
+    /// Unit of the numbers if the format has none [default: us for cyclictest, else ns]
     #[arg(long, value_name = "UNIT", value_parser = units())]
     unit: Option<TimeUnit>,
 
-    /// How often the counter ticks in a second, like 2.5GHz, where the samples are in its ticks and the file does not say it
+    /// Counter frequency, such as 2.5GHz, if samples are in ticks and the file does not contain it
     #[arg(long, value_name = "RATE", value_parser = rate::parse)]
     rate: Option<f64>,
 
-    /// How long was measured [default: what the file says, else until the last detour's end]
+    /// Measured time [default: from the file, else until the end of the last detour (interruption)]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     length: Option<Nanos>,
 
-    /// Of a trace: find what took the CPU from this thread [default: what would have interrupted any program]
+    /// Find what took the CPU from this thread [default: what would have interrupted any program]
     #[arg(long, value_name = "NAME|NUMBER", help_heading = "Traces of the kernel")]
     thread: Option<String>,
 }

@@ -1,18 +1,18 @@
 //! The causes of a job's slowdown, on a page.
 
-use becalm_scale::blame::Blame;
+use becalm_scale::blame::{Blame, Removal};
 use becalm_scale::closed::ClosedBooks;
 use becalm_units::Count;
 
 use crate::PredictReport;
 use crate::catalogue;
 use crate::form::field::fields;
-use crate::form::figure::Factor;
+use crate::form::figure::{Factor, Figure, Time};
 use crate::form::table::Table;
-use crate::form::value::factor;
 use crate::html::{Axis, AxisScale, AxisUnit, Bar, Bars, Block, Chart, Spec};
-use crate::predict;
-use crate::predict::books::{added, added_rows, dear, dear_rows, sentence};
+use crate::predict::books::{added_rows, added_table, dear, dear_rows, sentence};
+use crate::predict::rounded::{digits, round, times};
+use crate::predict::{self, quiet_phase_ns};
 
 /// The most sources in the blame table.
 const ROWS: usize = 100;
@@ -22,35 +22,22 @@ pub(crate) fn tables(report: &PredictReport<'_>, blame: &Blame) -> Vec<Block> {
     let mut blocks = Vec::new();
     if let Some(books) = &blame.books {
         let ranks = Count::new(books.ranks);
-        blocks.push(Block::Text(format!("Of the added time at {ranks} ranks: {}.", sentence(report, books))));
-        blocks.push(Block::Table(added_table(report, books)));
+        let added = format!("Time added per phase at {ranks} ranks");
+        blocks.push(Block::Text(format!("At {ranks} ranks {}.", sentence(report, blame, books))));
+        let rows = added_rows(report, books, quiet_phase_ns(report, blame));
+        let mut table = added_table(&rows[..rows.len().min(ROWS)]).captioned(&added);
+        table.note = "The time is charged to the sources that delayed the latest rank of each phase or, with messages, the work on \
+                      the critical path. The parts add up to all added time."
+            .to_owned();
+        blocks.push(Block::Table(table));
         blocks.push(Block::Table(dear_table(report, books)));
     }
     blocks.push(Block::Text(text(report, blame)));
-    blocks.push(Block::Table(alone(report, blame)));
+    let alone = alone(report, blame, ROWS);
+    if !alone.is_empty() {
+        blocks.push(Block::Table(alone));
+    }
     blocks
-}
-
-/// The time added by each source at one number of ranks.
-fn added_table(report: &PredictReport<'_>, books: &ClosedBooks) -> Table {
-    let fields = [
-        &added::SOURCE,
-        &added::ADDED_RATIO,
-        &added::ADDED_LOW,
-        &added::ADDED_HIGH,
-        &added::ADDED_NS,
-        &added::SHARE_RATIO,
-    ];
-    let mut table =
-        Table::new(&fields).captioned(&format!("What each source adds at {} ranks", Count::new(books.ranks)));
-    added_rows(report, books).iter().take(ROWS).for_each(|line| {
-        table.row(&fields, line);
-    });
-    table.note =
-        "What the latest rank of each phase met, or with messages the work on the critical path, is booked on the sources. The \
-         parts add up to all booked time."
-            .to_owned();
-    table
 }
 
 /// The costliest detours at one number of ranks.
@@ -64,8 +51,8 @@ fn dear_table(report: &PredictReport<'_>, books: &ClosedBooks) -> Table {
         &dear::SHARE_RATIO,
         &dear::SOURCES,
     ];
-    let mut table =
-        Table::new(&fields).captioned(&format!("The detours that cost most at {} ranks", Count::new(books.ranks)));
+    let mut table = Table::new(&fields)
+        .captioned(&format!("The interruptions that cost most at {} ranks", Count::new(books.ranks)));
     dear_rows(report, books).iter().for_each(|line| {
         table.row(&fields, line);
     });
@@ -74,7 +61,7 @@ fn dear_table(report: &PredictReport<'_>, books: &ClosedBooks) -> Table {
 
 /// The slowdown without the source of the largest gain, without it and the next, and so on.
 pub(crate) fn chart(report: &PredictReport<'_>, blame: &Blame, id: &'static str) -> Option<Chart> {
-    let mut bars = vec![bar("as it is".to_owned(), blame.all.slowdown)];
+    let mut bars = vec![bar("all noise".to_owned(), blame.all.slowdown)];
     for without in &blame.next {
         // Each step removes one more source.
         let name = predict::names(report, without).last().unwrap_or_default();
@@ -85,7 +72,7 @@ pub(crate) fn chart(report: &PredictReport<'_>, blame: &Blame, id: &'static str)
     }
     Some(Chart {
         id,
-        title: format!("What is left at {} ranks without one source after another", Count::new(blame.all.ranks)),
+        title: format!("Slowdown at {} ranks without one source after another", Count::new(blame.all.ranks)),
         label: format!("Slowdown without sources, one after another. {}", text(report, blame)),
         height: 44 + 34 * bars.len() as u32,
         spec: Spec::Bars(Bars { x: Axis::new("", AxisScale::Linear, AxisUnit::Factor).between(Some(1.0), None), bars }),
@@ -96,40 +83,58 @@ pub(crate) fn chart(report: &PredictReport<'_>, blame: &Blame, id: &'static str)
 /// A source, and the slowdown without it.
 struct WithoutSource {
     source: String,
-    all: f64,
     slowdown: f64,
+    /// The time that it gains per phase, with half of its interval, in nanoseconds.
+    gain_ns: Option<[f64; 2]>,
+}
+
+impl WithoutSource {
+    fn gain(&self) -> Option<String> {
+        let [gain, half] = self.gain_ns?.map(|ns| Time::rounded(ns).value().cell());
+        Some(format!("{gain} \u{b1} {half}"))
+    }
 }
 
 fields! {
     alone: WithoutSource {
         SOURCE = "source", "without", |row| row.source.clone();
-        ALL_RATIO = "all_ratio", "as it is", |row| Factor(row.all);
         SLOWDOWN_RATIO = catalogue::SLOWDOWN_RATIO, |row| Factor(row.slowdown);
+        GAIN = "gain", "less per phase", WithoutSource::gain;
     }
 }
 
-/// The slowdown without each source alone, at the largest number of ranks; largest gain first.
-fn alone(report: &PredictReport<'_>, blame: &Blame) -> Table {
-    let fields = [&alone::SOURCE, &alone::ALL_RATIO, &alone::SLOWDOWN_RATIO];
-    let mut table =
-        Table::new(&fields).captioned(&format!("Without one source, at {} ranks", Count::new(blame.all.ranks)));
+/// The slowdown without each source alone, at most `most` of them; largest gain first.
+pub(crate) fn alone(report: &PredictReport<'_>, blame: &Blame, most: usize) -> Table {
+    let quiet_ns = quiet_phase_ns(report, blame);
+    let all = &blame.all;
     // Omits gains too small to show in the figures.
-    let all = factor(blame.all.slowdown);
     let gains =
-        blame.each.iter().filter(|without| without.slowdown < blame.all.slowdown && factor(without.slowdown) != all);
-    for without in gains.take(ROWS) {
-        let source = predict::names(report, without).last().unwrap_or_default().to_owned();
-        table.row(&fields, &WithoutSource { source, all: blame.all.slowdown, slowdown: without.slowdown });
+        |without: &&Removal| without.slowdown < all.slowdown && digits(without.slowdown) != digits(all.slowdown);
+    let row = |without: &Removal| WithoutSource {
+        source: predict::names(report, without).last().unwrap_or_default().to_owned(),
+        slowdown: without.slowdown,
+        gain_ns: without
+            .gain
+            .filter(|_| report.question.replicas > 1)
+            .map(|gain| [gain.mean, (gain.high - gain.low) / 2.0].map(|ratio| ratio * quiet_ns)),
+    };
+    let rows: Vec<WithoutSource> = blame.each.iter().filter(gains).take(most).map(row).collect();
+    let mut fields = vec![&alone::SOURCE, &alone::SLOWDOWN_RATIO];
+    if rows.iter().any(|row| row.gain_ns.is_some()) {
+        fields.push(&alone::GAIN);
     }
-    let others = blame.each.len() - table.len();
+    let mut table =
+        Table::filled(&fields, &rows).captioned(&format!("Without one source, at {} ranks", Count::new(all.ranks)));
+    round(&mut table, 1);
+    let others = blame.each.len() - rows.len();
     if others > 0 && blame.books.is_none() {
-        table.note = format!("The other {others} sources gain nothing, or less, when they are taken out alone.");
+        table.note = format!("The other {others} sources gain little or nothing when they are removed alone.");
     }
     table
 }
 
 fn bar(name: String, slowdown: f64) -> Bar {
-    Bar { name, value: slowdown, text: factor(slowdown), kind: None }
+    Bar { name, value: slowdown, text: digits(slowdown), kind: None }
 }
 
 fn text(report: &PredictReport<'_>, blame: &Blame) -> String {
@@ -139,11 +144,13 @@ fn text(report: &PredictReport<'_>, blame: &Blame) -> String {
         .iter()
         .map(|without| {
             let names: Vec<&str> = predict::names(report, without).collect();
-            format!("without {} {}", names.join(" and "), factor(without.slowdown))
+            format!("without {} {}", names.join(" and "), times(without.slowdown))
         })
         .collect();
     match steps.as_slice() {
-        [] => format!("Blame at {ranks} ranks: no source gains anything when it is taken out alone."),
-        steps => format!("Blame at {ranks} ranks: {} as it is; {}.", factor(blame.all.slowdown), steps.join("; ")),
+        [] => format!("Slowdown at {ranks} ranks: no source gains anything when it is removed alone."),
+        steps => {
+            format!("Slowdown at {ranks} ranks: {} with all noise, {}.", times(blame.all.slowdown), steps.join(", "))
+        }
     }
 }

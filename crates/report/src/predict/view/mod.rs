@@ -6,20 +6,25 @@ mod slowdown;
 
 use becalm_model::node::Warning;
 use becalm_scale::predict::RankPrediction;
-use becalm_units::Count;
+use becalm_units::{Count, plural};
 
-use super::{PredictReport, PredictedRow, blame_blocks, collectives, curves, job_of, lines, meanings, noise};
-use super::{phase_fields, rows_table, same_curve, slowdown_fields, tolerance};
+use super::rounded::times;
+use super::{
+    LONGEST_TITLE, PredictReport, PredictedRow, blame_blocks, collectives, curves, job_of, lines, longest_table,
+};
+use super::{meanings, noise, phase_fields, rows_table, same_curve, slowdown_fields, tolerance};
 use crate::Value;
 use crate::form::section::{Block, Grade, Opening, Page, Section, sentence};
-use crate::form::value::factor;
 
-pub(crate) use slowdown::{chart as slowdown_chart, wide_scale};
+pub(crate) use slowdown::{chart as slowdown_chart, round_up, upward, wide_scale};
 
 /// Up to this slowdown, noise costs a job next to nothing.
 const GOOD: f64 = 1.01;
 /// Up to this slowdown, noise costs a job a little.
 const FAIR: f64 = 1.1;
+
+/// The most sentences with answers.
+const ANSWERS: usize = 4;
 
 /// The most blame charts on a page.
 const BLAME: usize = 12;
@@ -27,7 +32,7 @@ const BLAME: usize = 12;
 /// A prediction for people.
 pub(super) fn page(report: &PredictReport<'_>) -> Page {
     let lines = lines(report);
-    let mut sections = vec![headline(report), slowdowns(report, &lines)];
+    let mut sections = vec![headline(report, &lines), slowdowns(report, &lines)];
     sections.extend(spread(report, &lines));
     sections.extend(tolerance::section(report));
     sections.push(blamed(report, &lines));
@@ -53,31 +58,62 @@ pub(crate) fn slowdown(row: &RankPrediction) -> Option<f64> {
     row.slowdown.map(|slowdown| slowdown.mean).or(row.expected_ratio)
 }
 
-/// The slowdown of a row's job, in a sentence.
+/// The slowdown of a row's job, in a sentence. `job` follows the grain.
 pub(crate) fn job_sentence(row: &RankPrediction, slowdown: f64, job: &str) -> String {
-    let so_far = format!("At {} ranks{job} such a job takes {} times as long", Count::new(row.ranks), factor(slowdown));
-    match row.recording.map(|bounds| (factor(bounds.low), bounds.high.map(factor))) {
-        Some((low, Some(high))) => format!("{so_far}; what the machine costs lies between {low} and {high}."),
-        Some((low, None)) => format!("{so_far}; what the machine costs is at least {low}."),
-        None => so_far + ".",
-    }
+    let ranks = plural(row.ranks, "rank that synchronizes", "ranks that synchronize");
+    let about = if row.recording.is_none() && row.missed.is_some() { "at least" } else { "about" };
+    let duration = match times(slowdown).as_str() {
+        "1" => "as long as without noise".to_owned(),
+        ratio => format!("{about} {ratio} times as long"),
+    };
+    let interval = match (row.recording, row.slowdown.filter(|_| row.formula)) {
+        (Some(bounds), _) => Some((bounds.low, bounds.high)),
+        (None, Some(slowdown)) => Some((slowdown.low, Some(slowdown.high))),
+        (None, None) => None,
+    };
+    let interval = match interval.map(|(low, high)| (times(low), high.map(times))) {
+        Some((low, Some(high))) if low != high => format!(" (95 % CI {low} to {high})"),
+        Some((low, None)) => format!(" (95 % CI from {low}, no upper bound)"),
+        _ => String::new(),
+    };
+    format!("A job of {} {ranks} every {}{job} takes {duration}{interval}.", Count::new(row.ranks), row.grain)
 }
 
-fn headline(report: &PredictReport<'_>) -> Section {
+/// The answers in sentences: for all rows or, if there are many, for the most ranks of each curve.
+fn answers(report: &PredictReport<'_>, lines: &[PredictedRow]) -> Vec<Block> {
+    let several = collectives(report).len() > 1;
+    let mut rows: Vec<&RankPrediction> = report.rows.iter().collect();
+    if rows.len() > ANSWERS {
+        let largest = |curve: &[PredictedRow]| curve.iter().map(|line| line.row.ranks).max();
+        let largest: Vec<Option<u64>> =
+            lines.chunk_by(same_curve).flat_map(|curve| vec![largest(curve); curve.len()]).collect();
+        rows = report
+            .rows
+            .iter()
+            .zip(largest)
+            .filter(|(row, ranks)| Some(row.ranks) == *ranks)
+            .map(|(row, _)| row)
+            .collect();
+    }
+    let sentence = |row: &RankPrediction| {
+        let job = if several { format!(" with {}", row.collective) } else { String::new() };
+        Some(job_sentence(row, slowdown(row)?, &job))
+    };
+    let sentences: Vec<String> = rows.into_iter().filter_map(sentence).take(ANSWERS).collect();
+    sentences.into_iter().map(Block::Lead).chain([Block::gap()]).collect()
+}
+
+fn headline(report: &PredictReport<'_>, lines: &[PredictedRow]) -> Section {
     let with_value = report.rows.iter().filter_map(|row| Some((row, slowdown(row)?)));
     let worst = with_value.max_by(|a, b| a.1.total_cmp(&b.1));
-    let mut blocks = Vec::new();
+    let mut blocks = vec![Block::OnTerminal(answers(report, lines))];
     if let Some((row, slowdown)) = worst {
-        let grains = report.rows.iter().any(|other| other.grain != row.grain);
-        let mut job = if grains { format!(" with a grain of {}", row.grain) } else { String::new() };
-        if collectives(report).len() > 1 {
-            job = format!("{job} and {}", row.collective);
-        }
+        let job = if collectives(report).len() > 1 { format!(" with {}", row.collective) } else { String::new() };
         let lost = Value::Ratio(becalm_scale::tolerance::lost(slowdown)).cell();
         blocks.push(Block::OnPage(vec![Block::Verdict {
             tone: grade(slowdown),
             text: job_sentence(row, slowdown, &job),
-            basis: format!("That is the most of what was asked: noise takes {lost} of such a job\u{2019}s time."),
+            basis: format!("This is the largest slowdown on this page. Noise takes {lost} of the time of this job."),
         }]));
     }
     let facts =
@@ -99,11 +135,15 @@ fn slowdowns(report: &PredictReport<'_>, lines: &[PredictedRow]) -> Section {
     }
     blocks.push(Block::Table(slowdowns));
     blocks.push(Block::OnTerminal(Block::texts(meanings)));
+    if let Some(longest) = longest_table(report, lines) {
+        blocks.push(Block::OnTerminal(vec![Block::Heading(LONGEST_TITLE.to_owned())]));
+        blocks.push(Block::Table(longest));
+    }
     Section::new("slowdown-by-ranks", "Slowdown", "Slowdown by the number of ranks", blocks)
         .opened(Opening::Title("Slowdown: mean phase / phase without noise".to_owned()))
         .explained(
-            "The mean phase by that without noise. Bands are the intervals of the table; where one has no upper end, it is drawn \
-             up to the slowdown itself.",
+            "The mean phase divided by the phase without noise. Bands are the 95 % CI. A band without an upper bound is open to \
+             the top of the axis.",
         )
 }
 
@@ -118,8 +158,8 @@ fn spread(report: &PredictReport<'_>, lines: &[PredictedRow]) -> Option<Section>
     let section = Section::new("phases", "Phases", "How the phases are spread", blocks)
         .opened(Opening::Title("Phases: durations, and the share that noise makes longer".to_owned()))
         .explained(
-            "How long a phase takes on the average, in the middle, and at its worst; \u{201c}delayed\u{201d} is the share of \
-             phases that noise makes longer.",
+            "The mean, median, percentiles and maximum of the durations of phases. \u{201c}Delayed\u{201d} is the share of phases \
+             that noise makes longer.",
         );
     Some(section)
 }
@@ -145,8 +185,8 @@ fn blamed(report: &PredictReport<'_>, lines: &[PredictedRow]) -> Section {
     if !on_page.is_empty() {
         blocks.push(Block::OnPage(on_page));
     }
-    Section::new("blamed", "Blame", "Whose fault it is", blocks).explained(
-        "What each source adds to the job\u{2019}s time, and what is left without the source that costs most, then also \
-         without the next.",
+    Section::new("blamed", "Blame", "What adds the time", blocks).explained(
+        "The time that each source adds to a phase, and the slowdown without the source that costs most, then also without \
+         the next.",
     )
 }

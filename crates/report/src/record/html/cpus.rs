@@ -20,8 +20,8 @@ use crate::record::figures::{CpuRow, cpu};
 const STRETCHES: usize = 24;
 
 /// How to read the map.
-const READING: &str = "Each row is a CPU and each column a stretch of time, the brighter against the ground the more of it was lost: a row \
-                       that stands out is a CPU with noise of its own, a column is something that struck all at once.";
+const READING: &str = "Each row is a CPU and each column a stretch of time. The more of it was lost, the more the cell stands out. A conspicuous \
+                       row is a CPU with noise of its own, a conspicuous column an event on all CPUs.";
 
 /// The CPU that lost most, and the map if there are detours to draw.
 pub(in crate::record) fn blocks(summary: &Summary, picture: Option<&Picture>) -> Vec<Block> {
@@ -55,7 +55,7 @@ fn map(summary: &Summary, heat: &HeatMap, most: &str) -> [Block; 3] {
     let chart = Chart {
         id: "heat",
         title: String::new(),
-        label: format!("What each CPU lost in each stretch of {}. {most}", time(heat.cell_ns)),
+        label: format!("Lost time of each CPU in each stretch of {}. {most}", time(heat.cell_ns)),
         height: (heat.rows.len() as u32 * 22).clamp(60, 420) + 110,
         spec: Spec::Heat(Heat {
             start_ns: heat.start_ns,
@@ -70,12 +70,12 @@ fn map(summary: &Summary, heat: &HeatMap, most: &str) -> [Block; 3] {
     let mut note = format!("A cell is {} wide.", time(heat.cell_ns));
     if heat.together() > 1 {
         note.push_str(&format!(
-            " A row is up to {} CPUs that follow each other, and a cell shows the one that lost most.",
+            " A row is up to {} consecutive CPUs, and a cell shows the CPU that lost most.",
             heat.together()
         ));
     }
     if summary.nodes.len() > 1 {
-        note.push_str(" Each node\u{2019}s time begins with its own recording.");
+        note.push_str(" Each node\u{2019}s time starts with its own recording.");
     }
     [Block::Text(READING.to_owned()), Block::Charts(vec![chart]), Block::Note(note)]
 }
@@ -116,8 +116,7 @@ fn over_time(summary: &Summary, heat: &HeatMap) -> Table {
         table.row(fields, stretch);
     });
     table.note =
-        "from: since the beginning of the map. worst: the CPU with the cell in which most was lost, and how much of \
-                  that cell."
+        "from: since the start of the map. worst: the CPU with the largest loss in one cell, and the share of that cell."
             .to_owned();
     table
 }

@@ -1,4 +1,4 @@
-//! Single detours: over time, and by length.
+//! Single interruptions: over time, and by length.
 
 use std::collections::BTreeMap;
 
@@ -20,19 +20,19 @@ use crate::record::figures::cpu;
 /// The number of longest detours in the list.
 const LISTED: usize = 50;
 
-pub(super) fn sections(summary: &Summary, picture: &Picture) -> Vec<Section> {
+pub(super) fn section(summary: &Summary, picture: &Picture) -> Section {
     if picture.shown.detours.is_empty() {
-        let blocks = vec![Block::Text("There is nothing to draw: no detour was seen.".to_owned())];
-        return vec![Section::new("detours", "Detours", "Detours", vec![Block::OnPage(blocks)])];
+        let blocks = vec![Block::Text("There is nothing to draw: no interruption was seen.".to_owned())];
+        return Section::new("detours", "Interruptions", "Interruptions", vec![Block::OnPage(blocks)]);
     }
-    vec![against_time(summary, picture), by_length(summary, picture)]
+    over_time(summary, picture)
 }
 
-fn against_time(summary: &Summary, picture: &Picture) -> Section {
+fn over_time(summary: &Summary, picture: &Picture) -> Section {
     let shown = &picture.shown;
     let longest = &shown.detours[0];
     let label = format!(
-        "{} detours over {}; the longest takes {} on {}, {:.6} s into the run.",
+        "{} interruptions in {}. The longest takes {} on {}, {:.6} s after the start.",
         grouped(shown.recorded),
         time(picture.length_ns),
         time(longest.duration),
@@ -47,23 +47,23 @@ fn against_time(summary: &Summary, picture: &Picture) -> Section {
         spec: Spec::Points(points(summary, picture)),
         figures: None,
     };
-    let reading = "Each point is a time at which a CPU was taken away, the higher the longer, colored and shaped by the kind \
-                   of source that took most of it; zoom with the bar below, and click on a point to see what happened in it.";
+    let reading = "Each point is an interruption (a detour of the measuring loop): the higher, the longer. Color and shape show the kind of \
+                   source that took most of it. Zoom with the bar below, and click a point to see what happened in it.";
     let charts = [Block::Charts(vec![chart]), Block::Detour, Block::Note(reduction(picture))];
     let blocks = charts.into_iter().chain([Block::Table(list(summary, picture))]).collect();
-    Section::new("detours", "Detours", "Detours against time", vec![Block::OnPage(blocks)]).explained(reading)
+    Section::new("detours", "Interruptions", "Interruptions over time", vec![Block::OnPage(blocks)]).explained(reading)
 }
 
 /// How the chart was reduced, in a sentence or two.
 fn reduction(picture: &Picture) -> String {
     let shown = &picture.shown;
     let mut text = match shown.cell_ns {
-        None => format!("All {} detours are drawn.", grouped(shown.recorded)),
+        None => format!("All {} interruptions are drawn.", grouped(shown.recorded)),
         Some(cell) => format!(
-            "Of {} detours {} are drawn: the {} longest, and the longest of each {} and quarter of an octave of length; those \
-             not drawn lie close under a longer one.",
-            grouped(shown.recorded),
+            "{} of {} interruptions are drawn: the {} longest, and the longest of each {} and quarter of an octave of length. \
+             The others are close below a longer one.",
             grouped(shown.detours.len() as u64),
+            grouped(shown.recorded),
             grouped(shown.top as u64),
             time(cell),
         ),
@@ -74,12 +74,11 @@ fn reduction(picture: &Picture) -> String {
         (_, Some((last, _))) if *last + 1 < shown.detours.len() => {
             let shortest = time(shown.detours[*last].duration);
             text.push_str(&format!(
-                " What happened in them is part of this page for the {} longest, down to {shortest}; for others the page \
-                 names the command.",
+                " The page contains what happened in the {} longest, down to {shortest}. For the others it names the command.",
                 grouped(*last as u64 + 1),
             ));
         }
-        _ => text.push_str(" What happened in each is part of this page."),
+        _ => text.push_str(" The page contains what happened in each."),
     }
     let cut = picture.embedded.values().filter(|embedded| embedded.more > 0).count();
     if cut > 0 {
@@ -198,7 +197,7 @@ fn list(summary: &Summary, picture: &Picture) -> Table {
     if summary.total.incomplete == 0 {
         fields.retain(|field| field.name != "incomplete");
     }
-    let mut table = Table::new(&fields).captioned("The longest detours");
+    let mut table = Table::new(&fields).captioned("The longest interruptions");
     for (at, (place, owner)) in picture.shown.detours.iter().zip(&picture.owners).take(LISTED).enumerate() {
         let node = node_of(summary, place).to_owned();
         let owner = owner.and_then(|number| picture.names.get(number as usize).cloned());
@@ -206,12 +205,13 @@ fn list(summary: &Summary, picture: &Picture) -> Table {
     }
     let all = picture.shown.recorded;
     if all > LISTED as u64 {
-        table.note = format!("The {LISTED} longest of {}. Click on one to see what happened in it.", grouped(all));
+        table.note = format!("The {LISTED} longest of {}. Click one to see what happened in it.", grouped(all));
     }
     table
 }
 
-fn by_length(summary: &Summary, picture: &Picture) -> Section {
+/// The lengths from the longest to the shortest; a click on one of the longest opens it.
+pub(super) fn by_length(summary: &Summary, picture: &Picture) -> Chart {
     let shown = &picture.shown;
     // The longest detours one by one, each a point that can be opened; then the steps of the distribution, each an actual detour.
     let known = shown.top.min(shown.detours.len());
@@ -234,15 +234,15 @@ fn by_length(summary: &Summary, picture: &Picture) -> Section {
     let (points, opens) = thinned(points, opens);
     let row = crate::record::figures::CpuRow::total(summary);
     let label = format!(
-        "Of {} detours the longest takes {}, and half of them at most {}.",
+        "Of {} interruptions the longest takes {}, and half of them take at most {}.",
         cpu::DETOURS.cell(&row),
         cpu::MAX_NS.cell(&row),
         cpu::MEDIAN_NS.cell(&row)
     );
-    let chart = Chart {
+    Chart {
         id: "by-length",
-        title: String::new(),
-        label: label.clone(),
+        title: "From the longest to the shortest".to_owned(),
+        label,
         height: 320,
         spec: Spec::Lines(Lines {
             x: Axis::new("rank, the longest first", AxisScale::Log, AxisUnit::Count),
@@ -251,11 +251,7 @@ fn by_length(summary: &Summary, picture: &Picture) -> Section {
             marks: Vec::new(),
         }),
         figures: None,
-    };
-    let reading = "The detours from the longest on the left to the shortest on the right: a flat stretch is many of one length, \
-                   as a tick makes them, a steep beginning is a few that stand out; click on a point to open it.";
-    let blocks = vec![Block::OnPage(vec![Block::Text(label), Block::Charts(vec![chart])])];
-    Section::new("lengths", "By length", "Detours by length", blocks).explained(reading)
+    }
 }
 
 /// At most about 200 points per decade of ranks, always including the first.

@@ -1,8 +1,9 @@
-//! The lengths of detours, and their frequencies.
+//! The lengths of interruptions, and their frequencies.
 
 use becalm_analyze::picture::{LengthStep, Lengths, Picture};
 use becalm_analyze::summary::Summary;
 use becalm_stats::spectrum::Peak;
+use becalm_units::counted;
 
 use crate::Value;
 use crate::catalogue;
@@ -10,9 +11,10 @@ use crate::form::field::{Field, fields};
 use crate::form::figure::{Rate, Ratio, Time};
 use crate::form::section::{Block, Section};
 use crate::form::table::Table;
-use crate::form::value::three_digits;
+use crate::form::value::{three_digits, time};
 use crate::html::{Axis, AxisScale, AxisUnit, Chart, ChartSeries, Lines, Mark, Spec};
 use crate::record::figures::{CpuRow, cpu};
+use crate::record::html::detours;
 
 /// Nodes beyond this number have no curve.
 const CURVES: usize = 8;
@@ -29,7 +31,7 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
     }
     let row = CpuRow::total(summary);
     let text = format!(
-        "Half of the detours take at most {}, 99 of 100 at most {}, 999 of 1,000 at most {}, and the longest {}.",
+        "Half of the interruptions take at most {}, 99 % at most {}, 99.9 % at most {}, and the longest takes {}.",
         cpu::MEDIAN_NS.cell(&row),
         cpu::P99_NS.cell(&row),
         cpu::P999_NS.cell(&row),
@@ -37,20 +39,21 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
     );
     let shorter = Lines {
         x: Axis::new("length", AxisScale::Log, AxisUnit::Time),
-        y: Axis::new("detours at most as long", AxisScale::Linear, AxisUnit::Ratio).between(Some(0.0), Some(1.0)),
+        y: Axis::new("share at most as long", AxisScale::Linear, AxisUnit::Ratio).between(Some(0.0), Some(1.0)),
         series: distribution(&sets),
         marks: marks(&row, [&cpu::MEDIAN_NS, &cpu::P99_NS]),
     };
     let longer = Lines {
         x: Axis::new("length", AxisScale::Log, AxisUnit::Time),
-        y: Axis::new("detours at least as long", AxisScale::Log, AxisUnit::Ratio).between(None, Some(1.0)),
+        y: Axis::new("share at least as long", AxisScale::Log, AxisUnit::Ratio).between(None, Some(1.0)),
         series: survival(&sets),
         marks: marks(&row, [&cpu::P999_NS, &cpu::MAX_NS]),
     };
     let charts = vec![
+        detours::by_length(summary, picture),
         Chart {
             id: "distribution",
-            title: "Distribution function".to_owned(),
+            title: "At most as long (distribution function)".to_owned(),
             label: text.clone(),
             height: 320,
             spec: Spec::Lines(shorter),
@@ -58,18 +61,19 @@ pub(super) fn section(summary: &Summary, picture: &Picture) -> Option<Section> {
         },
         Chart {
             id: "survival",
-            title: "Survival function".to_owned(),
-            label: format!("The share of detours that take at least a time, on two logarithmic axes. {text}"),
+            title: "At least as long (survival function)".to_owned(),
+            label: format!("The share of interruptions that take at least a time, on two logarithmic axes. {text}"),
             height: 320,
             spec: Spec::Lines(longer),
             figures: None,
         },
     ];
-    let reading = "On the left, how many of the detours take at most so long; on the right, how many take at least so long: \
-                   there each further line down is ten times as rare, and a straight slope is a heavy tail.";
+    let reading = "In the first chart a flat stretch is many interruptions of one length, such as ticks, and a steep start a few \
+                   exceptions. The second shows the share that takes at most a time, the third the share that takes at least a time: \
+                   each line further down is ten times rarer, and a straight slope is a heavy tail.";
     let blocks = vec![Block::Text(text), Block::Charts(charts), Block::Table(quantiles(summary))];
     let blocks = vec![Block::OnPage(blocks)];
-    Some(Section::new("distribution", "Distribution", "How long detours are", blocks).explained(reading))
+    Some(Section::new("distribution", "Lengths", "How long interruptions are", blocks).explained(reading))
 }
 
 /// The share of detours not longer than each length, one curve per set.
@@ -111,7 +115,7 @@ fields! {
         LENGTH_NS = catalogue::LENGTH_NS, |row| Time(row.length_ns);
         AT_MOST_RATIO = "at_most_ratio", "at most as long", |row| Ratio(row.at_most);
         AT_LEAST_RATIO = "at_least_ratio", "at least as long", |row| Ratio(row.at_least);
-        AT_LEAST = "at_least", "so many", |row| row.count;
+        AT_LEAST = "at_least", "count", |row| row.count;
     }
 }
 
@@ -122,7 +126,7 @@ fn curves_as_table(lengths: &Lengths, longest: &[i64]) -> Table {
     points(&lengths.steps(longest), lengths.count()).iter().for_each(|point| {
         table.row(&fields, point);
     });
-    table.note = "so many: detours at least as long. Each length is one that occurred.".to_owned();
+    table.note = "count: interruptions at least as long. Each length is one that occurred.".to_owned();
     table
 }
 
@@ -189,7 +193,7 @@ fn survival(sets: &[(String, &Lengths, &[i64])]) -> Vec<ChartSeries> {
 /// Quantiles, as in the table of CPUs.
 fn quantiles(summary: &Summary) -> Table {
     let fields = [&cpu::DETOURS, &cpu::MEDIAN_NS, &cpu::MEAN_NS, &cpu::P99_NS, &cpu::P999_NS, &cpu::MAX_NS];
-    let mut table = Table::new(&fields).captioned("Lengths of all detours");
+    let mut table = Table::new(&fields).captioned("Lengths of all interruptions");
     table.row(&fields, &CpuRow::total(summary));
     table.sorts = false;
     table
@@ -198,10 +202,15 @@ fn quantiles(summary: &Summary) -> Table {
 fields! {
     /// The fields of a peak of the spectrum.
     PEAK, peak: Peak {
-        LABEL = "label", "comes again", |row| row.label.clone();
+        SOURCE = "source", "source", |row| source(row).to_owned();
+        INTERVAL_NS = "interval_ns", "every", |row| Time::rounded(1e9 / row.hz);
         FREQUENCY_HZ = catalogue::FREQUENCY_HZ, |row| Rate(row.hz);
-        INTERVAL_NS = catalogue::INTERVAL_NS, |row| Time::rounded(1e9 / row.hz);
     }
+}
+
+/// The source of a peak, without the period of its label.
+fn source(peak: &Peak) -> &str {
+    peak.label.split_once(": every ").map_or(&*peak.label, |(source, _)| source)
 }
 
 /// The spectrum, if the recording is long enough for one.
@@ -209,14 +218,14 @@ pub(in crate::record) fn spectrum(summary: &Summary) -> Option<Section> {
     let spectrum =
         summary.spectrum.as_ref().filter(|spectrum| spectrum.points.iter().any(|point| point.power > 0.0))?;
     let fields: Vec<&Field<Peak>> = PEAK.iter().collect();
-    let mut peaks = Table::new(&fields).captioned("Peaks");
+    let mut peaks = Table::new(&fields).captioned("Periodic interruptions");
     spectrum.peaks.iter().for_each(|peak| {
         peaks.row(&fields, peak);
     });
     let text = match spectrum.peaks.iter().max_by(|a, b| a.power.total_cmp(&b.power)) {
         Some(peak) => format!(
-            "The highest of {} named peaks: {} ({}).",
-            spectrum.peaks.len(),
+            "The highest of {} is {} ({}).",
+            counted(spectrum.peaks.len() as u64, "named peak", "named peaks"),
             peak.label,
             Value::Rate(peak.hz).cell()
         ),
@@ -230,12 +239,16 @@ pub(in crate::record) fn spectrum(summary: &Summary) -> Option<Section> {
         height: 340,
         spec: Spec::Lines(Lines {
             x: Axis::new("frequency", AxisScale::Log, AxisUnit::Rate),
-            y: Axis::new("power, 1/Hz", AxisScale::Log, AxisUnit::Plain),
+            y: Axis::new("noise power per Hz", AxisScale::Log, AxisUnit::Plain),
             series: vec![ChartSeries {
                 points: points.map(|point| [point.hz, point.power]).collect(),
                 ..ChartSeries::default()
             }],
-            marks: spectrum.peaks.iter().map(|peak| Mark { at: peak.hz, label: peak.label.clone() }).collect(),
+            marks: spectrum
+                .peaks
+                .iter()
+                .map(|peak| Mark { at: peak.hz, label: time((1e9 / peak.hz).round() as i64) })
+                .collect(),
         }),
         figures: None,
     };
@@ -244,14 +257,14 @@ pub(in crate::record) fn spectrum(summary: &Summary) -> Option<Section> {
         blocks.push(Block::Table(peaks));
     }
     blocks.push(Block::Note(format!(
-        "The power spectral density of the share of time lost, the mean of {} stretches; frequencies {} Hz apart can be told \
-         apart. Each point is the highest of those around it.",
-        spectrum.segments,
+        "The power spectral density of the share of time lost, averaged over {}. Frequencies at least {} Hz apart are separate. \
+         Each point is the highest in its surroundings.",
+        counted(spectrum.segments.into(), "stretch", "stretches"),
         three_digits(spectrum.resolution_hz)
     )));
-    let section = Section::new("spectrum", "Spectrum", "Spectrum", vec![Block::OnPage(blocks)]).explained(
-        "A peak is something that comes again and again after the same time, the further right the more often; its higher multiples \
-         stand to the right of it.",
+    let section = Section::new("spectrum", "Periodic", "Periodic interruptions", vec![Block::OnPage(blocks)]).explained(
+        "A peak is something that happens periodically: the further right, the more often. Its multiples are to the right of it. The \
+         strongest peaks have labels with their periods.",
     );
     Some(section)
 }

@@ -1,5 +1,7 @@
 //! The answer before all figures: is this machine quiet, what is the top source, what was not seen.
 
+use std::iter;
+
 use becalm_analyze::summary::{SourceSummary, Summary};
 use becalm_model::node::{Rung, Warning};
 use becalm_model::warning::{Bearing, Code};
@@ -7,12 +9,17 @@ use becalm_model::warning::{Bearing, Code};
 use crate::Value;
 use crate::form::field::Field;
 use crate::form::section::{Block, Grade, Section, Tile};
+use crate::form::value::grouped;
 use crate::form::words::capital;
 use crate::record::conclusion::{Cause, Conclusion};
-use crate::record::figures::{CpuRow, cpu, interval_note, source};
-use crate::record::verdict::{MAX_QUIET, NOISE_QUIET, Verdict, limits};
-use crate::record::{header, tails};
-use becalm_units::plural;
+use crate::record::figures::{CpuRow, cpu, source};
+use crate::record::header;
+use crate::record::verdict::{Verdict, limits};
+use becalm_units::counted;
+
+/// The hint on a page without sources.
+const UNNAMED: &str = "Sources are not named, because the kernel\u{2019}s events were not recorded: run sudo becalm record, or see what is \
+                       missing with becalm doctor.";
 
 /// Whether a warning says that the recording is incomplete or unreliable; readers of only the top of a page must see it.
 pub(in crate::record) fn is_grave(warning: &Warning) -> bool {
@@ -22,9 +29,17 @@ pub(in crate::record) fn is_grave(warning: &Warning) -> bool {
 /// The lost time and its causes, before everything else.
 pub(in crate::record) fn section(summary: &Summary) -> Section {
     let conclusion = Conclusion::from_run(summary);
-    let mut blocks = vec![Block::OnPage(vec![verdict(summary)]), Block::Lead(conclusion.sentence.clone())];
+    let grave = header::warnings(summary, is_grave);
+    let notes: Vec<Block> = header::warnings(summary, |warning| !is_grave(warning)).collect();
+    let mut blocks = vec![Block::OnPage(iter::once(verdict(summary)).chain(grave).collect())];
+    blocks.extend((!notes.is_empty()).then_some(Block::OnPage(notes)));
+    // The page's verdict has these figures.
+    blocks.push(Block::OnTerminal(vec![Block::Lead(conclusion.sentence.clone())]));
     blocks.extend(conclusion.scale().map(Block::Lead));
     blocks.push(Block::Tiles(tiles(summary)));
+    if summary.rung != Rung::Tracepoints && summary.total.detours() > 0 {
+        blocks.push(Block::OnPage(vec![Block::Text(UNNAMED.to_owned())]));
+    }
     blocks.extend((1..).zip(&conclusion.causes).map(|(place, cause)| remark(format!("{place}. "), cause)));
     blocks.extend(conclusion.longest.iter().map(|cause| {
         let most = Value::Time(cause.max_ns.unwrap_or(0)).cell();
@@ -32,13 +47,6 @@ pub(in crate::record) fn section(summary: &Summary) -> Section {
     }));
     blocks.extend(conclusion.own().map(Block::Text));
     blocks.push(Block::Lines(vec![String::new()]));
-    let mut limits: Vec<Block> = header::warnings(summary, is_grave).collect();
-    let rest = summary.warnings.len() - limits.len();
-    if rest > 0 {
-        let what = plural(rest as u64, "warning limits", "warnings limit");
-        limits.push(Block::Note(format!("{rest} {what} what these numbers say: see the machine.")));
-    }
-    blocks.push(Block::OnPage(limits));
     Section::new("headline", "Summary", "Is this machine quiet?", blocks)
 }
 
@@ -56,43 +64,34 @@ fn total(summary: &Summary, field: &Field<CpuRow>) -> String {
 fn verdict(summary: &Summary) -> Block {
     let Verdict { word, reason, tone } = Verdict::new(summary);
     let text = format!("{}: {reason}.", capital(&word.to_lowercase()));
-    let cpus = match summary.cpus.len() {
-        1 => "1 CPU was".to_owned(),
-        cpus => format!("{} CPUs were", crate::form::value::grouped(cpus as u64)),
-    };
-    let basis = format!("{cpus} watched, {} of CPU time in all. {}", total(summary, &cpu::DURATION_NS), limits());
+    let cpus = counted(summary.cpus.len() as u64, "CPU", "CPUs");
+    let basis = format!("Measured on {cpus}, {} of CPU time in total. {}", total(summary, &cpu::DURATION_NS), limits());
     Block::Verdict { tone, text, basis }
 }
 
+/// Figures that the verdict does not have; none without an answer.
 fn tiles(summary: &Summary) -> Vec<Tile> {
-    let figures = &summary.total;
-    let interval = match interval_note(figures) {
-        None => {
-            format!("95 %: {} to {}", total(summary, &cpu::NOISE_RATIO_LOW), total(summary, &cpu::NOISE_RATIO_HIGH))
-        }
-        Some(note) => note,
-    };
-    let noisy = figures.noise_ratio().is_some_and(|noise| noise > NOISE_QUIET);
-    let long = figures.durations.max().is_some_and(|ns| ns > MAX_QUIET.get());
-    let tone = |bad: bool| if bad { Grade::Bad } else { Grade::Good };
-    let mut tiles = vec![
-        tile("Noise", total(summary, &cpu::NOISE_RATIO), interval, tone(noisy)),
-        tile(
-            "Longest detour",
-            total(summary, &cpu::MAX_NS),
-            format!("median {}, p99.9 {}", total(summary, &cpu::MEDIAN_NS), total(summary, &cpu::P999_NS)),
-            tone(long),
-        ),
-        tile(
-            "Detours",
-            total(summary, &cpu::DETOURS),
-            format!("{} on a CPU", total(summary, &cpu::RATE_HZ)),
+    let mut tiles = vec![tile(
+        "Interruptions",
+        total(summary, &cpu::DETOURS),
+        format!("{} per CPU", total(summary, &cpu::RATE_HZ)),
+        Grade::Plain,
+    )];
+    if summary.total.detours() > 0 {
+        tiles.push(tile(
+            "Median interruption",
+            total(summary, &cpu::MEDIAN_NS),
+            format!("99.9 % take at most {}", total(summary, &cpu::P999_NS)),
             Grade::Plain,
-        ),
-    ];
+        ));
+        tiles.extend(summary.total.long_noise_ratio().map(|ratio| {
+            let detail = "of CPU time, in interruptions of 1 us and more".to_owned();
+            tile("Lost in longer ones", Value::Ratio(ratio).cell(), detail, Grade::Plain)
+        }));
+    }
     tiles.extend(expected(summary));
-    tiles.push(worst(summary));
-    tiles.push(not_seen(summary));
+    tiles.extend(summary.sources.first().map(top_source));
+    tiles.extend(unseen(summary));
     tiles
 }
 
@@ -100,73 +99,33 @@ fn tile(name: &str, figure: String, detail: String, tone: Grade) -> Tile {
     Tile { name: name.to_owned(), figure, detail, tone }
 }
 
-/// The source with the largest total.
-fn worst_source(summary: &Summary) -> Option<&SourceSummary> {
-    summary.sources.first()
+fn top_source(top: &SourceSummary) -> Tile {
+    let share = source::SHARE_RATIO.cell(top);
+    let detail = format!("{}, {share} of noise, {} in total", top.kind, source::WHOLE_NS.cell(top));
+    tile("Top source", top.source.clone(), detail, Grade::Plain)
 }
 
-fn worst(summary: &Summary) -> Tile {
-    match worst_source(summary) {
-        Some(worst) => tile(
-            "Worst source",
-            worst.source.clone(),
-            format!(
-                "{}, {} of noise, {} in all",
-                worst.kind,
-                source::SHARE_RATIO.cell(worst),
-                source::WHOLE_NS.cell(worst)
-            ),
-            Grade::Plain,
-        ),
-        None if summary.total.detours() == 0 => {
-            tile("Worst source", "none".to_owned(), "no detour was seen".to_owned(), Grade::Good)
-        }
-        None => tile(
-            "Worst source",
-            "not known".to_owned(),
-            "the kernel\u{2019}s tracepoints were not recorded".to_owned(),
-            Grade::Fair,
-        ),
-    }
+/// The time that no kernel event explains, if it is known.
+fn unseen(summary: &Summary) -> Option<Tile> {
+    let unseen = summary.total.unseen_ns?;
+    let noise = summary.total.durations.total();
+    let share = Value::Share(if noise > 0 { unseen as f64 / noise as f64 } else { 0.0 }).cell();
+    let lost = summary.total.lost_events;
+    let dropped = lost.map_or_else(|| "not known".to_owned(), grouped);
+    let tone = if lost.is_some_and(|lost| lost > 0) { Grade::Fair } else { Grade::Plain };
+    let detail = format!("{share} of noise; dropped events: {dropped}");
+    Some(tile("No kernel event", total(summary, &cpu::UNSEEN_NS), detail, tone))
 }
 
-fn not_seen(summary: &Summary) -> Tile {
-    let lost = header::lost(summary);
-    match summary.total.unseen_ns {
-        Some(unseen) => {
-            let noise = summary.total.durations.total();
-            let share =
-                if noise > 0 { Value::Share(unseen as f64 / noise as f64).cell() } else { Value::Share(0.0).cell() };
-            let tone = if summary.total.lost_events.is_some_and(|lost| lost > 0) { Grade::Fair } else { Grade::Plain };
-            let detail = format!("{share} of noise had no kernel event; lost: {lost}");
-            tile("Not seen", total(summary, &cpu::UNSEEN_NS), detail, tone)
-        }
-        None => {
-            let what = match summary.rung {
-                Rung::Loop => "the loops alone were recorded",
-                Rung::Tracepoints => "what no event shows, as no loop ran",
-                _ => "only the loops, and the kernel\u{2019}s counters",
-            };
-            tile("Not seen", "the sources".to_owned(), format!("{what}; lost: {lost}"), Grade::Fair)
-        }
-    }
-}
-
-/// The longest detour to expect on all CPUs together.
+/// The longest interruption to expect on all CPUs together, if it can be estimated.
 fn expected(summary: &Summary) -> Option<Tile> {
     let row = CpuRow::total(summary);
-    let refused = row.figures.tail.as_ref()?.as_ref().err();
-    let (figure, detail) = match refused {
-        None => (
-            format!("over {}", cpu::RETURN_LEVEL_NS.cell(&row)),
-            format!(
-                "once in {}, 95 %: {} to {}",
-                cpu::RETURN_PERIOD_NS.cell(&row),
-                cpu::RETURN_LEVEL_LOW_NS.cell(&row),
-                cpu::RETURN_LEVEL_HIGH_NS.cell(&row)
-            ),
-        ),
-        Some(_) => ("not known".to_owned(), row.figures.tail.as_ref().and_then(tails::note).unwrap_or_default()),
-    };
-    Some(Tile { name: "Longest to expect".to_owned(), figure, detail, tone: Grade::Plain })
+    row.figures.tail.as_ref()?.as_ref().ok()?;
+    let detail = format!(
+        "once in {}, 95 % CI {} to {}",
+        cpu::RETURN_PERIOD_NS.cell(&row),
+        cpu::RETURN_LEVEL_LOW_NS.cell(&row),
+        cpu::RETURN_LEVEL_HIGH_NS.cell(&row)
+    );
+    Some(tile("Longest to expect", format!("over {}", cpu::RETURN_LEVEL_NS.cell(&row)), detail, Grade::Plain))
 }

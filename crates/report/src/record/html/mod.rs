@@ -24,7 +24,7 @@ pub struct Drawn<'a> {
 
 /// The charts of a recording.
 pub(super) fn pictures(summary: &Summary, drawn: &Drawn<'_>) -> Vec<Section> {
-    let mut sections = detours::sections(summary, drawn.picture);
+    let mut sections = vec![detours::section(summary, drawn.picture)];
     sections.extend(distribution::section(summary, drawn.picture));
     sections.push(scale::section(&drawn.scaling));
     sections

@@ -4,6 +4,7 @@ use crate::PredictReport;
 use crate::form::field::Field;
 use crate::form::section::{Block, Section};
 use crate::form::table::Table;
+use crate::predict::intervals::meaning;
 use crate::predict::view::{blame, job_sentence, slowdown_chart, warning};
 use crate::predict::{self, row};
 
@@ -25,12 +26,12 @@ pub(super) fn section(scaling: &Scaling<'_>) -> Section {
 
 fn reading(report: &PredictReport<'_>) -> String {
     format!(
-        "How many times as long a job takes whose ranks all wait for each other after every {} of work, each rank with the \
-         noise of one of these CPUs{}.",
+        "The slowdown of a job whose ranks (processes) all wait for each other after every {} of work, each with the noise of one \
+         of these CPUs{}.",
         report.question.grain,
         match report.blame.is_empty() {
             true => "",
-            false => "; beside it, what is left without the source that costs most, then also without the next",
+            false => ", and what is left without the most expensive source, then also without the next",
         }
     )
 }
@@ -43,7 +44,7 @@ fn predicted(report: &PredictReport<'_>) -> Vec<Block> {
     let mut blocks = vec![Block::Text(text), Block::Charts(charts), Block::Table(slowdown_table(report))];
     blocks.extend(blame.iter().flat_map(|blame| blame::tables(report, blame)));
     blocks.push(Block::Note(format!(
-        "{}. Seed and settings are those of becalm predict, which answers for other grains, collectives and networks.",
+        "{}. becalm predict uses the same seed and settings, and answers for other compute times, collectives and networks.",
         predict::job(&report.question)
     )));
     blocks.extend(report.warnings.iter().map(warning));
@@ -52,7 +53,7 @@ fn predicted(report: &PredictReport<'_>) -> Vec<Block> {
 
 /// The figures for each number of ranks.
 fn slowdown_table(report: &PredictReport<'_>) -> Table {
-    let fields: &[&Field<predict::PredictedRow>] = &[
+    let mut fields: Vec<&Field<predict::PredictedRow>> = vec![
         &row::RANKS,
         &row::SLOWDOWN_RATIO,
         &row::SLOWDOWN_LOW,
@@ -60,14 +61,26 @@ fn slowdown_table(report: &PredictReport<'_>) -> Table {
         &row::EXPECTED_RATIO,
         &row::MEAN_PHASE_NS,
         &row::WORST_PHASE_NS,
+        &row::LONGEST_1_RATIO,
+        &row::LONGEST_3_RATIO,
+        &row::LONGEST_10_RATIO,
     ];
-    let mut table = Table::new(fields).captioned("Predicted slowdown");
-    predict::lines(report).iter().for_each(|line| {
-        table.row(fields, line);
-    });
-    let mut sentences = predict::intervals::sentences(report.rows, report.question.replicas);
-    sentences.push("expected: by order statistics, where phases may be taken to start at random times".to_owned());
-    table.note = sentences.join(". ") + ".";
+    let is_open = report.rows.iter().any(|row| row.recording.is_some_and(|bounds| bounds.high.is_none()));
+    if is_open {
+        fields.push(&row::RECORDING_NEEDED_NS);
+    }
+    let mut table = Table::filled(&fields, &predict::lines(report)).captioned("Predicted slowdown");
+    let mut meanings: Vec<String> = meaning(report.rows, report.question.replicas).into_iter().collect();
+    if is_open {
+        meanings.push(
+            "high: - if the recording is too short for an upper end; needs: length of one with an upper end".to_owned(),
+        );
+    }
+    meanings.push("expected: by order statistics, for phases at random times".to_owned());
+    meanings.push(
+        "longest 1, 3, 10: share of the added time that comes from so many of the longest interruptions".to_owned(),
+    );
+    table.note = meanings.join(". ") + ".";
     table
 }
 

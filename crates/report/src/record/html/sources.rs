@@ -16,14 +16,14 @@ const BARS: usize = 12;
 /// The costliest source, the charts and the categories; without sources, why they have no names.
 pub(in crate::record) fn blocks(summary: &Summary) -> Vec<Block> {
     let Some(worst) = summary.sources.first() else {
-        let unnamed = "The sources have no names here: the kernel\u{2019}s tracepoints were not recorded. Run becalm alone to see what is \
-                       missing, and how to get it.";
+        let unnamed = "Sources are not named, because the kernel\u{2019}s events were not recorded. becalm doctor shows what is missing, \
+                       and how to get it.";
         let is_unnamed = summary.rung != Rung::Tracepoints;
         return is_unnamed.then(|| Block::Text(unnamed.to_owned())).into_iter().collect();
     };
     let most = summary.sources.iter().max_by_key(|source| source.times.max()).unwrap_or(worst);
     let text = format!(
-        "In all {} cost most, {} with all that goes with it in {} activities; the longest at once was {}, {}.",
+        "The top source is {}: {} in total, with everything that it causes, in {} activities. The longest at once was {}, {}.",
         worst.source,
         time(worst.whole_ns),
         grouped(worst.times.count()),
@@ -31,7 +31,7 @@ pub(in crate::record) fn blocks(summary: &Summary) -> Vec<Block> {
         time(most.times.max().unwrap_or(0))
     );
     let costly = summary.sources.iter().filter(|source| source.whole_ns > 0);
-    let total = bars("sources-total", "In all, whole", &text, costly, |source| source.whole_ns);
+    let total = bars("sources-total", "Total", &text, costly, |source| source.whole_ns);
     let mut by_max: Vec<&SourceSummary> = summary.sources.iter().collect();
     by_max.sort_by_key(|source| std::cmp::Reverse(source.times.max()));
     let highest = bars("sources-max", "Longest at once", &text, by_max, |source| source.times.max().unwrap_or(0));

@@ -4,10 +4,10 @@ use becalm_units::Share;
 
 use super::{LawCell, LawSweepReport};
 use crate::Value;
-use crate::form::value::factor;
 use crate::form::words::capital;
 use crate::html::{AxisUnit, Block, Opening, Page, Section};
 use crate::law::view::curve;
+use crate::predict::rounded::times;
 use crate::predict::view::grade;
 use crate::sweep::{Axes, SweepFigure};
 
@@ -39,7 +39,7 @@ fn headline(report: &LawSweepReport, axes: &Axes) -> Section {
     let most = all.max_by(|a, b| a.1.total_cmp(&b.1));
     let verdict = least.zip(most).map(|(least, most)| Block::Verdict {
         tone: grade(most.1),
-        text: format!("Such jobs take from {} to {} times as long.", factor(least.1), factor(most.1)),
+        text: format!("Delays make these jobs {} to {} times as long.", times(least.1), times(most.1)),
         basis: format!("The least with {}, and the most with {}.", axes.name_of(least.0), axes.name_of(most.0)),
     });
     let heading = Block::OnTerminal(vec![Block::Text(report.heading())]);

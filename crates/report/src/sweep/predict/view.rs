@@ -8,8 +8,9 @@ use super::{PredictSweepReport, SweptCell, slowdown};
 use crate::Value;
 use crate::form::field::Field;
 use crate::form::table::Table;
-use crate::form::value::{factor, grouped};
+use crate::form::value::grouped;
 use crate::html::{AxisUnit, Block, Opening, Page, Section};
+use crate::predict::rounded::{round, times};
 use crate::predict::view::{grade, warning};
 use crate::predict::{PredictedRow, counted, intervals, row};
 use crate::sweep::{Axes, SweepFigure};
@@ -49,14 +50,15 @@ fn headline(report: &PredictSweepReport<'_>, axes: &Axes) -> Section {
     let all = report.cells.iter().enumerate().filter_map(|(at, cell)| Some((at, slowdown(cell)?)));
     let least = all.clone().min_by(|a, b| a.1.total_cmp(&b.1));
     let most = all.max_by(|a, b| a.1.total_cmp(&b.1));
-    let times = |(at, value): (usize, f64)| format!("{} times as long ({})", factor(value), axes.name_of(at));
+    let named = |(at, value): (usize, f64)| format!("{} times as long ({})", times(value), axes.name_of(at));
     let verdict = least.zip(most).map(|(least, most)| Block::Verdict {
         tone: grade(most.1),
-        text: format!("Such jobs take from {} to {} times as long.", factor(least.1), factor(most.1)),
-        basis: format!("The least is {}, and the most {}.", times(least), times(most)),
+        text: format!("Noise makes these jobs {} to {} times as long.", times(least.1), times(most.1)),
+        basis: format!("The shortest takes {}, the longest {}.", named(least), named(most)),
     });
     let job = Block::facts([("job", report.job())]);
-    let mut blocks = vec![Block::OnPage(verdict.into_iter().collect()), noises(report), job];
+    let gap = Block::OnTerminal(vec![Block::gap()]);
+    let mut blocks: Vec<Block> = verdict.into_iter().chain([gap, noises(report), job]).collect();
     blocks.extend(report.warnings().iter().map(warning));
     Section::new("headline", "Summary", "How much longer do such jobs take?", blocks)
 }
@@ -65,7 +67,7 @@ fn headline(report: &PredictSweepReport<'_>, axes: &Axes) -> Section {
 fn interval(cell: &SweptCell) -> Option<[f64; 2]> {
     let slowdown = cell.row.slowdown?;
     Some(match &cell.row.recording {
-        Some(bounds) => [bounds.low.max(1.0), bounds.high.unwrap_or(slowdown.mean)],
+        Some(bounds) => [bounds.low.max(1.0), bounds.high.unwrap_or(f64::INFINITY)],
         None => [slowdown.low.max(1.0), slowdown.high],
     })
 }
@@ -76,8 +78,8 @@ fn slowdown_section(report: &PredictSweepReport<'_>, axes: &Axes, slowdowns: &Sw
     let cells = counted(report.cells.len() as u64, "cell", "cells");
     let title = format!("Slowdown: mean phase / phase without noise, {cells}{}", axes.columns_are());
     Section::new("slowdowns", "Slowdown", "Slowdown", blocks).opened(Opening::Title(title)).explained(
-        "The mean phase by that without noise. Bands are the intervals of the table of all cells; where one has no upper end, it \
-         is drawn up to the slowdown itself. Charts side by side have the same axis.",
+        "The mean phase divided by the phase without noise. Bands are the 95 % CI. A band without an upper bound is open to the \
+         top of the axis. All charts have the same axis.",
     )
 }
 
@@ -88,7 +90,7 @@ fn phases(report: &PredictSweepReport<'_>, axes: &Axes) -> Section {
     blocks.push(figure.table("The mean duration of a phase"));
     Section::new("phases", "Phases", "How long a phase takes", blocks)
         .opened(Opening::Title(format!("Phases: the mean duration{}", axes.columns_are())))
-        .explained("Work and collective together, on the average over all phases.")
+        .explained("The mean duration of work and collective together.")
 }
 
 fn all_cells(report: &PredictSweepReport<'_>, axes: &Axes) -> Section {
@@ -112,6 +114,11 @@ fn all_cells(report: &PredictSweepReport<'_>, axes: &Axes) -> Section {
     let mut table = Table::matrix(&axes.all_titles(), titles).captioned("All cells");
     for (at, line) in lines.iter().enumerate().take(ROWS) {
         table.values(&axes.labels_of(at), fields.iter().map(|field| (field.get)(line)));
+    }
+    let slowdowns =
+        [&row::SLOWDOWN_RATIO, &row::SLOWDOWN_LOW, &row::SLOWDOWN_HIGH, &row::EXPECTED_RATIO].map(|field| field.name);
+    for (at, _) in fields.iter().enumerate().filter(|(_, field)| slowdowns.contains(&field.name)) {
+        round(&mut table, axes.all_titles().len() + at);
     }
     if lines.len() > ROWS {
         table.note = format!(

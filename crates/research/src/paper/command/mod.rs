@@ -28,42 +28,42 @@ use crate::paper::report::PaperReport;
 /// The page in the campaign's directory.
 const PAGE: &str = "index.html";
 
-/// Find the published tables and figures of a paper again, each beside what comes out here
+/// Reproduce the tables and figures of a paper
 ///
-/// Runs the becalm commands behind them, keeps their documents in a folder, and writes a page with every table and figure in the
-/// paper's order. Begun again with the same folder, it goes on where it was stopped. Times of the paper's own machine are shown beside
-/// those of this one and get no verdict; what this machine cannot do says why.
+/// Runs the becalm commands behind the tables and figures, and writes their documents and a page (index.html) to a
+/// directory. A stopped run continues when it is started again with the same directory. Times that depend on the
+/// paper's own machine are shown for comparison only. Steps that this machine cannot run are listed with the reason.
 #[derive(Args, Debug)]
 pub struct PaperArgs {
-    /// The paper
+    /// Paper to reproduce
     #[arg(value_name = "PAPER", value_parser = PossibleValuesParser::new(catalogue::names()))]
     paper: String,
 
-    /// Only this figure of the paper; may be repeated and combined with --table and --section
+    /// Reproduce only this figure; repeatable, and combines with --table and --section
     #[arg(long, value_name = "N")]
     figure: Vec<u32>,
 
-    /// Only this table of the paper
+    /// Reproduce only this table; repeatable
     #[arg(long, value_name = "N")]
     table: Vec<u32>,
 
-    /// Only this section of the paper
+    /// Reproduce only this section; repeatable
     #[arg(long, value_name = "N")]
     section: Vec<u32>,
 
-    /// Leave out what takes long, and measure for seconds instead of minutes
+    /// Skip long steps, and measure for seconds instead of minutes
     #[arg(long)]
     quick: bool,
 
-    /// What starts the ranks of a parallel job, up to -n and their number, like 'srun --mpi=pmix'
+    /// Launcher of parallel jobs, without -n and the number of ranks, such as 'srun --mpi=pmix'
     #[arg(long, value_name = "LAUNCHER", default_value = "mpirun")]
     mpirun: String,
 
-    /// The folder of the campaign, also of one that was stopped [default: the paper's name]
+    /// Directory of the results, also of a stopped run [default: the paper's name]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 
-    /// List tables and figures with the commands behind them, and run nothing
+    /// List tables and figures with their commands, and run nothing
     #[arg(long, conflicts_with_all = ["output", "json", "markdown", "html"])]
     list: bool,
 

@@ -54,7 +54,7 @@ fields! {
     pub(crate) ROW, row: Row {
         WHAT = "what", "what", |row| row.figure.what.clone();
         PUBLISHED = "published", "published", |row| row.figure.published.text(row.figure.unit);
-        HERE = "here", "here", |row| {
+        HERE = "here", "this machine", |row| {
             row.ours.map(|ours| row.figure.unit.text(&digits(ours)))
         };
         DIFFERENCE = "difference_ratio", "difference", |row| {
@@ -66,10 +66,15 @@ fields! {
     }
 }
 
-/// The verdict, if the reasons for missing figures are printed separately.
+/// The verdict for people; the reasons for missing figures are printed separately.
 const SHORT_VERDICT: Field<Row> = field!("verdict", "verdict", |row| {
-    let is_lacking = matches!(row.verdict, Verdict::Lacking(_));
-    if is_lacking { "not here".to_owned() } else { row.verdict() }
+    match row.verdict {
+        Verdict::Holds => "reproduced".to_owned(),
+        Verdict::Stated => "no verdict".to_owned(),
+        Verdict::OtherMachine => "depends on the machine".to_owned(),
+        Verdict::Lacking(_) => "not measured".to_owned(),
+        Verdict::Not(_) | Verdict::Broken(_) => row.verdict(),
+    }
 });
 
 impl Row {
@@ -271,7 +276,7 @@ impl PaperReport {
                 (not.iter().take(WORST)).map(|(by, what)| format!("{what} ({})", Value::Change(*by).cell())).collect();
             let more = if not.len() > WORST { format!(" and {} more", not.len() - WORST) } else { String::new() };
             let but = if not.is_empty() { String::new() } else { format!("; not: {}{more}", worst.join(", ")) };
-            (all > 0).then(|| (item.name(), format!("{hold} of {all} hold{but}")))
+            (all > 0).then(|| (item.name(), format!("{hold} of {all} reproduced{but}")))
         };
         let mut outcomes: Vec<(String, String)> = self.items.iter().filter_map(outcome).collect();
         let more = outcomes.len().saturating_sub(OUTCOMES);
@@ -284,18 +289,23 @@ impl PaperReport {
 
     /// The outcomes of all figures, in a sentence without a period.
     fn summary(&self) -> String {
-        let Counts { figures, hold, not, stated, other_machine, lacking, broken } = self.counts();
-        let clauses = [
-            (hold, "holds", "hold"),
-            (not, "does not hold", "do not hold"),
-            (stated, "is stated without a verdict", "are stated without a verdict"),
-            (other_machine, "is of another machine", "are of another machine"),
-            (lacking, "is not available here", "are not available here"),
-            (broken, "is an error of becalm", "are errors of becalm"),
+        let Counts { hold, not, stated, other_machine, lacking, broken, .. } = self.counts();
+        let compared = hold + not;
+        let compared = match compared {
+            0 => "no figure can be compared".to_owned(),
+            _ => {
+                format!("{hold} of {} reproduced", counted(compared as u64, "comparable figure", "comparable figures"))
+            }
+        };
+        let others = [
+            (stated, "cannot be compared", "cannot be compared"),
+            (other_machine, "depends on the machine", "depend on the machine"),
+            (lacking, "could not be measured here", "could not be measured here"),
+            (broken, "failed because of an error in becalm", "failed because of errors in becalm"),
         ];
-        let clauses = clauses.into_iter().filter(|(number, ..)| *number > 0);
-        let clauses = clauses.map(|(number, one, many)| format!("{number} {}", if number == 1 { one } else { many }));
-        format!("{}: {}", counted(figures as u64, "figure", "figures"), clauses.collect::<Vec<_>>().join(", "))
+        let others = others.into_iter().filter(|(number, ..)| *number > 0);
+        let others = others.map(|(number, one, many)| counted(number as u64, one, many));
+        std::iter::once(compared).chain(others).collect::<Vec<_>>().join("; ")
     }
 }
 
@@ -362,14 +372,14 @@ mod tests {
         report.lacking = lacking.map(|(step, why)| (step.to_owned(), why.to_owned())).into();
         let text = becalm_report::text(&report, Form::default());
         for (_, why) in lacking {
-            assert_eq!(text.matches(&format!("  ! not here: {why}")).count(), 1, "{text}");
+            assert_eq!(text.matches(&format!("  ! not measured: {why}")).count(), 1, "{text}");
             assert_eq!(text.matches(why).count(), 1, "{text}");
         }
         let mut page = Vec::new();
         report.page("becalm 0.0.0").unwrap().write(&mut page).unwrap();
         let page = String::from_utf8(page).unwrap();
         for (_, why) in lacking {
-            assert_eq!(page.matches(&format!("<p>not here: {why}</p>")).count(), 1, "{why}");
+            assert_eq!(page.matches(&format!("<p>not measured: {why}</p>")).count(), 1, "{why}");
         }
     }
 
@@ -386,11 +396,12 @@ mod tests {
         let (name, outcome) = &report.outcomes()[0];
         assert_eq!(
             (name.as_str(), outcome.as_str()),
-            ("Figure 1", "1 of 2 hold; not: 1,024 CPUs, phases of 1 ms (+150%)")
+            ("Figure 1", "1 of 2 reproduced; not: 1,024 CPUs, phases of 1 ms (+150%)")
         );
 
         report.items[0].figures[1].beside = true;
         assert_eq!((report.counts().stated, report.counts().not), (1, 0));
+        assert!(report.summary().starts_with("1 of 1 comparable figure reproduced; "), "{}", report.summary());
         report.items[0].table = "tsafrir2007_table2.csv".to_owned();
         let text = becalm_report::text(&report, Form::default());
         assert!(text.contains("processor") && text.contains("PIII-1.133"), "{text}");

@@ -19,31 +19,32 @@ pub(super) fn page(report: &PaperReport) -> Page {
     let blocks = report.items.iter().flat_map(|item| blocks(report, item)).collect();
     let items = Section::new("figures", "Tables and figures", "Tables and figures, in the order of the paper", blocks)
         .explained(
-            "What was published, beside what was found here: a number holds within 10 % of the published one, one that is given with \
-             an \"about\" within 25 %, and a bound is kept or not. Times of the paper's machine are shown beside those of this one, \
-             and are no reproduction.",
+            "Published figures and those of this machine. A figure is reproduced if it is within 10 % of the published one, or within \
+             25 % of one given with an \"about\", or within the published bounds. Times that depend on the machine are shown for \
+             comparison only.",
         );
     Page {
-        title: format!("{}: published, and here", report.name),
+        title: format!("{}: published and reproduced figures", report.name),
         subtitle: report.paper.citation.clone(),
         sections: vec![headline(report), items, outcomes(report)],
-        foot: vec!["The documents of all steps are in the folder steps beside this page.".to_owned()],
+        foot: vec!["The documents of all steps are in the directory steps next to this page.".to_owned()],
     }
 }
 
 fn headline(report: &PaperReport) -> Section {
     let counts = report.counts();
     let tone = if counts.not + counts.broken == 0 && counts.hold > 0 { Grade::Good } else { Grade::Fair };
-    let basis = if report.quick { "A quick campaign: the long steps were left out." } else { "All steps were run." };
+    let basis = if report.quick { "Quick campaign: the long steps were skipped." } else { "All steps were run." };
     let (machine, here) = (&report.paper.machine, &report.here);
     let machines = [("Paper's machine", machine), ("This machine", here)];
     let facts = report.outcomes().into_iter().chain(machines.map(|(name, what)| (name.to_owned(), what.clone())));
     let citation = Block::Text(report.paper.citation.clone());
-    let on_terminal = vec![citation, Block::entry("  then  ", machine), Block::entry("  here  ", here)];
+    let on_terminal =
+        vec![citation, Block::entry("  paper's machine  ", machine), Block::entry("  this machine  ", here)];
     let verdict = Block::Verdict { tone, text: sentence(&report.summary()), basis: basis.to_owned() };
     let on_page = vec![verdict, Block::Facts(facts.collect())];
     let blocks = vec![Block::OnTerminal(on_terminal), Block::OnPage(on_page)];
-    Section::new("headline", "Summary", "Is it found again?", blocks)
+    Section::new("headline", "Summary", "Reproduced?", blocks)
 }
 
 /// The outcomes, at the end of a text, where readers see them first.
@@ -71,7 +72,7 @@ fn blocks(report: &PaperReport, item: &Item) -> Vec<Block> {
         rows.iter().for_each(|found| table.named_row(found.figure.what.clone(), &fields, found));
         blocks.push(Block::Table(table));
     }
-    blocks.extend(report.reasons(item).into_iter().map(|reason| Block::warning(format!("not here: {reason}"))));
+    blocks.extend(report.reasons(item).into_iter().map(|reason| Block::warning(format!("not measured: {reason}"))));
     if !item.lacking.is_empty() {
         blocks.push(Block::warning(&item.lacking));
     }
@@ -183,7 +184,7 @@ fn what<'a>(item: &'a Item, own: &'a str) -> &'a str {
 }
 
 fn title(item: &Item, own: &str) -> String {
-    format!("{}, from here{}", item.name(), if own.is_empty() { String::new() } else { format!(": {own}") })
+    format!("{}, on this machine{}", item.name(), if own.is_empty() { String::new() } else { format!(": {own}") })
 }
 
 fn axis(axis: &ChartAxis) -> Axis {

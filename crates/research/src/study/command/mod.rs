@@ -1,4 +1,4 @@
-//! `becalm tune study`: records configurations of a machine in turns, and reports their cost to a job of many ranks, and whether they
+//! `becalm study`: records configurations of a machine in turns, and reports their cost to a job of many ranks, and whether they
 //! differ from the baseline.
 //!
 //! Each is recorded by its own process, as a user would do it.
@@ -10,12 +10,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use becalm_bundle::Bundle;
-use becalm_command::Exit;
 use becalm_command::arguments::{FormArgs, some_cpus, some_grains};
 use becalm_command::messages::say;
 use becalm_command::output::emit;
 use becalm_command::progress::ReadingProgress;
 use becalm_command::rights;
+use becalm_command::{Exit, Task};
 use becalm_linux::sched::Policy;
 use becalm_model::tune::Profile;
 use becalm_scale::collective::Collective;
@@ -32,76 +32,73 @@ use crate::study::file::{self, FILE};
 use crate::study::record_command;
 use crate::study::report::StudyReport;
 
-/// Record a machine under several configurations, and say what each costs a job of many ranks (De 2009)
+/// Record a machine under several configurations (De 2009)
 ///
-/// The configurations are: as it is, with real-time priority, on isolated CPUs, with idle siblings, with one core left idle, and
-/// all of them combined. They are recorded by turns, with their sources; then a job on up to 16,384 ranks is simulated under the
-/// noise of each, and it is said whether its noise differs from the baseline's. What this machine cannot do is skipped, with the
-/// reason. becalm's own work is taken out of all of them alike.
-///
-/// The recordings and study.json lie in a folder; --from shows them again. What isolation changes is put back after each.
+/// Configurations: unchanged, real-time priority, isolated CPUs, idle siblings, one idle core, and all combined. They
+/// are recorded in turn. Then becalm simulates a job of many ranks (processes) under the noise of each, and tests
+/// whether the noise differs from the baseline. Configurations that this machine cannot run are skipped with the
+/// reason. Isolation is undone after each. The results are stored in a directory; --from shows them again.
 #[derive(Args, Debug)]
 pub struct StudyArgs {
     /// Record only these configurations
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = configurations(), conflicts_with_all = ["from", "resume"])]
     only: Vec<Configuration>,
 
-    /// The CPUs that a job would use [default: all that are online]
-    #[arg(long, value_name = "LIST", value_parser = some_cpus, allow_hyphen_values = true, conflicts_with_all = ["from", "resume"])]
+    /// CPUs that a job would use, such as 0-3,8 [default: all online]
+    #[arg(short, long, value_name = "LIST", value_parser = some_cpus, allow_hyphen_values = true, conflicts_with_all = ["from", "resume"])]
     cpus: Option<CpuList>,
 
-    /// How long each configuration is recorded, all turns together
-    #[arg(long, value_name = "TIME", default_value = "30s", allow_hyphen_values = true, conflicts_with_all = ["from", "resume"])]
+    /// Total recording time of each configuration, from 100ms per turn to 24h
+    #[arg(short, long, value_name = "TIME", default_value = "30s", allow_hyphen_values = true, conflicts_with_all = ["from", "resume"])]
     duration: Nanos,
 
-    /// In how many turns, each through all configurations and every other one backwards. Whether they differ is known from how a
-    /// configuration's turns differ among themselves: of one turn it is not
+    /// Number of turns through all configurations; comparisons need at least 2
     #[arg(
         long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100), conflicts_with_all = ["from", "resume"]
     )]
     turns: u32,
 
-    /// The real-time class of the configurations that have one
+    /// Real-time class of the configurations that use one
     #[arg(long, value_name = "CLASS", default_value = "rr:80", conflicts_with_all = ["from", "resume"])]
     priority: Policy,
 
-    /// How CPUs are isolated: a profile of becalm tune plan
+    /// Profile to isolate CPUs with, as in becalm tune plan
     #[arg(long, value_name = "PROFILE", default_value = "hpc", conflicts_with_all = ["from", "resume"])]
     profile: Profile,
 
-    /// Only catch detours; do not trace the kernel for their sources
+    /// Record only interruptions (detours); do not trace the kernel for their sources
     #[arg(long, conflicts_with_all = ["from", "resume"])]
     no_sources: bool,
 
-    /// The folder for the recordings [default: HOST-TIME.study]
+    /// Directory for the recordings [default: HOST-TIME.study]
     #[arg(short, long, value_name = "FOLDER", conflicts_with_all = ["from", "resume"])]
     output: Option<PathBuf>,
 
-    /// Go on with the study in this folder, which was stopped or killed: what it lacks is recorded, in the same way
+    /// Continue the stopped or killed study in this directory: make its missing recordings
     #[arg(long, value_name = "FOLDER", conflicts_with = "from")]
     resume: Option<PathBuf>,
 
-    /// Measure nothing; show the study in this folder
+    /// Measure nothing; show the study in this directory
     #[arg(long, value_name = "FOLDER")]
     from: Option<PathBuf>,
 
-    /// Numbers of ranks of the job
+    /// Numbers of ranks of the job, in ascending order
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64,256,1Ki,4Ki,16Ki")]
     ranks: Vec<Count>,
 
-    /// Useful CPU time of a phase; one or more, and answers are about the first
+    /// Compute time per phase, or a list; answers are about the first
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1ms", allow_hyphen_values = true)]
     grain: Vec<Nanos>,
 
-    /// How many phases to replay
+    /// Number of phases (compute, then synchronize) to simulate
     #[arg(long, value_name = "N", default_value = "10000")]
     phases: Count,
 
-    /// How often the job is replayed, each time from other offsets
+    /// Number of simulations, each with other random offsets
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     replicas: u64,
 
-    /// The seed from which offsets are drawn
+    /// Seed of the random offsets
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
@@ -120,20 +117,26 @@ impl StudyArgs {
 fn configurations() -> impl TypedValueParser<Value = Configuration> {
     let values = Configuration::ALL.iter().map(|configuration| {
         let help = match configuration {
-            Configuration::Baseline => "Every CPU, as an ordinary process",
-            Configuration::Priority => "Every CPU, in a real-time class",
-            Configuration::Isolated => "On CPUs that everything else is moved off, by becalm tune run",
-            Configuration::SiblingIdle => "One hardware thread of each core, the others idle",
-            Configuration::OneLeftIdle => "Every CPU but those of one core, which everything else may use",
-            Configuration::Combined => "Isolated, in a real-time class, the siblings and one core idle",
+            Configuration::Baseline => "All CPUs, as an ordinary process",
+            Configuration::Priority => "All CPUs, in a real-time class",
+            Configuration::Isolated => "CPUs isolated by becalm tune run",
+            Configuration::SiblingIdle => "One hardware thread per core, the others idle",
+            Configuration::OneLeftIdle => "All CPUs except one core, which is left for everything else",
+            Configuration::Combined => "Isolated, in a real-time class, with siblings and one core idle",
         };
         PossibleValue::new(configuration.name()).help(help)
     });
     PossibleValuesParser::new(values).try_map(|name| name.parse())
 }
 
+impl Task for StudyArgs {
+    fn run(self: Box<Self>, out: &mut dyn Write) -> Result<Exit> {
+        run(&self, out)
+    }
+}
+
 /// Records what is to be recorded, and shows the results. Fails if nothing can be recorded or read, or the output cannot be written.
-pub fn run(args: &StudyArgs, out: &mut dyn Write) -> Result<Exit> {
+fn run(args: &StudyArgs, out: &mut dyn Write) -> Result<Exit> {
     let question = question(args)?;
     // Finds out before the measurement whether the output can be written.
     let output = args.form.output(false)?;

@@ -120,7 +120,7 @@ fn record_turns(doc: &mut StudyDoc, recording: &RecordCommand<'_>, signals: &Rel
                 drop(bar);
                 say(format_args!("interrupted at {}, in turn {turn} of {turns}", one.name));
                 let folder = recording.folder.display();
-                say(format_args!("what was recorded is kept; becalm tune study --resume {folder} goes on with it"));
+                say(format_args!("what was recorded is kept; becalm study --resume {folder} goes on with it"));
                 return Ok(Exit::Failed);
             }
             recorded(&mut one.outcome, run_name(configuration, turn), end);

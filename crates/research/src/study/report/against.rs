@@ -88,7 +88,7 @@ pub(super) fn single_turn_remark(entries: &[StudyEntry<'_>]) -> Option<String> {
     (!names.is_empty()).then(|| {
         format!(
             "{}: of one turn, and so a comparison of two recordings: what the machine changed by itself between them is not told \
-             from an effect; becalm tune study --turns 3 records by turns",
+             from an effect; becalm study --turns 3 records by turns",
             names.join(", ")
         )
     })
@@ -112,7 +112,7 @@ pub(super) fn legend(rows: &[AgainstRow]) -> String {
         }
     };
     format!(
-        "{rests}. The difference is said at the 5 % level and from {}% on{worded}. 'none shown' does not say that there is none",
+        "{rests}. Differences are significant at the 5 % level and from {}% on{worded}. 'not significant' does not mean that there is none",
         three_digits(100.0 * FLOOR)
     )
 }

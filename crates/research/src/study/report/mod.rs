@@ -1,5 +1,5 @@
 //! A study of configurations of a machine: each one's noise, its sources, its cost to a job of many ranks, and whether it differs from the
-//! baseline, as `becalm.tune-study/1`, for a terminal, and as a page. Modeled on D09's table of mitigations.
+//! baseline, as `becalm.study-report/1`, for a terminal, and as a page. Modeled on D09's table of mitigations.
 
 mod against;
 mod series;
@@ -158,7 +158,7 @@ fn missing(report: &StudyReport<'_>, doc: &ConfigurationDoc, studied: Option<&St
 
 impl Report for StudyReport<'_> {
     fn schema(&self) -> &'static str {
-        "becalm.tune-study/1"
+        "becalm.study-report/1"
     }
 
     fn document(&self) -> impl Serialize {
@@ -232,7 +232,7 @@ impl<'a> TurnJson<'a> {
     }
 }
 
-/// The report as the document `becalm.tune-study/1`.
+/// The report as the document `becalm.study-report/1`.
 fn document<'a>(report: &'a StudyReport<'_>) -> StudyDocument<'a> {
     let entries = entries(report);
     let configurations = entries.iter().map(|entry| configuration(entry, &report.question)).collect();

@@ -37,7 +37,11 @@ fn limits() -> Vec<Figure> {
         line(
             "limit of the slowdown, 1 ms once every 10 s, grain 10 ms: by the law",
             1.1,
-            Ours::Law("becalm law --grain 10ms --delay 1ms --rate 0.1Hz --ranks 1024Gi", Unit::Times, asked(10)),
+            Ours::Law(
+                "becalm predict --law --grain 10ms --delay 1ms --rate 0.1Hz --ranks 1024Gi",
+                Unit::Times,
+                asked(10),
+            ),
             1e-9,
         ),
         line(
@@ -49,7 +53,11 @@ fn limits() -> Vec<Figure> {
         line(
             "limit of the slowdown, 1 ms once every 10 s, grain 1 ms: by the law",
             2.0,
-            Ours::Law("becalm law --grain 1ms --delay 1ms --rate 0.1Hz --ranks 1024Gi", Unit::Times, asked(1)),
+            Ours::Law(
+                "becalm predict --law --grain 1ms --delay 1ms --rate 0.1Hz --ranks 1024Gi",
+                Unit::Times,
+                asked(1),
+            ),
             1e-9,
         ),
         line(
@@ -68,7 +76,7 @@ pub fn figures() -> Vec<Figure> {
         what: "what 100 ranks lose, 1 + n HZ D, grain 1 ms: by the linear law",
         published: Published::Is(1.0),
         ours: Ours::Law(
-            "becalm law --grain 1ms --delay 1ms --rate 0.1Hz --ranks 100",
+            "becalm predict --law --grain 1ms --delay 1ms --rate 0.1Hz --ranks 100",
             Unit::Percent,
             100.0 * (law(Nanos::from_millis(1)).at(100).expect("some ranks").linear_ratio - 1.0),
         ),
@@ -88,7 +96,7 @@ pub fn figures() -> Vec<Figure> {
         what: "error of the linear law at p = 1 / (10 n), 100,000 ranks",
         published: Published::AtMost(5.0),
         ours: Ours::Law(
-            "becalm law --grain 1ms --delay 1ms --probability 1e-6 --ranks 100000",
+            "becalm predict --law --grain 1ms --delay 1ms --probability 1e-6 --ranks 100000",
             Unit::Percent,
             100.0 * (1.0 - tenth.delay_probability / (100_000.0 * 1e-6)),
         ),

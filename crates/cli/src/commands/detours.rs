@@ -1,0 +1,63 @@
+//! `becalm detours`: single detours as timelines, on several CPUs at once, or within the phases of a job.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use becalm_answer::sources::{DetourName, SourcesQuestion, SourcesWanted};
+use becalm_command::arguments::{FormArgs, RunArgs};
+use becalm_command::reader::Reader;
+use becalm_command::{Exit, reading_task};
+use becalm_units::{Nanos, fault};
+use clap::Args;
+
+/// Show single interruptions as timelines
+///
+/// A detour is an interruption of a CPU. Each line of a timeline is one kernel activity, or a remainder: `edge` is kernel entry, exit and cold
+/// caches, `unseen` is time without a kernel event (hypervisor, firmware, hardware), and `self` is becalm's own work.
+#[derive(Args, Debug)]
+pub struct DetoursArgs {
+    #[command(flatten)]
+    run: RunArgs,
+
+    /// Show the K longest detours
+    #[arg(long, value_name = "K", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    longest: u32,
+
+    /// Show detour N of a CPU, counted from 0; "CPU:" is optional if there is only one
+    #[arg(long, value_name = "CPU:N", conflicts_with = "longest")]
+    detour: Option<DetourName>,
+
+    /// Show detours that hit several CPUs of a node at once, compared with chance
+    #[arg(long, conflicts_with_all = ["detour", "longest"])]
+    together: bool,
+
+    /// With --together: also count detours less than this apart, such as 10us
+    #[arg(long, value_name = "TIME", default_value = "0ns", requires = "together")]
+    within: Nanos,
+
+    /// Show the detours in the worst phases of a becalm-mpi job that ran during the recording
+    #[arg(long, value_name = "JOB", conflicts_with_all = ["detour", "longest", "together", "cpus", "node"])]
+    phases: Option<PathBuf>,
+
+    /// With --together or --phases: show all sources instead of the first 20
+    #[arg(long, conflicts_with_all = ["detour", "longest"])]
+    full: bool,
+
+    #[command(flatten)]
+    form: FormArgs,
+}
+
+reading_task!(DetoursArgs);
+
+/// Reads the run and prints the requested view.
+fn run(args: &DetoursArgs, out: &mut dyn Write) -> fault::Result<Exit> {
+    let wanted = match (&args.phases, args.together, args.detour) {
+        (Some(job), ..) => SourcesWanted::Phases { job: job.clone() },
+        (_, true, _) => SourcesWanted::Together { within: args.within },
+        (_, _, Some(detour)) => SourcesWanted::Detour(detour),
+        _ => SourcesWanted::Longest(args.longest),
+    };
+    let question = SourcesQuestion { run: args.run.path.clone(), selection: args.run.selection(), wanted };
+    question.answer(&mut Reader::new(args.form.output(args.full)?, out))?;
+    Ok(Exit::Done)
+}
