@@ -370,7 +370,7 @@ fn a_verified_tune_run_behind_sudo_shows_what_changed() {
     let Some(bench) = Bench::new() else { return };
     let words = ["run", "--quiet", "--verify", "--verify-duration", "500ms", "--cpus", bench.cpu(), "--", "true"];
     let ended = run(sudo(bench.tune(&words)));
-    ended.expect(0, &["before-1.becalm", "inside-3.becalm", "Sources, of all time"]);
+    ended.expect(0, &["before-1.becalm", "inside-3.becalm", "Sources, share of time"]);
     bench.is_as_before("after a verified run");
 }
 

@@ -383,7 +383,7 @@ fn a_command_is_not_run_where_nothing_can_be_changed() {
     let mut command = Command::new("unshare");
     command.args(["-m", "sh", "-c", line, "sh"]).arg(inner.get_program()).args(inner.get_args());
     let ended = run(command);
-    ended.expect(1, &["none of the changes could be made", "stat_interval"]);
+    ended.expect(1, &["all changes were refused, so the command was not run", "stat_interval"]);
     assert_eq!(ended.stdout, "");
     bench.is_as_before("after nothing could be changed");
     // Where only some are refused, a quiet run says how many.

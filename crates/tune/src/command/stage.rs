@@ -163,7 +163,8 @@ fn check_refused(applied: &Applied, all: bool) -> fault::Result<()> {
 /// Reports in one line how many changes were refused, and where they are listed.
 fn say_how_many_refused(applied: &Applied, named: &str) {
     let refused = applied.count(Outcome::Refused) + applied.count(Outcome::LeftOut);
-    if refused > 0 {
+    // If all were refused, that is an error.
+    if refused > 0 && applied.count(Outcome::Changed) > 0 {
         let (all, were) = (applied.changes.len(), plural(refused as u64, "was", "were"));
         say(format_args!(
             "{refused} of {all} changes {were} refused, so the CPUs may be noisier than planned. {named}"

@@ -6,7 +6,7 @@ mod slowdown;
 
 use becalm_model::node::Warning;
 use becalm_scale::predict::RankPrediction;
-use becalm_units::{Count, plural};
+use becalm_units::{Count, Nanos, plural};
 
 use super::rounded::times;
 use super::{
@@ -60,7 +60,10 @@ pub(crate) fn slowdown(row: &RankPrediction) -> Option<f64> {
 
 /// The slowdown of a row's job, in a sentence. `job` follows the grain.
 pub(crate) fn job_sentence(row: &RankPrediction, slowdown: f64, job: &str) -> String {
-    let ranks = plural(row.ranks, "rank that synchronizes", "ranks that synchronize");
+    let ranks = match row.grain {
+        Nanos::ZERO => format!("{} with collectives back to back", plural(row.ranks, "rank", "ranks")),
+        grain => format!("{} every {grain}", plural(row.ranks, "rank that synchronizes", "ranks that synchronize")),
+    };
     let about = if row.recording.is_none() && row.missed.is_some() { "at least" } else { "about" };
     let duration = match times(slowdown).as_str() {
         "1" => "as long as without noise".to_owned(),
@@ -76,7 +79,7 @@ pub(crate) fn job_sentence(row: &RankPrediction, slowdown: f64, job: &str) -> St
         Some((low, None)) => format!(" (95 % CI from {low}, no upper bound)"),
         _ => String::new(),
     };
-    format!("A job of {} {ranks} every {}{job} takes {duration}{interval}.", Count::new(row.ranks), row.grain)
+    format!("A job of {} {ranks}{job} takes {duration}{interval}.", Count::new(row.ranks))
 }
 
 /// The answers in sentences: for all rows or, if there are many, for the most ranks of each curve.
