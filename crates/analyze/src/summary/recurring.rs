@@ -93,6 +93,7 @@ impl PeriodSummary {
         (self.period.interval_ns / other.period.interval_ns - 1.0).abs()
     }
 
+    /// Whether it is a multiple of the other period, as is, within [`ALIKE`], everything beyond 50 times.
     fn is_multiple_of(&self, other: &Self) -> bool {
         let ratio = self.period.interval_ns / other.period.interval_ns;
         ratio > 0.5 && (ratio.round() / ratio - 1.0).abs() < ALIKE
@@ -285,7 +286,7 @@ mod tests {
             found(1, Kind::Irq, "local_timer", 4.001, 20_000),
             // Of memfd, which has more of these beats.
             found(1, Kind::Irq, "local_timer", 50.104, 1_700),
-            // Multiples.
+            // Multiples, at this precision.
             found(0, Kind::Irq, "local_timer", 251.294, 390),
             found(1, Kind::Irq, "local_timer", 257.466, 380),
             found(0, Kind::Softirq, "timer", 4.0, 20_000),

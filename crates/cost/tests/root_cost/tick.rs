@@ -100,9 +100,11 @@ fn the_linear_model_explains_the_rates_and_the_direct_part_agrees_with_the_recor
         assert_eq!(node_document::load::<Campaign>(&path, None).unwrap().doc, campaign);
         let live = CampaignAnalysis::new(&campaign).map_err(|error| error.to_string())?;
         assert_eq!(live.events.len(), 4, "an event at each rate: {:?}", campaign.not_counted);
-        assert!(
-            live.events.iter().all(|row| row.rate.user > Some(0.0) && row.rate_hz >= f64::from(row.added_hz) * 0.9)
-        );
+        assert!(live.events.iter().all(|row| row.rate.user > Some(0.0)), "{:?}", live.events);
+        // A host that takes the CPU keeps the timer below its rate.
+        if let Some(row) = live.events.iter().find(|row| row.rate_hz < f64::from(row.added_hz) * 0.9) {
+            return Err(format!("{:.0} interrupts per second instead of {}", row.rate_hz, row.added_hz));
+        }
         let line = live.rounds.analysis.line;
         let off = live.handlers.iter().filter(|row| row.added_hz >= 5_000);
         let off = off.map(|row| (row.recorded_ratio / row.model_ratio - 1.0).abs()).fold(0.0, f64::max);
