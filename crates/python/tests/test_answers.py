@@ -33,11 +33,11 @@ class Answers(unittest.TestCase):
         self.assertEqual(document.text, command(*words).stdout, words)
 
     def test_laws(self):
-        self.same(becalm.law(1_000_000, 50_000, 10), "law", "--grain=1ms", "--delay=50us", "--rate=10Hz")
+        self.same(becalm.law(1_000_000, 50_000, 10), "predict", "--law", "--grain=1ms", "--delay=50us", "--rate=10Hz")
         document = becalm.law(1_000_000, 50_000, probability=1e-3, ranks=np.array([1, 1 << 20]), tolerate=0.05)
-        self.same(document, "law", "--grain=1ms", "--delay=50us", "--probability=0.001", "--ranks=1,1Mi", "--tolerate=5%")
+        self.same(document, "predict", "--law", "--grain=1ms", "--delay=50us", "--probability=0.001", "--ranks=1,1Mi", "--tolerate=5%")
         swept = becalm.law(np.array([1_000_000, 2_000_000]), [50_000], np.array([1, 10.5]), ranks=64)
-        self.same(swept, "law", "--grain=1ms,2ms", "--delay=50us", "--rate=1Hz,10.5Hz", "--ranks=64")
+        self.same(swept, "predict", "--law", "--grain=1ms,2ms", "--delay=50us", "--rate=1Hz,10.5Hz", "--ranks=64")
 
     def test_predictions(self):
         few = {"ranks": [64, 1024], "phases": 500}
@@ -81,18 +81,18 @@ class Answers(unittest.TestCase):
         self.same(becalm.open("busy").report(cpus="0", ranks=4096), "report", "busy.becalm", "--cpus=0", "--ranks=4Ki")
         self.same(becalm.report("calm"), "report", "calm")
         self.same(becalm.report("costs/clock"), "report", "costs/clock")
-        self.same(becalm.sources("busy", per_cpu=True, with_self=True), "sources", "busy", "--per-cpu", "--with-self")
-        self.same(becalm.sources("busy", longest=3), "sources", "busy", "--longest=3")
-        self.same(becalm.sources("busy", detour=(1, 7)), "sources", "busy", "--detour=1:7")
-        self.same(becalm.sources("busy", together_within_ns=1_000), "sources", "busy", "--together", "--within=1us")
+        self.same(becalm.sources("busy", per_cpu=True, with_self=True), "report", "busy", "--sources", "--per-cpu", "--with-self")
+        self.same(becalm.sources("busy", longest=3), "detours", "busy", "--longest=3")
+        self.same(becalm.sources("busy", detour=(1, 7)), "detours", "busy", "--detour=1:7")
+        self.same(becalm.sources("busy", together_within_ns=1_000), "detours", "busy", "--together", "--within=1us")
         self.same(becalm.compare("lively", Path("livelier.becalm")), "compare", "lively", "livelier.becalm")
         self.same(becalm.compare("cluster", "cluster", node_before="n01", node_after="n02"),
                   "compare", "cluster", "cluster", "--node-a=n01", "--node-b=n02")
 
     def test_summary_forms(self):
-        self.assertEqual(command("summary", "busy", "-o", "short.becalm").returncode, 0)
+        self.assertEqual(command("condense", "busy", "-o", "short.becalm").returncode, 0)
         self.same(becalm.report("short"), "report", "short")
-        self.same(becalm.sources("short"), "sources", "short")
+        self.same(becalm.sources("short"), "report", "short", "--sources")
         self.same(becalm.predict("short", ranks=64, phases=200), "predict", "short", "--ranks=64", "--phases=200")
         with self.assertRaisesRegex(becalm.BecalmError, "record without --summary"):
             becalm.open("short")
@@ -101,12 +101,12 @@ class Answers(unittest.TestCase):
         alltoall = {"ranks": 1 << 16, "collective": "alltoall", "phases": 100_000}
         # How the command names parameters, and how Python does.
         cases = [
-            (lambda: becalm.law(0, 1, 1), ("law", "--grain=0ns", "--delay=1ns", "--rate=1Hz"), {}),
+            (lambda: becalm.law(0, 1, 1), ("predict", "--law", "--grain=0ns", "--delay=1ns", "--rate=1Hz"), {}),
             (lambda: becalm.report("nowhere"), ("report", "nowhere"), {}),
             (lambda: becalm.report("calm", node="x"), ("report", "calm", "--node=x"), {}),
-            (lambda: becalm.sources("calm"), ("sources", "calm"), {}),
-            (lambda: becalm.sources("busy", detour=7), ("sources", "busy", "--detour=7"), {"--detour 0:7": "detour=(0, 7)"}),
-            (lambda: becalm.sources("cluster", detour=(0, 7)), ("sources", "cluster", "--detour=0:7"), {"--node n00": "node='n00'"}),
+            (lambda: becalm.sources("calm"), ("report", "calm", "--sources"), {}),
+            (lambda: becalm.sources("busy", detour=7), ("detours", "busy", "--detour=7"), {"--detour 0:7": "detour=(0, 7)"}),
+            (lambda: becalm.sources("cluster", detour=(0, 7)), ("detours", "cluster", "--detour=0:7"), {"--node n00": "node='n00'"}),
             (lambda: becalm.compare("busy", "busy"), ("compare", "busy", "busy"),
              {"--cpus-a": "cpus_before=", "--cpus-b": "cpus_after="}),
             (lambda: becalm.predict(NOISE, blame=True), ("predict", NOISE, "--blame"),

@@ -774,7 +774,7 @@ test('a million phases stay small, with the longest of each part', async () => {
 });
 
 test('the page of a study draws each configuration over time, with the same axes', async () => {
-  const file = html('study', ['tune', 'study', '--from', join(bundles, 'node1.study'), '--phases', '1k']);
+  const file = html('study', ['study', '--from', join(bundles, 'node1.study'), '--phases', '1k']);
   const { page, faults } = await open(file);
   const series = await page.evaluate(() => [...window.becalm.drawn].filter(([id]) => id.startsWith('series-')).map(([id, { spec }]) => [id, spec]));
   assert.ok(series.length >= 2);
