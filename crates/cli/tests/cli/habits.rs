@@ -395,3 +395,47 @@ fn a_terminal_has_colors_unless_it_is_dumb() {
     let (shown, _) = on_terminal(&home, &words(LAW), &[("TERM", "dumb"), ("PAGER", "cat >/dev/null")]);
     assert!(shown.lines().count() > 10);
 }
+
+/// The verdict scrolls off with the first lines.
+#[test]
+fn the_verdict_is_repeated_below_a_text_higher_than_the_terminal() {
+    if !machine_has(&[Need::Program("script")]) {
+        return;
+    }
+    let home = Home::new();
+    becalm_fixtures::write_all(home.0.path());
+    let report = words(&["report", path(&home.path("busy")), "--no-pager", "--color", "never"]);
+    let verdicts = |text: &str| text.lines().filter(|line| line.starts_with("NOISY ")).count();
+    let (shown, code) = on_terminal(&home, &report, &[]);
+    assert_eq!((code, verdicts(&shown)), (Some(0), 2), "{shown}");
+    assert!(shown.trim_end().lines().last().is_some_and(|line| line.starts_with("NOISY ")), "{shown}");
+    let (piped, code) = on_terminal(&home, &format!("{report} | cat"), &[]);
+    assert_eq!((code, verdicts(&piped)), (Some(0), 1), "{piped}");
+}
+
+#[test]
+fn a_page_is_opened_by_the_program_of_the_desktop() {
+    let home = Home::new();
+    becalm_fixtures::write_all(home.0.path());
+    let (page, opened) = (home.path("page.html"), home.path("opened"));
+    let opener = home.write("bin/xdg-open", &format!("#!/bin/sh\ncp \"$1\" '{}'\n", path(&opened)));
+    fs::set_permissions(&opener, fs::Permissions::from_mode(0o755)).unwrap();
+    let report = |programs: &str| {
+        let mut command = home.becalm(&["report", path(&home.path("busy")), "--html", path(&page), "--open"]);
+        command.env("PATH", programs);
+        run(command)
+    };
+    report(&format!("{}:/usr/bin:/bin", path(&home.path("bin")))).expect(0, &["the page is"]);
+    assert_eq!(fs::read(&opened).unwrap(), fs::read(&page).unwrap());
+    report(path(&home.path("nowhere"))).expect(0, &["the page was not opened: xdg-open is not installed"]);
+}
+
+#[test]
+fn an_unknown_command_is_answered_by_the_list() {
+    let home = Home::new();
+    let ended = run(home.becalm(&["bogus"]));
+    ended.expect(2, &["unrecognized subcommand 'bogus'", "Measure", "  record", "Research"]);
+    let nested = run(home.becalm(&["tune", "bogus"]));
+    nested.expect(2, &["unrecognized subcommand 'bogus'"]);
+    assert!(!nested.stderr.contains("Research"), "{nested:?}");
+}

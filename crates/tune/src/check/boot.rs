@@ -132,7 +132,7 @@ fn mitigations(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         finding.evidence = active;
         finding
             .boot("mitigations=off")
-            .fix("only where nobody runs code that is not trusted: it takes away the protection between processes")
+            .fix("only if all code on this machine is trusted: it removes the protection between processes")
             .lets(Known::Edge);
     }
 }
