@@ -39,7 +39,7 @@ pub struct ConfigArgs {
 enum ConfigCommand {
     /// List the config files, and whether they exist
     Path,
-    /// Print a config file in which every setting is a comment
+    /// Print a config file with every setting commented out
     Example,
 }
 

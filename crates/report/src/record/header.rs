@@ -23,7 +23,7 @@ pub(crate) fn section(summary: &Summary) -> Section {
         blocks.push(Block::OnTerminal([Block::gap()].into_iter().chain(warnings).collect()));
     }
     Section::new("machine", "Machine", "Machine, clock and losses", blocks)
-        .explained("What was recorded and how, how exact the clock is, and what was lost or not seen.")
+        .explained("The recording, the accuracy of its clock, and its losses.")
 }
 
 /// Changes of the trace by other programs, before everything else because they affect the meaning of the sources.
