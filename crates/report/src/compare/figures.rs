@@ -6,7 +6,7 @@ use super::doubt::reason;
 use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Field, fields};
-use crate::form::figure::{Change, Factor, Figure, Quantity, Time};
+use crate::form::figure::{self, Change, Factor, Quantity, Time};
 use crate::form::value::time;
 
 /// A figure in its metric's unit.
@@ -70,15 +70,9 @@ pub(crate) const COLUMNS: [&Field<ComparedFigure>; 5] =
     [&row::A, &row::B, &columns::CHANGE, &columns::INTERVAL, &columns::DIFFERENCE];
 
 /// The 95 % interval of a change.
-pub(super) fn interval(row: &ComparedFigure) -> Option<String> {
+pub fn interval(row: &ComparedFigure) -> Option<String> {
     let effect = row.effect?;
-    let end = |end: Option<f64>| end.map(|ratio| change(Some(ratio)).value().cell());
-    match (end(effect.ratio_low), end(effect.ratio_high)) {
-        (Some(low), Some(high)) => Some(format!("{low} to {high}")),
-        (Some(low), None) => Some(format!("from {low}")),
-        (None, Some(high)) => Some(format!("up to {high}")),
-        (None, None) => None,
-    }
+    figure::interval(change(effect.ratio_low), change(effect.ratio_high))
 }
 
 /// The verdict in the column "difference".

@@ -18,7 +18,7 @@ use crate::report::Report;
 pub use charts::forest_chart;
 pub use doubt::reason;
 pub(crate) use figures::{COLUMNS, title};
-pub use figures::{change, figure, said};
+pub use figures::{change, figure, interval, said};
 pub(crate) use rows::{cpus, most_changed_first, nodes, place, place_name, sources, totals};
 pub use words::{NAMED, changed, check_text, headline};
 pub(crate) use words::{legend, runs, shown_source};

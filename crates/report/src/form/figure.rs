@@ -130,6 +130,16 @@ kinds! {
     Often(f64): "number", true;
 }
 
+/// An interval by its ends: `3.4 to 22`, or `from 3.4` if it has no upper end.
+pub fn interval<F: Figure>(low: Option<F>, high: Option<F>) -> Option<String> {
+    match (low.map(|low| low.value().cell()), high.map(|high| high.value().cell())) {
+        (Some(low), Some(high)) => Some(format!("{low} to {high}")),
+        (Some(low), None) => Some(format!("from {low}")),
+        (None, Some(high)) => Some(format!("up to {high}")),
+        (None, None) => None,
+    }
+}
+
 /// A number in a unit that the row decides.
 pub struct Quantity(pub Value);
 

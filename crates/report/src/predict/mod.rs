@@ -2,7 +2,7 @@
 
 pub(crate) mod books;
 pub mod intervals;
-pub(crate) mod rounded;
+pub mod rounded;
 mod tolerance;
 pub(crate) mod view;
 
@@ -26,7 +26,7 @@ use crate::form::section::{Block, Page};
 use crate::form::sheet::Form;
 use crate::form::table::Table;
 use crate::form::value::{grouped, three_digits, time};
-use crate::predict::rounded::{digits, round, times};
+use crate::predict::rounded::{round, times};
 use crate::report::Report;
 
 /// The number of sources with their own line for each number of ranks.
@@ -106,8 +106,7 @@ impl PredictedRow {
 
     /// The interval as text.
     fn interval(&self) -> Option<String> {
-        let low = digits(self.low()?.0);
-        Some(self.high().map_or_else(|| format!("from {low}"), |high| format!("{low} to {}", digits(high.0))))
+        rounded::interval(self.low().map(|low| low.0), self.high().map(|high| high.0))
     }
 
     /// The node-hours lost to noise at this slowdown.
@@ -172,7 +171,7 @@ fields! {
 
 fields! {
     /// Fields only of tables.
-    columns: PredictedRow {
+    pub columns: PredictedRow {
         INTERVAL = "interval", "95 % CI", PredictedRow::interval;
         LONGEST = "longest", "longest", |line| line.longest(0).map(|share| figure::Share(share.0));
         LONGEST_3 = "longest_3", "longest 3", |line| line.longest(1).map(|share| figure::Share(share.0));

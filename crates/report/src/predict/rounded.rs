@@ -1,5 +1,6 @@
 //! Slowdowns for readers: three digits, and more only near 1.
 
+use crate::form::figure;
 use crate::form::table::Table;
 use crate::form::value::three_digits;
 
@@ -7,7 +8,7 @@ use crate::form::value::three_digits;
 const NEAR: f64 = 1e-6;
 
 /// A slowdown in three digits; near 1, with two digits of the excess but at most four decimals, and always with one: `4.20`, `1.017`, `1.0004`.
-pub(crate) fn digits(ratio: f64) -> String {
+pub fn digits(ratio: f64) -> String {
     let excess = (ratio - 1.0).abs();
     if !(NEAR..0.1).contains(&excess) {
         return three_digits(ratio);
@@ -18,13 +19,18 @@ pub(crate) fn digits(ratio: f64) -> String {
 }
 
 /// The same in a sentence, without zeros at the end: `4.2`.
-pub(crate) fn times(ratio: f64) -> String {
+pub fn times(ratio: f64) -> String {
     let text = digits(ratio);
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
+/// The interval of a slowdown by its ends: `3.40 to 22.0`.
+pub fn interval(low: Option<f64>, high: Option<f64>) -> Option<String> {
+    figure::interval(low.map(digits), high.map(digits))
+}
+
 /// Rounds the slowdowns in a column of a table. They still sort by all digits.
-pub(crate) fn round(table: &mut Table, column: usize) {
+pub fn round(table: &mut Table, column: usize) {
     let cells = table.rows.iter_mut().filter_map(|row| row.cells.get_mut(column));
     for cell in cells {
         if let Some(ratio) = cell.key {
