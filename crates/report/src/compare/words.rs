@@ -1,8 +1,8 @@
 //! The comparison in sentences.
 
-use becalm_analyze::compare::{
-    Basis, ComparedFigure, ComparedRun, Comparison, FLOOR, Limit, Metric, Side, Verdict, run_name,
-};
+use std::path::Path;
+
+use becalm_analyze::compare::{Basis, ComparedFigure, ComparedRun, Comparison, FLOOR, Limit, Metric, Side, Verdict};
 use becalm_model::Kind;
 use becalm_units::{counted, plural};
 
@@ -137,30 +137,47 @@ pub fn check_text(comparison: &Comparison, check: &LimitCheck) -> String {
     }
 }
 
-/// The recordings of both sides by name, one per line.
+/// The recordings of each side. What all of a side have in common is there once.
 pub(crate) fn runs(comparison: &Comparison) -> Vec<(String, String)> {
-    let of_side = |name: &'static str, side: &Side| -> Vec<(String, String)> {
-        side.runs
-            .iter()
-            .enumerate()
-            .map(|(at, compared)| (run_name(name, at, side.runs.len()), run(compared)))
-            .collect()
-    };
-    [of_side("A", &comparison.a), of_side("B", &comparison.b)].concat()
+    let of_side = |name: &str, side: &Side| (name.to_owned(), recordings(&side.runs));
+    vec![of_side("A", &comparison.a), of_side("B", &comparison.b)]
 }
 
-fn run(run: &ComparedRun) -> String {
+fn recordings(runs: &[ComparedRun]) -> String {
+    let each = |part: &dyn Fn(&ComparedRun) -> Option<String>| {
+        let mut texts: Vec<String> = runs.iter().filter_map(part).collect();
+        if texts.iter().all(|text| *text == texts[0]) {
+            texts.truncate(1);
+        }
+        (!texts.is_empty()).then(|| texts.join(" / "))
+    };
+    let detours = runs.iter().map(|run| run.detours).max().unwrap_or(0);
+    let parts = [
+        each(&|run| Some(nodes(run))),
+        each(&|run| Some(format!("CPU {} over {}", run.cpus(), time(run.length_ns)))),
+        each(&|run| Some(grouped(run.detours)))
+            .map(|counts| format!("{counts} {}", plural(detours, "interruption", "interruptions"))),
+        each(&|run| run.t_min_ns.map(|ns| format!("t_min {}", time(ns)))),
+        each(&|run| run.threshold_ns.map(|ns| format!("threshold {}", time(ns)))),
+        each(&|run| run.docs.first().map(|doc| system(&doc.machine.kernel, &doc.machine.processor))),
+    ];
+    format!("{}: {}", paths(runs), parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+}
+
+/// The paths of recordings. Those in the directory of the first one are only named.
+fn paths(runs: &[ComparedRun]) -> String {
+    let folder = runs.first().and_then(|run| run.path.parent());
+    let path = |(at, run): (usize, &ComparedRun)| match run.path.file_name() {
+        Some(name) if at > 0 && run.path.parent() == folder => Path::new(name).display().to_string(),
+        _ => run.path.display().to_string(),
+    };
+    runs.iter().enumerate().map(path).collect::<Vec<_>>().join(", ")
+}
+
+fn nodes(run: &ComparedRun) -> String {
     let named: Vec<&str> = run.docs.iter().take(NODES_NAMED).map(|doc| doc.node.as_str()).collect();
     let more = run.docs.len().saturating_sub(NODES_NAMED);
     let more =
         if more > 0 { format!(" and {}", counted(more as u64, "more node", "more nodes")) } else { String::new() };
-    let mut parts = vec![format!("{}: {}{more}", run.path.display(), named.join(", "))];
-    parts.push(format!("CPU {} over {}", run.cpus(), time(run.length_ns)));
-    parts.push(format!("{} {}", grouped(run.detours), plural(run.detours, "interruption", "interruptions")));
-    parts.extend(run.t_min_ns.map(|ns| format!("t_min {}", time(ns))));
-    parts.extend(run.threshold_ns.map(|ns| format!("threshold {}", time(ns))));
-    if let Some(doc) = run.docs.first() {
-        parts.push(system(&doc.machine.kernel, &doc.machine.processor));
-    }
-    parts.join(", ")
+    format!("{}{more}", named.join(", "))
 }
