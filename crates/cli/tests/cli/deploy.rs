@@ -331,7 +331,7 @@ fn snippets_for_ci_are_read() {
     if !python.exists() {
         return skip("there is no reader of YAML; .ci/need python-packages installs it");
     }
-    let page = fs::read_to_string(root().join("docs/src/commands/check.md")).unwrap();
+    let page = fs::read_to_string(root().join("docs/src/how-to/ci.md")).unwrap();
     let mut found = 0;
     for snippet in page.split("```yaml\n").skip(1) {
         let (yaml, _) = snippet.split_once("```").expect("a snippet ends");
