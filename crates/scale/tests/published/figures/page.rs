@@ -1,6 +1,6 @@
 //! The list as a page of the book has it: between two marks, the tables are written from here.
 
-use super::{Figure, Ours, Published, Unit};
+use super::{Figure, Input, Ours, Published, Unit};
 
 pub const BEGIN: &str = "<!-- What follows is written by a test; see the end of the page. -->";
 pub const END: &str = "<!-- End of what is written by a test. -->";
@@ -149,15 +149,39 @@ impl Row {
         format!("| {number} | {what} | {published} ({place}) | {here}{star} | {difference} | {verdict}{remark} |")
     }
 
-    fn inputs(&self) -> String {
+    fn replayed(&self) -> &[Input] {
         match &self.figure.ours {
-            Ours::Replayed(_, inputs) => {
-                let inputs: Vec<String> = inputs.iter().map(|input| format!("`{input}`")).collect();
-                inputs.join(" against ")
-            }
-            Ours::Law(asked, ..) => format!("`{asked}`"),
+            Ours::Replayed(_, inputs) => inputs,
+            Ours::Law(..) => &[],
         }
     }
+
+    /// The inputs without the options in `common`.
+    fn inputs(&self, common: &[String]) -> String {
+        if let Ours::Law(asked, ..) = &self.figure.ours {
+            return format!("`{asked}`");
+        }
+        let own = |input| parts(input).into_iter().filter(|part| !common.contains(part)).collect::<Vec<_>>();
+        self.replayed()
+            .iter()
+            .map(|input| format!("`{}`", own(input).join(" --")))
+            .collect::<Vec<_>>()
+            .join(" against ")
+    }
+}
+
+/// An input's noise, and its options without their dashes.
+fn parts(input: &Input) -> Vec<String> {
+    input.to_string().split(" --").map(str::to_owned).collect()
+}
+
+/// The options that all of these inputs have.
+fn common(rows: &[Row]) -> Vec<String> {
+    let mut inputs = rows.iter().flat_map(Row::replayed).map(parts);
+    let mut common = inputs.next().unwrap_or_default();
+    common.drain(..1.min(common.len()));
+    inputs.for_each(|parts| common.retain(|option| parts.contains(option)));
+    common
 }
 
 /// The page of the book.
@@ -203,11 +227,14 @@ fn tables(rows: &[Row]) -> String {
         text += &same.iter().map(|row| row.line() + "\n").collect::<String>();
         let noted: Vec<&Row> = same.iter().filter(|row| !row.figure.note.is_empty()).collect();
         text += if noted.is_empty() { "" } else { "\n" };
-        for row in noted {
-            text += &wrapped(&format!("- *{}*: {}.", row.number, row.figure.note));
+        for notes in noted.chunk_by(|a, b| a.figure.note == b.figure.note) {
+            let numbers: Vec<&str> = notes.iter().map(|row| row.number.as_str()).collect();
+            text += &wrapped(&format!("- *{}*: {}.", numbers.join(", "), notes[0].figure.note));
         }
-        text += "\n| | what was asked |\n| --- | --- |\n";
-        text += &same.iter().map(|row| format!("| {} | {} |\n", row.number, row.inputs())).collect::<String>();
+        let common = common(same);
+        text += &format!("\nAll inputs of replays also have `--{}`.\n", common.join(" --"));
+        text += "\n| | input |\n| --- | --- |\n";
+        text += &same.iter().map(|row| format!("| {} | {} |\n", row.number, row.inputs(&common))).collect::<String>();
     }
     text
 }

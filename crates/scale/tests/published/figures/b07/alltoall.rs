@@ -11,8 +11,8 @@ fn alltoall(detour: &str, ranks: u64) -> Asked {
 
 pub fn figures() -> Vec<Figure> {
     let large = || [alltoall("200us", MOST)];
-    let window = "the algorithm is not in the paper. These are windows of 32 messages, MPICH's, of which \
-                  that machine's MPI was made; with 24 it would be 205 %";
+    let window = "the algorithm is not in the paper. These are windows of 32 messages, those of MPICH, the base \
+                  of that machine's MPI; with 24 it would be 205 %";
     vec![
         line(
             ("Fig. 6", "alltoall, 200 us every 1 ms, 1,024 processes"),
@@ -33,7 +33,7 @@ pub fn figures() -> Vec<Figure> {
             Published::Is(34.0),
             (Reading::Added, large()),
             (64.0, 72.0),
-            "it falls from 8,192 processes on, where the links begin to take longer than the CPU of each of the two processes behind them",
+            "it falls from 8,192 processes on, because the links that two processes share then take longer than the CPU of each",
         )),
         long(line(
             (TEXT, "alltoall, time that 200 us every 1 ms add, 32,768 processes"),
@@ -55,7 +55,7 @@ pub fn figures() -> Vec<Figure> {
             Published::Is(4.0),
             (Reading::QuietRatio, [alltoall("200us", 4_096), alltoall("200us", 1_024)]),
             (3.95, 4.1),
-            "up to twice as many the CPU of each process takes longer than its links",
+            "up to 8,192 processes, the CPU of each takes longer than its links",
         ),
         line(
             ("section 4: superlinear", "alltoall, time that 200 us every 1 ms add, against 100 us, 1,024 processes"),

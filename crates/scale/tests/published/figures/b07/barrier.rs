@@ -20,7 +20,7 @@ fn factors() -> Vec<Figure> {
             (Reading::Slowdown, [barrier("1ms", "200us")]),
             (259.0, 267.0),
             "by construction: the paper does not print the time without noise, and the 1.5 us of the model are what a factor of 268 at \
-             two detours implies. What is found is B4",
+             two detours implies. The result is B4",
         ),
         line(
             (TEXT, "barrier, 200 us every 1 ms, synchronized"),
@@ -61,7 +61,7 @@ fn every_millisecond() -> Vec<Figure> {
             Published::Is(2.0),
             (Reading::Detours(50.0), [barrier("1ms", "50us")]),
             (1.74, 1.85),
-            "a second detour must begin about when the first ends, and among 16,384 nodes the nearest such pair misses two whole ones by \
+            "a second detour must start about when the first ends, and among 16,384 nodes the nearest such pair misses two whole ones by \
              9.8 us on average, whatever their length; with 16 times the nodes it is 1.97 detours",
         ),
         line(
@@ -78,7 +78,7 @@ fn every_millisecond() -> Vec<Figure> {
 fn rarer() -> Vec<Figure> {
     vec![
         line(
-            ("section 4: between the two intervals beside it", "barrier, time that 200 us every 10 ms add"),
+            ("section 4: between the two other intervals", "barrier, time that 200 us every 10 ms add"),
             Published::Between(1.0, 2.0),
             (Reading::Detours(200.0), [barrier("10ms", "200us")]),
             (1.5, 1.6),

@@ -25,9 +25,9 @@ const RATIOS: [NoiseRatio; 4] = [
         level: "0.015 %, 131,072 processes against 65,536",
         bands: [(5.0, 5.6), (1.03, 1.08)],
         notes: [
-            "five are under way at any time in the whole machine, of either length; in the moments without any many collectives come to \
-             pass, the more of them the longer these moments are",
-            "twice and four times the paper's machine, as on that not ten were under way",
+            "of either length, five are in progress at any time in the whole machine. Many collectives run in the moments without any, and \
+             the longer these moments are, the more",
+            "twice and four times the paper's machine, because fewer than ten were in progress on that",
         ],
     },
     NoiseRatio {
@@ -73,7 +73,7 @@ pub fn figures() -> Vec<Figure> {
                 notes[0],
             ),
             line(
-                ("Fig. 8: levels off where one is always under way", level),
+                ("Fig. 8: levels off when one is always in progress", level),
                 Published::AtMost(1.25),
                 (Reading::AddedRatio, against_fewer),
                 bands[1],
