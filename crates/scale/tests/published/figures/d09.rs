@@ -9,9 +9,9 @@ const TASKS: u64 = 16_384;
 /// As many as the paper simulated.
 const PHASES: u64 = 300_000;
 
-const ASSUMED: &str = "the table, and the 450 events of 100 to 1,000 us of section 4.1.2, in the time in which the table's watchdog came, once \
-     a second. Not in the paper: that the 450 are in every trace, and their distribution between these limits";
-const MILLION: &str = "the same table in the time of its watchdog, but the 450 events in the 85 minutes of the million events that they are \
+const ASSUMED: &str = "the table, and the 450 events of 100 to 1,000 us of section 4.1.2, over as many seconds as the table counts watchdogs, \
+     which came once a second. Not in the paper: that the 450 are in every trace, and their distribution between these limits";
+const MILLION: &str = "the same table over those seconds, but the 450 events in the 85 minutes of the million events that they are \
      part of (sections 4.1.1 and 4.1.2)";
 const SLOW: &str = "table and 450 events in 85 minutes, which contradicts the table's watchdog";
 const TABLE_ALONE: &str =
