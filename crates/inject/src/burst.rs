@@ -25,16 +25,9 @@ pub enum BurstError {
         "'{0}' is no burst: write the number of detours, from 2 to {COUNT_MAX}, and the time from one to the next, like 5x100us"
     )]
     Text(String),
-    /// The detours of a burst touch or overlap.
-    #[error(
-        "detours of {detour} that come every {apart} are no burst but one detour: their starts must be further apart"
-    )]
-    Touching {
-        /// The length of a detour.
-        detour: Nanos,
-        /// The time from one start to the next.
-        apart: Nanos,
-    },
+    /// Detours of this length, with starts so far apart, touch or overlap.
+    #[error("detours of {0} that come every {1} are no burst but one detour: their starts must be further apart")]
+    Touching(Nanos, Nanos),
     /// The circle would hold too many detours.
     #[error("bursts of {count} detours make {detours} of the {before} on the circle, and there may be {DETOURS_MAX}")]
     Many {
@@ -68,7 +61,7 @@ impl Burst {
     /// left.
     pub fn apply(self, trace: &NoiseTrace, detour: Nanos) -> Result<NoiseTrace, BurstError> {
         if detour >= self.apart {
-            return Err(BurstError::Touching { detour, apart: self.apart });
+            return Err(BurstError::Touching(detour, self.apart));
         }
         let detours = trace.len().saturating_mul(self.count as usize);
         if detours > DETOURS_MAX {
@@ -77,7 +70,7 @@ impl Burst {
         let length = trace.length();
         let noise = detour.get().checked_mul(detours as i64).map_or(Nanos::MAX, Nanos::new);
         if noise >= length {
-            return Err(TraceError::Full { noise, length }.into());
+            return Err(TraceError::Full(noise, length).into());
         }
         let (circle, apart) = (length.get(), self.apart.get());
         let turns = |start: i64| (0..i64::from(self.count)).map(move |turn| (start + turn * apart) % circle);

@@ -17,13 +17,8 @@ use crate::program::ProgramError;
 #[derive(Debug, thiserror::Error)]
 pub enum InjectError {
     /// The kernel refuses a CPU, a class or a priority.
-    #[error("cannot take CPU {cpu} from whoever runs there: {cause}")]
-    Sched {
-        /// The requested CPU.
-        cpu: CpuId,
-        /// The reason for the refusal.
-        cause: SchedError,
-    },
+    #[error("cannot take CPU {0} from whoever runs there: {1}")]
+    Sched(CpuId, SchedError),
     /// The counter cannot be used.
     #[error("cannot time detours: {0}")]
     Clock(RateError),
@@ -92,33 +87,18 @@ pub enum InjectError {
         /// Which limit of the kernel it is.
         limit: RealTimeLimit,
     },
-    /// A detour is shorter than a signal and its handler.
-    #[error("a detour of {length} is too short: a signal and its handler take {shortest} here")]
-    ShortSignal {
-        /// The requested length.
-        length: Nanos,
-        /// The shortest length that can be made.
-        shortest: Nanos,
-    },
-    /// Too much of random or replayed noise is shorter than a signal and its handler.
+    /// A detour is shorter than a signal and its handler, which take the second time.
+    #[error("a detour of {0} is too short: a signal and its handler take {1} here")]
+    ShortSignal(Nanos, Nanos),
+    /// This share of random or replayed noise, between 0 and 1, is in detours shorter than a signal and its handler, which is too much.
     #[error(
-        "{:.1}% of the requested time is in detours shorter than {shortest}, which is how long a signal and its handler take",
-        *share * 100.0
+        "{share:.1}% of the requested time is in detours shorter than {1}, which is how long a signal and its handler take",
+        share = *.0 * 100.0
     )]
-    MostlyShortSignal {
-        /// The share of the time that short detours take, between 0 and 1.
-        share: f64,
-        /// The shortest length that can be made.
-        shortest: Nanos,
-    },
-    /// Two detours leave the program no time in between.
-    #[error("detours {gap} apart are too close: from one signal's handler to the next it takes {shortest} here")]
-    CloseSignals {
-        /// The shortest time between two of them.
-        gap: Nanos,
-        /// The shortest time between two detours that can be made.
-        shortest: Nanos,
-    },
+    MostlyShortSignal(f64, Nanos),
+    /// Two detours leave the program no time in between: the first time, and the second is needed.
+    #[error("detours {0} apart are too close: from one signal's handler to the next it takes {1} here")]
+    CloseSignals(Nanos, Nanos),
     /// The library cannot be loaded into the program.
     #[error(transparent)]
     Program(#[from] ProgramError),
@@ -148,14 +128,9 @@ pub enum InjectError {
          (ip link set lo up) and a firewall takes packets there"
     )]
     Packets(std::io::Error),
-    /// There is no memory for a log.
-    #[error("cannot keep a log of {entries} detours: {cause}")]
-    Log {
-        /// The number of detours to be kept.
-        entries: usize,
-        /// The error of the system.
-        cause: MemoryError,
-    },
+    /// There is no memory for a log of this many detours.
+    #[error("cannot keep a log of {0} detours: {1}")]
+    Log(usize, MemoryError),
 }
 
 /// A limit that keeps real-time threads from a CPU; its text says how to lift it.
@@ -195,11 +170,11 @@ impl Fault for InjectError {
             self,
             Self::Short { .. }
                 | Self::MostlyShort { .. }
-                | Self::MostlyShortSignal { .. }
+                | Self::MostlyShortSignal(..)
                 | Self::Close { .. }
                 | Self::Throttled { .. }
-                | Self::ShortSignal { .. }
-                | Self::CloseSignals { .. }
+                | Self::ShortSignal(..)
+                | Self::CloseSignals(..)
                 | Self::Program(_)
         )
     }
@@ -207,7 +182,7 @@ impl Fault for InjectError {
     fn hint(&self) -> Option<Wording> {
         match self {
             Self::NoLibrary => Some(Wording::new("; leave out {signal!}")),
-            Self::MostlyShort { .. } | Self::MostlyShortSignal { .. } => {
+            Self::MostlyShort { .. } | Self::MostlyShortSignal(..) => {
                 Some(Wording::new("; to inject the rest, add {partly!}"))
             }
             Self::Program(error) => error.hint(),

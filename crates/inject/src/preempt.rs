@@ -194,7 +194,7 @@ impl Injection {
             let own_place = Nanos::new(places.below(circle.get() as u64) as i64);
             let thread = Thread { name: "becalm-inject".to_owned(), cpu, policy: Some(plan.policy) };
             let thread = thread.spawn(move |settled| {
-                settled.map_err(|cause| InjectError::Sched { cpu, cause })?;
+                settled.map_err(|cause| InjectError::Sched(cpu, cause))?;
                 set_timer_slack(1);
                 drop(placing);
                 // No start comes if another thread failed.
@@ -359,8 +359,7 @@ impl Worker {
         plan: &PreemptPlan,
     ) -> Result<Self, InjectError> {
         let FittedNoise { schedule, left_out, merged } = fitting(cpu, trace, toll, plan.fit)?;
-        let log =
-            LockedWords::new(plan.log * LOG_WORDS).map_err(|cause| InjectError::Log { entries: plan.log, cause })?;
+        let log = LockedWords::new(plan.log * LOG_WORDS).map_err(|cause| InjectError::Log(plan.log, cause))?;
         let flood = plan.packets.then(Flood::open).transpose().map_err(InjectError::Packets)?;
         let asked = (left_out.count > 0 || merged > 0).then(|| RequestedNoise::new(trace));
         let tally = DeliveryTally::default();

@@ -20,27 +20,17 @@ pub enum ProgramError {
         name: String,
     },
     /// The program cannot be inspected.
-    #[error("cannot read {}: {cause}", path.display())]
-    Read {
-        /// The path of the program.
-        path: PathBuf,
-        /// The error of the system.
-        cause: io::Error,
-    },
+    #[error("cannot read {path}: {1}", path = .0.display())]
+    Read(PathBuf, io::Error),
     /// The program has no dynamic linker to load the library.
     #[error("no library can be preloaded into {}: it is linked statically", path.display())]
     Static {
         /// The path of the program.
         path: PathBuf,
     },
-    /// The program cannot or must not load the library.
-    #[error("no library can be preloaded into {}: {why}", path.display())]
-    Refused {
-        /// The path of the program.
-        path: PathBuf,
-        /// The reason, to follow a colon.
-        why: &'static str,
-    },
+    /// The program cannot or must not load the library, for this reason.
+    #[error("no library can be preloaded into {path}: {1}", path = .0.display())]
+    Refused(PathBuf, &'static str),
 }
 
 impl Fault for ProgramError {
@@ -67,8 +57,8 @@ const LIMIT: usize = 1 << 16;
 pub fn check(name: &str) -> Result<PathBuf, ProgramError> {
     let mut path = find(name)?;
     for _ in 0..SCRIPTS {
-        let read = |cause| ProgramError::Read { path: path.clone(), cause };
-        let refused = |why| ProgramError::Refused { path: path.clone(), why };
+        let read = |cause| ProgramError::Read(path.clone(), cause);
+        let refused = |why| ProgramError::Refused(path.clone(), why);
         // A pipe in place of an interpreter would block forever.
         let mut file = open_regular(&path).map_err(read)?;
         let meta = file.metadata().map_err(read)?;
@@ -105,7 +95,7 @@ pub fn check(name: &str) -> Result<PathBuf, ProgramError> {
         }
         return Ok(path);
     }
-    Err(ProgramError::Refused { path, why: "its interpreters are scripts of scripts" })
+    Err(ProgramError::Refused(path, "its interpreters are scripts of scripts"))
 }
 
 /// Whether a set-id file gives the same rights that this process has.

@@ -151,12 +151,12 @@ impl SignalNoise {
                 let is_part = lengths(&self.traces).any(|length| length >= shortest);
                 return Err(if self.fit == Fit::Most && is_part {
                     let share = share_below(lengths(&self.traces), shortest);
-                    InjectError::MostlyShortSignal { share, shortest }
+                    InjectError::MostlyShortSignal(share, shortest)
                 } else {
-                    InjectError::ShortSignal { length: self.demands.length, shortest }
+                    InjectError::ShortSignal(self.demands.length, shortest)
                 });
             }
-            layout::STATUS_CLOSE => return Err(InjectError::CloseSignals { gap: self.demands.gap, shortest }),
+            layout::STATUS_CLOSE => return Err(InjectError::CloseSignals(self.demands.gap, shortest)),
             _ => {}
         }
         let processes = self.word(layout::PROCESSES);

@@ -115,7 +115,7 @@ pub(crate) fn trials_apart(interval: Nanos) -> u64 {
 /// seconds. Fails if the CPU cannot be used, the class is refused, or too few trials are seen.
 pub fn measure<C: Counter>(cpu: CpuId, policy: Policy, rate: TickRate, interval: Nanos) -> Result<Toll, InjectError> {
     let apart = trials_apart(interval);
-    let steps = LockedWords::new(STEPS_WORDS).map_err(|cause| InjectError::Log { entries: STEPS_WORDS / 2, cause })?;
+    let steps = LockedWords::new(STEPS_WORDS).map_err(|cause| InjectError::Log(STEPS_WORDS / 2, cause))?;
     let rounds = (TRIALS_NS / apart) as usize;
     let (trials, attempts) = seen_enough(|| attempted::<C>(cpu, policy, rate, apart, &steps))?;
     if trials.len() >= ENOUGH {
@@ -146,7 +146,7 @@ fn attempted<C: Counter>(
     steps: &LockedWords,
 ) -> Result<Vec<Trial>, InjectError> {
     let rounds = (TRIALS_NS / apart) as usize;
-    let sched = |cause| InjectError::Sched { cpu, cause };
+    let sched = |cause| InjectError::Sched(cpu, cause);
     let axis = TicksToNanos::new(Ticks::new(0), rate);
     let stop = AtomicBool::new(false);
     let long = rate.ticks_in(LONG).get();

@@ -1,8 +1,12 @@
 //! Sleeping until an instant of `CLOCK_MONOTONIC`, unless called off.
 
-use std::io;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::thread::{futex, set_current_timer_slack};
+use rustix::time::Timespec;
 
 use crate::clock::clock_gettime_ns;
 
@@ -32,21 +36,11 @@ impl Alarm {
     /// Before Linux 6.13 the kernel may be late by the thread's timer slack, even for real-time threads; see [`set_timer_slack`].
     pub fn sleep_until(&self, at_ns: u64) -> bool {
         let at = Duration::from_nanos(at_ns);
-        let at = libc::timespec { tv_sec: at.as_secs() as libc::time_t, tv_nsec: at.subsec_nanos() as libc::c_long };
+        let at = Timespec { tv_sec: at.as_secs() as i64, tv_nsec: at.subsec_nanos().into() };
         while !self.is_called_off() {
-            // SAFETY: the word and the time outlive the call; the time is absolute with this operation.
-            let woken = unsafe {
-                libc::syscall(
-                    libc::SYS_futex,
-                    self.0.as_ptr(),
-                    libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG,
-                    0,
-                    &raw const at,
-                    std::ptr::null::<u32>(),
-                    libc::FUTEX_BITSET_MATCH_ANY,
-                )
-            };
-            if woken == -1 && io::Error::last_os_error().raw_os_error() == Some(libc::ETIMEDOUT) {
+            // The time is absolute with this operation.
+            let woken = futex::wait_bitset(&self.0, futex::Flags::PRIVATE, 0, Some(&at), NonZeroU32::MAX);
+            if woken == Err(Errno::TIMEDOUT) {
                 return true;
             }
         }
@@ -56,10 +50,7 @@ impl Alarm {
     /// Wakes all threads that sleep on it; from now on, none sleeps.
     pub fn call_off(&self) {
         self.0.store(1, Ordering::Release);
-        // SAFETY: the word's address is only compared with those that threads sleep on.
-        unsafe {
-            libc::syscall(libc::SYS_futex, self.0.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, i32::MAX);
-        }
+        let _ = futex::wake(&self.0, futex::Flags::PRIVATE, i32::MAX as u32);
     }
 
     /// Whether it was called off.
@@ -71,8 +62,8 @@ impl Alarm {
 
 /// How much later the kernel may wake the calling thread to save interrupts, at least a nanosecond.
 pub fn set_timer_slack(slack_ns: u32) {
-    // SAFETY: the operation takes an integer, and cannot fail.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, libc::c_ulong::from(slack_ns.max(1)), 0, 0, 0) };
+    // It cannot fail.
+    let _ = set_current_timer_slack(NonZeroU64::new(slack_ns.max(1).into()));
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
+use crate::signal_sets::{mask, set_of};
+
 /// Blocked signals. Dropping it unblocks them in the calling thread.
 #[derive(Debug)]
 pub(crate) struct BlockedSignals {
@@ -12,26 +14,17 @@ pub(crate) struct BlockedSignals {
 
 impl BlockedSignals {
     pub(crate) fn new(signals: impl IntoIterator<Item = libc::c_int>) -> io::Result<Self> {
-        // SAFETY: all-zero bytes are valid signal sets; the calls write to them and read them.
-        unsafe {
-            let mut set: libc::sigset_t = std::mem::zeroed();
-            let mut previous: libc::sigset_t = std::mem::zeroed();
-            libc::sigemptyset(&raw mut set);
-            for signal in signals {
-                libc::sigaddset(&raw mut set, signal);
-            }
-            let error = libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, &raw mut previous);
-            if error != 0 {
-                return Err(io::Error::from_raw_os_error(error));
-            }
-            let fd = libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
-            if fd < 0 {
-                let error = io::Error::last_os_error();
-                libc::pthread_sigmask(libc::SIG_SETMASK, &raw const previous, std::ptr::null_mut());
-                return Err(error);
-            }
-            Ok(Self { fd: OwnedFd::from_raw_fd(fd), previous })
+        let set = set_of(signals);
+        let previous = mask(libc::SIG_BLOCK, &set);
+        // SAFETY: reads the set.
+        let fd = unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
+        if fd < 0 {
+            let error = io::Error::last_os_error();
+            mask(libc::SIG_SETMASK, &previous);
+            return Err(error);
         }
+        // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
+        Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) }, previous })
     }
 
     /// The next signal, if one has arrived.
@@ -58,7 +51,6 @@ impl AsFd for BlockedSignals {
 
 impl Drop for BlockedSignals {
     fn drop(&mut self) {
-        // SAFETY: restores the mask that `new` saved; the old set is not requested.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.previous, std::ptr::null_mut()) };
+        mask(libc::SIG_SETMASK, &self.previous);
     }
 }

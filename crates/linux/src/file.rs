@@ -11,6 +11,8 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use becalm_units::CpuList;
+
 /// Reasons why one of the kernel's files could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
@@ -231,6 +233,12 @@ pub(crate) fn lines<'a, T>(
         Some(why) if understood.is_empty() => Err(why),
         _ => Ok((understood, left_out)),
     }
+}
+
+/// Parses a list of CPUs.
+pub(crate) fn parse_cpus(text: &str) -> Result<CpuList, FormatError> {
+    let text = text.trim();
+    text.parse().map_err(|_| FormatError::new("a list of CPUs was expected", text))
 }
 
 /// Reads the one value in a file.

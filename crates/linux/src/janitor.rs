@@ -13,14 +13,21 @@
 use std::ffi::{CStr, CString, OsStr};
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use rustix::fs::{Mode, OFlags, open, openat, rmdir};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair};
+
 use crate::procfs::status::{Capabilities, Capability};
 use crate::rights::keep_of_this_thread;
+use crate::sched::Policy;
+use crate::signal_sets::{self, mask};
 use crate::stuck::{self, Stuck};
 
 /// The maximum number of guarded instances.
@@ -45,8 +52,8 @@ const SEAL: u8 = b'.';
 
 /// The rights for removing an instance and undoing a mount, if the user has them only by capabilities.
 const KEPT: Capabilities = Capabilities::from_list(&[Capability::DacOverride, Capability::SysAdmin]);
-/// The time limit for an answer, in seconds: longer than all attempts to remove an instance.
-const ANSWER_SECONDS: libc::time_t = 5;
+/// The time limit for an answer: longer than all attempts to remove an instance.
+const ANSWER: Duration = Duration::from_secs(5);
 
 /// The time limit for its end: longer than it tries to remove leftovers.
 const END: Duration = Duration::from_secs(5);
@@ -73,50 +80,39 @@ pub enum JanitorError {
     /// The process has other threads, whose locks a fork would leave held forever.
     #[error("cannot start the janitor: the process already has {0} threads")]
     Threads(usize),
-    /// A system call that starting the janitor needs failed.
-    #[error("cannot start the janitor: {action}: {source}")]
-    System {
-        /// The attempted action: `count the threads`, `make a socket pair`, `fork`.
-        action: &'static str,
-        /// The error of the system call.
-        r#source: io::Error,
-    },
+    /// A system call that starting the janitor needs failed: to `fork`, for example.
+    #[error("cannot start the janitor: {0}: {1}")]
+    System(&'static str, io::Error),
 }
 
 impl Janitor {
     /// Forks the janitor. Must be called first of all, while the process has one thread and little memory. Fails if the process has several threads
     /// according to `PROC_ROOT/self/task`, or if no process or socket is available.
     pub fn spawn(proc_root: &Path) -> Result<Self, JanitorError> {
-        let system = |action| move |source| JanitorError::System { action, source };
+        let system = |action| move |source| JanitorError::System(action, source);
         let threads = fs::read_dir(proc_root.join("self/task")).map_err(system("count the threads"))?.count();
         if threads != 1 {
             return Err(JanitorError::Threads(threads));
         }
-        let mut ends = [0; 2];
         // Packets keep the messages apart. Programs that becalm starts must not inherit an end, so both close on exec.
-        let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
-        // SAFETY: `ends` has room for the two descriptors that the call writes.
-        if unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) } != 0 {
-            return Err(system("make a socket pair")(io::Error::last_os_error()));
-        }
-        // SAFETY: the call above just made both descriptors, and nothing else owns them.
-        let (ours, theirs) = unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) };
+        let ends = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
+        let (ours, theirs) = ends.map_err(|error| system("make a socket pair")(error.into()))?;
         // The child keeps all signals blocked from its first instruction on: signals from the terminal to becalm's process group must not reach it.
         // The kernel still kills it for its own faults.
-        let before = block_signals();
+        let before = mask(libc::SIG_SETMASK, &signal_sets::all());
         // SAFETY: the process has one thread, so the child's copy is complete; the child only ever runs `tend`, which makes system calls on its own
         // stack and does not return.
         let forked = unsafe { libc::fork() };
         let error = io::Error::last_os_error();
         if forked == 0 {
-            tend(theirs.as_raw_fd());
+            tend(theirs);
         }
-        // SAFETY: the mask is the one that the call above filled in.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()) };
+        mask(libc::SIG_SETMASK, &before);
         if forked == -1 {
             return Err(system("fork")(error));
         }
-        limit_answers(&ours);
+        // Keeps the parent from waiting forever for an answer if the janitor is stopped. If the call failed, which it cannot, there would be no limit.
+        let _ = set_socket_timeout(&ours, Timeout::Recv, Some(ANSWER));
         Ok(Self { socket: Some(ours), process: forked, guarded: Mutex::default() })
     }
 
@@ -196,33 +192,23 @@ impl Janitor {
         let Some(socket) = &self.socket else { return Err(io::ErrorKind::NotConnected.into()) };
         let message = [&[what], path.to_bytes_with_nul()].concat();
         // A janitor that is gone is an error here, not a signal.
-        // SAFETY: the message is readable for its whole length.
-        let sent =
-            unsafe { libc::send(socket.as_raw_fd(), message.as_ptr().cast(), message.len(), libc::MSG_NOSIGNAL) };
-        if sent == message.len() as isize { Ok(()) } else { Err(io::Error::last_os_error()) }
+        send(socket, &message, SendFlags::NOSIGNAL)?;
+        Ok(())
     }
 
     /// Waits for the result of the last request.
     fn answer(&self) -> io::Result<()> {
         let Some(socket) = &self.socket else { return Err(io::ErrorKind::NotConnected.into()) };
         let mut error = [0_u8; 4];
-        let (room, length) = (error.as_mut_ptr(), error.len());
-        loop {
-            // SAFETY: the four bytes are writable.
-            match unsafe { libc::recv(socket.as_raw_fd(), room.cast(), length, 0) } {
-                4 => break,
-                0 => return Err(io::ErrorKind::BrokenPipe.into()),
-                -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
-                -1 => {
-                    let error = io::Error::last_os_error();
-                    if error.kind() != io::ErrorKind::WouldBlock {
-                        return Err(error);
-                    }
-                    let stuck = Stuck::look(Path::new("/"), self.process);
-                    return Err(io::Error::new(io::ErrorKind::TimedOut, format!("no answer from {stuck}")));
-                }
-                _ => return Err(io::ErrorKind::InvalidData.into()),
+        match retry_on_intr(|| recv(socket, &mut error, RecvFlags::empty())) {
+            Ok((_, 4)) => {}
+            Ok((_, 0)) => return Err(io::ErrorKind::BrokenPipe.into()),
+            Ok(_) => return Err(io::ErrorKind::InvalidData.into()),
+            Err(Errno::WOULDBLOCK) => {
+                let stuck = Stuck::look(Path::new("/"), self.process);
+                return Err(io::Error::new(io::ErrorKind::TimedOut, format!("no answer from {stuck}")));
             }
+            Err(error) => return Err(error.into()),
         }
         match i32::from_ne_bytes(error) {
             0 => Ok(()),
@@ -248,16 +234,6 @@ fn path_of(path: &Path) -> io::Result<CString> {
         return Err(invalid("the janitor takes absolute paths of up to 511 bytes"));
     }
     Ok(taken)
-}
-
-/// Keeps the parent from waiting forever for an answer if the janitor is stopped.
-fn limit_answers(socket: &OwnedFd) {
-    let limit = libc::timeval { tv_sec: ANSWER_SECONDS, tv_usec: 0 };
-    let length = size_of::<libc::timeval>() as libc::socklen_t;
-    // SAFETY: the limit is readable for its length. If the call failed, which it cannot, there would be no limit.
-    unsafe {
-        libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVTIMEO, (&raw const limit).cast(), length);
-    }
 }
 
 impl Drop for Janitor {
@@ -295,19 +271,17 @@ struct GuardedInstancesPaths {
 }
 
 /// The janitor's main loop. Makes system calls and uses its stack; allocates nothing.
-fn tend(socket: i32) -> ! {
-    settle(socket);
+fn tend(socket: OwnedFd) -> ! {
+    settle(socket.as_raw_fd());
     let mut kept = GuardedInstancesPaths { instances: [[0; PATH_MAX]; SLOTS], mount: [0; PATH_MAX], sealed: false };
     let mut message = [0_u8; PATH_MAX + 1];
     loop {
-        // SAFETY: the message is writable for the length given.
-        let length = unsafe { libc::recv(socket, message.as_mut_ptr().cast(), message.len(), 0) };
-        match length {
-            -1 if io::Error::last_os_error().raw_os_error() == Some(libc::EINTR) => {}
-            1.. => {
-                if let Some(error) = note(&mut kept, &message[..length as usize]) {
-                    // SAFETY: the four bytes are readable. A parent that is gone wants no answer.
-                    unsafe { libc::send(socket, error.to_ne_bytes().as_ptr().cast(), 4, libc::MSG_NOSIGNAL) };
+        match recv(&socket, &mut message, RecvFlags::empty()) {
+            Err(Errno::INTR) => {}
+            Ok((_, length @ 1..)) => {
+                if let Some(error) = note(&mut kept, &message[..length]) {
+                    // A parent that is gone wants no answer.
+                    let _ = send(&socket, &error.to_ne_bytes(), SendFlags::NOSIGNAL);
                 }
             }
             _ => break,
@@ -325,30 +299,17 @@ fn tend(socket: i32) -> ! {
     unsafe { libc::_exit(0) }
 }
 
-/// Blocks all signals of this thread, and returns the previous mask.
-fn block_signals() -> libc::sigset_t {
-    // SAFETY: a signal set is plain bytes, all zeros is a valid one, and both calls only fill sets in.
-    unsafe {
-        let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
-        libc::sigfillset(&raw mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
-        before
-    }
-}
-
 /// Becomes independent of everything but the socket's end: the terminal's signals, the parent's files (a pipe that becalm writes to must end when
 /// becalm does) and its scheduling class.
 fn settle(socket: i32) {
-    // SAFETY: system calls on plain values and constant strings; if one fails, the result is less tidy, but sound. The closed descriptors are not
-    // used in this process, which is a copy that runs only this.
+    // If one of these fails, the result is less tidy, but sound. A janitor that keeps more than it needs still does nothing else.
+    let _ = rustix::process::setsid();
+    let _ = rustix::thread::set_name(c"becalm-janitor");
+    let _ = Policy::Other.set_for_calling_thread();
+    let _ = keep_of_this_thread(KEPT);
+    let _ = rustix::process::chdir(c"/");
+    // SAFETY: the closed descriptors are not used in this process, which is a copy that runs only this.
     unsafe {
-        libc::setsid();
-        libc::prctl(libc::PR_SET_NAME, c"becalm-janitor".as_ptr());
-        let ordinary = libc::sched_param { sched_priority: 0 };
-        libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const ordinary);
-        // A janitor that keeps more than it needs still does nothing else.
-        let _ = keep_of_this_thread(KEPT);
-        libc::chdir(c"/".as_ptr());
         let is_closed_below =
             socket == 0 || libc::syscall(libc::SYS_close_range, 0_u32, (socket - 1) as u32, 0_u32) == 0;
         let is_closed_above = libc::syscall(libc::SYS_close_range, (socket + 1) as u32, u32::MAX, 0_u32) == 0;
@@ -399,21 +360,18 @@ fn note(kept: &mut GuardedInstancesPaths, message: &[u8]) -> Option<i32> {
 
 /// Stops and removes an instance. Returns the error number if it still exists, otherwise 0.
 fn remove(instance: &Slot) -> i32 {
-    write_zero(instance, b"/tracing_on\0");
-    write_zero(instance, b"/events/enable\0");
+    write_zero(instance, c"tracing_on");
+    write_zero(instance, c"events/enable");
     let mut error = 0;
     for _ in 0..ATTEMPTS {
-        // SAFETY: the path ends in a zero, as `note` made sure.
-        if unsafe { libc::rmdir(instance.as_ptr().cast()) } == 0 {
-            return 0;
+        match rmdir(path(instance)) {
+            Ok(()) => return 0,
+            Err(failed) => error = failed.raw_os_error(),
         }
-        error = io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
         if error != libc::EBUSY {
             break;
         }
-        let pause = libc::timespec { tv_sec: 0, tv_nsec: 20_000_000 };
-        // SAFETY: the duration is readable; no remainder is asked for.
-        unsafe { libc::nanosleep(&raw const pause, std::ptr::null_mut()) };
+        std::thread::sleep(Duration::from_millis(20));
     }
     if error == libc::ENOENT { 0 } else { error }
 }
@@ -427,20 +385,15 @@ fn unmount(point: &Slot) -> i32 {
     }
 }
 
-/// Writes `0` to a file of the instance. `file` starts with a slash and ends in a zero.
-fn write_zero(instance: &Slot, file: &[u8]) {
-    let mut path = [0_u8; PATH_MAX + 32];
-    let length = instance.iter().position(|byte| *byte == 0).unwrap_or(PATH_MAX);
-    path[..length].copy_from_slice(&instance[..length]);
-    path[length..length + file.len()].copy_from_slice(file);
-    // SAFETY: the path ends in a zero; the descriptor, if any, is ours to write to and to close.
-    unsafe {
-        let descriptor = libc::open(path.as_ptr().cast(), libc::O_WRONLY | libc::O_CLOEXEC);
-        if descriptor >= 0 {
-            libc::write(descriptor, b"0".as_ptr().cast(), 1);
-            libc::close(descriptor);
-        }
-    }
+/// Writes `0` to a file of the instance, as far as possible.
+fn write_zero(instance: &Slot, file: &CStr) {
+    let folder = open(path(instance), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+    let file = folder.and_then(|folder| openat(folder, file, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()));
+    let _ = file.and_then(|file| rustix::io::write(file, b"0"));
+}
+
+fn path(slot: &Slot) -> &CStr {
+    CStr::from_bytes_until_nul(slot).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use rustix::process::{Resource, getrlimit};
 
+use crate::signal_sets::{action, set_action};
+
 /// The stack size that the first thread may need, in KiB: several times the maximum seen in any command. Other threads have stacks of their own size.
 const STACK_KIB: u64 = 1_024;
 
@@ -64,12 +66,7 @@ pub fn free_bytes(folder: &Path) -> io::Result<u64> {
 /// are reset to the default action.
 pub fn report_file_size() {
     extern "C" fn nothing(_: libc::c_int) {}
-    // SAFETY: all-zero bytes are a valid sigaction, and the handler may run at any time, because it does nothing. If the call failed, which it cannot
-    // for this signal, nothing would change.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
-        action.sa_flags = libc::SA_RESTART;
-        libc::sigaction(libc::SIGXFSZ, &raw const action, std::ptr::null_mut());
-    }
+    let nothing = action(nothing as extern "C" fn(libc::c_int) as libc::sighandler_t, libc::SA_RESTART);
+    // SAFETY: the handler may run at any time, because it does nothing.
+    let _ = unsafe { set_action(libc::SIGXFSZ, &nothing) };
 }

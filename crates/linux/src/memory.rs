@@ -2,21 +2,18 @@
 
 use std::io;
 use std::ops::Deref;
-use std::ptr::NonNull;
-use std::slice;
 use std::sync::atomic::AtomicU64;
+
+use rustix::mm::{MapFlags, MlockAllFlags, mlock, mlockall, munlock, munlockall};
+
+use crate::mapping::Mapping;
 
 /// Memory that is not available or cannot be locked.
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
-    /// The kernel refused to map memory.
-    #[error("cannot map {bytes} bytes of memory for a buffer: {source}")]
-    Map {
-        /// The requested bytes; `usize::MAX` if there are more.
-        bytes: usize,
-        /// The error of `mmap`.
-        r#source: io::Error,
-    },
+    /// The kernel refused to map this many bytes; `usize::MAX` if there are more.
+    #[error("cannot map {0} bytes of memory for a buffer: {1}")]
+    Map(usize, io::Error),
 }
 
 becalm_units::fault::faultless!(MemoryError);
@@ -25,15 +22,9 @@ becalm_units::fault::faultless!(MemoryError);
 /// copy-on-write), touched, and locked if the user may.
 #[derive(Debug)]
 pub struct LockedWords {
-    start: NonNull<AtomicU64>,
-    words: usize,
+    memory: Mapping,
     locked: bool,
 }
-
-// SAFETY: the memory is plain atomics, owned by this value alone; sharing and sending them is what atomics are for.
-unsafe impl Send for LockedWords {}
-// SAFETY: as above.
-unsafe impl Sync for LockedWords {}
 
 impl LockedWords {
     /// Maps this many words, all zero, wherever the kernel likes.
@@ -45,36 +36,20 @@ impl LockedWords {
     /// pages to migrate, which would cause page faults.
     pub fn for_node(words: usize, node: Option<u32>) -> Result<Self, MemoryError> {
         let words = words.max(1);
-        let bytes = words
-            .checked_mul(size_of::<AtomicU64>())
-            .ok_or_else(|| MemoryError::Map { bytes: usize::MAX, source: io::ErrorKind::OutOfMemory.into() })?;
-        // SAFETY: an anonymous mapping at an address of the kernel's choice touches no memory of ours.
-        let address = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                bytes,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED | libc::MAP_ANONYMOUS,
-                -1,
-                0,
-            )
-        };
-        let start = match NonNull::new(address.cast::<AtomicU64>()) {
-            Some(start) if address != libc::MAP_FAILED => start,
-            _ => return Err(MemoryError::Map { bytes, source: io::Error::last_os_error() }),
-        };
+        let memory = Mapping::anonymous(words, MapFlags::SHARED)
+            .map_err(|source| MemoryError::Map(words.saturating_mul(size_of::<AtomicU64>()), source))?;
+        let (address, bytes) = (memory.as_ptr().cast_mut().cast(), size_of_val(&*memory));
         if let Some(node) = node {
             // Before the first use, which decides where a page is. Unnecessary on a kernel without nodes.
             prefer_node(address, bytes, node);
         }
-        // SAFETY: the range was mapped just above.
-        let locked = unsafe { libc::mlock(address, bytes) } == 0;
-        let memory = Self { start, words, locked };
+        // SAFETY: exactly the range that was mapped just above.
+        let locked = unsafe { mlock(address, bytes) }.is_ok();
         // If they could not be locked, this makes the pages present.
         for word in memory.iter().step_by(512) {
             word.store(0, std::sync::atomic::Ordering::Relaxed);
         }
-        Ok(memory)
+        Ok(Self { memory, locked })
     }
 
     /// Whether the memory is locked; if the user's limit forbids it, it is only touched.
@@ -87,17 +62,7 @@ impl Deref for LockedWords {
     type Target = [AtomicU64];
 
     fn deref(&self) -> &[AtomicU64] {
-        // SAFETY: `words` words were mapped at `start`, aligned to a page, zeroed by the kernel (a valid AtomicU64), and
-        // they stay mapped as long as `self`.
-        unsafe { slice::from_raw_parts(self.start.as_ptr(), self.words) }
-    }
-}
-
-impl Drop for LockedWords {
-    fn drop(&mut self) {
-        let bytes = self.words * size_of::<AtomicU64>();
-        // SAFETY: exactly the range that `new` mapped, and nothing refers to it any more.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), bytes) };
+        &self.memory
     }
 }
 
@@ -122,11 +87,10 @@ fn prefer_node(address: *mut libc::c_void, bytes: usize, node: u32) -> bool {
 /// The first thread's stack is unlocked again. It grows with use, and the kernel lets a locked stack grow only within the user's limit, or with
 /// `CAP_IPC_LOCK`: once that is given up, a deeper call would end the process.
 pub fn lock_current_pages() -> bool {
-    // SAFETY: changes only the residence of pages, not their content.
-    let locked = unsafe { libc::mlockall(libc::MCL_CURRENT) == 0 };
+    let locked = mlockall(MlockAllFlags::CURRENT).is_ok();
     if locked && let Some((start, length)) = first_stack() {
-        // SAFETY: as above.
-        unsafe { libc::munlock(start as *const libc::c_void, length) };
+        // SAFETY: changes only the residence of pages, not their content.
+        let _ = unsafe { munlock(start as *mut libc::c_void, length) };
     }
     locked
 }
@@ -142,15 +106,14 @@ fn first_stack() -> Option<(usize, usize)> {
 
 /// Unlocks all pages of the process, including those that [`lock_current_pages`] locked.
 pub fn unlock_pages() {
-    // SAFETY: as above.
-    unsafe { libc::munlockall() };
+    let _ = munlockall();
 }
 
 /// The machine's memory, in bytes.
 pub fn total_bytes() -> usize {
     // SAFETY: sysconf takes a name and returns a number.
-    let (pages, size) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
-    usize::try_from(pages).unwrap_or(0).saturating_mul(usize::try_from(size).unwrap_or(0))
+    let pages = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) };
+    usize::try_from(pages).unwrap_or(0).saturating_mul(rustix::param::page_size())
 }
 
 #[cfg(test)]

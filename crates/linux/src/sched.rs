@@ -177,14 +177,14 @@ pub fn set_affinity(cpus: &CpuList) -> Result<(), SchedError> {
 /// Lets a thread run on these CPUs only; thread 0 is the calling one. Fails if the kernel knows or allows none of the CPUs, or the thread is gone or
 /// another user's.
 pub fn set_affinity_of(tid: i32, cpus: &CpuList) -> Result<(), SchedError> {
-    let mask = affinity_mask(cpus);
+    set_affinity_mask(tid, &affinity_mask(cpus)).map_err(|source| SchedError::Affinity { cpus: cpus.clone(), source })
+}
+
+/// The same for a mask in the kernel's format; allocates nothing.
+pub(crate) fn set_affinity_mask(tid: i32, mask: &[libc::c_ulong]) -> io::Result<()> {
     // SAFETY: the kernel reads `size_of_val(mask)` bytes from the mask, which is alive.
-    let result = unsafe { libc::syscall(libc::SYS_sched_setaffinity, tid, size_of_val(&mask[..]), mask.as_ptr()) };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(SchedError::Affinity { cpus: cpus.clone(), source: io::Error::last_os_error() })
-    }
+    let result = unsafe { libc::syscall(libc::SYS_sched_setaffinity, tid, size_of_val(mask), mask.as_ptr()) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// The bits of a list of CPUs, in the kernel's format.
@@ -295,11 +295,17 @@ pub fn try_realtime() -> io::Result<()> {
 
 /// How many page faults of the calling thread had to wait for a disk: swapped-out pages and files.
 pub fn major_faults() -> u64 {
-    // SAFETY: all-zero bytes are a valid rusage.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: `usage` is a valid place to write a rusage to.
-    unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
-    usage.ru_majflt as u64
+    rusage(libc::RUSAGE_THREAD).ru_majflt as u64
+}
+
+/// What the calling thread used (`RUSAGE_THREAD`), or all children that have ended (`RUSAGE_CHILDREN`).
+pub(crate) fn rusage(who: libc::c_int) -> libc::rusage {
+    // SAFETY: all-zero bytes are a valid rusage, which the call fills in.
+    unsafe {
+        let mut usage = std::mem::zeroed();
+        libc::getrusage(who, &raw mut usage);
+        usage
+    }
 }
 
 /// The kernel's statistics of the calling thread.
@@ -316,10 +322,7 @@ pub struct ThreadUsage {
 impl ThreadUsage {
     /// Reads the usage of the calling thread since it started.
     pub fn for_current_thread() -> Self {
-        // SAFETY: all-zero bytes are a valid rusage.
-        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-        // SAFETY: `usage` is a valid place to write a rusage to.
-        unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+        let usage = rusage(libc::RUSAGE_THREAD);
         Self {
             faults: (usage.ru_minflt + usage.ru_majflt) as u64,
             voluntary_switches: usage.ru_nvcsw as u64,

@@ -1,11 +1,13 @@
 //! Signals as readable events, so no handler interrupts a measuring thread.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 use crate::blocked_signals::BlockedSignals;
+use crate::signal_sets::{action, action_for, mask, set_action, set_of};
+use crate::sockets::{Await, wait_ready};
 
 /// The signals that ask a recording to end.
 const STOP: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
@@ -35,19 +37,12 @@ impl StopSignals {
         // A signal to the process may be delivered to this thread now, and must not end it. Ignored signals remain ignored, as with nohup; started
         // programs get the default action back.
         let caught = STOP.map(|signal| (signal, caught_instead(signal)));
-        let mut blocked = *self.blocked.previous();
-        // SAFETY: sets the mask that `BlockedSignals` saved and fills in the current one; then the other way round.
-        let result = unsafe {
-            libc::pthread_sigmask(libc::SIG_SETMASK, std::ptr::from_ref(self.blocked.previous()), &raw mut blocked);
-            let result = run();
-            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const blocked, std::ptr::null_mut());
-            result
-        };
+        let blocked = mask(libc::SIG_SETMASK, self.blocked.previous());
+        let result = run();
+        mask(libc::SIG_SETMASK, &blocked);
         for (signal, before) in caught {
-            if let Some(before) = before {
-                // SAFETY: restores the action that the kernel returned.
-                unsafe { libc::sigaction(signal, &raw const before, std::ptr::null_mut()) };
-            }
+            // SAFETY: restores the action that the kernel returned.
+            let _ = before.map(|before| unsafe { set_action(signal, &before) });
         }
         result
     }
@@ -99,37 +94,17 @@ extern "C" fn catch(signal: libc::c_int) {
 
 /// Makes a handler store a signal with the default action in `CAUGHT`; returns the action to restore.
 fn caught_instead(signal: libc::c_int) -> Option<libc::sigaction> {
-    // SAFETY: all-zero bytes are a valid sigaction; the calls write to and read from it. The handler only stores to an atomic, which it may.
-    unsafe {
-        let mut before: libc::sigaction = std::mem::zeroed();
-        let asked = libc::sigaction(signal, std::ptr::null(), &raw mut before);
-        if asked != 0 || before.sa_sigaction != libc::SIG_DFL {
-            return None;
-        }
-        let mut noting: libc::sigaction = std::mem::zeroed();
-        noting.sa_sigaction = catch as extern "C" fn(libc::c_int) as libc::sighandler_t;
-        noting.sa_flags = libc::SA_RESTART;
-        (libc::sigaction(signal, &raw const noting, std::ptr::null_mut()) == 0).then_some(before)
-    }
+    let noting = action(catch as extern "C" fn(libc::c_int) as libc::sighandler_t, libc::SA_RESTART);
+    // SAFETY: the handler only stores to an atomic, which it may.
+    (action_for(signal).sa_sigaction == libc::SIG_DFL).then(|| unsafe { set_action(signal, &noting) })?.ok()
 }
 
 /// Sleeps until one of the descriptors is readable or the time is over; returns which are readable. Fails if the kernel refuses to poll; an
 /// interruption counts as nothing readable.
 pub fn wait_readable<const N: usize>(fds: [Option<BorrowedFd<'_>>; N], timeout: Duration) -> io::Result<[bool; N]> {
-    // poll skips negative descriptors.
-    let mut polled =
-        fds.map(|fd| libc::pollfd { fd: fd.map_or(-1, |fd| fd.as_raw_fd()), events: libc::POLLIN, revents: 0 });
-    // Rounded up, so a wait for less than a millisecond does not become a busy one.
-    let milliseconds = i32::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX);
-    // SAFETY: `polled` holds N valid entries.
-    let ready = unsafe { libc::poll(polled.as_mut_ptr(), N as libc::nfds_t, milliseconds) };
-    if ready < 0 {
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
-        }
-    }
-    Ok(polled.map(|entry| ready > 0 && entry.revents != 0))
+    let polled: Vec<_> = fds.iter().flatten().map(|fd| (*fd, Await::Readable)).collect();
+    let mut ready = wait_ready(&polled, Some(timeout))?.into_iter();
+    Ok(fds.map(|fd| fd.is_some() && ready.next() == Some(true)))
 }
 
 /// Whether a signal's number is that of SIGHUP, which asks a service to read its configuration again.
@@ -140,8 +115,8 @@ pub const fn is_hangup(signal: i32) -> bool {
 /// Gives SIGHUP its default action, which nohup takes away: for a service that rereads its configuration on SIGHUP, and blocks it before a terminal
 /// can end it.
 pub fn heed_hangup() {
-    // SAFETY: sets an action without a handler; all-zero bytes are a valid one, the default.
-    unsafe { libc::sigaction(libc::SIGHUP, &std::mem::zeroed(), std::ptr::null_mut()) };
+    // SAFETY: there is no handler.
+    let _ = unsafe { set_action(libc::SIGHUP, &action(libc::SIG_DFL, 0)) };
 }
 
 /// Makes this process ignore the keys with which a terminal ends programs (SIGINT, SIGQUIT) until this is dropped: while another program has the
@@ -154,27 +129,16 @@ impl KeysIgnored {
     /// program.
     pub fn begin<T>(start: impl FnOnce() -> T) -> (T, Self) {
         const KEYS: [libc::c_int; 2] = [libc::SIGINT, libc::SIGQUIT];
-        // SAFETY: all-zero bytes are valid signal sets and actions; the calls read and write only the local ones. The standard library starts
-        // programs with no signal blocked.
-        unsafe {
-            let mut keys: libc::sigset_t = std::mem::zeroed();
-            let mut blocked: libc::sigset_t = std::mem::zeroed();
-            libc::sigemptyset(&raw mut keys);
-            for key in KEYS {
-                libc::sigaddset(&raw mut keys, key);
-            }
-            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const keys, &raw mut blocked);
-            let started = start();
-            let before = KEYS.map(|key| {
-                let mut before: libc::sigaction = std::mem::zeroed();
-                let mut ignore: libc::sigaction = std::mem::zeroed();
-                ignore.sa_sigaction = libc::SIG_IGN;
-                libc::sigaction(key, &raw const ignore, &raw mut before);
-                (key, before)
-            });
-            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const blocked, std::ptr::null_mut());
-            (started, Self(before))
+        // The standard library starts programs with no signal blocked.
+        let blocked = mask(libc::SIG_BLOCK, &set_of(KEYS));
+        let started = start();
+        let before = KEYS.map(|key| (key, action_for(key)));
+        for key in KEYS {
+            // SAFETY: there is no handler.
+            let _ = unsafe { set_action(key, &action(libc::SIG_IGN, 0)) };
         }
+        mask(libc::SIG_SETMASK, &blocked);
+        (started, Self(before))
     }
 }
 
@@ -182,18 +146,14 @@ impl Drop for KeysIgnored {
     fn drop(&mut self) {
         for (signal, before) in &self.0 {
             // SAFETY: restores the action that the kernel returned.
-            unsafe { libc::sigaction(*signal, before, std::ptr::null_mut()) };
+            let _ = unsafe { set_action(*signal, before) };
         }
     }
 }
 
 /// Whether the process ignores a signal.
 pub(crate) fn is_ignored(signal: libc::c_int) -> bool {
-    // SAFETY: all-zero bytes are a valid sigaction.
-    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    // SAFETY: only reads the current action, into a place that is valid for it.
-    let asked = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut action) };
-    asked == 0 && action.sa_sigaction == libc::SIG_IGN
+    action_for(signal).sa_sigaction == libc::SIG_IGN
 }
 
 /// A file descriptor that becomes readable when the process ends. Fails if the process is already gone or the kernel is older than 5.3.
@@ -211,10 +171,7 @@ pub fn terminate(pid: u32) -> io::Result<()> {
 /// Makes the kernel send SIGTERM to this process when the thread that started it ends. Fails if the kernel refuses, or if that has already ended.
 pub fn end_with_parent() -> io::Result<()> {
     let parent = rustix::process::getppid();
-    // SAFETY: the operation takes a plain number.
-    if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM as libc::c_ulong, 0, 0, 0) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))?;
     // It may have ended before the call.
     if rustix::process::getppid() == parent { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
 }

@@ -5,6 +5,7 @@ use std::fs;
 use becalm_units::Nanos;
 
 use crate::clock::clock_gettime_ns;
+use crate::sched::rusage;
 
 /// The resources that the process uses now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -41,10 +42,7 @@ pub fn cpu_time_of(pid: i32) -> Nanos {
 
 /// CPU time of all children that have ended and were reaped, including their own: in user mode, and in the kernel.
 pub fn cpu_time_of_children() -> (Nanos, Nanos) {
-    // SAFETY: all-zero bytes are a valid rusage.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel writes one rusage. It fails only for an invalid place.
-    unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) };
+    let usage = rusage(libc::RUSAGE_CHILDREN);
     let time = |time: libc::timeval| Nanos::from_secs(time.tv_sec) + Nanos::from_micros(time.tv_usec);
     (time(usage.ru_utime), time(usage.ru_stime))
 }

@@ -52,14 +52,9 @@ pub enum BooksError {
     /// The detours themselves are not a valid trace.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// An entry of a detour that does not exist.
-    #[error("a source's time is booked on detour {detour}, but the trace has only {}", counted(*detours as u64, "detour", "detours"))]
-    NoSuchDetour {
-        /// The index in the entry.
-        detour: usize,
-        /// The number of detours.
-        detours: usize,
-    },
+    /// An entry has the number of a detour, but there are only so many.
+    #[error("a source's time is booked on detour {0}, but the trace has only {detours}", detours = counted(*.1 as u64, "detour", "detours"))]
+    NoSuchDetour(usize, usize),
     /// An entry of a source that does not exist.
     #[error("time in detour {detour} is booked on source {source_number}, but names are known for only {sources}")]
     NoSuchSource {
@@ -70,14 +65,9 @@ pub enum BooksError {
         /// The number of named sources.
         sources: usize,
     },
-    /// An entry has a negative time.
-    #[error("a source has the negative time {self_time} in detour {detour}")]
-    Negative {
-        /// The number of the detour.
-        detour: usize,
-        /// The claimed time.
-        self_time: Nanos,
-    },
+    /// An entry of this detour has this negative time.
+    #[error("a source has the negative time {1} in detour {0}")]
+    Negative(usize, Nanos),
     /// The entries exceed the detour.
     #[error("the sources of detour {detour} take {booked} together, but it lasts {duration}")]
     Overbooked {
@@ -118,7 +108,7 @@ impl BookedTrace {
         for booked in entries.chunk_by(|a, b| a.detour == b.detour) {
             let detour = booked[0].detour;
             let Some((_, duration)) = detours.get(detour) else {
-                return Err(BooksError::NoSuchDetour { detour, detours: detours.len() });
+                return Err(BooksError::NoSuchDetour(detour, detours.len()));
             };
             let mut sum = Nanos::ZERO;
             for BookEntry { source, root, self_time, .. } in booked {
@@ -126,7 +116,7 @@ impl BookedTrace {
                     return Err(BooksError::NoSuchSource { detour, source_number, sources });
                 }
                 if *self_time < Nanos::ZERO {
-                    return Err(BooksError::Negative { detour, self_time: *self_time });
+                    return Err(BooksError::Negative(detour, *self_time));
                 }
                 sum = sum.checked_add(*self_time).unwrap_or(Nanos::MAX);
                 if sum > *duration {
@@ -150,29 +140,31 @@ impl BookedTrace {
         NoiseTrace::from_window(self.begin, self.length, self.left(out).map(|detour| (detour.start, detour.left)))
     }
 
-    /// Each detour without some sources and everything charged to them, in order of time.
-    pub(crate) fn left<'a>(&'a self, out: &'a [bool]) -> impl Iterator<Item = LeftDetour<'a>> {
+    /// Start, duration and entries of each detour, in order of time.
+    fn booked(&self) -> impl Iterator<Item = (Nanos, Nanos, &[BookEntry])> {
         let mut rest = self.entries.as_slice();
         self.detours.iter().enumerate().map(move |(number, (start, duration))| {
             let own = rest.iter().take_while(|entry| entry.detour == number).count();
-            let (entries, others) = rest.split_at(own);
-            rest = others;
+            let entries = rest.split_off(..own).unwrap_or_default();
+            (*start, *duration, entries)
+        })
+    }
+
+    /// Each detour without some sources and everything charged to them, in order of time.
+    pub(crate) fn left<'a>(&'a self, out: &'a [bool]) -> impl Iterator<Item = LeftDetour<'a>> {
+        self.booked().map(|(start, duration, entries)| {
             let gone = entries.iter().filter(|entry| entry.is_out(out)).map(|entry| entry.self_time);
-            LeftDetour { start: *start, left: *duration - gone.sum::<Nanos>(), entries }
+            LeftDetour { start, left: duration - gone.sum::<Nanos>(), entries }
         })
     }
 
     /// Each detour with its owner, in order of time.
     fn owned(&self) -> impl Iterator<Item = OwnedDetour> {
-        let mut rest = self.entries.as_slice();
-        self.detours.iter().enumerate().map(move |(number, (start, length))| {
-            let own = rest.iter().take_while(|entry| entry.detour == number).count();
-            let (entries, others) = rest.split_at(own);
-            rest = others;
+        self.booked().map(|(start, length, entries)| {
             let time = |root: u32| entries.iter().filter(|entry| entry.root == root).map(|entry| entry.self_time).sum();
             let owner = entries.iter().map(|entry| (time(entry.root), std::cmp::Reverse(entry.root))).max();
             let owner = owner.filter(|(most, _): &(Nanos, _)| *most > Nanos::ZERO).map(|(_, root)| root.0);
-            OwnedDetour { start: *start - self.begin, length: *length, owner }
+            OwnedDetour { start: start - self.begin, length, owner }
         })
     }
 

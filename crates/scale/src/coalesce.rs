@@ -21,7 +21,7 @@ impl NoiseTrace {
     pub fn coalesced(&self, window: Nanos) -> Result<Self, TraceError> {
         let (length, window_ns) = (self.length_ns(), window.get());
         if window_ns <= 0 || window > LENGTH_LIMIT {
-            return Err(TraceError::Length { length: window });
+            return Err(TraceError::Length(window));
         }
         let CoalescedCircle { laps, length: circle } = laps(length, window_ns, self.len() as i64)?;
         let mut arrivals: Vec<(i64, i64)> = Vec::new();
@@ -51,7 +51,7 @@ struct CoalescedCircle {
 
 /// The circle for noise of this length.
 fn laps(length: i64, window: i64, detours: i64) -> Result<CoalescedCircle, TraceError> {
-    let too_long = || TraceError::Length { length: Nanos::new(window) };
+    let too_long = || TraceError::Length(Nanos::new(window));
     let whole = window / greatest_common_divisor(length, window);
     let fits = |laps: i64| laps.checked_mul(detours).is_some_and(|detours| detours <= DRAWN_LIMIT as i64);
     let all = length.checked_mul(whole).filter(|circle| *circle <= LENGTH_LIMIT.get());

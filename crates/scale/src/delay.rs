@@ -36,17 +36,17 @@ pub(crate) struct Laps {
 /// Splits a grain. Fails if its phase would not fit into [`TIME_LIMIT`].
 pub(crate) fn laps(trace: &NoiseTrace, grain: Nanos) -> Result<Laps, ScaleError> {
     if grain <= Nanos::ZERO {
-        return Err(ScaleError::Grain { grain, needed: "phases without collective costs need one above 0" });
+        return Err(ScaleError::Grain(grain, "phases without collective costs need one above 0"));
     }
     let count = (grain.get() - 1) / trace.work_ns();
     let noise = trace.noise().get();
     let longest = i128::from(count) * i128::from(noise) + i128::from(noise) + i128::from(grain.get());
     if longest > i128::from(TIME_LIMIT.get()) {
-        return Err(ScaleError::Overflow {
-            what: "one phase of this grain under this noise",
-            limit: TIME_LIMIT,
-            advice: "ask for a shorter grain",
-        });
+        return Err(ScaleError::Overflow(
+            "one phase of this grain under this noise",
+            TIME_LIMIT,
+            "ask for a shorter grain",
+        ));
     }
     Ok(Laps { whole: count, delay: count * noise, rest: grain.get() - count * trace.work_ns() })
 }
@@ -315,8 +315,7 @@ fn raise(pieces: &mut Vec<Piece>, amount: i64) {
 /// The sets of traces that units replay: each trace alone, the first CPUs of each node, or those of all nodes.
 pub(crate) fn units(noise: &Noise, per_node: u64) -> Result<Vec<Vec<&NoiseTrace>>, ScaleError> {
     if per_node == 0 {
-        let value = "0".to_owned();
-        return Err(ScaleError::Range { name: "the number of ranks a node", value, allowed: "1 and more" });
+        return Err(ScaleError::Range("the number of ranks a node", "0".to_owned(), "1 and more"));
     }
     let node = |node| first_cpus(node, per_node);
     match noise.alignment() {
@@ -420,7 +419,7 @@ pub(crate) mod tests {
         let noise = Noise::recorded(vec![NodeNoise::new("a", vec![trace.clone(); 2]).unwrap()]).unwrap();
         assert!(DelayTable::new(&noise, 2, Nanos::new(5)).is_ok());
         assert!(matches!(DelayTable::new(&noise, 3, Nanos::new(5)), Err(ScaleError::FewCpus { cpus: 2, .. })));
-        assert!(matches!(DelayTable::new(&noise, 0, Nanos::new(5)), Err(ScaleError::Range { .. })));
+        assert!(matches!(DelayTable::new(&noise, 0, Nanos::new(5)), Err(ScaleError::Range(..))));
         // A formula has no CPUs to share.
         assert!(DelayTable::new(&Noise::apart("formula", trace), 48, Nanos::new(5)).is_ok());
     }

@@ -11,14 +11,9 @@ pub enum ScaleError {
     /// The noise is not usable.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// A formula with impossible noise.
-    #[error("{formula}: {problem}")]
-    Formula {
-        /// The formula.
-        formula: String,
-        /// The problem with its noise, or with a file that it names.
-        problem: String,
-    },
+    /// A formula with impossible noise, or with a file that cannot be used; and the problem.
+    #[error("{0}: {1}")]
+    Formula(String, String),
     /// A job without ranks.
     #[error("the number of ranks is 0; at least 1 is needed")]
     NoRanks,
@@ -37,22 +32,12 @@ pub enum ScaleError {
     /// A prediction over no phases.
     #[error("the number of phases is 0; at least 1 is needed")]
     NoPhases,
-    /// A grain of zero or less where one is needed.
-    #[error("the grain is {grain}; {needed}")]
-    Grain {
-        /// The given grain.
-        grain: Nanos,
-        /// The needed grain, as a part of a sentence.
-        needed: &'static str,
-    },
-    /// A table of delays whose last unit has another number of ranks.
-    #[error("the table is for units of {per_node} ranks and another rest of them than {ranks} ranks leave")]
-    PartialNode {
-        /// Ranks of the job.
-        ranks: u64,
-        /// Ranks of a full unit.
-        per_node: u64,
-    },
+    /// A grain that is not what is needed, as a part of a sentence.
+    #[error("the grain is {0}; {1}")]
+    Grain(Nanos, &'static str),
+    /// This many ranks do not leave those of the table's last unit, with units of this many ranks.
+    #[error("the table is for units of {1} ranks and another rest of them than {0} ranks leave")]
+    PartialNode(u64, u64),
     /// A node with fewer recorded CPUs than ranks.
     #[error("{per_node} ranks a node need as many recorded CPUs, but node {node} has {cpus}")]
     FewCpus {
@@ -63,26 +48,12 @@ pub enum ScaleError {
         /// The number of its recorded CPUs.
         cpus: usize,
     },
-    /// Times that would not fit.
-    #[error("{what} would exceed the {limit} that times can hold; {advice}")]
-    Overflow {
-        /// The time that is too long.
-        what: &'static str,
-        /// The maximum.
-        limit: Nanos,
-        /// The advice.
-        advice: &'static str,
-    },
-    /// A number outside its range.
-    #[error("{name} is {value}, outside of {allowed}")]
-    Range {
-        /// The parameter, as a part of a sentence.
-        name: &'static str,
-        /// The given value.
-        value: String,
-        /// The allowed values, as a part of a sentence.
-        allowed: &'static str,
-    },
+    /// A time that would exceed its limit, and the advice.
+    #[error("{0} would exceed the {1} that times can hold; {2}")]
+    Overflow(&'static str, Nanos, &'static str),
+    /// A parameter, its value, and the allowed values, as parts of a sentence.
+    #[error("{0} is {1}, outside of {2}")]
+    Range(&'static str, String, &'static str),
     /// A source that is not in the books.
     #[error("no source is called '{name}'; the sources are {known}")]
     UnknownSource {

@@ -42,14 +42,13 @@ impl Law {
     /// 0 to 1, a grain of zero, or a negative delay.
     pub fn new(grain: Nanos, delay: Nanos, probability: f64) -> Result<Self, ScaleError> {
         if grain <= Nanos::ZERO {
-            return Err(ScaleError::Grain { grain, needed: "the law needs one above 0" });
+            return Err(ScaleError::Grain(grain, "the law needs one above 0"));
         }
         if delay < Nanos::ZERO {
-            return Err(ScaleError::Range { name: "the delay", value: delay.to_string(), allowed: "0ns and more" });
+            return Err(ScaleError::Range("the delay", delay.to_string(), "0ns and more"));
         }
         if !(0.0..=1.0).contains(&probability) {
-            let value = probability.to_string();
-            return Err(ScaleError::Range { name: "the probability", value, allowed: "0 to 1" });
+            return Err(ScaleError::Range("the probability", probability.to_string(), "0 to 1"));
         }
         Ok(Self { probability, delay, grain })
     }
@@ -58,11 +57,11 @@ impl Law {
     pub fn from_rate(grain: Nanos, delay: Nanos, rate_hz: f64) -> Result<Self, ScaleError> {
         let probability = grain.as_secs_f64() * rate_hz;
         if !rate_hz.is_finite() || rate_hz < 0.0 || probability > 1.0 {
-            return Err(ScaleError::Range {
-                name: "the rate",
-                value: format!("{rate_hz}Hz"),
-                allowed: "0Hz to one event in a grain, as the law takes the probability as grain times rate",
-            });
+            return Err(ScaleError::Range(
+                "the rate",
+                format!("{rate_hz}Hz"),
+                "0Hz to one event in a grain, as the law takes the probability as grain times rate",
+            ));
         }
         Self::new(grain, delay, probability)
     }

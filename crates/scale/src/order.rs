@@ -36,7 +36,6 @@ pub struct DelayDistribution {
     stretches: Vec<LinearStretch>,
     /// The probability of any delay.
     delayed: f64,
-    mean: f64,
 }
 
 impl DelayDistribution {
@@ -62,14 +61,13 @@ impl DelayDistribution {
         }
         events.sort_unstable_by_key(|event| std::cmp::Reverse(event.0));
         let mut stretches: Vec<LinearStretch> = Vec::new();
-        let (mut above, mut slope, mut mean) = (0.0_f64, 0.0_f64, 0.0);
+        let (mut above, mut slope) = (0.0_f64, 0.0_f64);
         let mut level = events.first().map_or(0, |event| event.0);
         for same in events.chunk_by(|a, b| a.0 == b.0) {
             let next = same[0].0;
             if next < level {
                 let low = (above + slope * (level - next) as f64).min(1.0);
                 stretches.push(LinearStretch { high: level, low: next, above_high: above, above_low: low });
-                mean += (above + low) / 2.0 * (level - next) as f64;
                 above = low;
             }
             level = next;
@@ -84,20 +82,14 @@ impl DelayDistribution {
         }
         if level > 0 {
             stretches.push(LinearStretch { high: level, low: 0, above_high: 1.0, above_low: 1.0 });
-            mean += level as f64;
             above = 1.0;
         }
-        Self { grain: table.grain().get(), stretches, delayed: above, mean }
+        Self { grain: table.grain().get(), stretches, delayed: above }
     }
 
     /// The probability that one unit is delayed in a phase: p of the noise law.
     pub fn delay_probability(&self) -> f64 {
         self.delayed
-    }
-
-    /// The mean delay of a unit that is delayed, in nanoseconds: D of the noise law.
-    pub fn mean_delay_if_delayed_ns(&self) -> f64 {
-        if self.delayed > 0.0 { self.mean / self.delayed } else { 0.0 }
     }
 
     /// The expected delay of a phase of n units, in nanoseconds.

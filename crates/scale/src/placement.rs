@@ -35,8 +35,7 @@ impl Offsets {
         }
         for (kind, list) in table.kinds().iter().zip(&offsets) {
             if let Some(offset) = list.iter().find(|offset| !(0..kind.length).contains(&offset.get())) {
-                let value = offset.to_string();
-                return Err(ScaleError::Range { name: "an offset", value, allowed: "its trace's circle" });
+                return Err(ScaleError::Range("an offset", offset.to_string(), "its trace's circle"));
             }
         }
         Ok(Self(offsets.into_iter().map(|list| list.into_iter().map(Nanos::get).collect()).collect()))
@@ -64,7 +63,7 @@ impl Placement {
     /// those of a smaller one. Fails for no ranks, too many, or a table for another number of ranks.
     pub fn draw(&self, table: &DelayTable<'_>, seed: u64, replica: u64) -> Result<Offsets, ScaleError> {
         if self.ranks % table.ranks_per_unit() != table.rest() {
-            return Err(ScaleError::PartialNode { ranks: self.ranks, per_node: table.ranks_per_unit() });
+            return Err(ScaleError::PartialNode(self.ranks, table.ranks_per_unit()));
         }
         let lengths: Vec<i64> = table.kinds().iter().map(|kind| kind.length).collect();
         let (full, parts) = lengths.split_at(table.full_kinds());

@@ -96,14 +96,9 @@ pub enum CountersError {
     /// A system call on the counters failed: to `start`, `stop` or `read` them.
     #[error("cannot {0} the counters of this thread: {1}")]
     System(&'static str, io::Error),
-    /// The length of the kernel's answer does not match the group.
-    #[error("cannot read the counters of this thread: {got} bytes came for a group of {events} events")]
-    Answer {
-        /// The bytes of the kernel's answer.
-        got: usize,
-        /// The number of events in the group.
-        events: usize,
-    },
+    /// The kernel's answer of this many bytes does not match a group of this many events.
+    #[error("cannot read the counters of this thread: {0} bytes came for a group of {1} events")]
+    Answer(usize, usize),
 }
 
 /// An event that is not counted.
@@ -204,7 +199,7 @@ impl Group {
         let got = rustix::io::read(leader, &mut bytes).map_err(|error| CountersError::System("read", error.into()))?;
         let events: Vec<PerfEvent> = self.events.iter().map(|(event, _)| *event).collect();
         let parsed = parse(&bytes[..got], &events, self.space);
-        counts.extend(parsed.ok_or(CountersError::Answer { got, events: events.len() })?);
+        counts.extend(parsed.ok_or(CountersError::Answer(got, events.len()))?);
         Ok(())
     }
 }

@@ -10,10 +10,12 @@ use std::path::Path;
 use std::process::Command;
 
 use becalm_units::CpuList;
+use rustix::fs::{Mode, OFlags};
 
 use crate::relay::Relay;
 use crate::rights::{User, becoming_in_child};
-use crate::sched::{Policy, affinity_mask};
+use crate::sched::{Policy, affinity_mask, set_affinity_mask};
+use crate::signal_sets;
 
 /// Settings for the start of a program. `None` leaves a setting unchanged.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,15 +49,13 @@ pub fn begin_in(command: &mut Command, start: ProgramStart<'_>, relay: Option<&R
             enter(procs)?;
         }
         if let Some(mask) = &mask {
-            // SAFETY: the kernel reads `size_of_val(mask)` bytes from the mask, which is alive.
-            checked(unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&mask[..]), mask.as_ptr()) })?;
+            set_affinity_mask(0, mask)?;
         }
         if let Some(policy) = policy {
             policy.set_for_calling_thread()?;
         }
         if let Some(signals) = &signals {
-            // SAFETY: the set is one that the kernel filled in.
-            unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, signals, std::ptr::null_mut()) };
+            signal_sets::mask(libc::SIG_SETMASK, signals);
         }
         become_user.as_ref().map_or(Ok(()), |become_user| become_user())
     };
@@ -68,14 +68,9 @@ pub fn begin_in(command: &mut Command, start: ProgramStart<'_>, relay: Option<&R
 /// around it do not end it. SIGKILL does.
 pub fn apart_from_signals(command: &mut Command) {
     let settle = || {
-        // SAFETY: a signal set is plain bytes, all zeros is a valid one, and the calls only fill it in and read it.
-        unsafe {
-            let mut all = std::mem::zeroed();
-            libc::sigfillset(&raw mut all);
-            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
-            // Fails only for the leader of a process group, which a new process is not.
-            libc::setsid();
-        }
+        signal_sets::mask(libc::SIG_SETMASK, &signal_sets::all());
+        // Fails only for the leader of a process group, which a new process is not.
+        let _ = rustix::process::setsid();
         Ok(())
     };
     // SAFETY: the closure makes system calls on its own stack, allocates nothing, and takes no lock.
@@ -84,24 +79,14 @@ pub fn apart_from_signals(command: &mut Command) {
 
 /// Makes the calling process adopt its children's orphans, so all descendants of a child can be found by their parents.
 pub fn adopt_orphans() -> io::Result<()> {
-    // SAFETY: plain numbers.
-    checked(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }.into())
+    Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
 }
 
 /// Moves the calling process into the group of a `cgroup.procs`.
 fn enter(procs: &CString) -> io::Result<()> {
-    // SAFETY: the path ends in a zero; the descriptor, if any, is ours to write to and to close.
-    unsafe {
-        let file = libc::open(procs.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
-        checked(file.into())?;
-        let written = checked(libc::write(file, b"0".as_ptr().cast(), 1) as libc::c_long);
-        libc::close(file);
-        written
-    }
-}
-
-fn checked(result: libc::c_long) -> io::Result<()> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    let file = rustix::fs::open(procs, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+    rustix::io::write(file, b"0")?;
+    Ok(())
 }
 
 #[cfg(test)]

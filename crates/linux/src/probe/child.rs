@@ -1,14 +1,18 @@
 //! A child process that shares this one's pages until they are written to.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use rustix::io::retry_on_intr;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use super::ProbeError;
 
 /// A forked child. It ends when this is dropped, or this process ends.
 #[derive(Debug)]
 pub struct Child {
-    pid: libc::pid_t,
+    pid: Pid,
     /// Whether it has ended and was reaped, so its number may belong to another process.
     is_over: bool,
 }
@@ -42,50 +46,36 @@ impl Child {
                     }
                     libc::_exit(0)
                 }
-                pid => Ok(Self { pid, is_over: false }),
+                pid => Ok(Self { pid: Pid::from_raw_unchecked(pid), is_over: false }),
             }
         }
     }
 
     /// Waits until it has ended.
     pub(crate) fn wait(&mut self) -> io::Result<()> {
-        let mut status = 0;
-        // SAFETY: the child is ours and not waited for yet; the kernel writes one number.
-        while !self.is_over && unsafe { libc::waitpid(self.pid, &raw mut status, 0) } != self.pid {
-            let error = io::Error::last_os_error();
-            if error.raw_os_error() != Some(libc::EINTR) {
-                return Err(error);
-            }
+        if self.is_over {
+            return Ok(());
         }
+        let ended = retry_on_intr(|| waitpid(Some(self.pid), WaitOptions::empty()))?;
         self.is_over = true;
-        if libc::WIFEXITED(status) { Ok(()) } else { Err(io::Error::other("a process was killed")) }
+        let exited = ended.is_some_and(|(_, status)| status.exited());
+        if exited { Ok(()) } else { Err(io::Error::other("a process was killed")) }
     }
 }
 
 impl Drop for Child {
     fn drop(&mut self) {
-        if self.is_over {
-            return;
-        }
-        // SAFETY: the child is ours and not waited for yet, so its number is no other process's.
-        unsafe {
-            libc::kill(self.pid, libc::SIGKILL);
-            while libc::waitpid(self.pid, std::ptr::null_mut(), 0) == -1
-                && std::io::Error::last_os_error().raw_os_error() == Some(libc::EINTR)
-            {}
+        // While the child is not waited for, its number is no other process's.
+        if !self.is_over {
+            let _ = kill_process(self.pid, Signal::KILL);
+            let _ = self.wait();
         }
     }
 }
 
 /// Both ends of a new pipe: for reading, for writing.
 pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    let mut ends = [0; 2];
-    // SAFETY: `ends` has room for two descriptors.
-    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel has just returned these descriptors, and nothing else owns them.
-    Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
+    Ok(pipe_with(PipeFlags::CLOEXEC)?)
 }
 
 /// The byte that goes through the pipes, back and forth; any other means the end.

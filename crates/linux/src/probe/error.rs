@@ -7,14 +7,9 @@ use crate::ftrace::TracefsError;
 /// A probe that the system refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// A system call failed.
-    #[error("cannot {what}: {source}")]
-    System {
-        /// The attempted action, to follow "cannot": `give pages back`.
-        what: &'static str,
-        /// The error of the system call.
-        r#source: io::Error,
-    },
+    /// A system call failed: the attempted action, to follow "cannot", and the error.
+    #[error("cannot {0}: {1}")]
+    System(&'static str, io::Error),
     /// The tracepoint of system calls cannot be reached.
     #[error("cannot count system calls: {0}")]
     Tracefs(#[from] TracefsError),
@@ -31,6 +26,6 @@ impl ProbeError {
 
     /// An error that does not come from the last system call.
     pub(super) const fn new(what: &'static str, source: io::Error) -> Self {
-        Self::System { what, source }
+        Self::System(what, source)
     }
 }

@@ -1,15 +1,13 @@
 //! Memory whose pages are taken by faults, again and again.
 
 use std::path::Path;
-use std::ptr::NonNull;
-use std::slice;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::mm::{Advice, MapFlags, madvise};
 
 use super::ProbeError;
 use crate::file::{FileError, optional, value};
-
-/// `MADV_PAGEOUT` of Linux 5.4, which not every C library names.
-const MADV_PAGEOUT: libc::c_int = 21;
+use crate::mapping::Mapping;
 
 /// The size of a transparent huge page in bytes; `None` on a kernel without them. Fails if the file exists and holds no
 /// number.
@@ -20,27 +18,20 @@ pub fn huge_page_bytes(root: &Path) -> Result<Option<usize>, FileError> {
 /// Private anonymous memory of whole pages, not present before they are touched.
 #[derive(Debug)]
 pub struct Pages {
-    /// The first page, aligned to the size of a page.
-    start: NonNull<AtomicU64>,
+    /// The whole mapping, including the padding for alignment.
+    memory: Mapping,
+    /// The first word of the first page, aligned to the size of a page.
+    first: usize,
     page: usize,
     count: usize,
-    /// The whole mapping, including the padding for alignment.
-    mapped: (NonNull<libc::c_void>, usize),
 }
-
-// SAFETY: the memory is plain atomics, owned by this value alone; sharing and sending them is what atomics are for.
-unsafe impl Send for Pages {}
-// SAFETY: as above.
-unsafe impl Sync for Pages {}
 
 impl Pages {
     /// This many pages of the smallest size; asks the kernel never to merge them into huge ones.
     pub fn small(count: usize) -> Result<Self, ProbeError> {
-        // SAFETY: sysconf takes a name and returns a number.
-        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-        let pages = Self::map(count, usize::try_from(page).unwrap_or(4096))?;
+        let pages = Self::map(count, rustix::param::page_size())?;
         // Refused only by kernels without huge pages, which is fine.
-        pages.advise(libc::MADV_NOHUGEPAGE);
+        let _ = pages.advise(Advice::LinuxNoHugepage, "ask for small pages");
         Ok(pages)
     }
 
@@ -48,37 +39,26 @@ impl Pages {
     /// [`crate::sched::ThreadUsage`] shows whether it does. Fails if there is no memory, or the kernel has no huge pages.
     pub fn huge(count: usize, page: usize) -> Result<Self, ProbeError> {
         let pages = Self::map(count, page)?;
-        if pages.advise(libc::MADV_HUGEPAGE) { Ok(pages) } else { Err(ProbeError::last("ask for huge pages")) }
+        pages.advise(Advice::LinuxHugepage, "ask for huge pages").map(|()| pages)
     }
 
     fn map(count: usize, page: usize) -> Result<Self, ProbeError> {
-        const WHAT: &str = "map memory";
-        let length = count.max(1).checked_add(1).and_then(|pages| pages.checked_mul(page));
-        let length = length.ok_or_else(|| ProbeError::new(WHAT, std::io::ErrorKind::OutOfMemory.into()))?;
-        // SAFETY: an anonymous mapping at an address of the kernel's choice touches no memory of ours.
-        let address = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                length,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                -1,
-                0,
-            )
-        };
-        let base = match NonNull::new(address) {
-            Some(base) if address != libc::MAP_FAILED => base,
-            _ => return Err(ProbeError::last(WHAT)),
-        };
-        let skipped = address.align_offset(page);
-        // SAFETY: less than one page is skipped, and there is one more than counted.
-        let start = unsafe { base.byte_add(skipped) }.cast();
-        Ok(Self { start, page, count: count.max(1), mapped: (base, length) })
+        let failed = |source| ProbeError::new("map memory", source);
+        let count = count.max(1);
+        // One more page, because the first one may have to be aligned.
+        let length = count.checked_add(1).and_then(|pages| pages.checked_mul(page));
+        let length = length.ok_or_else(|| failed(std::io::ErrorKind::OutOfMemory.into()))?;
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        let memory = Mapping::anonymous(length / size_of::<AtomicU64>(), flags).map_err(failed)?;
+        let first = memory.as_ptr().cast::<u8>().align_offset(page) / size_of::<AtomicU64>();
+        Ok(Self { memory, first, page, count })
     }
 
-    fn advise(&self, advice: libc::c_int) -> bool {
+    fn advise(&self, advice: Advice, what: &'static str) -> Result<(), ProbeError> {
+        let words = self.words();
         // SAFETY: the range is mapped and ours. The advices given here remove pages, which then read as zeros or as before, both valid for atomics.
-        unsafe { libc::madvise(self.start.as_ptr().cast(), self.page * self.count, advice) == 0 }
+        unsafe { madvise(words.as_ptr().cast_mut().cast(), size_of_val(words), advice) }
+            .map_err(|error| ProbeError::new(what, error.into()))
     }
 
     /// The number of pages in the mapping.
@@ -93,37 +73,29 @@ impl Pages {
 
     /// The whole mapping, as words of 8 bytes.
     pub fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the range is mapped as long as `self`, aligned to a page, and the kernel fills it with zeros.
-        unsafe { slice::from_raw_parts(self.start.as_ptr(), self.page * self.count / size_of::<AtomicU64>()) }
+        &self.memory[self.first..][..self.page * self.count / size_of::<AtomicU64>()]
     }
 
     /// Reads the first word of a page; the pages wrap around.
     #[inline(always)]
     pub fn read(&self, page: usize) -> u64 {
-        self.words()[page % self.count * (self.page / 8)].load(Ordering::Relaxed)
+        self.memory[self.first + page % self.count * (self.page / 8)].load(Ordering::Relaxed)
     }
 
     /// Writes the first word of a page; the pages wrap around.
     #[inline(always)]
     pub fn write(&self, page: usize) {
-        self.words()[page % self.count * (self.page / 8)].store(1, Ordering::Relaxed);
+        self.memory[self.first + page % self.count * (self.page / 8)].store(1, Ordering::Relaxed);
     }
 
     /// Gives all pages back to the kernel; they read as zeros afterwards. Fails if the memory is locked.
     pub fn discard(&self) -> Result<(), ProbeError> {
-        if self.advise(libc::MADV_DONTNEED) { Ok(()) } else { Err(ProbeError::last("give pages back")) }
+        self.advise(Advice::LinuxDontNeed, "give pages back")
     }
 
     /// Asks the kernel to swap all pages out; it may leave some. Fails if the kernel is older than 5.4.
     pub fn page_out(&self) -> Result<(), ProbeError> {
-        if self.advise(MADV_PAGEOUT) { Ok(()) } else { Err(ProbeError::last("swap pages out")) }
-    }
-}
-
-impl Drop for Pages {
-    fn drop(&mut self) {
-        // SAFETY: exactly the range that was mapped, and nothing refers to it any more.
-        unsafe { libc::munmap(self.mapped.0.as_ptr(), self.mapped.1) };
+        self.advise(Advice::LinuxPageOut, "swap pages out")
     }
 }
 

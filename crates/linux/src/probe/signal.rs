@@ -1,12 +1,12 @@
 //! A signal that the thread sends to itself.
 
 use std::marker::PhantomData;
-use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::ProbeError;
 use crate::sched::current_tid;
+use crate::signal_sets::{self, mask, set_action, set_of};
 
 /// How often the handler ran.
 static CAUGHT: AtomicU64 = AtomicU64::new(0);
@@ -35,23 +35,13 @@ impl Handler {
     pub fn install() -> Result<Self, ProbeError> {
         let one = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
         let signal = libc::SIGRTMAX() - 8;
-        // SAFETY: all-zero bytes are valid actions and signal sets; the calls read and fill them. The handler only adds
-        // to an atomic, which is safe in a handler.
-        unsafe {
-            let mut new: libc::sigaction = mem::zeroed();
-            new.sa_sigaction = caught as extern "C" fn(libc::c_int) as libc::sighandler_t;
-            let mut action: libc::sigaction = mem::zeroed();
-            if libc::sigaction(signal, &raw const new, &raw mut action) != 0 {
-                return Err(ProbeError::last("handle a real-time signal"));
-            }
-            let mut set: libc::sigset_t = mem::zeroed();
-            let mut mask: libc::sigset_t = mem::zeroed();
-            libc::sigemptyset(&raw mut set);
-            libc::sigaddset(&raw mut set, signal);
-            libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, &raw mut mask);
-            let here = PhantomData;
-            Ok(Self { action, mask, process: libc::getpid(), thread: current_tid(), signal, _one: one, _here: here })
-        }
+        let handler = signal_sets::action(caught as extern "C" fn(libc::c_int) as libc::sighandler_t, 0);
+        // SAFETY: the handler only adds to an atomic, which is safe in a handler.
+        let action = unsafe { set_action(signal, &handler) };
+        let action = action.map_err(|error| ProbeError::new("handle a real-time signal", error))?;
+        let mask = mask(libc::SIG_UNBLOCK, &set_of([signal]));
+        let process = rustix::process::getpid().as_raw_nonzero().get();
+        Ok(Self { action, mask, process, thread: current_tid(), signal, _one: one, _here: PhantomData })
     }
 
     /// Sends the signal to this thread; the handler has run when this returns.
@@ -69,11 +59,9 @@ impl Handler {
 
 impl Drop for Handler {
     fn drop(&mut self) {
-        // SAFETY: restores what the kernel returned.
-        unsafe {
-            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.mask, std::ptr::null_mut());
-            libc::sigaction(self.signal, &raw const self.action, std::ptr::null_mut());
-        }
+        mask(libc::SIG_SETMASK, &self.mask);
+        // SAFETY: restores the action that the kernel returned.
+        let _ = unsafe { set_action(self.signal, &self.action) };
     }
 }
 

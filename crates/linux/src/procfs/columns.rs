@@ -1,5 +1,7 @@
 //! Tables with a column per CPU, the format of /proc/interrupts and /proc/softirqs.
 
+use std::collections::HashMap;
+
 use becalm_units::CpuId;
 
 use crate::file::FormatError;
@@ -29,6 +31,12 @@ pub(super) fn header(line: &str) -> Result<Vec<CpuId>, FormatError> {
     };
     let cpus: Vec<CpuId> = line.split_whitespace().map(cpu).collect::<Result<_, _>>()?;
     Ok(cpus)
+}
+
+/// The columns of the CPUs that two snapshots have in common: in the later one, in the earlier one.
+pub(super) fn common(later: &[CpuId], earlier: &[CpuId]) -> Vec<(usize, usize)> {
+    let then: HashMap<CpuId, usize> = earlier.iter().enumerate().map(|(column, cpu)| (*cpu, column)).collect();
+    later.iter().enumerate().filter_map(|(now, cpu)| Some((now, *then.get(cpu)?))).collect()
 }
 
 /// The error that nothing follows the header.

@@ -99,10 +99,7 @@ impl Interrupts {
     /// number now belongs to another device, grew from zero, because the kernel hides a line only while it has no handler and no count. Lines that
     /// have vanished, or could not be parsed in the earlier snapshot, are left out.
     pub fn since(&self, earlier: &Self) -> Self {
-        // Pairs of columns: of this snapshot, of the earlier one.
-        let then: HashMap<CpuId, usize> = earlier.cpus.iter().enumerate().map(|(column, cpu)| (*cpu, column)).collect();
-        let now = self.cpus.iter().enumerate();
-        let columns: Vec<(usize, usize)> = now.filter_map(|(now, cpu)| Some((now, *then.get(cpu)?))).collect();
+        let columns = columns::common(&self.cpus, &earlier.cpus);
         let before: HashMap<(&str, &str), &InterruptLine> =
             earlier.lines.iter().map(|line| (line.identity(), line)).collect();
         let known = self.lines.iter().filter(|line| !earlier.left_out.contains(&line.id));

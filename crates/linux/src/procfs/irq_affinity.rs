@@ -4,7 +4,7 @@ use std::path::Path;
 
 use becalm_units::CpuList;
 
-use crate::file::{self, FileError, FormatError, optional, parse};
+use crate::file::{self, FileError, optional, parse, parse_cpus};
 
 /// The CPUs that one interrupt may go to, and the CPUs that it goes to.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -39,9 +39,7 @@ pub fn irq_affinities(root: &Path) -> Result<Vec<IrqAffinity>, FileError> {
 }
 
 fn list(root: &Path, name: &str) -> Result<Option<CpuList>, FileError> {
-    optional(parse(root, name, "the affinity of an interrupt", |text| {
-        text.parse().map_err(|_| FormatError::new("a list of CPUs was expected", text.trim()))
-    }))
+    optional(parse(root, name, "the affinity of an interrupt", parse_cpus))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::Path;
 use becalm_units::CpuList;
 
 use super::task::{ListedThread, TaskStat, all_threads};
-use crate::file::{FileError, FormatError, optional, parse};
+use crate::file::{FileError, FormatError, optional, parse, parse_cpus};
 
 const WHAT: &str = "where a thread may run";
 
@@ -84,7 +84,7 @@ fn is_bound(stat: &str) -> bool {
 fn allowed(status: &str) -> Result<CpuList, FormatError> {
     let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     let text = line.ok_or_else(|| FormatError::new("Cpus_allowed_list", "no such line"))?;
-    text.parse().map_err(|_| FormatError::new("a list of CPUs was expected", text.trim()))
+    parse_cpus(text)
 }
 
 #[cfg(test)]

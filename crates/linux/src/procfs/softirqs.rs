@@ -2,7 +2,6 @@
 //!
 //! There is a column for every possible CPU, even if offline. The counts include the softirqs that ksoftirqd ran.
 
-use std::collections::HashMap;
 use std::path::Path;
 
 use becalm_units::CpuId;
@@ -57,9 +56,7 @@ impl Softirqs {
 
     /// The growth of the counts since an earlier snapshot, for CPUs and softirqs in both.
     pub fn since(&self, earlier: &Self) -> Self {
-        let then: HashMap<CpuId, usize> = earlier.cpus.iter().enumerate().map(|(column, cpu)| (*cpu, column)).collect();
-        let now = self.cpus.iter().enumerate();
-        let columns: Vec<(usize, usize)> = now.filter_map(|(now, cpu)| Some((now, *then.get(cpu)?))).collect();
+        let columns = columns::common(&self.cpus, &earlier.cpus);
         let lines = self.lines.iter().filter_map(|(name, counts)| {
             let (_, before) = earlier.lines.iter().find(|(candidate, _)| candidate == name)?;
             Some((name.clone(), columns.iter().map(|(n, t)| columns::growth(before[*t], counts[*n])).collect()))

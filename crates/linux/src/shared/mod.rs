@@ -9,13 +9,11 @@ mod places;
 use std::fs::{File, Permissions};
 use std::io::{self, Write};
 use std::ops::Deref;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::ptr::NonNull;
-use std::slice;
 use std::sync::atomic::AtomicU64;
 
+use crate::mapping::Mapping;
 use crate::private;
 pub use places::Places;
 use places::{FilePurpose, HeldFile};
@@ -44,15 +42,9 @@ impl CodeFile {
 /// 64-bit words that other processes also map.
 #[derive(Debug)]
 pub struct SharedWords {
+    memory: Mapping,
     file: HeldFile,
-    start: NonNull<AtomicU64>,
-    words: usize,
 }
-
-// SAFETY: the memory is plain atomics; sharing and sending them is what atomics are for.
-unsafe impl Send for SharedWords {}
-// SAFETY: as above.
-unsafe impl Sync for SharedWords {}
 
 impl SharedWords {
     /// Creates this many words, all zero, in a file whose name starts with `name`, which starts with "becalm-". Fails if there is no directory for
@@ -65,21 +57,8 @@ impl SharedWords {
             private::hold_space(file, bytes as u64)?;
             file.set_len(bytes as u64)
         })?;
-        // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
-        let address = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                bytes,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                file.file().as_raw_fd(),
-                0,
-            )
-        };
-        match NonNull::new(address.cast::<AtomicU64>()) {
-            Some(start) if address != libc::MAP_FAILED => Ok(Self { file, start, words }),
-            _ => Err(io::Error::last_os_error()),
-        }
+        // The file is never shortened: only processes of this user can open it, and those that do are becalm and its library.
+        Ok(Self { memory: Mapping::of_file(file.file(), words)?, file })
     }
 
     /// The path that other processes open.
@@ -92,16 +71,7 @@ impl Deref for SharedWords {
     type Target = [AtomicU64];
 
     fn deref(&self) -> &[AtomicU64] {
-        // SAFETY: this many words were mapped there, zeroed by the kernel, and stay mapped as long as `self`. The file is never shortened: only
-        // processes of this user can open it, and those that do are becalm and its library.
-        unsafe { slice::from_raw_parts(self.start.as_ptr(), self.words) }
-    }
-}
-
-impl Drop for SharedWords {
-    fn drop(&mut self) {
-        // SAFETY: exactly the range that `new` mapped, and nothing refers to it any more.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.words * size_of::<AtomicU64>()) };
+        &self.memory
     }
 }
 

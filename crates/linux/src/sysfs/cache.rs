@@ -4,7 +4,7 @@ use std::path::Path;
 
 use becalm_units::{CpuId, CpuList};
 
-use crate::file::{FileError, FormatError, optional, parse, read, value};
+use crate::file::{FileError, FormatError, optional, parse, parse_cpus, read, value};
 
 /// Whether a cache holds data, instructions or both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,8 +45,7 @@ pub fn caches(root: &Path, cpu: CpuId) -> Result<Vec<Cache>, FileError> {
         };
         let Ok(level) = value(root, file("level"), "a cache's level") else { continue };
         let Ok(bytes) = parse(root, file("size"), "a cache's size", bytes) else { continue };
-        let list = |text: &str| text.trim().parse().map_err(|_| FormatError::new("a list of CPUs was expected", text));
-        let shared = parse(root, file("shared_cpu_list"), "who shares a cache", list).unwrap_or_default();
+        let shared = parse(root, file("shared_cpu_list"), "who shares a cache", parse_cpus).unwrap_or_default();
         if bytes > 0 {
             caches.push(Cache { level, kind, bytes, shared });
         }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use becalm_units::{CpuList, Nanos};
 
-use crate::file::{FileError, FormatError, known, optional, parse, path_below, value};
+use crate::file::{FileError, FormatError, known, optional, parse, parse_cpus, path_below, value};
 use crate::procfs::cgroup::{Membership, memberships};
 use crate::procfs::mountinfo::{Mount, mounts};
 
@@ -113,9 +113,7 @@ fn chain(group: &Membership, controller: &str, mounts: &[Mount]) -> Option<Vec<P
 fn first(root: &Path, groups: &[PathBuf], name: &str) -> Result<Option<CpuList>, FileError> {
     for group in groups {
         let path = group.join(name);
-        let cpus = optional(parse(root, &path, "the CPUs of the control group", |text| {
-            text.parse::<CpuList>().map_err(|_| FormatError::new("a list of CPUs was expected", text.trim()))
-        }))?;
+        let cpus = optional(parse(root, &path, "the CPUs of the control group", parse_cpus))?;
         if cpus.is_some() {
             return Ok(cpus);
         }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use becalm_units::{CpuId, CpuList, Nanos};
 
-use crate::file::{FileError, FormatError, known, optional, parse, read, value};
+use crate::file::{FileError, known, optional, parse, parse_cpus, read, value};
 
 /// The lists of CPUs. Empty for features that the kernel lacks.
 #[derive(Debug, Default)]
@@ -53,7 +53,7 @@ fn list(root: &Path, name: &str) -> Result<CpuList, FileError> {
 fn cpu_list(root: &Path, name: &str) -> Result<CpuList, FileError> {
     parse(root, name, "a list of CPUs", |text| match text.trim() {
         "(null)" => Ok(CpuList::default()),
-        text => text.parse().map_err(|_| FormatError::new("a list of CPUs was expected", text)),
+        text => parse_cpus(text),
     })
 }
 
@@ -70,7 +70,7 @@ pub fn siblings(root: &Path, cpu: CpuId) -> Result<Option<CpuList>, FileError> {
     optional(cpu_list(root, &format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")))
 }
 
-/// The properties in which two CPUs can differ for a thread running there: those of the core, and the kernel's settings for the CPU.
+/// The properties that can distinguish two CPUs for a thread running there: those of the core, and the kernel's settings for the CPU.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct CpuKind {
     /// The core's capacity relative to that of the largest one, 1024; `None` if all cores are equal and the kernel does not report it.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use becalm_units::CpuList;
 
-use crate::file::{self, FileError, FormatError, optional, parse, path_below};
+use crate::file::{self, FileError, optional, parse, parse_cpus, path_below};
 use crate::procfs::mountinfo::mounts;
 
 /// A control group with CPUs of its own.
@@ -86,10 +86,7 @@ fn partition_v1(root: &Path, group: &Path) -> Result<Option<Partition>, FileErro
 }
 
 fn list(root: &Path, path: &Path) -> Result<CpuList, FileError> {
-    let list = parse(root, path, "the CPUs of a control group", |text| {
-        text.parse().map_err(|_| FormatError::new("a list of CPUs was expected", text.trim()))
-    });
-    Ok(optional(list)?.unwrap_or_default())
+    Ok(optional(parse(root, path, "the CPUs of a control group", parse_cpus))?.unwrap_or_default())
 }
 
 #[cfg(test)]

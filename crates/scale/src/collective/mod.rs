@@ -118,7 +118,8 @@ pub enum NodeAware {
 }
 
 /// The purpose of a collective, whatever its algorithm.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, strum::Display, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Operation {
     /// All wait for all.
     Barrier,
@@ -162,17 +163,6 @@ pub enum Collective {
 }
 
 impl Operation {
-    /// All of them.
-    pub const ALL: [Self; 7] = [
-        Self::Barrier,
-        Self::Bcast,
-        Self::Reduce,
-        Self::Allreduce,
-        Self::Allgather,
-        Self::ReduceScatter,
-        Self::Alltoall,
-    ];
-
     /// Whether libraries split it into steps within nodes and between them.
     const fn has_levels(self) -> bool {
         matches!(self, Self::Barrier | Self::Bcast | Self::Reduce | Self::Allreduce)
@@ -180,12 +170,6 @@ impl Operation {
 }
 
 impl Collective {
-    /// Whether its messages go through the nodes' cards; hardware collectives have wires of their own.
-    #[must_use]
-    pub const fn uses_cards(self) -> bool {
-        !matches!(self, Self::Ideal | Self::Barrier(Barrier::Hardware) | Self::Allreduce(Allreduce::Hardware))
-    }
-
     /// Its purpose; `None` for the ideal one.
     #[must_use]
     pub const fn operation(self) -> Option<Operation> {

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use becalm_units::Named;
+
 use super::{
     Allgather, Allreduce, Alltoall, Barrier, Bcast, Collective, Library, NodeAware, Operation, Reduce, ReduceScatter,
 };
@@ -82,9 +84,9 @@ impl FromStr for Collective {
         let named = NAMES.iter().find(|(name, _)| same(name)).map(|(_, collective)| *collective);
         let chosen = || {
             let (operation, library) = text.split_once(':')?;
-            let operation = Operation::ALL.into_iter().find(|known| known.to_string() == operation)?;
-            let library = Library::ALL.into_iter().find(|known| known.to_string() == library)?;
-            Some(Self::Chosen(operation, library))
+            let operation = Operation::ALL.iter().find(|known| known.name() == operation)?;
+            let library = Library::ALL.iter().find(|known| known.name() == library)?;
+            Some(Self::Chosen(*operation, *library))
         };
         named.or_else(chosen).ok_or_else(|| err("its name is unknown".to_owned()))
     }
@@ -100,20 +102,6 @@ impl fmt::Display for Collective {
                 f.pad(name.map_or("", |(name, _)| name))
             }
         }
-    }
-}
-
-impl fmt::Display for Operation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Barrier => "barrier",
-            Self::Bcast => "bcast",
-            Self::Reduce => "reduce",
-            Self::Allreduce => "allreduce",
-            Self::Allgather => "allgather",
-            Self::ReduceScatter => "reduce-scatter",
-            Self::Alltoall => "alltoall",
-        })
     }
 }
 

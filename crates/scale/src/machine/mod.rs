@@ -296,11 +296,7 @@ impl<'a, T: Time> JobMachine<'a, T> {
     pub(crate) fn check(&mut self) -> Result<(), ScaleError> {
         self.steps = 0;
         if self.latest() > TIME_LIMIT {
-            return Err(ScaleError::Overflow {
-                what: "the clocks of this job",
-                limit: TIME_LIMIT,
-                advice: "ask for fewer or shorter phases",
-            });
+            return Err(ScaleError::Overflow("the clocks of this job", TIME_LIMIT, "ask for fewer or shorter phases"));
         }
         Ok(())
     }
@@ -308,7 +304,7 @@ impl<'a, T: Time> JobMachine<'a, T> {
     /// Every rank works. Fails for negative work, work above 2^60 ns, or clocks beyond their limit.
     pub fn work(&mut self, work: Nanos) -> Result<(), ScaleError> {
         if work < Nanos::ZERO || work > noise::LENGTH_LIMIT {
-            return Err(ScaleError::Grain { grain: work, needed: "work takes from 0ns to 36 years" });
+            return Err(ScaleError::Grain(work, "work takes from 0ns to 36 years"));
         }
         let work = work.get();
         self.step(|_, rank, cursor| rank.clock = rank.finish(cursor, rank.clock, work))?;

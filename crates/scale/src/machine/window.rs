@@ -15,7 +15,7 @@ impl<'a, T: Time> JobMachine<'a, T> {
         if width.saturating_mul(ranks) > WINDOW_MEMORY {
             let value = format!("{width} messages of each of {ranks} ranks");
             let allowed = "268,435,456 of all ranks together: give a smaller one, like alltoall:scattered=32";
-            return Err(ScaleError::Range { name: "the window", value, allowed });
+            return Err(ScaleError::Range("the window", value, allowed));
         }
         let source = |rank: usize, at: usize| (rank + ranks - distances.start - at) % ranks;
         let target = |rank: usize, at: usize| (rank + distances.start + at) % ranks;

@@ -26,23 +26,19 @@ const SHARE_LIMIT: u64 = 1_000_000_000;
 /// The costs of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Network {
-    latency: Nanos,
-    overhead: Nanos,
-    gap: Nanos,
-    byte_gap_ps: i64,
-    byte_overhead_ps: i64,
+    costs: MessageCosts,
     byte_reduction_ps: i64,
     eager_limit: Option<u64>,
     links: Links,
     packet: u64,
     barrier_wire: Nanos,
     barrier_step: Nanos,
-    within: Option<WithinNode>,
+    within: Option<MessageCosts>,
 }
 
-/// The costs of a message between two ranks of a node, if different from those between nodes: L, o, g, and G and O in picoseconds.
+/// The costs of a message between two ranks: L, o, g, and G and O in picoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct WithinNode {
+pub struct MessageCosts {
     /// L: from the end of a send until the message can be received.
     pub latency: Nanos,
     /// o: CPU time of a send, and of a receive.
@@ -54,6 +50,9 @@ pub struct WithinNode {
     /// O: CPU time per byte, in picoseconds.
     pub byte_overhead_ps: i64,
 }
+
+/// The costs of a message between two ranks of a node, if different from those between nodes.
+pub type WithinNode = MessageCosts;
 
 /// How the links within the network are shared when all ranks send to all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,11 +76,7 @@ impl Network {
 
     const fn plain(latency: Nanos, overhead: Nanos, gap: Nanos, byte_gap_ps: i64) -> Self {
         Self {
-            latency,
-            overhead,
-            gap,
-            byte_gap_ps,
-            byte_overhead_ps: 0,
+            costs: MessageCosts { latency, overhead, gap, byte_gap_ps, byte_overhead_ps: 0 },
             byte_reduction_ps: 0,
             eager_limit: None,
             links: Links::Full,
@@ -99,7 +94,7 @@ impl Network {
 
     /// Sets the CPU times of a byte in picoseconds: O of its send and of its receive, and R of its reduction.
     pub fn with_cpu_bytes(self, byte_overhead_ps: i64, byte_reduction_ps: i64) -> Result<Self, ScaleError> {
-        Self { byte_overhead_ps, byte_reduction_ps, ..self }.checked()
+        Self { costs: MessageCosts { byte_overhead_ps, ..self.costs }, byte_reduction_ps, ..self }.checked()
     }
 
     /// Sets the costs of messages within a node.
@@ -114,15 +109,7 @@ impl Network {
 
     /// The network for messages between ranks of a node: with their own costs, or by default those between nodes, and always with enough links.
     pub fn within_node(&self) -> Self {
-        let own = |within: WithinNode| Self {
-            latency: within.latency,
-            overhead: within.overhead,
-            gap: within.gap,
-            byte_gap_ps: within.byte_gap_ps,
-            byte_overhead_ps: within.byte_overhead_ps,
-            ..*self
-        };
-        Self { links: Links::Full, packet: 0, ..self.within.map_or(*self, own) }
+        Self { links: Links::Full, packet: 0, costs: self.within.unwrap_or(self.costs), ..*self }
     }
 
     /// Makes messages of more than `bytes` wait until their receiver requests them.
@@ -137,26 +124,26 @@ impl Network {
     }
 
     fn checked(self) -> Result<Self, ScaleError> {
-        let between = [("L", self.latency), ("o", self.overhead), ("g", self.gap)];
+        let costs = self.costs;
+        let between = [("L", costs.latency), ("o", costs.overhead), ("g", costs.gap)];
         let barrier = [("B", self.barrier_wire), ("b", self.barrier_step)];
         let within = self.within.map(|own| [("nL", own.latency), ("no", own.overhead), ("ng", own.gap)]);
         for (name, value) in between.into_iter().chain(barrier).chain(within.into_iter().flatten()) {
             if value < Nanos::ZERO || value > LIMIT {
-                return Err(ScaleError::Range { name, value: value.to_string(), allowed: "0ns to 18 minutes" });
+                return Err(ScaleError::Range(name, value.to_string(), "0ns to 18 minutes"));
             }
         }
-        let bytes = [("G", self.byte_gap_ps), ("O", self.byte_overhead_ps), ("R", self.byte_reduction_ps)];
+        let bytes = [("G", costs.byte_gap_ps), ("O", costs.byte_overhead_ps), ("R", self.byte_reduction_ps)];
         let within = self.within.map(|own| [("nG", own.byte_gap_ps), ("nO", own.byte_overhead_ps)]);
         for (name, value) in bytes.into_iter().chain(within.into_iter().flatten()) {
             if !(0..=LIMIT.get()).contains(&value) {
-                return Err(ScaleError::Range { name, value: format!("{value}ps"), allowed: "0 to 1 s a byte" });
+                return Err(ScaleError::Range(name, format!("{value}ps"), "0 to 1 s a byte"));
             }
         }
         if let Links::Tapered(share) = self.links
             && !(1_000..=SHARE_LIMIT).contains(&share)
         {
-            let value = text::thousandths(share);
-            return Err(ScaleError::Range { name: "T", value, allowed: "1 to 1000000" });
+            return Err(ScaleError::Range("T", text::thousandths(share), "1 to 1000000"));
         }
         Ok(self)
     }
@@ -168,27 +155,27 @@ impl Network {
 
     /// L: time on the wire.
     pub const fn latency(&self) -> Nanos {
-        self.latency
+        self.costs.latency
     }
 
     /// o: CPU time of a send, and of a receive.
     pub const fn overhead(&self) -> Nanos {
-        self.overhead
+        self.costs.overhead
     }
 
     /// g: minimum time between two sends of a rank, and between two receives.
     pub const fn gap(&self) -> Nanos {
-        self.gap
+        self.costs.gap
     }
 
     /// G: transfer time per byte, in picoseconds.
     pub const fn byte_gap_ps(&self) -> i64 {
-        self.byte_gap_ps
+        self.costs.byte_gap_ps
     }
 
     /// O: CPU time per byte, in picoseconds.
     pub const fn byte_overhead_ps(&self) -> i64 {
-        self.byte_overhead_ps
+        self.costs.byte_overhead_ps
     }
 
     /// Wire time of a hardware barrier.
@@ -216,12 +203,12 @@ impl Network {
     /// # Errors
     /// [`ScaleError::Overflow`] above 18 minutes.
     pub fn bytes_time(&self, bytes: u64) -> Result<Nanos, ScaleError> {
-        time_of(bytes.saturating_sub(1), self.byte_gap_ps, 1_000)
+        time_of(bytes.saturating_sub(1), self.costs.byte_gap_ps, 1_000)
     }
 
     /// o + (bytes - 1) O: the CPU time of a send, and of a receive.
     pub fn cpu_time(&self, bytes: u64) -> Result<Nanos, ScaleError> {
-        Ok(self.overhead + time_of(bytes.saturating_sub(1), self.byte_overhead_ps, 1_000)?)
+        Ok(self.costs.overhead + time_of(bytes.saturating_sub(1), self.costs.byte_overhead_ps, 1_000)?)
     }
 
     /// bytes R: the CPU time for reducing this many bytes.
@@ -233,7 +220,8 @@ impl Network {
     /// [`Network::share`]).
     pub fn gap_after(&self, bytes: u64, share: u64) -> Result<Nanos, ScaleError> {
         let taken = bytes.max(self.packet).saturating_sub(1);
-        Ok(self.gap + time_of(taken, self.byte_gap_ps.saturating_mul(share.min(SHARE_LIMIT) as i64), 1_000_000)?)
+        Ok(self.costs.gap
+            + time_of(taken, self.costs.byte_gap_ps.saturating_mul(share.min(SHARE_LIMIT) as i64), 1_000_000)?)
     }
 
     /// The time of a link that each message takes, in thousandths, when all ranks send to all.
@@ -258,7 +246,7 @@ fn time_of(bytes: u64, each: i64, parts: u128) -> Result<Nanos, ScaleError> {
     let sum = u128::from(bytes) * each.unsigned_abs() as u128;
     let time = i64::try_from(sum.div_ceil(parts)).map_or(Nanos::MAX, Nanos::new);
     if time > LIMIT {
-        return Err(ScaleError::Overflow { what: "the time of one message", limit: LIMIT, advice: "send fewer bytes" });
+        return Err(ScaleError::Overflow("the time of one message", LIMIT, "send fewer bytes"));
     }
     Ok(time)
 }

@@ -2,7 +2,7 @@
 
 use becalm_units::Nanos;
 
-use super::{Links, Network, WithinNode};
+use super::{Links, MessageCosts, Network};
 
 /// Name, source, parameters.
 pub(super) const PRESETS: [(&str, &str, Network); 6] = [
@@ -61,7 +61,7 @@ const fn from_nanos(latency: i64, overhead: i64, gap: i64, byte_gap_ps: i64, wir
 
 /// Adds the costs of messages in memory shared by a node's ranks: 0.28 us = L + 2 o for a small one.
 const fn in_shared_memory(network: Network) -> Network {
-    let within = WithinNode {
+    let within = MessageCosts {
         latency: Nanos::new(140),
         overhead: Nanos::new(70),
         gap: Nanos::new(70),

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use becalm_units::{ByteCount, Nanos};
 
 use super::presets::PRESETS;
-use super::{Links, Network, WithinNode};
+use super::{Links, MessageCosts, Network};
 use crate::ScaleError;
 
 const FORM: &str = "write bgl, infiniband, ndr, slingshot, slingshot11, ethernet, or own parameters like \
@@ -60,13 +60,15 @@ fn own(text: &str, base: Option<Network>, err: &impl Fn(String) -> ScaleError) -
         }
         None => Ok(base),
     };
-    let times = [0, 1, 2].map(|at| time(at, base.map(|base| [base.latency, base.overhead, base.gap][at])));
+    let times =
+        [0, 1, 2].map(|at| time(at, base.map(|base| [base.costs.latency, base.costs.overhead, base.costs.gap][at])));
     let [latency, overhead, gap] = times;
-    let plain = Network::new(latency?, overhead?, gap?, byte(3, base.map(|base| base.byte_gap_ps))?)?;
+    let plain = Network::new(latency?, overhead?, gap?, byte(3, base.map(|base| base.costs.byte_gap_ps))?)?;
     let base = base.unwrap_or(plain);
     let wire = time(4, Some(base.barrier_wire))?;
     let step = time(5, Some(base.barrier_step))?;
-    let (byte_overhead, reduction) = (byte(6, Some(base.byte_overhead_ps))?, byte(7, Some(base.byte_reduction_ps))?);
+    let (byte_overhead, reduction) =
+        (byte(6, Some(base.costs.byte_overhead_ps))?, byte(7, Some(base.byte_reduction_ps))?);
     let eager_limit = bytes(8, base.eager_limit)?;
     let links = values[9].map_or(Ok(base.links), |value| links(value).map_err(err))?;
     let packet = bytes(10, Some(base.packet))?.unwrap_or(0);
@@ -77,14 +79,8 @@ fn own(text: &str, base: Option<Network>, err: &impl Fn(String) -> ScaleError) -
         return Ok(network);
     }
     // Missing ones are the preset's, or those between nodes.
-    let own = base.within.unwrap_or(WithinNode {
-        latency: network.latency,
-        overhead: network.overhead,
-        gap: network.gap,
-        byte_gap_ps: network.byte_gap_ps,
-        byte_overhead_ps: network.byte_overhead_ps,
-    });
-    network.with_node(WithinNode {
+    let own = base.within.unwrap_or(network.costs);
+    network.with_node(MessageCosts {
         latency: time(WITHIN, Some(own.latency))?,
         overhead: time(WITHIN + 1, Some(own.overhead))?,
         gap: time(WITHIN + 2, Some(own.gap))?,
@@ -135,10 +131,11 @@ pub(super) fn thousandths(number: u64) -> String {
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nanos = |picoseconds: i64| picoseconds as f64 / 1e3;
-        let Self { latency, overhead, gap, barrier_wire, barrier_step, .. } = self;
-        write!(f, "L={latency},o={overhead},g={gap},G={}ns", nanos(self.byte_gap_ps))?;
+        let MessageCosts { latency, overhead, gap, byte_gap_ps, byte_overhead_ps } = self.costs;
+        let Self { barrier_wire, barrier_step, .. } = self;
+        write!(f, "L={latency},o={overhead},g={gap},G={}ns", nanos(byte_gap_ps))?;
         write!(f, ",B={barrier_wire},b={barrier_step}")?;
-        for (name, value) in [("O", self.byte_overhead_ps), ("R", self.byte_reduction_ps)] {
+        for (name, value) in [("O", byte_overhead_ps), ("R", self.byte_reduction_ps)] {
             if value > 0 {
                 write!(f, ",{name}={}ns", nanos(value))?;
             }
@@ -154,9 +151,10 @@ impl fmt::Display for Network {
         if self.packet > 0 {
             write!(f, ",P={}", self.packet)?;
         }
-        if let Some(WithinNode { latency, overhead, gap, byte_gap_ps, byte_overhead_ps }) = self.within {
+        if let Some(own) = self.within {
+            let MessageCosts { latency, overhead, gap, byte_gap_ps, byte_overhead_ps } = own;
             write!(f, ",nL={latency},no={overhead},ng={gap},nG={}ns", nanos(byte_gap_ps))?;
-            if byte_overhead_ps != self.byte_overhead_ps {
+            if byte_overhead_ps != self.costs.byte_overhead_ps {
                 write!(f, ",nO={}ns", nanos(byte_overhead_ps))?;
             }
         }

@@ -14,11 +14,8 @@ pub const LENGTH_LIMIT: Nanos = Nanos::new(1 << 60);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
     /// An impossible length of a circle.
-    #[error("a noise trace cannot be {length} long: it must be longer than 0 and at most {LENGTH_LIMIT}")]
-    Length {
-        /// The given length.
-        length: Nanos,
-    },
+    #[error("a noise trace cannot be {0} long: it must be longer than 0 and at most {LENGTH_LIMIT}")]
+    Length(Nanos),
     /// A detour that starts outside.
     #[error("detour {index} starts at {start}, outside the trace, which is {length} long")]
     Outside {
@@ -63,20 +60,12 @@ pub enum TraceError {
         /// Whether that one extends over the end of the trace.
         wrapped: bool,
     },
-    /// The detours fill the whole trace and leave no time for work.
-    #[error("the detours take {noise} of a trace of {length}: under 100 % noise no work is ever done")]
-    Full {
-        /// The time that all detours take together.
-        noise: Nanos,
-        /// The length of the trace.
-        length: Nanos,
-    },
-    /// A time that does not fit.
-    #[error("detour {index} ends later than times can hold")]
-    Overflow {
-        /// The number of the detour, from 0.
-        index: usize,
-    },
+    /// The detours take all of the trace's length, or more, and leave no time for work.
+    #[error("the detours take {0} of a trace of {1}: under 100 % noise no work is ever done")]
+    Full(Nanos, Nanos),
+    /// The detour with this number ends too late.
+    #[error("detour {0} ends later than times can hold")]
+    Overflow(usize),
     /// No trace at all.
     #[error("there is no noise trace: no CPU was recorded")]
     NoTraces,
@@ -135,7 +124,7 @@ impl NoiseTrace {
         I: IntoIterator<Item = (Nanos, Nanos)>,
     {
         if length <= Nanos::ZERO || length > LENGTH_LIMIT {
-            return Err(TraceError::Length { length });
+            return Err(TraceError::Length(length));
         }
         let mut trace =
             Self { length: length.get(), noise: 0, starts: Vec::new(), durations: Vec::new(), before: Vec::new() };
@@ -162,8 +151,8 @@ impl NoiseTrace {
                 return Err(TraceError::Overlap { index, start, earlier: last, end, wrapped: false });
             }
             let touching = !trace.starts.is_empty() && start == end;
-            end = start.checked_add(duration).ok_or(TraceError::Overflow { index })?;
-            noise = noise.checked_add(duration.get()).ok_or(TraceError::Overflow { index })?;
+            end = start.checked_add(duration).ok_or(TraceError::Overflow(index))?;
+            noise = noise.checked_add(duration.get()).ok_or(TraceError::Overflow(index))?;
             last = index;
             if touching {
                 *trace.durations.last_mut().expect("there is one that ends here") += duration.get();
@@ -176,7 +165,7 @@ impl NoiseTrace {
             }
         }
         if noise >= length.get() {
-            return Err(TraceError::Full { noise: Nanos::new(noise), length });
+            return Err(TraceError::Full(Nanos::new(noise), length));
         }
         let over = end.get() - length.get();
         if over >= 0 && !trace.starts.is_empty() {
@@ -224,14 +213,14 @@ impl NoiseTrace {
         I: IntoIterator<Item = (Nanos, Nanos)>,
     {
         if length <= Nanos::ZERO || length > LENGTH_LIMIT {
-            return Err(TraceError::Length { length });
+            return Err(TraceError::Length(length));
         }
         let mut bad = None;
         let cut = detours.into_iter().enumerate().map_while(|(index, (start, duration))| {
             let end = start.checked_add(duration).and_then(|end| end.checked_sub(begin));
             let start = start.checked_sub(begin);
             let (Some(start), Some(end)) = (start, end) else {
-                bad = Some(TraceError::Overflow { index });
+                bad = Some(TraceError::Overflow(index));
                 return None;
             };
             if duration < Nanos::ZERO {

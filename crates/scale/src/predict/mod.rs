@@ -175,8 +175,7 @@ impl<'a> Prediction<'a> {
             return Err(ScaleError::NoPhases);
         }
         if question.replicas == 0 {
-            let value = "0".to_owned();
-            return Err(ScaleError::Range { name: "the number of replicas", value, allowed: "1 and more" });
+            return Err(ScaleError::Range("the number of replicas", "0".to_owned(), "1 and more"));
         }
         let tables = if question.collective == Collective::Ideal {
             let delays = DelayTable::new(noise, question.per_node, question.grain)?;
@@ -498,10 +497,12 @@ impl<'a> Prediction<'a> {
             if machine.shape().eq(before.iter().copied()) {
                 let left = self.question.phases - done;
                 let total = i128::from(end.get()) + i128::from(duration.get()) * i128::from(left);
-                let total = i64::try_from(total).map_err(|_| ScaleError::Overflow {
-                    what: "the time of this many phases",
-                    limit: crate::delay::TIME_LIMIT,
-                    advice: "ask for fewer or shorter phases",
+                let total = i64::try_from(total).map_err(|_| {
+                    ScaleError::Overflow(
+                        "the time of this many phases",
+                        crate::delay::TIME_LIMIT,
+                        "ask for fewer or shorter phases",
+                    )
                 })?;
                 durations.outcome.total = Nanos::new(total);
                 durations.outcome.phases = self.question.phases;
@@ -511,11 +512,10 @@ impl<'a> Prediction<'a> {
             before.extend(machine.shape());
         }
         if durations.outcome.total == Nanos::ZERO {
-            let grain = self.question.grain;
-            return Err(ScaleError::Grain {
-                grain,
-                needed: "phases take no time at all, so that nothing can be slower",
-            });
+            return Err(ScaleError::Grain(
+                self.question.grain,
+                "phases take no time at all, so that nothing can be slower",
+            ));
         }
         Ok(durations.outcome)
     }

@@ -249,11 +249,11 @@ impl<E: FnMut(Nanos)> Clock<E> {
     pub fn advance(&mut self, delay: i64) -> Result<(), ScaleError> {
         self.now += self.grain + delay;
         if self.now > TIME_LIMIT.get() {
-            return Err(ScaleError::Overflow {
-                what: "the time of this many phases",
-                limit: TIME_LIMIT,
-                advice: "ask for fewer or shorter phases",
-            });
+            return Err(ScaleError::Overflow(
+                "the time of this many phases",
+                TIME_LIMIT,
+                "ask for fewer or shorter phases",
+            ));
         }
         self.done += 1;
         self.worst = self.worst.max(delay);

@@ -168,7 +168,7 @@ impl NoiseSpec {
             Problem::Trace(error) => error.to_string(),
             Problem::Why(why) => why,
         };
-        ScaleError::Formula { formula: self.to_string(), problem }
+        ScaleError::Formula(self.to_string(), problem)
     }
 
     fn circle(&self, drawing: Drawing<'_>) -> Result<NoiseTrace, Problem> {
@@ -238,7 +238,7 @@ impl Cause {
             Self::Renewal { .. } => Nanos::new((self.interval_ns() * detours as f64).round() as i64),
             Self::Sources { length, .. } => *length,
         };
-        if length <= Nanos::ZERO || length > LENGTH_LIMIT { Err(TraceError::Length { length }) } else { Ok(length) }
+        if length <= Nanos::ZERO || length > LENGTH_LIMIT { Err(TraceError::Length(length)) } else { Ok(length) }
     }
 
     /// The interval, if everything is known without drawing.
@@ -265,7 +265,7 @@ impl Cause {
     /// Arrivals and durations on a circle, in nanoseconds. If it `is_part` of a sum, a periodic cause starts at a random position in its interval.
     fn draw(&self, length: Nanos, is_part: bool, stream: &mut Stream) -> Result<Vec<(i64, i64)>, TraceError> {
         if length.as_secs_f64() * 1e9 / self.interval_ns() > ADDED_LIMIT as f64 {
-            return Err(TraceError::Length { length });
+            return Err(TraceError::Length(length));
         }
         let length = length.get();
         match self {
@@ -274,7 +274,7 @@ impl Cause {
                     return Err(TraceError::Negative { index: 0, start: Nanos::ZERO, duration: *jitter });
                 }
                 if *interval <= Nanos::ZERO {
-                    return Err(TraceError::Length { length: *interval });
+                    return Err(TraceError::Length(*interval));
                 }
                 let interval = interval.get();
                 let turns = (length / interval).max(1);
@@ -332,7 +332,7 @@ fn common_length(causes: &[Cause], detours: u64) -> Result<Nanos, Problem> {
     let most = DRAWN_LIMIT as f64 / rate;
     let exact: Vec<i64> = causes.iter().filter_map(Cause::exact_interval).collect();
     if let Some(interval) = exact.iter().find(|interval| **interval <= 0) {
-        return Err(Problem::Trace(TraceError::Length { length: Nanos::new(*interval) }));
+        return Err(Problem::Trace(TraceError::Length(Nanos::new(*interval))));
     }
     let multiple = exact.iter().try_fold(1, |multiple, interval| least_common_multiple(multiple, *interval));
     let multiple = multiple.filter(|multiple| *multiple as f64 <= most);

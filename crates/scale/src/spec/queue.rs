@@ -12,7 +12,7 @@ pub(crate) fn circle(length: Nanos, mut arrivals: Vec<(i64, i64)>) -> Result<Noi
     }
     let noise = arrivals.iter().fold(0_i64, |sum, (_, duration)| sum.saturating_add(*duration));
     if noise >= length.get() {
-        return Err(TraceError::Full { noise: Nanos::new(noise), length });
+        return Err(TraceError::Full(Nanos::new(noise), length));
     }
     arrivals.sort_unstable();
     // A first lap finds how far the queue at its end extends into the next one. A second lap does not extend it, because there is time between the
@@ -48,7 +48,7 @@ mod tests {
             let noise: i64 = arrivals.iter().map(|(_, duration)| duration).sum();
             let made = circle(Nanos::new(length), arrivals.clone());
             if noise >= length {
-                let full = matches!(made, Err(TraceError::Full { .. }));
+                let full = matches!(made, Err(TraceError::Full(..)));
                 prop_assert!(full);
                 return Ok(());
             }

@@ -10,7 +10,7 @@ use becalm_scale::collective::{
 };
 use becalm_scale::machine::{JobMachine, RankStart};
 use becalm_scale::network::{Links, Network, WithinNode};
-use becalm_units::Nanos;
+use becalm_units::{Named, Nanos};
 use proptest::prelude::*;
 
 use nodes::NodeSimulator;
@@ -22,7 +22,7 @@ fn with_messages() -> Vec<Collective> {
     let named = Collective::names().filter(|name| *name != "ideal" && !name.ends_with(":hardware"));
     let windows = ["alltoall:scattered=1", "alltoall:scattered=3"];
     let chosen =
-        Library::ALL.into_iter().flat_map(|library| Operation::ALL.map(|what| Collective::Chosen(what, library)));
+        Library::ALL.iter().flat_map(|library| Operation::ALL.iter().map(|what| Collective::Chosen(*what, *library)));
     named.chain(windows).map(|name| name.parse().unwrap()).chain(chosen).collect()
 }
 

@@ -3,12 +3,11 @@
 
 mod openmpi;
 
-use std::fmt;
-
 use super::{Allgather, Allreduce, Alltoall, Barrier, Bcast, Collective, NodeAware, Operation, Reduce, ReduceScatter};
 
 /// A library with known choices.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, strum::Display, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum Library {
     /// Open MPI 5.0.10: the fixed rules of its component `tuned` (`ompi/mca/coll/tuned/coll_tuned_decision_fixed.c`), for commutative operations. If
     /// several nodes have several ranks each, its component `han` takes precedence (priority 35 against 30) with barriers, broadcasts and reductions
@@ -34,9 +33,6 @@ const CRAY_SHORT: [(u64, u64); 2] = [(1_024, 512), (u64::MAX, 64)];
 const CRAY_WINDOW: u32 = 24;
 
 impl Library {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::OpenMpi, Self::Mpich, Self::Cray];
-
     /// The algorithm for this number of ranks, bytes (as in [`Collective::run`]) and ranks per node.
     pub(super) fn choose(self, operation: Operation, ranks: u64, bytes: u64, per_node: u64) -> Collective {
         match self {
@@ -47,16 +43,6 @@ impl Library {
             Self::Mpich => mpich(operation, ranks, bytes, per_node),
             Self::Cray => cray(operation, ranks, bytes, per_node),
         }
-    }
-}
-
-impl fmt::Display for Library {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::OpenMpi => "openmpi",
-            Self::Mpich => "mpich",
-            Self::Cray => "cray",
-        })
     }
 }
 
@@ -154,6 +140,7 @@ fn cray(operation: Operation, ranks: u64, bytes: u64, per_node: u64) -> Collecti
 #[cfg(test)]
 mod tests {
     use super::*;
+    use becalm_units::Named;
 
     fn chosen(text: &str, ranks: u64, bytes: u64, per_node: u64) -> String {
         text.parse::<Collective>().unwrap().chosen(ranks, bytes, per_node).to_string()
@@ -216,7 +203,7 @@ mod tests {
     #[test]
     fn every_choice_is_an_algorithm() {
         for library in Library::ALL {
-            for operation in Operation::ALL {
+            for &operation in Operation::ALL {
                 for ranks in [1, 2, 3, 5, 8, 15, 48, 100, 128, 300, 1_000, 2_048, 4_096, 1 << 20] {
                     for bytes in [0, 1, 8, 100, 5_000, 100_000, 1 << 30] {
                         for per_node in [1, 2, 4] {
