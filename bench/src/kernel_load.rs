@@ -108,7 +108,7 @@ impl MadeUpMachine {
         vectors.find(|(_, text)| *text == name).expect("the made-up kernel knows its vectors").0
     }
 
-    /// The names of its events, as a recorder has them at its start.
+    /// The names of its events that a recorder knows at its start.
     pub fn translator(&self) -> (Translator, Names) {
         // Its threads are not in /proc.
         let mut names = Names::new(Path::new("/nonexistent"));

@@ -4,7 +4,7 @@
 const WORDS: usize = 624;
 const MIDDLE: usize = 397;
 
-/// The generator, as a stream of numbers.
+/// The generator's stream of numbers.
 #[derive(Clone, Debug)]
 pub struct Mersenne {
     state: [u32; WORDS],

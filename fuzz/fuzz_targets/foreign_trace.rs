@@ -103,7 +103,7 @@ fn run(trace: &mut dyn KernelTrace, names: &mut Names, wanted: &DetourSearch) {
     for lane in &kept.lanes {
         let (mut until, mut rows) = (Nanos::ZERO, lane.activities.iter().peekable());
         for (number, detour) in lane.detours.iter().enumerate() {
-            assert!(detour.start >= until, "{detour:?} begins before {until}");
+            assert!(detour.start >= until, "{detour:?} starts before {until}");
             until = detour.start + detour.duration;
             let mut sum = Nanos::ZERO;
             while let Some(row) = rows.next_if(|row| row.detour == number as u64) {

@@ -117,7 +117,7 @@ fn readers(root: &Path, bytes: &[u8]) {
 fuzz_target!(|bytes: &[u8]| {
     static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
         let root = scratch().join("kernel");
-        fs::create_dir_all(&root).expect("a folder of our own");
+        fs::create_dir_all(&root).expect("a directory of our own");
         root
     });
     readers(&ROOT, bytes);

@@ -39,7 +39,7 @@ fuzz_target!(|input: &str| {
     static CHANGED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let edits = Edits::parse(input);
     let root = ROOT.as_path();
-    put(root, &edits.applied_to(&MACHINE), &mut CHANGED.lock().expect("nobody died with it"));
+    put(root, &edits.applied_to(&MACHINE), &mut CHANGED.lock().expect("no thread panicked with it"));
     read_more(root);
     check_report(&look(root));
     let Ok(choice) = choose(root, None) else { return };
@@ -65,7 +65,7 @@ fuzz_target!(|input: &str| {
             assert!(file.path.components().all(|part| matches!(part, Component::Normal(_))), "{file:?}");
             check_text(&file.text);
             // Such a line would be a setting of its own, forged by a file of the machine.
-            assert!(!file.text.lines().any(|line| line.starts_with("FORGED")), "a name began a line: {file:?}");
+            assert!(!file.text.lines().any(|line| line.starts_with("FORGED")), "a name started a line: {file:?}");
         }
     }
 });

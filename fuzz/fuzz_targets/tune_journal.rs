@@ -181,8 +181,8 @@ fn report(doing: TuneDoing, state: &becalm_tune::State, attempts: Vec<becalm_tun
 fuzz_target!(|input: &str| {
     static PLACE: LazyLock<PathBuf> = LazyLock::new(|| {
         let place = scratch().join("tune");
-        fs::create_dir(&place).expect("a new folder");
-        fs::set_permissions(&place, fs::Permissions::from_mode(0o700)).expect("our own folder");
+        fs::create_dir(&place).expect("a new directory");
+        fs::set_permissions(&place, fs::Permissions::from_mode(0o700)).expect("our own directory");
         place
     });
     let edits = Edits::parse(input);

@@ -57,7 +57,7 @@ pub fn valid(name: &str) -> Option<&'static Valid> {
 }
 
 fn all() -> BTreeMap<&'static str, Valid> {
-    let made = tempfile::tempdir().expect("a temporary folder");
+    let made = tempfile::tempdir().expect("a temporary directory");
     let at = |group: &str, name: &str| made.path().join(group).join(format!("{name}.becalm"));
     type Group = (&'static str, fn(&Path));
     let makers: [Group; 4] = [
@@ -68,7 +68,7 @@ fn all() -> BTreeMap<&'static str, Valid> {
     ];
     for (group, write) in makers {
         let folder = made.path().join(group);
-        fs::create_dir(&folder).expect("a new folder");
+        fs::create_dir(&folder).expect("a new directory");
         write(&folder);
     }
     let mut all = BTreeMap::new();
@@ -104,11 +104,11 @@ fn all() -> BTreeMap<&'static str, Valid> {
         let ConfigurationOutcome::Recorded { runs, .. } = &mut configuration.outcome else { continue };
         // Two turns suffice for a comparison.
         for run in runs.iter().skip(2) {
-            fs::remove_dir_all(study.join(run)).expect("our own folder");
+            fs::remove_dir_all(study.join(run)).expect("our own directory");
         }
         runs.truncate(2);
         for run in runs {
-            fs::remove_dir_all(study.join(&*run)).expect("our own folder");
+            fs::remove_dir_all(study.join(&*run)).expect("our own directory");
             let name = if configuration.name == BASELINE { "busy" } else { "quiet" };
             all[name].write(&study.join(&*run)).expect("a valid bundle");
         }

@@ -8,8 +8,8 @@
 //! /files/runs~1node=node1.json/warnings/0
 //! ```
 //!
-//! The first line has words for the target: the valid value, and what to do with it. Each other line is a place in it, as a JSON pointer
-//! (RFC 6901), and its new JSON value. Without a value, the place is removed; a pointer that ends in `/-` appends to a list. Invalid lines
+//! The first line has words for the target: the valid value, and what to do with it. Each other line is a JSON pointer (RFC 6901) to a
+//! place in it, and its new JSON value. Without a value, the place is removed; a pointer that ends in `/-` appends to a list. Invalid lines
 //! are ignored.
 
 use becalm_stats::splitmix::SplitMix64;

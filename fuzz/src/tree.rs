@@ -11,7 +11,7 @@ use tempfile::TempDir;
 /// if it cannot be created.
 pub fn scratch() -> &'static Path {
     static SCRATCH: OnceLock<TempDir> = OnceLock::new();
-    SCRATCH.get_or_init(|| tempfile::tempdir().expect("a folder for this process")).path()
+    SCRATCH.get_or_init(|| tempfile::tempdir().expect("a directory for this process")).path()
 }
 
 /// The path of a file in a directory; `None` for names that lead outside or are invalid.
@@ -44,8 +44,8 @@ pub fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(next) = folders.pop() {
-        for entry in fs::read_dir(&next).expect("our own folder") {
-            let path = entry.expect("our own folder").path();
+        for entry in fs::read_dir(&next).expect("our own directory") {
+            let path = entry.expect("our own directory").path();
             if path.is_dir() {
                 folders.push(path);
                 continue;

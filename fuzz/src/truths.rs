@@ -13,7 +13,7 @@ pub fn check_report(report: &impl Report) {
     check_text(&text);
     check_text(&becalm_report::text(report, Form::within(Some(80))));
     // Narrow texts are wrapped, which may put any word at the start of a line.
-    assert!(!text.lines().any(|line| line.starts_with("FORGED")), "a name began a line:\n{text}");
+    assert!(!text.lines().any(|line| line.starts_with("FORGED")), "a name started a line:\n{text}");
     let document: serde_json::Value = serde_json::from_str(&becalm_report::json(report)).expect("a document is JSON");
     assert!(document.get("schema").is_some_and(serde_json::Value::is_string), "a document has no schema");
 }

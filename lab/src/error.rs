@@ -14,7 +14,7 @@ pub enum LabError {
     /// It did not start its scenario in time: the limit, and the last lines of its console.
     #[error("the guest had not booted after {0:?} and was ended; the end of its console:\n{1}")]
     NoBoot(Duration, String),
-    /// Anything else, as a whole sentence.
+    /// Anything else: a whole sentence.
     #[error("{0}")]
     Other(String),
 }

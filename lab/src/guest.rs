@@ -106,7 +106,7 @@ impl Guest<'_> {
     /// Boots the guest, waits for its end and unpacks its results. Fails if the guest cannot be started, exceeds its limits, or ends
     /// without a result. A failed scenario is no error here: see [`Outcome::status`].
     pub fn run(&self) -> Result<Outcome, LabError> {
-        let folder = tempfile::tempdir().map_err(LabError::file("create a folder in", Path::new("/tmp")))?;
+        let folder = tempfile::tempdir().map_err(LabError::file("create a directory in", Path::new("/tmp")))?;
         let initramfs = folder.path().join("initramfs.cpio");
         let disk = folder.path().join(DISK);
         let console = folder.path().join("console");

@@ -59,7 +59,7 @@ impl Kernel {
         if !folder.exists() {
             fs::create_dir_all(cache).map_err(LabError::file("create", cache))?;
             // Unpacked elsewhere and then renamed: an interrupted attempt is never mistaken for a kernel.
-            let partial = tempfile::tempdir_in(cache).map_err(LabError::file("create a folder in", cache))?;
+            let partial = tempfile::tempdir_in(cache).map_err(LabError::file("create a directory in", cache))?;
             let package = real_package(flavor.package())?;
             download(&package, partial.path())?;
             unpack(&package, partial.path())?;

@@ -74,7 +74,7 @@ impl Scenario {
         let summary = head()
             .next()
             .and_then(|line| line.strip_prefix("# "))
-            .ok_or_else(|| wrong("does not begin with a comment that says what it shows".to_owned()))?;
+            .ok_or_else(|| wrong("does not start with a comment that says what it shows".to_owned()))?;
         let mut scenario = Self {
             name: path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
             summary: summary.to_owned(),
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn what_a_scenario_cannot_want_is_refused() {
         for (text, what) in [
-            ("becalm\n", "does not begin with a comment"),
+            ("becalm\n", "does not start with a comment"),
             ("# X.\n#: kernel bsd\n", "'bsd'"),
             ("# X.\n#: cpus 64\n", "'64' CPUs: a guest has 2 to 4"),
             ("# X.\n#: memory 1G\n", "memory 1G"),

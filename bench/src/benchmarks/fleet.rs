@@ -67,7 +67,7 @@ fn sites(claims: &mut Claims, effort: Effort) -> io::Result<()> {
         SECONDS,
     );
     claims.state(
-        "  of which making them up",
+        "  generating them",
         Figure::seconds(generating),
         "16 CPUs counted detour by detour, all nodes written",
     );

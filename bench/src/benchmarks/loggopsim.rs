@@ -58,7 +58,7 @@ const AGREEMENT: f64 = 1.5;
 pub fn run() -> ExitCode {
     let mut claims = Claims::begin("LogGOPSim: dissemination barriers, mean phase", Effort::from_arguments());
     let Some(folder) = std::env::var_os("LOGGOPSIM") else {
-        claims.skip("barriers, against LogGOPSim", "set LOGGOPSIM to the folder of its programs: spcl/LogGOPSim");
+        claims.skip("barriers, against LogGOPSim", "set LOGGOPSIM to the directory of its programs: spcl/LogGOPSim");
         return claims.end();
     };
     let sides = |peer: Peer, claims: &mut Claims| {

@@ -23,8 +23,7 @@ const fn in_unit(unit: Unit, value: f64) -> Figure {
 
 pub fn run() -> ExitCode {
     let effort = Effort::from_arguments();
-    let mut claims =
-        Claims::begin("published: figures of papers that take long, beside what the book's page says", effort);
+    let mut claims = Claims::begin("published: slow figures of papers, compared with the book's page", effort);
     let page = Page::new(include_str!("../../../docs/src/papers/figures.md").to_owned());
     let (mut answers, mut rows) = (Answers::default(), Vec::new());
     for (number, figure) in figures::numbered() {

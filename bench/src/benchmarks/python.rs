@@ -87,6 +87,6 @@ fn lay_out(folder: &Path) -> Result<PathBuf, String> {
         }
         symlink(&extension, to.join("_native.abi3.so"))
     };
-    linked().map_err(|error| format!("cannot lay out the package: {error}"))?;
+    linked().map_err(|error| format!("cannot assemble the package: {error}"))?;
     Ok(folder.join("packages"))
 }

@@ -124,7 +124,7 @@ fn recordings(claims: &mut Claims, effort: Effort) -> Result<(), String> {
     }
     claims.none(&format!("{count} recordings of all CPUs in a row: not complete"), incomplete.len() as u64);
     let each = duration.map_or_else(|| "the default duration".to_owned(), |duration| duration.clone());
-    claims.remark(&format!("{each} each; of three one alone, one beside neighbors, one beside these in a storm"));
+    claims.remark(&format!("{each} each; in turn alone, with neighbors, and with neighbors in a storm"));
     incomplete.iter().for_each(|what| claims.remark(what));
     // The processor determines their number, which changes from minute to minute on a virtual machine.
     let (weakest, strongest) =

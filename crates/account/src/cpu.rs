@@ -17,7 +17,7 @@ pub struct CpuAccount {
 }
 
 impl CpuAccount {
-    /// An account in which becalm's own time counts as noise of the machine, or does not.
+    /// An account that counts becalm's own time as noise of the machine, or does not.
     pub fn new(counts_becalm: bool) -> Self {
         Self { counts_becalm, ..Self::default() }
     }

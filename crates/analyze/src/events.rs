@@ -11,7 +11,7 @@ pub struct EventRate {
     pub user: Option<f64>,
     /// The same in the kernel.
     pub kernel: Option<f64>,
-    /// The share of the time in which it was counted, the smaller one if there are two. Below 1 the figures are estimates; 0 if it was never counted.
+    /// The counted share of the time, the smaller one if there are two. Below 1 the figures are estimates; 0 if it was never counted.
     pub counted_ratio: f64,
 }
 

@@ -163,7 +163,7 @@ fn draws(series: &[i64], seed: u64) -> Vec<[f64; 2]> {
         .collect()
 }
 
-/// The mean and the worst case of a series in which each block occurs this many times. `falling` are its phases with their blocks, the longest first.
+/// The mean and the worst case of a series that contains each block this many times. `falling` are its phases with their blocks, the longest first.
 fn drawn_figures(times: &[usize; BLOCKS], sums: &[(i128, usize); BLOCKS], falling: &[(i64, usize)]) -> [f64; 2] {
     let phases: usize = times.iter().zip(sums).map(|(times, (_, phases))| times * phases).sum();
     let sum: i128 = times.iter().zip(sums).map(|(times, (sum, _))| *times as i128 * sum).sum();

@@ -32,7 +32,7 @@ pub struct PhaseSources {
     pub phases: usize,
     /// How many of them are the worst: the 1 % with the longest compute times.
     pub worst: usize,
-    /// The number of worst phases in which the latest rank's CPU was recorded.
+    /// The number of worst phases with a recording of the latest rank's CPU.
     pub seen: usize,
     /// The median of all longest compute times, in nanoseconds.
     pub median_ns: i64,
@@ -111,7 +111,7 @@ pub enum PhaseSourcesError {
     #[error(transparent)]
     Bundle(#[from] BundleError),
     /// They do not belong together; the text says why.
-    #[error("the job cannot be laid beside the recording: {0}")]
+    #[error("the job cannot be aligned with the recording: {0}")]
     Apart(String),
 }
 
@@ -145,7 +145,7 @@ pub fn phase_sources(job: &PhaseRun, bundle: &Bundle) -> Result<PhaseSources, Ph
     let mut order: Vec<usize> = (0..phases).collect();
     order.sort_by_key(|phase| (std::cmp::Reverse(slowest.compute[*phase]), *phase));
     let Some(median) = order.get(phases / 2) else {
-        return Err(PhaseSourcesError::Apart("the job did not come to its end, so that it has no phases".to_owned()));
+        return Err(PhaseSourcesError::Apart("the job did not come to its end, so it has no phases".to_owned()));
     };
     let median_ns = slowest.compute[*median];
     let worst: BTreeSet<usize> = order[..count_worst(phases)].iter().copied().collect();
@@ -186,7 +186,7 @@ pub fn phase_sources(job: &PhaseRun, bundle: &Bundle) -> Result<PhaseSources, Ph
     };
     let (computing, waiting) = (all(computing), all(waiting));
     if computing.is_empty() {
-        let why = "of its worst phases none lies in the recording: begin it before the job, and end it after";
+        let why = "it has none of the job's worst phases; start it before the job, and end it after";
         return Err(PhaseSourcesError::Apart(why.to_owned()));
     }
     let found = computed.result(&computing, phases, worst.len(), median_ns);
@@ -272,7 +272,7 @@ fn shift(doc: &PhasesDoc, recorded: &NodeDoc) -> Result<(f64, f64), PhaseSources
     let apart = |why: String| Err(PhaseSourcesError::Apart(why));
     let (job, run): (&ClockDoc, &ClockDoc) = (&doc.clock, &recorded.clock);
     if job.origin_ticks == 0 || run.origin_ticks == 0 {
-        return apart(format!("one of them does not say what the counter of {} was when it began", doc.node));
+        return apart(format!("one of them does not say what the counter of {} was at its start", doc.node));
     }
     if job.counter != run.counter {
         return apart(format!(
@@ -312,7 +312,7 @@ struct WindowSums {
     by_phase: BTreeMap<usize, BTreeMap<Who, i64>>,
     /// The time of the windows that the CPU spent in detours.
     away_ns: i64,
-    /// The time of the windows in which the job's own threads ran.
+    /// The time of the windows that the job's own threads took.
     job_ns: i64,
 }
 

@@ -3,7 +3,7 @@
 use becalm_model::Estimate;
 use becalm_model::validation::{ValidationCell, ValidationErrors};
 
-/// The noise of a cell is called visible from this added time on, as a share of a phase.
+/// The noise of a cell is called visible if it adds at least this share of a phase.
 const VISIBLE: f64 = 0.02;
 
 /// The measured and predicted slowdown of phases; `None` if one is missing.

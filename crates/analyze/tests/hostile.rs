@@ -139,7 +139,7 @@ fn samples_that_no_loop_takes_are_refused_or_counted() {
         summarize_work(&Bundle::open(&path).unwrap(), &everything, None).map_err(|error| error.to_string())
     };
     let overlapping = summary("brief.becalm", 1, [vec![0; 40], vec![1 << 61; 40], vec![1; 40]]).unwrap_err();
-    assert!(overlapping.contains("begins at 0 ns, before the end of the one in front of it"), "{overlapping}");
+    assert!(overlapping.contains("starts at 0 ns, before the end of the previous one"), "{overlapping}");
     let work = (0..12_000).map(|row| if row % 4 == 0 { i64::MAX } else { 1 }).collect();
     summary("quanta.becalm", 0, [(0..12_000).map(|at| at << 48).collect(), vec![1 << 48; 12_000], work]).unwrap();
 }

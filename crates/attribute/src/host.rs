@@ -49,7 +49,7 @@ impl Host {
         taken
     }
 
-    /// The time by which a row exceeds its kind; `None` after adding it to the lengths of its kind.
+    /// How much longer a row is than its kind; `None` after adding it to the lengths of its kind.
     fn excess(&mut self, row: &Activity, next: Option<&Activity>) -> Option<Nanos> {
         let detail = match row.kind {
             Kind::Edge => row.detail,

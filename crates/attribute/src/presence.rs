@@ -1,7 +1,7 @@
 //! The owner of a CPU according to the kernel's events alone, without a loop: a stack like that of the [`Attributor`](crate::Attributor), for
 //! any thread.
 //!
-//! An *interruption* is an unbroken stretch in which interrupts, softirqs and kernel threads had the CPU: a program would have had to wait
+//! An *interruption* is an unbroken stretch of interrupts, softirqs and kernel threads on the CPU: a program would have had to wait
 //! for its end. It is reported as a detour, divided among its activities. Programs' own time and idle time are no interruptions. Kernel
 //! entry and exit are not included, because only a loop sees them.
 //!

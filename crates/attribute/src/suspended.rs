@@ -8,7 +8,7 @@ use super::frame::Frame;
 /// that left longest ago is dropped.
 const THREADS: usize = 64;
 
-/// The suspended threads of a CPU with frames, in the order in which they left.
+/// The suspended threads of a CPU with frames, the first to leave first.
 ///
 /// They are few, so linear search is fastest; vectors are passed around rather than allocated.
 #[derive(Default, Debug)]
@@ -21,7 +21,7 @@ pub(super) struct Suspended {
 struct SuspendedThread {
     pid: Pid,
     frames: Vec<Frame>,
-    /// The number of the detour in which the thread left: its frames' rows belong to that one.
+    /// The number of the detour when the thread left: its frames' rows belong to that one.
     detour: u64,
 }
 

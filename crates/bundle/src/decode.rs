@@ -260,7 +260,7 @@ fn check_parts(metadata: &ParquetMetaData, length: u64) -> Result<u64, String> {
             let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
             let end = u64::try_from(start).ok().zip(u64::try_from(column.compressed_size()).ok());
             if end.and_then(|(start, size)| start.checked_add(size)).is_none_or(|end| end > length) {
-                return Err(format!("the column {name} of row group {number} lies outside of the file"));
+                return Err(format!("the column {name} of row group {number} is outside of the file"));
             }
         }
     }

@@ -117,7 +117,7 @@ impl Draft {
 
     /// Syncs the directory of the file, to make its new name durable.
     fn sync_folder(&self) -> Result<(), BundleError> {
-        self.folder.sync().map_err(BundleError::io("sync the folder of", &self.target))
+        self.folder.sync().map_err(BundleError::io("sync the directory of", &self.target))
     }
 }
 
@@ -253,7 +253,7 @@ mod tests {
     fn a_folder_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let error = Draft::replace(folder.path()).expect_err("a folder cannot be replaced");
-        assert!(error.to_string().ends_with("it is a folder"), "{error}");
+        assert!(error.to_string().ends_with("it is a directory"), "{error}");
     }
     #[test]
     fn a_planted_link_is_refused_and_what_it_leads_to_stays() {

@@ -14,7 +14,7 @@ use super::Contents;
 /// The messages contain the cause, so it is not repeated as the error's source.
 #[derive(Debug, thiserror::Error)]
 pub enum BundleError {
-    /// The operating system refused: the attempt (`create the folder`, `write`), the path and the system's error.
+    /// The operating system refused: the attempt (`create the directory`, `write`), the path and the system's error.
     #[error("cannot {0} {path}: {2}", path = .1.display())]
     Io(&'static str, PathBuf, io::Error),
     /// The bundle has other contents than expected.

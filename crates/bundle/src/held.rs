@@ -36,7 +36,7 @@ impl HeldFolder {
 
     /// The directory and the name of a file below, given the user's path. Follows no link below the bundle's directory.
     pub(crate) fn parent_of<'a>(&self, target: &'a Path) -> io::Result<(Folder, &'a OsStr)> {
-        let outside = || io::Error::new(io::ErrorKind::InvalidInput, "it does not lie in its bundle");
+        let outside = || io::Error::new(io::ErrorKind::InvalidInput, "it is not in its bundle");
         let below = target.strip_prefix(&self.path).map_err(|_| outside())?;
         let name = below.file_name().ok_or_else(outside)?;
         Ok((self.folder.again()?.open_below(below.parent().unwrap_or(Path::new("")))?, name))

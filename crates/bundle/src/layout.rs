@@ -54,11 +54,11 @@ fn segment_number(file_name: &str) -> Option<u32> {
 pub(super) fn count_segments(folder: &Path) -> Result<u32, BundleError> {
     let entries = match fs::read_dir(folder) {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(0),
-        entries => entries.map_err(BundleError::io("read the folder", folder))?,
+        entries => entries.map_err(BundleError::io("read the directory", folder))?,
     };
     let mut numbers = Vec::new();
     for entry in entries {
-        let name = entry.map_err(BundleError::io("read the folder", folder))?.file_name();
+        let name = entry.map_err(BundleError::io("read the directory", folder))?.file_name();
         numbers.extend(name.to_str().and_then(segment_number));
     }
     numbers.sort_unstable();

@@ -42,8 +42,8 @@ pub(super) fn readable<D>(
 pub(super) fn documents(bundle: &Path) -> Result<BTreeMap<String, PathBuf>, BundleError> {
     let runs = bundle.join(layout::RUNS);
     let mut documents = BTreeMap::new();
-    for entry in fs::read_dir(&runs).map_err(BundleError::io("read the folder", &runs))? {
-        let name = entry.map_err(BundleError::io("read the folder", &runs))?.file_name();
+    for entry in fs::read_dir(&runs).map_err(BundleError::io("read the directory", &runs))? {
+        let name = entry.map_err(BundleError::io("read the directory", &runs))?.file_name();
         if let Some(node) = name.to_str().and_then(layout::node_of_document) {
             documents.insert(node.to_owned(), runs.join(&name));
         }
@@ -83,8 +83,8 @@ fn find(path: &Path) -> Result<PathBuf, BundleError> {
         }
     }
     let why = match fs::metadata(path) {
-        Ok(found) if found.is_dir() => "it is a folder without the folder 'runs' of a bundle",
-        Ok(_) => "it is a file, and a bundle is a folder",
+        Ok(found) if found.is_dir() => "it is a directory without the subdirectory 'runs' of a bundle",
+        Ok(_) => "it is a file, and a bundle is a directory",
         Err(cause) => return Err(BundleError::io("open", path)(cause)),
     };
     Err(BundleError::not_a_bundle(path, why))

@@ -51,7 +51,7 @@ impl RowOrder {
         }
         let last = self.last.get(&cpu);
         if last.is_some_and(|last| last.segment == segment) && self.current != Some(cpu) {
-            return Err(format!("the rows of CPU {cpu} do not stand together"));
+            return Err(format!("the rows of CPU {cpu} are not consecutive"));
         }
         if last.is_some_and(|last| keys[0] < last.key) || !keys.is_sorted() {
             return Err(format!("the rows of CPU {cpu} are not in order"));
@@ -87,7 +87,7 @@ impl LoopTimes {
             if let Some(start) = both.into_iter().find(|start| !times.contains(start)) {
                 let (begin, end) = (times.start(), times.end());
                 return Err(format!(
-                    "a detour of CPU {cpu} begins at {start} ns, but its loop ran from {begin} ns to {end} ns"
+                    "a detour of CPU {cpu} starts at {start} ns, but its loop ran from {begin} ns to {end} ns"
                 ));
             }
         }
@@ -119,7 +119,7 @@ pub(super) fn check_intervals(starts: &[i64], durations: &[i64]) -> Result<(), S
         .zip(durations)
         .find(|&(&start, &duration)| !is_possible(start, duration))
         .expect("one of them is wrong");
-    Err(format!("an interval that begins at {start} ns cannot be {duration} ns long"))
+    Err(format!("an interval that starts at {start} ns cannot be {duration} ns long"))
 }
 
 fn is_possible(start: i64, duration: i64) -> bool {
@@ -160,7 +160,7 @@ mod tests {
         let mut order = RowOrder::default();
         assert!(order.check(0, &[3, -1], &[0, 0]).unwrap_err().contains("CPU -1 is outside"));
         let mut order = RowOrder::default();
-        assert!(order.check(0, &[7, 8, 7], &[0, 0, 1]).unwrap_err().contains("CPU 7 do not stand together"));
+        assert!(order.check(0, &[7, 8, 7], &[0, 0, 1]).unwrap_err().contains("CPU 7 are not consecutive"));
         let mut order = RowOrder::default();
         assert!(order.check(0, &[7, 7], &[1, 0]).unwrap_err().contains("CPU 7 are not in order"));
     }
@@ -169,7 +169,7 @@ mod tests {
     fn rows_that_were_checked_before_are_gone_on_behind() {
         let mut order = RowOrder::default();
         order.pass(0, &[7, 7, 8], &[1, 5, 0]);
-        assert!(order.check(0, &[7], &[9]).unwrap_err().contains("CPU 7 do not stand together"));
+        assert!(order.check(0, &[7], &[9]).unwrap_err().contains("CPU 7 are not consecutive"));
         order.begin_segment();
         assert!(order.check(1, &[7], &[4]).unwrap_err().contains("CPU 7 are not in order"));
         order.check(1, &[7, 8], &[5, 0]).unwrap();

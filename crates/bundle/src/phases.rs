@@ -98,7 +98,7 @@ fn check(rank: u32, phase: Phase) -> Result<(), String> {
     if lengths && start_ns.unsigned_abs() <= 2 * LONGEST_NS as u64 {
         return Ok(());
     }
-    Err(format!("a phase of rank {rank} begins at {start_ns} ns and takes {compute_ns} and {collective_ns} ns"))
+    Err(format!("a phase of rank {rank} starts at {start_ns} ns and takes {compute_ns} and {collective_ns} ns"))
 }
 
 fn read(path: &Path, doc: &PhasesDoc, mut each: impl FnMut(u32, u64, Phase)) -> Result<(), BundleError> {
@@ -117,7 +117,7 @@ fn read(path: &Path, doc: &PhasesDoc, mut each: impl FnMut(u32, u64, Phase)) -> 
                 rank = ranks.next().ok_or_else(|| refuse("it has more phases than its document".to_owned()))?;
             }
             if i64::from(found) != i64::from(rank) {
-                return Err(refuse(format!("phase {number} of rank {rank} is said to be of rank {found}")));
+                return Err(refuse(format!("phase {number} of rank {rank} is stored as one of rank {found}")));
             }
             let phase = Phase { start_ns: starts[row], compute_ns: computes[row], collective_ns: collectives[row] };
             check(rank, phase).map_err(refuse)?;
@@ -230,11 +230,11 @@ mod tests {
         writer.store(&good, &[phases(0, 3), phases(1, 3)]).unwrap();
         // Now the document claims more or fewer phases, or other ranks.
         for (wrong, why) in [
-            (doc("a", &[0, 1], 2), "said to be of rank 0"),
-            (doc("a", &[0, 1], 4), "phase 3 of rank 0 is said to be of rank 1"),
+            (doc("a", &[0, 1], 2), "stored as one of rank 0"),
+            (doc("a", &[0, 1], 4), "phase 3 of rank 0 is stored as one of rank 1"),
             (doc("a", &[0, 1, 2], 3), "0 phases of rank 2"),
             (doc("a", &[0], 3), "more phases"),
-            (doc("a", &[1, 2], 3), "said to be of rank 0"),
+            (doc("a", &[1, 2], 3), "stored as one of rank 0"),
         ] {
             document::replace(&path, "a", &wrong).unwrap();
             let error = PhaseRun::open(&path).unwrap().for_each(|_, _, _, _| {}).unwrap_err().to_string();

@@ -20,7 +20,7 @@ pub(crate) fn create<D: Stored>(bundle: &Path, doc: &D) -> Result<MadeFolders, B
     if draft.publish_new()? {
         return Ok(made);
     }
-    // The faster writer needs the directories, whoever created them.
+    // The faster writer needs the directories, even if this one created them.
     made.keep();
     Err(BundleError::recorded(bundle, doc.node(), &target))
 }
@@ -35,7 +35,7 @@ pub(super) fn make_bundle(path: &Path, holds: Contents, made: &mut MadeFolders) 
         Ok(found) if !found.is_dir() => return occupied("it is a file"),
         // The order of the checks matters: another writer may be creating the bundle meanwhile, and this directory is its first one.
         Ok(_) if !is_empty(path)? && !path.join(layout::RUNS).is_dir() => {
-            return occupied("it is a folder that is not a run bundle");
+            return occupied("it is a directory that is not a run bundle");
         }
         Ok(_) if path.join(layout::RUNS).is_dir() => {
             // Only documents of other nodes matter: an unreadable one of this node keeps it out anyway.
@@ -57,12 +57,12 @@ pub(super) fn make_bundle(path: &Path, holds: Contents, made: &mut MadeFolders) 
             if fs::metadata(parent).is_err_and(|cause| cause.kind() == io::ErrorKind::NotFound) {
                 let (path, parent) = (path.display(), parent.display());
                 return Err(BundleError::Other(format!(
-                    "cannot create {path}: the folder {parent} does not exist; create it first, or choose another place"
+                    "cannot create {path}: the directory {parent} does not exist; create it first, or choose another place"
                 )));
             }
             made.make(path)?;
         }
-        Err(cause) => return Err(BundleError::io("create the folder", path)(cause)),
+        Err(cause) => return Err(BundleError::io("create the directory", path)(cause)),
     }
     // This one first, because it marks the directory as a bundle for other nodes.
     made.make(&path.join(layout::RUNS))
@@ -70,8 +70,8 @@ pub(super) fn make_bundle(path: &Path, holds: Contents, made: &mut MadeFolders) 
 
 /// Whether a directory contains only hidden files, such as those of network file systems and desktops.
 fn is_empty(folder: &Path) -> Result<bool, BundleError> {
-    for entry in fs::read_dir(folder).map_err(BundleError::io("read the folder", folder))? {
-        let name = entry.map_err(BundleError::io("read the folder", folder))?.file_name();
+    for entry in fs::read_dir(folder).map_err(BundleError::io("read the directory", folder))? {
+        let name = entry.map_err(BundleError::io("read the directory", folder))?.file_name();
         if !name.as_encoded_bytes().starts_with(b".") {
             return Ok(false);
         }
@@ -94,7 +94,7 @@ impl MadeFolders {
 
     /// Creates a directory, unless another node has created it.
     pub(super) fn make(&mut self, folder: &Path) -> Result<(), BundleError> {
-        if draft::make_folder(&self.bundle, folder).map_err(BundleError::io("create the folder", folder))? {
+        if draft::make_folder(&self.bundle, folder).map_err(BundleError::io("create the directory", folder))? {
             self.made.push(folder.to_owned());
         }
         Ok(())

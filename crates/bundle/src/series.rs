@@ -119,7 +119,7 @@ fn read(path: &Path, told_series: &[ToldSeries]) -> Result<Samples, BundleError>
             }
             left = left.checked_sub(1).ok_or_else(|| {
                 let told = told[probe];
-                refuse(format!("it has more samples of '{probe}' than the {told} of which the document tells"))
+                refuse(format!("it has more samples of '{probe}' than the {told} in the document"))
             })?;
             let rounds: &mut Vec<Vec<i64>> = samples.get_mut(probe).expect("it was put there");
             // The next round, or the current one.
@@ -183,5 +183,5 @@ fn check_series(samples: &Samples, told_series: &[ToldSeries]) -> Result<(), Str
 }
 
 fn untold(probe: &str) -> String {
-    format!("it has samples of '{probe}', of which the document does not tell")
+    format!("it has samples of '{probe}', which the document does not mention")
 }

@@ -73,12 +73,12 @@ impl SummaryWriter {
         layout::check_node_name(node)?;
         let mut made = MadeFolders::new(path);
         make_bundle(path, Contents::Summary, &mut made)?;
-        let held = Arc::new(HeldFolder::open(path).map_err(BundleError::io("open the folder", path))?);
+        let held = Arc::new(HeldFolder::open(path).map_err(BundleError::io("open the directory", path))?);
         let target = layout::document(path, node);
         let reserve = Reserve::new(&held, &target, (doc.cpus.len() + 1) * RESERVED_A_CPU)?;
         let (draft, bytes_written) = document::write(&held, &target, doc)?;
         if !draft.publish_new()? {
-            // The faster writer needs the directories, whoever created them.
+            // The faster writer needs the directories, even if this one created them.
             made.keep();
             return Err(BundleError::recorded(path, node, &target));
         }

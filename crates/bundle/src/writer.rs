@@ -43,7 +43,7 @@ impl BundleWriter {
         layout::check_node_name(&doc.node)?;
         let mut made = MadeFolders::new(path);
         make_bundle(path, Contents::Recording, &mut made)?;
-        let held = HeldFolder::open(path).map_err(BundleError::io("open the folder", path))?;
+        let held = HeldFolder::open(path).map_err(BundleError::io("open the directory", path))?;
         let mut writer = Self {
             held: Arc::new(held),
             node: doc.node.clone(),
@@ -68,7 +68,7 @@ impl BundleWriter {
         writer.reserve = Some(Reserve::new(&writer.held, &target, reserved_bytes(doc))?);
         let (draft, size) = document::write(&writer.held, &target, &writer.counted(doc))?;
         if !draft.publish_new()? {
-            // The faster writer needs the directories, whoever created them.
+            // The faster writer needs the directories, even if this one created them.
             made.keep();
             return Err(writer.recorded(&target));
         }
@@ -95,7 +95,7 @@ impl BundleWriter {
         }
         let path = bundle.path();
         let target = layout::document(path, &doc.node);
-        let held = Arc::new(HeldFolder::open(path).map_err(BundleError::io("open the folder", path))?);
+        let held = Arc::new(HeldFolder::open(path).map_err(BundleError::io("open the directory", path))?);
         let next_segment = layout::count_segments(&layout::table_folder(path, main.name, &doc.node))?;
         let mut writer = Self {
             reserve: Some(Reserve::new(&held, &target, reserved_bytes(doc))?),

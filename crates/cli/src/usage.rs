@@ -90,7 +90,7 @@ fn hint(name: &str) -> Option<&'static str> {
 fn value_hint(value: &str) -> Option<String> {
     let plain = plain_number(value)?;
     Some(format!(
-        "numbers have a point before their fraction and nothing between thousands, and their unit stands right behind them: write {plain}"
+        "numbers have a point before their fraction and nothing between thousands, and no blank before their unit: write {plain}"
     ))
 }
 

@@ -50,10 +50,10 @@ pub struct LooksArgs {
     no_last_error: bool,
 }
 
-/// When something is to be.
+/// When to color.
 #[derive(Clone, Copy, PartialEq, Eq, Default, ValueEnum, Debug)]
 pub enum When {
-    /// Where it helps.
+    /// On a terminal, unless environment variables say otherwise.
     #[default]
     Auto,
     /// In files and pipes, too.
@@ -120,7 +120,7 @@ pub fn keeps_errors() -> bool {
     !said().is_some_and(|looks| looks.no_last_error)
 }
 
-/// What was said about the program that shows long texts.
+/// The choice of a pager, the program that shows long texts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PagerChoice {
     /// The program and its arguments; empty or `cat` for none.
@@ -129,7 +129,7 @@ pub struct PagerChoice {
     pub wanted: Option<bool>,
 }
 
-/// What was said about it.
+/// The user's choice of a pager.
 pub fn pager() -> PagerChoice {
     let Some(looks) = said() else { return PagerChoice { program: None, wanted: None } };
     let wanted = match (looks.paginate, looks.no_pager) {
@@ -140,7 +140,7 @@ pub fn pager() -> PagerChoice {
     PagerChoice { program: looks.pager.as_deref(), wanted }
 }
 
-/// Has another becalm, whose text stands among this one's, look the same.
+/// Makes another becalm, whose text appears within this one's, look the same.
 pub fn pass_on(command: &mut Command) {
     command.arg("--no-pager");
     let Some(looks) = said() else { return };

@@ -7,7 +7,7 @@ use becalm_measure::{LoopTask, RecordPlan, Threshold};
 use becalm_units::CpuList;
 use clap::Args;
 
-/// What is measured, and how.
+/// The CPUs to measure, and how to measure them.
 #[derive(Args, Debug)]
 pub struct MeasuringArgs {
     /// CPUs to measure, such as 0-3,8 [default: all online CPUs, including isolated ones]

@@ -75,7 +75,7 @@ pub fn refuse_place_of_root(bundle: &Path, user: Option<&User>) -> fault::Result
         return Ok(());
     }
     fault::bail!(
-        "{}: behind sudo a recording goes on as the user {}, who may not write in {}; choose a folder of that user, or a new name \
+        "{}: under sudo, a recording continues as user {}, who may not write in {}; choose a directory of that user, or a new name \
          that ends in {SUFFIX}",
         bundle.display(),
         user.uid,
@@ -93,7 +93,7 @@ pub fn refuse_file_of_root(file: &Path) -> fault::Result<()> {
         return Ok(());
     }
     fault::bail!(
-        "{}: behind sudo becalm goes on as the user {}, who may not write in {}; choose a folder of that user",
+        "{}: under sudo, becalm continues as user {}, who may not write in {}; choose a directory of that user",
         file.display(),
         user.uid,
         folder.display()

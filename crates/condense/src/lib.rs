@@ -47,7 +47,7 @@ pub struct Condenser {
     grid: SlotGrid,
     cpus: Vec<CpuCounts>,
     names: SourceIds,
-    /// The slots in which the source of each number started anything; missing sources have none.
+    /// For the number of each source, the slots when it started anything; missing sources have none.
     moments: Vec<SlotSet>,
 }
 

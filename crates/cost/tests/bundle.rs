@@ -260,7 +260,7 @@ fn a_table_that_contradicts_its_document_is_named() {
     let text = fs::read_to_string(&document).unwrap();
     for (from, to, why) in [
         ("\"samples\": 5", "\"samples\": 6", "5 samples of 'syscall', and the document tells of 6"),
-        ("\"name\": \"signal\"", "\"name\": \"sigmal\"", "samples of 'signal', of which the document does not tell"),
+        ("\"name\": \"signal\"", "\"name\": \"sigmal\"", "samples of 'signal', which the document does not mention"),
     ] {
         fs::write(&document, spoiled(&text, from, to)).unwrap();
         let error = CostRun::load(&path, None).unwrap_err().to_string();
@@ -335,14 +335,14 @@ fn damaged_tables_are_refused_by_name() {
     rewrite(table_of(&["syscall"; 4], &[0; 4], &[1; 4]), "4 samples of 'syscall', and the document tells of 5");
     let five = ["syscall", "syscall", "syscall", "syscall", "syscall", "signal", "signal", "signal", "x"];
     rewrite(table_of(&five[..8], &[0; 8], &[1, 1, i64::MIN, 1, 1, 1, 1, 1]), "is -9223372036854775808 ps long");
-    rewrite(table_of(&five, &[0; 9], &[1; 9]), "samples of 'x', of which the document does not tell");
+    rewrite(table_of(&five, &[0; 9], &[1; 9]), "samples of 'x', which the document does not mention");
     rewrite(table_of(&["syscall"; 5], &[0; 5], &[1; 5]), "it has no sample of 'signal'");
     // What is too much is refused as soon as it comes, before the wrong round behind it.
     rewrite(
         table_of(&["syscall"; 7], &[0, 0, 0, 0, 0, 0, 9], &[1; 7]),
-        "it has more samples of 'syscall' than the 5 of which the document tells",
+        "it has more samples of 'syscall' than the 5 in the document",
     );
-    rewrite(table_of(&["x"; 2], &[0, 9], &[1; 2]), "samples of 'x', of which the document does not tell");
+    rewrite(table_of(&["x"; 2], &[0, 9], &[1; 2]), "samples of 'x', which the document does not mention");
     fs::remove_file(&table).unwrap();
     assert!(CostRun::load(&path, None).unwrap_err().to_string().contains("0000.parquet"));
 }

@@ -4,7 +4,7 @@ use crate::distribution::{DistributionDoc, DistributionsDocument, SideBySideDocu
 
 becalm_report::documents! {
     "distribution-report": DistributionsDocument, "becalm report RUN", "histograms and statistics of other programs";
-    "compare-distributions": SideBySideDocument, "becalm compare A B", "two of these beside each other";
+    "compare-distributions": SideBySideDocument, "becalm compare A B", "two of these side by side";
     "distribution": DistributionDoc, "runs/node=HOST.json of becalm import",
         "what another program's histogram or statistics say";
 }

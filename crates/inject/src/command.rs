@@ -344,7 +344,7 @@ fn request(args: &InjectArgs, root: &Path, traces: Vec<NoiseTrace>, user: Option
     }))
 }
 
-/// Variables in which launchers of parallel jobs store the rank: PMIx and Open MPI, MPICH and its derivatives, Slurm.
+/// Variables that launchers of parallel jobs set to the rank: PMIx and Open MPI, MPICH and its derivatives, Slurm.
 const RANKS: [&str; 4] = ["PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"];
 
 impl NoiseRequest {
@@ -383,7 +383,7 @@ impl Injector {
         }
     }
 
-    /// Where the cost of a detour was measured, for which CPUs, and what their fair servers may take.
+    /// The measured costs of a detour, with their CPUs, and the time that fair servers may take.
     fn prepared(&self) -> (Vec<SharedToll>, Vec<FairServerDoc>) {
         match self {
             Self::Cpus(injection) => (injection.tolls.clone(), injection.fair_servers.clone()),

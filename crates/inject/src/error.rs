@@ -17,7 +17,7 @@ use crate::program::ProgramError;
 #[derive(Debug, thiserror::Error)]
 pub enum InjectError {
     /// The kernel refuses a CPU, a class or a priority.
-    #[error("cannot take CPU {0} from whoever runs there: {1}")]
+    #[error("cannot take CPU {0} from the threads that run there: {1}")]
     Sched(CpuId, SchedError),
     /// The counter cannot be used.
     #[error("cannot time detours: {0}")]
@@ -153,7 +153,7 @@ impl fmt::Display for RealTimeLimit {
             Self::Throttling => write!(f, "to lift that: {}", Holder::Throttling.lift()),
             Self::FairServer { cpu, server } => {
                 let FairServer { runtime, assumed, .. } = server;
-                let known = if *assumed { ", as kernels since 6.12 begin with (debugfs does not tell)" } else { "" };
+                let known = if *assumed { " (the default since Linux 6.12; debugfs does not show it)" } else { "" };
                 let lift = Holder::FairServer(*cpu).lift();
                 write!(
                     f,

@@ -14,7 +14,7 @@ use becalm_units::fault::{Fault, Wording};
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
     /// There is no such program.
-    #[error("cannot find the command '{name}' in any folder of PATH")]
+    #[error("cannot find the command '{name}' in any directory of PATH")]
     NotFound {
         /// The name of the command, as it was given.
         name: String,

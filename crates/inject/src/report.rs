@@ -310,14 +310,14 @@ fn remarks(report: &InjectDoc) -> Vec<String> {
         let times = plural(given_up, "time", "times");
         say(
             given_up,
-            format!("{given_up} {times} the program began to use the signal of the noise, which took another"),
+            format!("{given_up} {times} the program started to use the signal of the noise, which switched to another"),
         );
         let (processes, they) =
             (plural(without_signal, "process", "processes"), plural(without_signal, "it uses", "they use"));
         say(
             without_signal,
             format!(
-                "in {without_signal} {processes} the noise ended early or never began: {they} all real-time signals"
+                "in {without_signal} {processes} the noise ended early or never started: {they} all real-time signals"
             ),
         );
     }
@@ -501,7 +501,7 @@ mod tests {
         assert!(text.contains("! 4 more threads"), "{text}");
         assert!(text.contains("! all threads: 20 detours were missed"), "{text}");
         assert!(text.contains("! all threads: 60 detours, 180us together"), "{text}");
-        assert!(text.contains("1 time the program began to use the signal"), "{text}");
+        assert!(text.contains("1 time the program started to use the signal"), "{text}");
         let document: serde_json::Value = serde_json::from_str(&report::json(&report)).unwrap();
         assert_eq!((&document["way"], &document["processes"]), (&"signal".into(), &2.into()));
         assert_eq!((&document["threads"][19]["tid"], &document["threads"][19]["pid"]), (&119.into(), &7.into()));

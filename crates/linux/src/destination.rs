@@ -29,7 +29,7 @@ impl Destination {
         let (folder, name) = walk(path, true)?;
         match name {
             Some(name) => Ok(Self { folder, name }),
-            None => Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder")),
+            None => Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory")),
         }
     }
 
@@ -137,7 +137,7 @@ mod tests {
         assert!(special(&file).unwrap().is_none());
         std::fs::write(&file, "").unwrap();
         assert!(special(&file).unwrap().is_none());
-        assert_eq!(special(folder.path()).unwrap_err().to_string(), "it is a folder");
+        assert_eq!(special(folder.path()).unwrap_err().to_string(), "it is a directory");
         // Something was exchanged after the walk.
         let destination = Destination::find(&file).unwrap();
         std::fs::remove_file(&file).unwrap();

@@ -99,7 +99,7 @@ pub fn text(root: &Path, name: impl AsRef<Path>) -> Result<Option<String>, FileE
 /// The names in a directory, sorted; empty if it does not exist. Bytes that are not UTF-8 become U+FFFD.
 pub fn names(root: &Path, folder: impl AsRef<Path>) -> Result<Vec<String>, FileError> {
     let path = path_below(root, folder);
-    let failed = |source| FileError::Read { what: "the names in a folder", path: path.clone(), source };
+    let failed = |source| FileError::Read { what: "the names in a directory", path: path.clone(), source };
     let listing = match fs::read_dir(&path) {
         Ok(listing) => listing,
         Err(error) if is_gone(&error) => return Ok(Vec::new()),

@@ -39,7 +39,7 @@ pub fn find_folder(path: &Path) -> io::Result<PathBuf> {
     Ok(folder)
 }
 
-/// Follows a path through directories in which no other user can replace anything, and over links that no other user created.
+/// Follows a path. Fails if another user can replace anything in its directories, or created one of its links.
 fn walk(path: &Path, make: bool) -> io::Result<PathBuf> {
     let trusted = trusted_users()?;
     // The next part is last.
@@ -82,13 +82,12 @@ fn walk(path: &Path, make: bool) -> io::Result<PathBuf> {
     Ok(way)
 }
 
-/// Refuses a directory in which untrusted users could replace an entry; unless `may_be_sticky`, also one in which they could recreate a removed one.
-/// Fails if it is such a directory, or not a directory.
+/// Fails if untrusted users could replace an entry of the directory or, unless `may_be_sticky`, recreate a removed one; or if it is not a directory.
 pub(crate) fn check_above(folder: &Path, trusted: [u32; 3], may_be_sticky: bool) -> io::Result<()> {
     let found = fs::symlink_metadata(folder)?;
     let refused = |why: String| Err(io::Error::other(format!("{} {why}", folder.display())));
     if !found.is_dir() {
-        return refused("is no folder".to_owned());
+        return refused("is not a directory".to_owned());
     }
     if !trusted.contains(&found.uid()) {
         return refused(format!("belongs to user {}", found.uid()));
@@ -101,11 +100,11 @@ pub(crate) fn check_above(folder: &Path, trusted: [u32; 3], may_be_sticky: bool)
     Ok(())
 }
 
-/// Refuses a directory in which other users may write. Fails if it is a link or not a directory, belongs to another user, or others may write in it.
+/// Fails if it is a link or not a directory, belongs to another user, or others may write in it.
 pub fn check_folder(path: &Path) -> io::Result<()> {
     let found = fs::symlink_metadata(path)?;
     if !found.is_dir() {
-        return Err(io::Error::new(io::ErrorKind::NotADirectory, "it is no folder"));
+        return Err(io::Error::new(io::ErrorKind::NotADirectory, "it is not a directory"));
     }
     check_owner(&found)
 }
@@ -255,7 +254,7 @@ mod tests {
         assert!(find_folder(&path("round/x")).unwrap_err().to_string().contains("of too many"));
         assert_eq!(find_folder(&path("none/own")).unwrap_err().kind(), io::ErrorKind::NotFound);
         fs::write(path("file"), "").unwrap();
-        assert!(find_folder(&path("file/own")).unwrap_err().to_string().contains("is no folder"));
+        assert!(find_folder(&path("file/own")).unwrap_err().to_string().contains("is not a directory"));
         // A user who may write to a directory on the path can replace its entries.
         let why = |name: &str| make_folder(&path(name)).unwrap_err().to_string();
         let chmod = |name: &str, mode| fs::set_permissions(path(name), Permissions::from_mode(mode)).unwrap();

@@ -67,7 +67,7 @@ pub struct WorkPlan {
     pub fixed: Fixed,
     /// The number of samples per loop; `None` means until the recording ends for another reason.
     pub samples: Option<u64>,
-    /// The maximum allowable variation, as a fraction, at which the loops have repeated enough and end.
+    /// The maximum allowable variation, a fraction of 1. The loops end when their mean varies less.
     pub maiv: Option<f64>,
     /// How many copies of the loop run on each CPU, at least 1. One of them is measured.
     pub copies: u32,

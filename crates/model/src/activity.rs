@@ -98,11 +98,11 @@ kinds! {
     Throttling = "throttling",
     /// A thread of becalm itself, like its collector.
     Becalm = "self",
-    /// What remains of a detour in which the kernel was seen: entry, exit, cache refill.
+    /// The rest of a detour with kernel events: entry, exit, cache refill.
     Edge = "edge",
     /// A detour, or the part of one, with no kernel event at all: the hypervisor, firmware, hardware.
     Unseen = "unseen",
-    /// Time of which the kernel's trace cannot tell who had it: another program changed the trace, or events are not in it.
+    /// Time that the kernel's trace cannot attribute: another program changed the trace, or events are not in it.
     NotTraced = "not_traced",
 }
 

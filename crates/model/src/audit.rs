@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::node::Rung;
 
-/// What a recording needs, or is better for.
+/// An ability that a recording needs or benefits from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, strum::IntoStaticStr, strum::VariantArray)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -17,7 +17,7 @@ pub enum Ability {
     Cpus,
     /// Whether loops may run in a real-time class.
     Realtime,
-    /// Whether memory may be locked, so that loops take no page faults.
+    /// Whether memory may be locked, to spare loops page faults.
     Memory,
     /// Whether the kernel's tracing (tracefs) can be found and written.
     Tracing,
@@ -29,7 +29,7 @@ pub enum Ability {
     Symbols,
     /// The counters in `/proc` that still tell something where there is no trace.
     Counters,
-    /// What lies below the kernel: a hypervisor, or nothing that shows.
+    /// The layer below the kernel: a hypervisor, or nothing visible.
     Hypervisor,
     /// Frequency and sleep states.
     Power,
@@ -58,11 +58,11 @@ pub struct Answer {
     /// How well it can be had.
     #[serde(rename = "state")]
     pub access: Availability,
-    /// What was seen on the machine.
+    /// The finding on the machine.
     pub what: String,
     /// What follows for a recording; empty if nothing does.
     pub consequence: String,
-    /// What the user can do about it; empty if nothing.
+    /// The user's next step; empty if there is none.
     pub advice: String,
 }
 
@@ -100,13 +100,13 @@ impl Answer {
     }
 }
 
-/// A command to begin with.
+/// A command to start with.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct FirstStep {
     /// The command line to type.
     pub command: String,
-    /// What the user learns from it, in one sentence.
+    /// Its use, in one sentence.
     pub why: String,
 }
 

@@ -40,21 +40,21 @@ pub const BYTES_A_CPU: u64 = 512 << 10;
 pub struct DigestDoc {
     /// The schema that the document follows: [`SCHEMA`], or it is refused.
     pub schema: String,
-    /// The recording, as the document of a full one.
+    /// The document of the recording, like that of a full one.
     pub run: NodeDoc,
     /// How long a slot is, in nanoseconds: a power of two, at least [`SLOT_NS`].
     pub slot_ns: i64,
-    /// The number of the first slot: it begins so many slots after 1970 by the wall clock.
+    /// The number of the first slot: it starts this many slots after 1970 by the wall clock.
     pub first_slot: i64,
     /// How many there are.
     pub slots: usize,
     /// The CPUs, in the order of the recording's document.
     pub cpus: Vec<CpuDigest>,
-    /// In which slots each source began anything on any CPU; those that took most.
+    /// The slots when each source started anything on any CPU, for the sources that took most.
     pub moments: Vec<SourceSlots>,
 }
 
-/// What the detours of a CPU come to.
+/// The sums of the detours of a CPU.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct CpuDigest {
@@ -70,7 +70,7 @@ pub struct CpuDigest {
     pub own_ns: i64,
     /// The most of it in one detour.
     pub own_longest_ns: i64,
-    /// Detours in which kernel events were lost.
+    /// Detours with dropped kernel events.
     pub incomplete: u64,
     /// Activities of the kernel that were seen in detours.
     pub activities: u64,
@@ -84,7 +84,7 @@ pub struct CpuDigest {
     pub delays: Vec<GrainDelays>,
     /// The noise in each slot, in nanoseconds.
     pub noise_ns: Vec<i64>,
-    /// How many detours began in each slot.
+    /// How many detours started in each slot.
     pub began: Vec<u64>,
     /// The sources.
     pub sources: Vec<SourceDigest>,
@@ -92,7 +92,7 @@ pub struct CpuDigest {
     pub longest: Vec<LongDetour>,
 }
 
-/// What one source came to on a CPU.
+/// The sums of one source on a CPU.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct SourceDigest {
@@ -102,7 +102,7 @@ pub struct SourceDigest {
     pub source: String,
     /// The self times of its activities.
     pub own: Sums,
-    /// The time of all activities of which it is the root, in nanoseconds.
+    /// The time of all activities charged to it, in nanoseconds.
     pub whole_ns: i64,
     /// How many detours it was the root in for how long.
     pub lengths: Counts,
@@ -120,7 +120,7 @@ pub const DELAY_CELLS: usize = 256;
 /// The maximum number of sources in a cell.
 pub const DELAY_PARTS: usize = 6;
 
-/// How late a grain of work was. Windows of as much work begin [`WINDOWS`] times in each grain of it; the noise that comes within one is its
+/// How late a grain of work was. Windows of as much work start [`WINDOWS`] times in each grain of it; the noise that comes within one is its
 /// delay. Of w nanoseconds of work there are `WINDOWS` w / `grain_ns` windows; those that are in no cell had no noise.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
@@ -129,8 +129,8 @@ pub struct GrainDelays {
     pub grain_ns: i64,
     /// The windows with noise, those that are alike together, shorter delays first. In the document a text of numbers, for each kind: how many
     /// windows, their delays together in nanoseconds, how many sources have a part in that, and for each its place in the list of the CPU and
-    /// nanoseconds. A number is written in digits of five bits, the lowest first, each as a character of `A-Za-z0-9-_`, the first of which
-    /// stands for 0; 32 is added to each digit but a number's last.
+    /// nanoseconds. A number is written in digits of five bits, the lowest first, each as a character of `A-Za-z0-9-_`, which stand for
+    /// 0 to 63; 32 is added to each digit but a number's last.
     pub cells: DelayCells,
 }
 
@@ -256,7 +256,7 @@ impl DelayCell {
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(from = "(i64, i64, Vec<(u32, i64)>)", into = "(i64, i64, Vec<(u32, i64)>)")]
 pub struct LongDetour {
-    /// When it began, since the run's origin.
+    /// When it started, since the run's origin.
     pub start_ns: i64,
     /// How long it was, without becalm's own time.
     pub duration_ns: i64,
@@ -276,7 +276,7 @@ impl From<LongDetour> for (i64, i64, Vec<(u32, i64)>) {
     }
 }
 
-/// In which slots a source began anything.
+/// The slots when a source started anything.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct SourceSlots {
@@ -336,7 +336,7 @@ impl TryFrom<String> for SlotSet {
     }
 }
 
-/// Sums over some durations, in nanoseconds. Where there are none, the others mean nothing.
+/// Sums over some durations, in nanoseconds. Without durations, only the count means anything.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Sums {
@@ -344,7 +344,7 @@ pub struct Sums {
     pub count: u64,
     /// Their sum.
     pub total_ns: i64,
-    /// The sum of their squares, as a floating-point number.
+    /// The sum of their squares, in floating point.
     pub squares_ns2: f64,
     /// The shortest.
     pub min_ns: i64,
@@ -431,7 +431,7 @@ impl Document for DigestDoc {
     fn check(&self) -> Result<(), String> {
         self.run.check()?;
         if self.run.settings.work.is_some() {
-            return Err("it is of samples of work, of which there is no summary form".to_owned());
+            return Err("it is of samples of work, which have no summary form".to_owned());
         }
         if self.slots > SLOTS || self.slot_ns < SLOT_NS || self.slot_ns.count_ones() != 1 {
             let Self { slots, slot_ns, .. } = self;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Where a thread was when an event of it was counted.
+/// The mode of a thread when its event was counted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -13,13 +13,13 @@ pub enum CountedIn {
     Kernel,
 }
 
-/// How often an event came, as a counter of the processor or of the kernel has it.
+/// How often an event came, by a counter of the processor or of the kernel.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct EventCount {
     /// The event's name: `cycles`, `cache_misses`.
     pub event: String,
-    /// Where it was counted.
+    /// The mode that was counted.
     pub space: CountedIn,
     /// How often while it was counted.
     pub value: u64,

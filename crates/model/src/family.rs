@@ -3,7 +3,7 @@
 use becalm_units::UnknownName;
 use serde::{Deserialize, Serialize};
 
-/// A family of knobs. The order is that in which a plan changes them.
+/// A family of knobs. A plan changes them in this order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 pub enum Family {
     /// Which CPUs take a device's interrupts.
     Irq,
-    /// Where the workers of unbound work queues run.
+    /// The CPUs of the workers of unbound work queues.
     Workqueue,
-    /// Where the softirqs of received packets run (receive packet steering).
+    /// The CPUs of the softirqs of received packets (receive packet steering).
     Rps,
     /// Which CPUs the lockup detectors watch.
     Watchdog,
@@ -22,7 +22,7 @@ pub enum Family {
     Vmstat,
     /// Whether timers of an idle CPU fire on a busy one.
     Timers,
-    /// What the kernel does to memory in the background: huge pages, merging, NUMA balancing.
+    /// Background work of the kernel on memory: huge pages, merging, NUMA balancing.
     Memory,
     /// At which frequency the CPUs run.
     Frequency,

@@ -24,7 +24,7 @@ pub struct NetworkDoc {
     pub between: Option<MessagesDoc>,
     /// What rank 0 measured with another rank of its node; `None` where there was none.
     pub within: Option<MessagesDoc>,
-    /// What the reader must know before believing the numbers.
+    /// Facts that the reader must know before believing the numbers.
     pub warnings: Vec<String>,
 }
 

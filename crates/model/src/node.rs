@@ -38,7 +38,7 @@ pub struct NodeDoc {
     pub cpus: Vec<CpuDoc>,
     /// The kernel's trace; `None` on the lower rungs.
     pub tracing: Option<TracingDoc>,
-    /// How many rows its tables held when this was written; `None` of what has no tables, as a recording in summary form.
+    /// How many rows its tables held when this was written; `None` without tables, such as in summary form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stored: Option<StoredRows>,
     /// Growth of the kernel's own counters over the run: those that grew, and of a traced CPU the one of its timer.
@@ -47,7 +47,7 @@ pub struct NodeDoc {
     pub warnings: Vec<Warning>,
 }
 
-/// The rows of a node's tables, by which a reader finds out that some are missing.
+/// The numbers of rows of a node's tables, which show a reader that some are missing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct StoredRows {
@@ -72,7 +72,7 @@ pub enum Ended {
     Signal,
     /// Its user ended it by a key, in the live view.
     User,
-    /// A buffer was full, so that going on would have lost detours.
+    /// A buffer was full: going on would have lost detours.
     BufferFull,
     /// Every measured CPU went offline or left the process's cpuset.
     CpusGone,
@@ -117,7 +117,7 @@ impl NodeDoc {
 pub struct MachineDoc {
     /// The kernel's release, as `uname -r` prints it.
     pub kernel: String,
-    /// The processor's model, as the kernel names it.
+    /// The kernel's name of the processor's model.
     pub processor: String,
     /// The hypervisor, where the processor says that there is one.
     pub hypervisor: Option<String>,
@@ -180,7 +180,7 @@ impl MachineDoc {
 pub struct ClockDoc {
     /// `tsc`, `cntvct`, `timebase` or `monotonic_raw`.
     pub counter: String,
-    /// The counter's value at the run's origin, by which other logs of the same counter are placed on the run's axis.
+    /// The counter's value at the run's origin, which places other logs of the same counter on the run's axis.
     #[serde(default)]
     pub origin_ticks: u64,
     /// How often the counter ticks in a second, as it was calibrated.
@@ -191,8 +191,7 @@ pub struct ClockDoc {
     pub resolution_ns: Nanos,
     /// Largest offset between two measured CPUs' counters that could not be excluded.
     pub cross_cpu_ns: Option<Nanos>,
-    /// How far the wall clock may be off, as the kernel keeps it from what NTP or PTP tell it; `None` where that is not
-    /// known.
+    /// How far the wall clock may be off, by the kernel's estimate from NTP or PTP; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_error_ns: Option<Nanos>,
     /// Whether anything keeps the wall clock right; `None` as above.
@@ -202,7 +201,7 @@ pub struct ClockDoc {
     pub backwards: u64,
 }
 
-/// What was asked for when the recording began.
+/// The requested settings of the recording.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct SettingsDoc {
@@ -212,7 +211,7 @@ pub struct SettingsDoc {
     pub threshold: String,
     /// The duration asked for; `None` if the run lasted until a signal or the end of a command.
     pub duration_ns: Option<Nanos>,
-    /// How many detours of each CPU were asked for at most, with the last of which its loop ended; `None` without such an end.
+    /// The requested maximum number of detours of each CPU, which ends its loop; `None` without a maximum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detours: Option<u64>,
     /// The command that ran meanwhile.
@@ -249,7 +248,7 @@ impl Fixed {
 pub struct WorkDoc {
     /// The loop's body: `empty`, `sort`.
     pub body: String,
-    /// What one iteration of it is, in words.
+    /// One iteration of it, in words.
     pub iteration: String,
     /// The body of each CPU, where each has one of its own and all work at once; then `body` has the names of all. Empty otherwise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -267,7 +266,7 @@ pub struct WorkDoc {
     pub samples: Option<u64>,
     /// The memory that the body works on, in bytes.
     pub memory_bytes: u64,
-    /// The size of the cache by which that was chosen, in bytes.
+    /// The size of the cache that determined it, in bytes.
     pub cache_bytes: Option<u64>,
     /// Whether the kernel told that size; it was assumed otherwise.
     pub cache_known: bool,
@@ -275,7 +274,7 @@ pub struct WorkDoc {
     pub loops: Vec<WorkLoopDoc>,
     /// The parts of a run that was interrupted and resumed, in order; one otherwise.
     pub sessions: Vec<WorkSession>,
-    /// What the processor and the kernel counted in the measured loops.
+    /// Counts by the processor and the kernel in the measured loops.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<WorkCount>,
     /// Which events were asked for and not counted, and why, a line for each reason.
@@ -290,7 +289,7 @@ impl WorkDoc {
     }
 }
 
-/// What the loop on a CPU does, where each has a body of its own.
+/// The work of the loop on a CPU, if each has a body of its own.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct WorkBody {
@@ -298,7 +297,7 @@ pub struct WorkBody {
     pub cpu: CpuId,
     /// The name of its body.
     pub body: String,
-    /// What one iteration of it is, in words.
+    /// One iteration of it, in words.
     pub iteration: String,
 }
 
@@ -307,7 +306,7 @@ const fn is_none_added(count: &u32) -> bool {
     *count == 0
 }
 
-/// What one event came to in a measured loop, while the loop's thread ran.
+/// The count of one event in a measured loop, while the loop's thread ran.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct WorkCount {
@@ -325,9 +324,9 @@ pub struct WorkCount {
 pub struct Warning {
     /// A stable name for scripts: `lost_events`, `rt_throttling`.
     pub code: String,
-    /// What was seen, with its figures, in one sentence.
+    /// The finding with its figures, in one sentence.
     pub message: String,
-    /// What the user can do about it.
+    /// The user's next step.
     pub advice: String,
 }
 
@@ -346,18 +345,18 @@ pub struct WorkLoopDoc {
     pub cpu: CpuId,
     /// Iterations of a sample, of fixed work; iterations between two looks at the counter, of fixed time.
     pub iterations: u64,
-    /// What they took when they were calibrated: the mean of the third decile.
+    /// Their calibrated time: the mean of the third decile.
     pub calibrated_ns: Nanos,
     /// Iterations that the other copies on this CPU did while this loop measured.
     pub others_iterations: u64,
-    /// From what cycles an instruction can be told where no counter counts them; `None` of bodies whose instructions the
-    /// compiler chooses.
+    /// The core clock, which gives the cycles of an instruction if no counter counts them; `None` of bodies whose
+    /// instructions the compiler chooses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_clock: Option<CoreClockDoc>,
 }
 
-/// How fast a core ran before its loop began, by additions of which each needs the one before: one a cycle on every
-/// processor that becalm knows the instructions of.
+/// How fast a core ran before its loop started, by a chain of dependent additions: one per cycle on every processor that
+/// becalm knows the instructions of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct CoreClockDoc {
@@ -375,7 +374,7 @@ pub struct CoreClockDoc {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct WorkSession {
-    /// When it began, since the run's origin.
+    /// When it started, since the run's origin.
     pub start_ns: Nanos,
     /// How it ended; `None` while it runs, and forever if it was killed.
     pub ended: Option<Ended>,
@@ -394,13 +393,13 @@ pub enum Rung {
     Tracepoints,
 }
 
-/// What was measured on one CPU.
+/// The measurement on one CPU.
 #[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct CpuDoc {
     /// The kernel's number of the CPU.
     pub cpu: CpuId,
-    /// When its loop began, since the origin.
+    /// When its loop started, since the origin.
     pub start_ns: Nanos,
     /// How long its loop ran.
     pub duration_ns: Nanos,
@@ -430,7 +429,7 @@ pub struct CpuDoc {
     /// The detours that were only counted, by length, from the shortest on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unstored_lengths: Vec<UnstoredLengths>,
-    /// Detours in which kernel events were lost.
+    /// Detours with dropped kernel events.
     pub incomplete: u64,
     /// Kernel events that were lost.
     pub lost_events: u64,
@@ -439,7 +438,7 @@ pub struct CpuDoc {
     /// Switches, entries and exits that the trace must have held and does not, although it lost nothing by its own account.
     #[serde(default)]
     pub unmatched_events: u64,
-    /// The time in detours of which it is not known which of two threads had it, as the trace lacks a switch.
+    /// The time in detours that one of two threads had, but unknown which, because the trace lacks a switch.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub missing_switch_ns: Nanos,
     /// Between whom switches were missing, the first few pairs: `task:sshd or kthread:rcu_preempt`.
@@ -461,7 +460,7 @@ pub struct CpuDoc {
     pub voluntary_switches: u64,
     /// Times that it was pre-empted.
     pub involuntary_switches: u64,
-    /// Whether the loop ended before the others, as its buffer was full or its CPU went away.
+    /// Whether the loop ended before the others, because its buffer was full or its CPU went away.
     pub cut_short: bool,
 }
 
@@ -548,7 +547,7 @@ pub struct CounterGrowth {
     pub cpu: CpuId,
     /// Its file and name: `interrupts/LOC`, `softirqs/NET_RX`, `stat/steal`.
     pub name: String,
-    /// By how much it grew from just before the loops began until just after they ended. `stat/` counters are in
+    /// By how much it grew from just before the loops started until just after they ended. `stat/` counters are in
     /// nanoseconds, the others are counts.
     pub growth: u64,
     /// How often the trace holds the same; `None` where the kernel was not traced, or traces nothing that compares.
@@ -568,9 +567,9 @@ impl CounterGrowth {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct TracedCount {
-    /// Events that lie surely between the two readings of the counter.
+    /// Events that are certainly between the two readings of the counter.
     pub least: u64,
-    /// Events that may lie between them.
+    /// Events that may be between them.
     pub most: u64,
 }
 

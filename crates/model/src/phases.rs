@@ -24,7 +24,7 @@ pub struct PhasesDoc {
     pub program: String,
     /// When the node's clock was 0, as RFC 3339 in UTC: shortly before the first phase.
     pub origin: jiff::Timestamp,
-    /// Whether the job came to its end, so that every phase is there.
+    /// Whether the job came to its end and every phase is there.
     pub complete: bool,
     /// The machine on which the node's ranks ran.
     pub machine: MachineDoc,
@@ -36,7 +36,7 @@ pub struct PhasesDoc {
     pub job: JobDoc,
     /// The ranks of the node, in rising order.
     pub ranks: Vec<RankDoc>,
-    /// What the reader must know before believing the numbers.
+    /// Facts that the reader must know before believing the numbers.
     pub warnings: Vec<String>,
 }
 
@@ -61,7 +61,7 @@ fn unknown(text: &str) -> UnknownName {
     UnknownName::new::<CollectiveCall>("collective", text)
 }
 
-/// What a job does, the same in the documents of all of its nodes.
+/// The work of a job, the same in the documents of all of its nodes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct JobDoc {
@@ -93,7 +93,7 @@ pub struct RankDoc {
     pub cpu: CpuId,
     /// Steps of the generator in a compute phase.
     pub iterations: u64,
-    /// What they took when they were calibrated, on the quiet CPU.
+    /// Their calibrated time, on the quiet CPU.
     pub calibrated_ns: Nanos,
 }
 

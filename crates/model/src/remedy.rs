@@ -278,7 +278,7 @@ catalogue! {
     UnseenLong: Unseen "long", [], Some("not the kernel: firmware; turn off SMI sources in the BIOS"), needs Metal;
     /// The host of a guest ran something else, according to its steal time.
     UnseenStolen: Unseen "stolen", [], Some(
-        "the hypervisor ran something else and says so: give this guest's CPUs to it alone, or lower what the host runs beside it",
+        "the hypervisor ran something else (steal time): reserve the host's CPUs for this guest, or reduce the host's other load",
     );
     /// System management interrupts.
     UnseenSmi: Unseen "smi", [], Some(

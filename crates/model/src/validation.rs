@@ -89,7 +89,7 @@ pub struct ValidationErrors {
     pub mean_added_error_ratio: Option<f64>,
     /// The number of cells whose intervals overlap.
     pub overlapping: usize,
-    /// The number of cells in which both effects are large against their errors, so that agreeing says something.
+    /// The number of cells with both effects large compared with their errors. Only their agreement is meaningful.
     pub telling: usize,
     /// The number of those whose intervals overlap.
     pub telling_overlapping: usize,

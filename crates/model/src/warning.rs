@@ -31,7 +31,7 @@ warnings! {
 
     /// The host's name cannot be read, for this reason.
     no_host_name(why: &str) NoHostName:
-        format!("the node is called localhost, as its name is not known: {why}"),
+        format!("the node is called localhost, because its name is not known: {why}"),
         "runs of several such nodes cannot go into one bundle; free a descriptor (ulimit -n) or mount /proc, and record again";
 
     /// The counters of the measured CPUs differ by at least this much.
@@ -58,12 +58,12 @@ pub fn left_out(list: &CpuList) -> Warning {
 warnings! {
     /// The kernel cannot be traced, for this reason.
     no_tracing(why: &str) NoTracing:
-        format!("the sources of detours are unknown, as the kernel's trace cannot be had: {why}"),
+        format!("the sources of detours are unknown, because the kernel cannot be traced: {why}"),
         "run becalm without arguments to see what is missing and how to get it";
 
     /// The stored detours are from kernel events only, before a window with a running loop.
     no_loop() NoLoop:
-        "no loop ran: these are the stretches in which interrupts, softirqs and kernel threads had the CPU, by the kernel's events \
+        "no loop ran: these are the stretches when interrupts, softirqs and kernel threads had the CPU, by the kernel's events \
          alone; what programs took, and what no event shows, is not in them",
         "compare with other recordings of this kind only";
 
@@ -79,7 +79,7 @@ warnings! {
 
     /// The loops' memory could not be locked; `advice` says how to get the privilege.
     not_locked(advice: &str) MemoryNotLocked:
-        "the loops' memory could not be locked, so that a page fault of their own may show as a detour".to_owned(),
+        "the loops' memory could not be locked, so a page fault of their own may show as a detour".to_owned(),
         advice;
 
     /// Every CPU is measured, so collecting disturbs the loops.
@@ -178,7 +178,7 @@ warnings! {
 
     /// Kernel events were lost in this many detours of one of two compared runs.
     lost_events_in(run: &str, detours: u64) LostEvents:
-        format!("detours of {run} in which kernel events were lost: {detours}; the sources of these may be wrong"),
+        format!("detours of {run} with dropped kernel events: {detours}; their sources may be wrong"),
         "record fewer CPUs at once, or leave one CPU unmeasured";
 
     /// The trace of a CPU lacks events without reporting a loss.
@@ -211,7 +211,7 @@ warnings! {
     /// The loop on a CPU started late, and only ran for a part of the intended time.
     began_late(cpu: &CpuDoc, intended: Nanos) BeganLate:
         format!(
-            "the loop on CPU {} measured for {:.3} of {}: others had its CPU when it was to begin",
+            "the loop on CPU {} measured for {:.3} of {}: others had its CPU when it was to start",
             cpu.cpu, cpu.duration_ns, intended
         ),
         "record for longer, let nothing else run there, or give the loop a real-time class (--sched fifo:50)";
@@ -369,11 +369,11 @@ warnings! {
     /// for `had` of `whole`, and waited for them for `waited`.
     thread_of_trace(thread: &str, had: Nanos, waited: Nanos, whole: Nanos) NoLoop:
         format!(
-            "no loop ran: these are the stretches in which something else had the CPU of {thread}, by the kernel's events alone, while it was \
+            "no loop ran: these are the stretches when something else had the CPU of {thread}, by the kernel's events alone, while it was \
              on the CPU ({had:.3} of {whole:.3}) or could have been ({waited:.3}); its ways into and out of the kernel, and what no event \
              shows, are not in them"
         ),
-        "ratios are of all of the time, also of that in which the thread slept; compare with other recordings of this kind only";
+        "ratios are of all of the time, including the sleep of the thread; compare with other recordings of this kind only";
 
     /// The thread whose detours were found in a trace continued on another CPU after waiting, this many times.
     thread_moved(moved: u64, cpus: &CpuList) ThreadMoved:
@@ -436,7 +436,7 @@ warnings! {
     /// A trace that another program recorded lost this many events, in this many gaps with this total time.
     lost_in_trace(lost: u64, gaps: u64, time: Nanos, incomplete: u64) LostEvents:
         format!(
-            "{} lost in {}, which take {time:.3} together, and of which nothing is known; {} incomplete",
+            "{} lost in {}: nothing is known about these {time:.3}; {} incomplete",
             counted(lost, "kernel event was", "kernel events were"),
             counted(gaps, "gap", "gaps"),
             counted(incomplete, "detour is", "detours are")
@@ -454,9 +454,9 @@ warnings! {
     /// The clock of a trace differs from CPU to CPU.
     clock_of_each_cpu(clock: &str) ClocksDiffer:
         format!(
-            "the trace is stamped by the clock '{clock}', of which each CPU has its own: they may be milliseconds apart"
+            "the trace is stamped by the clock '{clock}'; each CPU has its own, and they may be milliseconds apart"
         ),
-        "what comes at once on several CPUs cannot be told; record with a common clock: trace-cmd record -C mono";
+        "simultaneous detours of several CPUs cannot be recognized; record with a common clock: trace-cmd record -C mono";
 
     /// The stamps of a trace have whole microseconds.
     coarse_stamps() CoarseStamps:
@@ -465,14 +465,13 @@ warnings! {
 
     /// The kernel reports that the figures of its noise tracer contradict each other.
     tracer_tainted() TracerTainted:
-        "the kernel marked its trace as tainted: figures of the tracer contradicted each other, as a clock went backwards perhaps".to_owned(),
+        "the kernel marked its trace as tainted: figures of the tracer contradicted each other, perhaps because a clock went backward".to_owned(),
         "trace again, and do not trust this one";
 }
 
 /// In this many periods, the kernel's noise tracer counted more than its trace contains: the kind, the count, and the number in the trace.
 pub fn tracer_saw_more(periods: u64, lacking: &[(&str, u64, u64)]) -> Warning {
-    let clause =
-        |(what, counted, found): &(&str, u64, u64)| format!("{counted} {what}, of which the trace has {found}");
+    let clause = |(what, counted, found): &(&str, u64, u64)| format!("{counted} {what} ({found} in the trace)");
     Warning::new(
         Code::MissingEvents,
         format!(
@@ -488,7 +487,8 @@ warnings! {
     /// The loops of the kernel's noise tracer only ran for a part of the time.
     tracer_paused(runtime: Nanos, whole: Nanos) TracerPaused:
         format!(
-            "the tracer's loops say that they ran for {runtime:.3} of {whole:.3} of CPU time, and rested or were not done for the other; ratios and              rates are of all of that time, and so too low"
+            "the tracer's loops say that they ran for {runtime:.3} of {whole:.3} of CPU time, and paused or had not finished for the rest; \
+             ratios and rates are of all of that time, and so too low"
         ),
         "trace with runtime and period alike: rtla osnoise top -r 1000000 -p 1000000";
 
@@ -511,7 +511,7 @@ warnings! {
 
     /// Imported samples have no start times.
     imported_end_to_end() ImportedEndToEnd:
-        "the file does not say when samples began: they are laid end to end, as if nothing had passed between two of them",
+        "the file does not say when samples started: they are placed end to end, as if no time had passed between them",
         "take periods and times for the least that they can be";
 
     /// Imported statistics only cover the first part of the measurement.
@@ -611,7 +611,7 @@ pub fn drawn_of_summary(drawn: Nanos, recorded: Nanos) -> Warning {
 pub fn late_start(late: Nanos) -> Warning {
     Warning::new(
         Code::LateStart,
-        format!("the loops began {late:.3} after the instant that was given: setting up took longer"),
+        format!("the loops started {late:.3} after the given instant: setting up took longer"),
         "give a later instant with --at, or start becalm earlier",
     )
 }
@@ -620,11 +620,13 @@ pub fn late_start(late: Nanos) -> Warning {
 pub fn wall_clock_off(error: Option<Nanos>) -> Warning {
     let known = match error {
         Some(error) => format!("may be off by {error:.1}"),
-        None => "is not kept right by anything that the kernel knows of".to_owned(),
+        None => "is not synchronized by anything that the kernel knows".to_owned(),
     };
     Warning::new(
         Code::WallClockOff,
-        format!("the wall clock of this node {known}: it began at another instant than other nodes by as much"),
+        format!(
+            "the wall clock of this node {known}: its recording may have started at another instant than those of other nodes"
+        ),
         "let chronyd, ntpd or ptp4l keep the clocks of all nodes",
     )
 }
@@ -725,7 +727,9 @@ warnings! {
 
     /// At least one of the compared runs is in summary form.
     compared_in_summary_form() SummaryForm:
-        "the runs are compared in summary form, as not all of them are full recordings: quantiles are rounded by up to 0.8 %, and quantiles and          sources have no interval within a run, as there are only their sums. What is shorter than the common threshold is taken off by          its sums as well",
+        "the runs are compared in summary form, because not all of them are full recordings: quantiles are rounded by up to 0.8 %, \
+         and quantiles and sources have no interval within a run, because only their sums are stored. Sums also take off detours \
+         below the common threshold",
         "compare several runs a side, or record without --summary where these matter";
 
     /// A node of a compared run could not be read.

@@ -1,7 +1,7 @@
 //! A library that is preloaded into a program and makes noise in its threads: with a timer per thread, whose signal handler burns the time (B07
 //! section 4).
 //!
-//! - [`IMAGE`] is the library itself, as the file that a dynamic linker loads. Its source is the crate in `library/`.
+//! - [`IMAGE`] is the library itself: the file that a dynamic linker loads. Its source is the crate in `library/`.
 //! - [`layout`] is the memory that it shares with the process that had it loaded: the noise to make, and the noise made.
 //!
 //! This crate starts no programs and reads no results; the crate `inject` does.

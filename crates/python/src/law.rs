@@ -25,7 +25,7 @@ pub fn law(
         (None, Some(shares)) => {
             shares.into_iter().map(|share| values::share(share).map(LawOften::Probability)).collect::<PyResult<_>>()?
         }
-        _ => return Err(usage("how often a rank is delayed is said by rate_hz or by probability, by one of them")),
+        _ => return Err(usage("either rate_hz or probability must say how often a rank is delayed")),
     };
     let tolerated = tolerate.map(values::tolerated).transpose()?;
     let (grains, delays) = (values::times(grains_ns), values::times(delays_ns));

@@ -66,7 +66,7 @@ impl PredictOptions {
             None => Ok(&[false]),
             Some("yes") => Ok(&[true]),
             Some("both") => Ok(&[false, true]),
-            Some(other) => Err(usage(format!("'{other}' is not a way in which noise comes: sync is 'yes' or 'both'"))),
+            Some(other) => Err(usage(format!("sync cannot be '{other}': it is 'yes' or 'both'"))),
         }
     }
 

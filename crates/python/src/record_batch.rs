@@ -198,7 +198,7 @@ fn nodes(bundle: &Bundle, selection: &Selection) -> fault::Result<Vec<String>> {
     }
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "it stands among columns that can fail")]
+#[expect(clippy::unnecessary_wraps, reason = "it is listed with columns that can fail")]
 fn int64(values: Vec<i64>) -> Result<ArrayRef, ArrowError> {
     Ok(Arc::new(Int64Array::from(values)))
 }

@@ -42,7 +42,7 @@ impl Table {
 
 #[pymethods]
 impl Table {
-    /// The table as an Arrow stream of one batch. A requested schema is ignored, as the interface allows.
+    /// The table as an Arrow stream of one batch. A requested schema is ignored, which the interface allows.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,

@@ -59,7 +59,7 @@ mod tests {
         let cpus = [cpu(0, whole - Nanos::from_micros(40)), cpu(1, Nanos::new(787))];
         let found = closing_warnings(&cpus, None, Some(whole));
         let told: Vec<&str> = found.iter().map(|warning| warning.message.as_str()).collect();
-        let late = "the loop on CPU 1 measured for 787ns of 360ms: others had its CPU when it was to begin";
+        let late = "the loop on CPU 1 measured for 787ns of 360ms: others had its CPU when it was to start";
         assert_eq!(told, [late]);
         assert_eq!(closing_warnings(&cpus, None, None), []);
         let short = [CpuDoc { cut_short: true, ..cpu(1, Nanos::new(787)) }];

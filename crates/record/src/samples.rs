@@ -23,7 +23,7 @@ use crate::{LanePart, Store};
 struct CpuSamples {
     samples: Shelf<Sample>,
     activities: Shelf<Activity>,
-    /// The number of samples in previous sessions, by which the numbers of activities are shifted.
+    /// The number of samples in previous sessions: the offset of the numbers of activities.
     before: u64,
     longest: Nanos,
     incomplete: u64,

@@ -13,7 +13,7 @@ use crate::spec::{DRAWN_LIMIT, queue};
 const WINDOWS: i64 = 1 << 10;
 
 impl NoiseTrace {
-    /// The same detours, postponed to the end of the window in which they start; the first window starts with the circle.
+    /// The same detours, postponed to the end of the window of their start; the first window starts with the circle.
     ///
     /// The new circle is as many laps as give whole windows. If those have more than a million detours, it is cut to the last whole window of one
     /// lap, or of as many as give a thousand windows. Fails for a window of 0 or above the limit of a circle; [`TraceError::Full`] if only noise is

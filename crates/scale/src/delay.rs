@@ -337,7 +337,7 @@ pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Traces of few nanoseconds, in which every case occurs often.
+    /// Traces of few nanoseconds: every case occurs often.
     pub(crate) fn small_trace(most: usize) -> impl Strategy<Value = NoiseTrace> {
         (proptest::collection::vec(any::<bool>(), 1..most), any::<prop::sample::Index>()).prop_map(
             |(mut noisy, free)| {

@@ -60,7 +60,7 @@ impl Law {
             return Err(ScaleError::Range(
                 "the rate",
                 format!("{rate_hz}Hz"),
-                "0Hz to one event in a grain, as the law takes the probability as grain times rate",
+                "0Hz to one event per grain, because the probability of the law is grain times rate",
             ));
         }
         Self::new(grain, delay, probability)

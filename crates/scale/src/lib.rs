@@ -1,8 +1,8 @@
 //! The cost of noise at scale: from the detours of one node to the slowdown of a job on any number of ranks.
 //!
 //! - [`noise`]: traces as circles, validated on construction; [`spec`] makes them from a line of text, [`books`] removes single sources from them.
-//! - [`law`]: the closed forms of Tsafrir 2007, with the range in which they hold; [`lengths`] decides where they apply.
-//! - [`delay`]: the delay of a phase, as a function of its start in the trace; [`order`] gives the expected maximum of any number of such delays.
+//! - [`law`]: the closed forms of Tsafrir 2007, with their range of validity; [`lengths`] decides where they apply.
+//! - [`delay`]: the delay of a phase, a function of its start in the trace; [`order`] gives the expected maximum of any number of such delays.
 //! - [`sampled`]: the same, with and without each source, in one pass over detours that are not kept; [`at_once`] finds detours that hit several CPUs
 //!   of a node at once.
 //! - [`uncertainty`]: how much the slowdown may differ with another recording of the same machine.

@@ -38,7 +38,7 @@ use crate::uncertainty::{RecordingBounds, RecordingEnds, RecordingUncertainty};
 use chain::{Latest, PhaseChain};
 use lateness::LatenessCells;
 
-/// The distance of sampled starts, as a share of the grain: the golden section, so no period of the noise falls into step with it.
+/// The distance of sampled starts, relative to the grain: the golden section, so no period of the noise falls into step with it.
 const STEP_RATIO: f64 = 0.618_033_988_75;
 
 /// In short recordings, starts are up to [`FINEST`] times closer, to sample about this many phases.
@@ -265,7 +265,7 @@ impl MetDetours {
 struct OpenPhases {
     work_left: i64,
     phases: i64,
-    /// The start of the first, as a fraction of the CPU's time, 0 to 1.
+    /// The start of the first, relative to the CPU's time: 0 to 1.
     at: f64,
     /// The distance of their starts.
     step: i64,

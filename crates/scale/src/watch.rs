@@ -18,7 +18,7 @@ impl<'a> ReplayWatch<'a> {
         Self(Some(listener))
     }
 
-    /// Starts counting the phases of one replica, each of which takes about as long as visiting a rank `steps` times.
+    /// Starts counting the phases of one replica. Each takes about as long as visiting a rank `steps` times.
     pub(crate) fn count(self, ranks: u64, steps: u64) -> PhaseCounter<'a> {
         PhaseCounter { watch: self, ranks, untold: 0, often: (WORTH / steps.max(1)).max(1) }
     }

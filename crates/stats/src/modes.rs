@@ -1,4 +1,4 @@
-//! Modes: ranges of lengths in which detours cluster, separated by valleys.
+//! Modes: clusters of detour lengths, separated by valleys.
 //!
 //! Lengths are counted in bins, each 10 % longer than the one before. Every rise after a fall starts a new range. Then the range with the
 //! lowest peak is merged into the neighbor across the higher valley, as long as it holds less than 1 % of all lengths or its peak is not
@@ -11,7 +11,7 @@ const WIDTH: f64 = 1.1;
 /// A mode holds at least this share of all lengths.
 const SHARE: f64 = 0.01;
 
-/// A range in which many lengths cluster; in whole nanoseconds.
+/// A range that many lengths cluster in; whole nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mode {
     /// How many there are.

@@ -122,7 +122,7 @@ impl Times {
     }
 }
 
-/// The clearest period; the beat at which it was found, of which it may be a multiple; and the events that do not belong to the period.
+/// The clearest period; the beat at which it was found (the period may be a multiple of it); and the events that do not belong to the period.
 fn search(times: &[f64], false_alarm: f64) -> Option<(Period, f64, Vec<f64>)> {
     let length = times.last()? - times.first()?;
     if times.len() <= BEATS_MIN || length <= 0.0 {

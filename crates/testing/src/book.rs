@@ -101,7 +101,7 @@ const HOLDERS: &[(&str, Holder)] = &[
     ("becalm check busy.becalm", Holder::Exactly),
     ("becalm compare before.becalm after.becalm --html", Holder::As("compare busy quieter --html change.html")),
     ("becalm compare baseline.becalm priority.becalm", Holder::As("compare job rr80")),
-    ("becalm compare site.becalm mended.becalm", Holder::Exactly),
+    ("becalm compare site.becalm fixed.becalm", Holder::Exactly),
     ("becalm compare", Holder::As("compare busy again")),
     ("becalm fleet cluster.becalm", Holder::Exactly),
     ("becalm fleet predict", Holder::Exactly),

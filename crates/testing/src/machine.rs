@@ -55,7 +55,7 @@ impl Bench {
         }
         let allowed = sched_getaffinity(None).expect("the kernel tells where we may run");
         let cpu = (0..rustix::thread::CpuSet::MAX_CPU).rev().find(|cpu| allowed.is_set(*cpu))?.to_string();
-        let journal = tempfile::tempdir().expect("a folder can be made");
+        let journal = tempfile::tempdir().expect("a directory can be created");
         Some(Self {
             journal,
             cpu,
@@ -370,7 +370,7 @@ pub struct Mounted(tempfile::TempDir);
 impl Mounted {
     /// Mounts it in a new directory.
     pub fn tmpfs(options: &str) -> Self {
-        let folder = tempfile::tempdir().expect("a folder can be made");
+        let folder = tempfile::tempdir().expect("a directory can be created");
         let status = Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(folder.path()).status();
         assert!(status.expect("mount runs").success(), "no file system with {options}");
         Self(folder)

@@ -121,7 +121,7 @@ impl Running {
 
     /// Waits until the recording in a bundle has started: its document is written just before the loops start.
     pub fn wait_for_start(&mut self, bundle: &Path) {
-        self.wait_until("the recording begins", || document_path(bundle).is_some());
+        self.wait_until("the recording starts", || document_path(bundle).is_some());
     }
 
     /// Waits for a condition while the process runs.
@@ -192,7 +192,7 @@ pub fn run_becalm(arguments: &[&str]) -> Ended {
 
 /// A copy of the program in a directory, which becomes accessible to all users, unlike the build directory.
 pub fn public_program(folder: &Path) -> PathBuf {
-    fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).expect("the folder is ours");
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).expect("the directory is ours");
     let program = folder.join("becalm");
     if !program.exists() {
         fs::copy(executable(), &program).expect("the program can be copied");

@@ -41,7 +41,7 @@ fn parse(text: &str) -> Result<u64, ParseCountError> {
     }
     // In a list, 10,000 is two numbers.
     if number.len() > 1 && number.starts_with('0') {
-        return Err(err("it begins with 0, as what follows a comma in 10,000 does, which is written 10000"));
+        return Err(err("it starts with 0, like the part behind the comma of 10,000, which is written 10000"));
     }
     number.parse::<u64>().ok().and_then(|number| number.checked_mul(factor)).ok_or_else(|| err("it is too large"))
 }

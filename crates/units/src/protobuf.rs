@@ -81,7 +81,7 @@ impl Message {
     }
 }
 
-/// Maps signed numbers so that small magnitudes stay short.
+/// Maps signed numbers to unsigned ones that stay short for small magnitudes.
 pub const fn zigzag(value: i64) -> u64 {
     (value << 1 ^ value >> 63) as u64
 }

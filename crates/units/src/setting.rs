@@ -57,7 +57,7 @@ fn refuse_rest(what: &str, rest: &str) -> Result<(), String> {
     if rest.is_empty() || rest.starts_with('#') {
         return Ok(());
     }
-    Err(format!("behind the {what} stands '{}'", printable(rest)))
+    Err(format!("unexpected '{}' behind the {what}", printable(rest)))
 }
 
 #[cfg(test)]
@@ -86,11 +86,11 @@ mod tests {
         for (line, why) in [
             ("duration", "'duration' is not key = value"),
             ("[record", "a bracket is not closed"),
-            ("[record] x", "behind the section stands 'x'"),
+            ("[record] x", "unexpected 'x' behind the section"),
             ("[]", "'' is no name of a section"),
             ("[tune  plan]", "'tune  plan' is no name of a section"),
             ("a = \"b", "a quote is not closed"),
-            ("a = \"b\" c", "behind the value stands 'c'"),
+            ("a = \"b\" c", "unexpected 'c' behind the value"),
             ("\u{1b}[2J", "'\u{fffd}[2J' is not key = value"),
         ] {
             let error = SettingLine::parse(line).unwrap_err();

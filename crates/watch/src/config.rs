@@ -271,7 +271,7 @@ mod tests {
             ("[watch]", "line 1: [watch]: this file has no sections"),
             ("window = 1s\nwindow = 2s", "line 2: window stands twice"),
             ("window = \"1s", "line 1: a quote is not closed"),
-            ("window = \"1s\" x", "line 1: behind the value stands 'x'"),
+            ("window = \"1s\" x", "line 1: unexpected 'x' behind the value"),
             ("listen = here", "line 1: 'here' is not an address with a port"),
             ("otlp = https://collector", "line 1: 'https://collector' names no collector"),
             ("allow-host = a:80", "line 1: 'a:80' is not the name of a host"),

@@ -62,7 +62,7 @@ fn mean(runs: &[RunFigure]) -> Option<f64> {
     (!runs.is_empty()).then(|| runs.iter().map(|run| run.value).sum::<f64>() / runs.len() as f64)
 }
 
-/// From the means of this side and of the other: the factor by which this side's runs scatter more, if both scatter in the same way.
+/// From the means of this side and of the other: this side's scatter as a multiple of the other's, if both scatter in the same way.
 type Scale = fn(f64, f64) -> f64;
 
 /// The mean of the runs of a side.

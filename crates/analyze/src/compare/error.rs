@@ -64,7 +64,7 @@ pub enum CompareError {
         /// The first CPU without a duration.
         cpu: CpuId,
     },
-    /// A run in which no CPU was measured by a detour-detecting loop.
+    /// A run without any CPU that a detour-detecting loop measured.
     #[error(
         "{} does not say that any CPU was measured: it is the run of another program, or one that failed at its start",
         .path.display()

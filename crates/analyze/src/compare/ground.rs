@@ -61,7 +61,7 @@ impl Side {
         self.runs.iter().filter_map(|run| run.t_min_ns).min()
     }
 
-    /// What is missing from the traces of any of its runs.
+    /// Everything that the trace of at least one of its runs lacks.
     fn missing(&self) -> BTreeSet<String> {
         let docs = self.runs.iter().flat_map(|run| &run.docs);
         docs.filter_map(|doc| doc.tracing.as_ref()).flat_map(|doc| doc.missing.clone()).collect()

@@ -6,7 +6,7 @@ use super::series::{RatioOfSums, Scatter};
 use super::tails::RunQuantile;
 use becalm_stats::{Moments, Quantiles, TimeCells};
 
-/// The compared quantiles, as the share of detours above them.
+/// The compared quantiles: the share of detours above each.
 pub(super) const ABOVE: [f64; 2] = [0.01, 0.001];
 
 /// Sums, quantiles and cells of time, in constant memory.

@@ -337,7 +337,8 @@ fn drifts(source: &mut Source, between: f64, wander: f64, seconds: f64) -> Vec<f
     (0..100).map(step).collect()
 }
 
-/// A recording of 10 s of such a host: a tick, and random detours whose number drifts. `planted` adds regular detours, as a share of the usual noise.
+/// A recording of 10 s of such a host: a tick, and random detours whose number drifts. `planted` is the noise of added
+/// regular detours, relative to the usual noise.
 fn drifting_host(source: &mut Source, drift: [f64; 3], planted: f64) -> DetourSample {
     let [between, wander, seconds] = drift;
     let length = 10.0 * SECOND;

@@ -1,6 +1,6 @@
 //! Noise drawn from a recording in summary form, which keeps how late work was, but not when the noise came.
 //!
-//! For phases of a grain, the work of each CPU is cut into windows of that grain. Each window has a recorded delay, in random order, as one detour in
+//! For phases of a grain, the work of each CPU is cut into windows of that grain. Each window has a recorded delay, in random order: one detour in
 //! its middle. So a phase that starts at work meets the delay of one window, and the share of noise is that of the recording. Each counted window is
 //! used once, so the drawn time is longer than the recording. Between two grains of the summary form each quantile of the delays is interpolated.
 //! Phases shorter than its shortest grain meet windows of that one; longer phases meet several of its longest.

@@ -21,7 +21,7 @@ pub enum NoiseError {
     Bundle(#[from] BundleError),
     /// The run was recorded without sources.
     #[error(
-        "{} does not say what took the time on node {node}, so that no source can be taken out; record it with sources",
+        "{} does not say what took the time on node {node}, so no source can be taken out; record it with sources",
         .run.display()
     )]
     NoBooks {
@@ -46,15 +46,13 @@ pub enum NoiseError {
          need at least half of that"
     )]
     NotAtOneTime {
-        /// The time in which all of them were watched.
+        /// The time when all of them were watched.
         common: Nanos,
         /// The longest time that one of them was watched.
         longest: Nanos,
     },
     /// Nodes are to be replayed as recorded, but the file of one does not contain its start time.
-    #[error(
-        "the file of one of the nodes does not say when it was recorded, so ranks as recorded cannot be placed beside each other"
-    )]
+    #[error("the file of one of the nodes does not say when it was recorded, so ranks as recorded cannot be aligned")]
     StartUnknown,
     /// The CPUs together are not a valid noise.
     #[error(transparent)]

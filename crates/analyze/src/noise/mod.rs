@@ -193,7 +193,7 @@ impl NoiseInput {
         Ok(Self { warnings, ..Self::recorded(Noise::recorded(nodes)?, places, name) })
     }
 
-    /// Aligns other ranks at a common offset. With several nodes as recorded, the noise is cut to the wall-clock time in which all of them were
+    /// Aligns other ranks at a common offset. With several nodes as recorded, the noise is cut to the wall-clock time when all of them were
     /// watched. Fails if that is less than half of the longest recording, or if all noise of a CPU is cut off.
     pub fn aligned(self, alignment: Alignment) -> Result<Self, NoiseError> {
         let mut cut = self;

@@ -16,7 +16,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// The time in which all loops of a node ran. Ranks of a node replay its CPUs side by side, so time that only one CPU was watched is dropped. A
+    /// The time when all loops of a node ran. Ranks of a node replay its CPUs side by side, so time that only one CPU was watched is dropped. A
     /// recording that did not end is cut at `last`, the end of its last detour.
     pub fn common_to_all_cpus(doc: &NodeDoc, last: Option<Nanos>, warnings: &mut Vec<Warning>) -> Self {
         let begin = doc.cpus.iter().map(|cpu| cpu.start_ns).max().unwrap_or(Nanos::ZERO);
@@ -59,7 +59,7 @@ impl WatchedTime {
         Nanos::new(i64::try_from(apart).unwrap_or(i64::MAX))
     }
 
-    /// The time in which all were watched. Fails if that is less than half of the longest, or a start is unknown.
+    /// The time when all were watched. Fails if that is less than half of the longest, or a start is unknown.
     pub fn common(all: &[Self]) -> Result<Self, NoiseError> {
         let begins: Option<Vec<i128>> = all.iter().map(|own| own.begin).collect();
         let begins = begins.ok_or(NoiseError::StartUnknown)?;

@@ -28,7 +28,7 @@ pub struct Embedded {
 
 /// Looks into detours: reads the activities of their nodes, batch after batch.
 ///
-/// Keeps the activities of the longest detours, one after another until the budget is spent, whatever the order in which they arrive. The first
+/// Keeps the activities of the longest detours, one after another until the budget is spent, in whatever order they arrive. The first
 /// detour whose activities do not fit ends the list, so "the longest N" is true.
 #[derive(Debug)]
 pub(super) struct Lookup<'a> {

@@ -1,6 +1,6 @@
 //! The cumulative distribution of detour lengths, with steps at real lengths.
 
-/// Steps per octave, as a power of two: lengths are resolved to 3 %.
+/// The binary logarithm of the steps per octave: lengths are resolved to 3 %.
 const PER_OCTAVE_BITS: u32 = 5;
 const PER_OCTAVE: usize = 1 << PER_OCTAVE_BITS;
 

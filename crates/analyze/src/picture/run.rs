@@ -89,7 +89,7 @@ fn look(
     Ok(lookup.finish())
 }
 
-/// The time in which the loops ran, as start and length.
+/// The start and the length of the time when the loops ran.
 fn window(summary: &Summary) -> (i64, i64) {
     let mut spans = Vec::new();
     // The summary's CPUs are those of its nodes' documents, in their order.

@@ -19,7 +19,7 @@ pub enum SummaryError {
         path: PathBuf,
     },
     /// Counting becalm's own time was requested for a recording in summary form.
-    #[error("the summary form of {} does not say in which detours becalm itself ran", .path.display())]
+    #[error("the summary form of {} does not say which detours contain becalm's own time", .path.display())]
     OwnTime {
         /// The bundle of the summary form.
         path: PathBuf,
@@ -51,7 +51,7 @@ impl Fault for SummaryError {
         match self {
             Self::Bundle(error) => error.hint(),
             Self::Work { .. } => Some(Wording::new(
-                ": becalm report shows them, becalm work --baseline holds them against others, and becalm record records detours",
+                ": becalm report shows them, becalm work --baseline compares them with others, and becalm record records detours",
             )),
             Self::OwnTime { .. } => Some(Wording::new("; leave {with_self!} out")),
             Self::NotMeasured { .. } | Self::NoSuchDetour { .. } => None,

@@ -242,7 +242,7 @@ impl Figures {
         let [median_bounds, p99_bounds, p999_bounds] = SHARES.map(|share| {
             lengths.map_or(QuantileBounds::UNKNOWN, |lengths| QuantileBounds::for_quantile(quantiles, lengths, share))
         });
-        // The median of the detours of at least 1 us, as a rank among all: after those below 1 us.
+        // The rank of the median of the detours of at least 1 us among all detours: after those below 1 us.
         let (all, long) = (self.durations.count(), self.long.count());
         let long_median = all.saturating_sub(long) + long.div_ceil(2);
         Self {

@@ -54,7 +54,7 @@ pub struct CostAtScale {
     pub grain: Nanos,
     /// With all the noise; 1.0 without any.
     pub slowdown: f64,
-    /// The uncertainty from one recording to the next; `None` for a summary form, where it is unknown.
+    /// The uncertainty from one recording to the next; `None` for a summary form.
     pub recording: Option<RecordingBounds>,
     /// Noise that the recording may have missed; then the slowdown is a lower bound.
     pub missed: Option<Missed>,

@@ -181,7 +181,7 @@ impl Scan {
         self
     }
 
-    /// Samples phases only in the window in which all CPUs were watched, as a prediction does. `cpus` counts the CPUs of all nodes: the fewer there
+    /// Samples phases only while all CPUs were watched, like a prediction. `cpus` counts the CPUs of all nodes: the fewer there
     /// are, the denser the phases.
     #[must_use]
     pub(super) const fn sampling(mut self, window: Option<Window>, cpus: usize) -> Self {
@@ -339,7 +339,7 @@ impl Scan {
         self.unexpected.iter().map(|number| CpuId::new(*number as u32))
     }
 
-    /// The CPUs, in the order in which they were expected, each with its sources in the order of their numbers. No rows may be added later.
+    /// The CPUs in the expected order, each with its sources in the order of their numbers. No rows may be added later.
     pub(super) fn cpus(&mut self) -> &mut [CpuScan] {
         for cpu in &mut self.cpus {
             cpu.slots.clear();

@@ -33,7 +33,7 @@ pub struct BusyTime {
     pub by_chance: f64,
 }
 
-/// A stretch of time in which many CPUs were in a detour.
+/// A stretch of time with many CPUs in a detour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stretch {
     /// The number of CPUs.
@@ -86,7 +86,7 @@ pub fn busy_times(detours: &[Placed], cpus: usize, length: i64) -> (Vec<BusyTime
     (times.into_iter().zip(shares).enumerate().map(row).collect(), stretches)
 }
 
-/// The share of the time in which 0, 1, ... CPUs are in a detour if they are independent.
+/// The shares of the time with 0, 1, ... CPUs in a detour if CPUs are independent.
 fn shares(detours: &[Placed], cpus: usize, length: i64) -> Vec<f64> {
     let mut busy = vec![0_i64; cpus];
     detours.iter().for_each(|detour| busy[detour.cpu as usize] += detour.end - detour.start);

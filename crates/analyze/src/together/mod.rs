@@ -25,7 +25,7 @@ pub struct Together {
     pub node: String,
     /// Its CPUs, at least two.
     pub cpus: Vec<CpuId>,
-    /// The time in which all of them were watched.
+    /// The time when all of them were watched.
     pub length: Nanos,
     /// The maximum distance in time of detours that meet.
     pub within: Nanos,
@@ -43,7 +43,7 @@ pub struct Together {
     pub warnings: Vec<becalm_model::node::Warning>,
 }
 
-/// A stretch in which many CPUs were in a detour.
+/// A stretch with many CPUs in a detour.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SharedStretch {
     /// The stretch; its times are since the run's origin.
@@ -158,7 +158,7 @@ pub fn together(bundle: &Bundle, selection: &Selection, within: Nanos) -> Result
     })
 }
 
-/// A detour within the time in which all CPUs were watched; `None` if it is outside.
+/// A detour within the time when all CPUs were watched; `None` if it is outside.
 fn placed(cpu: usize, start: Nanos, duration: Nanos, length: Nanos, group: u32) -> Option<Placed> {
     let (start, end) = (start.get().max(0), (start + duration).get().min(length.get()));
     (start < end).then_some(Placed { start, end, cpu: cpu as u32, group })

@@ -14,7 +14,7 @@ pub struct EventTotal {
     pub user: Option<f64>,
     /// In the kernel while the loop's thread ran.
     pub kernel: Option<f64>,
-    /// The share of the time in which it was counted, the smaller one if there are two. Below 1 the figures are estimates.
+    /// The counted share of the time, the smaller one if there are two. Below 1 the figures are estimates.
     pub counted_ratio: f64,
     /// The number of samples.
     pub samples: u64,

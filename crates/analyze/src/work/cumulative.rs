@@ -41,7 +41,7 @@ impl Cumulative {
         Some(Self { samples_each: each as u64, spread, undisturbed_ns: middle.saturating_mul(each as i64), values })
     }
 
-    /// The mean extra time of repetitions over undisturbed ones, as a fraction of 1.
+    /// The mean extra time of repetitions, relative to undisturbed ones.
     pub fn cost_ratio(&self) -> f64 {
         self.spread.mean_ns / self.undisturbed_ns as f64 - 1.0
     }

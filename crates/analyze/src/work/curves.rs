@@ -23,7 +23,7 @@ pub struct Bin {
     pub count: u64,
 }
 
-/// Consecutive samples, as one point.
+/// One point for consecutive samples.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SamplePoint {
     /// The start of the first of them.

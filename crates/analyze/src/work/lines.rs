@@ -48,7 +48,7 @@ pub(super) struct Power {
 /// A significant line of the spectrum.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct SpectralLine {
-    /// Its position, as a fractional multiple of the resolution.
+    /// Its position in multiples of the resolution, with fractions.
     pub place: f64,
     /// The bin with the highest power.
     pub peak: usize,

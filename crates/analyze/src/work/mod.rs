@@ -173,7 +173,7 @@ pub fn summarize_work(
     Ok(WorkSummary { path: bundle.path().to_owned(), nodes, cpus })
 }
 
-/// The documents of the selected nodes, all of which must be of work.
+/// The documents of the selected nodes. Fails if one is not of work.
 fn selected(bundle: &Bundle, selection: &Selection) -> Result<Vec<NodeDoc>, WorkError> {
     let chosen = |doc: &&NodeDoc| selection.node.as_ref().is_none_or(|node| *node == doc.node);
     let nodes: Vec<NodeDoc> = bundle.nodes().iter().filter(chosen).cloned().collect();

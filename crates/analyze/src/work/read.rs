@@ -83,8 +83,7 @@ pub fn read(bundle: &Bundle, doc: &NodeDoc, cpu: CpuId) -> Result<Option<WorkSam
         for row in (0..batch.len()).filter(|row| batch.cpus()[*row] == wanted) {
             let start = batch.starts()[row];
             if start < end {
-                let why =
-                    format!("a sample of CPU {cpu} begins at {start} ns, before the end of the one in front of it");
+                let why = format!("a sample of CPU {cpu} starts at {start} ns, before the end of the previous one");
                 return Err(BundleError::Table { path: bundle.path().to_owned(), table: "samples", why });
             }
             end = start + batch.durations()[row];

@@ -6,8 +6,8 @@
 //! A frequency is named by one of two rules. Each has half of the allowed probability, [`FALSE_ALARM`] in all, of naming anything in samples without
 //! a period:
 //!
-//! - its power is significantly above its surroundings, as a *line*: frequent and short, such as a tick;
-//! - the slowest samples have its period, as a *beat*: rarer and longer, such as a daemon.
+//! - as a *line*, if its power is significantly above its surroundings: frequent and short, such as a tick;
+//! - as a *beat*, if the slowest samples have its period: rarer and longer, such as a daemon.
 //!
 //! A source of frequency f that is shorter than a cell has power at f, 2f, 3f and so on. Of a frequency and the lines at its multiples, the lowest is
 //! named. A multiple is named too if its power is four times that of the lower one, because then it is a source of its own. Multiples beyond the

@@ -415,7 +415,7 @@ fn what_is_no_bundle_is_not_opened() {
     let empty = folder.path().join("empty.becalm");
     fs::create_dir_all(empty.join("runs")).unwrap();
     for (path, why) in [
-        (folder.path().to_owned(), "without the folder 'runs'"),
+        (folder.path().to_owned(), "without the subdirectory 'runs'"),
         (file, "it is a file"),
         (folder.path().join("missing"), "No such file"),
         (empty, "no node's document"),

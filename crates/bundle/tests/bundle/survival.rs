@@ -297,7 +297,7 @@ fn wrong_rows_are_refused_and_cost_nothing() {
     type Spoil = fn(&mut Rows);
     let spoils: [(Spoil, &str); 7] = [
         (|rows| rows.detours.swap(0, 1), "rows of CPU 0 are not in order"),
-        (|rows| rows.detours.rotate_right(1), "rows of CPU 1 do not stand together"),
+        (|rows| rows.detours.rotate_right(1), "rows of CPU 1 are not consecutive"),
         (|rows| rows.detours[3].duration = Nanos::new(-1), "cannot be -1 ns long"),
         (|rows| rows.detours[0].start = Nanos::ZERO, "rows of CPU 0 are not in order"),
         (|rows| rows.detours[19].cpu = CpuId::new(u32::MAX), "outside of 0 to"),

@@ -217,16 +217,16 @@ fn check_programs() -> DoctorCheck {
         }
     }
     match found.iter().position(|path| *path == own) {
-        _ if found.is_empty() => ok(name, "no other becalm is in a folder of PATH"),
-        Some(0) if found.len() == 1 => ok(name, "this becalm is the only one in the folders of PATH"),
+        _ if found.is_empty() => ok(name, "no other becalm is in a directory of PATH"),
+        Some(0) if found.len() == 1 => ok(name, "this becalm is the only one in the directories of PATH"),
         Some(0) => not_ok(
             name,
-            format!("there are {} more in the folders of PATH, behind this one", found.len() - 1),
+            format!("there are {} more in the directories of PATH, behind this one", found.len() - 1),
             "remove those that are old",
         ),
         _ => not_ok(
             name,
-            "becalm in the folders of PATH is another program than this one",
+            "becalm in the directories of PATH is another program than this one",
             "remove the old one, or name the new one by its path",
         ),
     }
@@ -250,15 +250,17 @@ fn check_companions(companions: &[DoctorCompanion]) -> DoctorCheck {
 fn check_room() -> DoctorCheck {
     let name = "room";
     match free_bytes(Path::new(".")) {
-        Ok(free) if free >= ROOM => ok(name, format!("{:.1} GiB are free in this folder", free as f64 / ROOM as f64)),
+        Ok(free) if free >= ROOM => {
+            ok(name, format!("{:.1} GiB are free in this directory", free as f64 / ROOM as f64))
+        }
         Ok(free) => not_ok(
             name,
-            format!("{} MiB are free in this folder", free >> 20),
+            format!("{} MiB are free in this directory", free >> 20),
             "record into another one, with --folder or --output",
         ),
         Err(error) => not_ok(
             name,
-            format!("it cannot be found out how much is free in this folder: {error}"),
+            format!("cannot determine the free space of this directory: {error}"),
             "record into another one",
         ),
     }

@@ -33,7 +33,7 @@ impl Task for ManArgs {
         command.build();
         let pages = pages(&command);
         if let Some(folder) = &self.folder {
-            folder::make_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+            folder::make_all(folder).with_context(|| format!("cannot create the directory {}", folder.display()))?;
             for (name, page) in &pages {
                 let path = folder.join(format!("{name}.1"));
                 let mut draft = Draft::replace(&path)?;

@@ -35,7 +35,7 @@ pub const KEYS: [&str; 19] = [
     "width",
 ];
 
-const CHANGES: &str = "what becalm changes on the machine is said on the command line alone";
+const CHANGES: &str = "the command line alone decides what becalm changes on the machine";
 
 /// Commands that take no default.
 const WITHOUT: [(&str, &str); 8] = [
@@ -134,7 +134,7 @@ fn unknown(root: &Command, command: &Command, section: &str, name: &str) -> Stri
         format!("[{section}] has no option")
     };
     if candidates(root, "").any(|argument| argument.get_long() == Some(name)) {
-        return format!("{place} '{shown}'; all commands have it, so it stands above the first section");
+        return format!("{place} '{shown}'; all commands have it, so it belongs above the first section");
     }
     format!("{place} '{shown}'{}", hint(name, candidates(command, section).filter_map(Arg::get_long)))
 }
@@ -151,7 +151,7 @@ fn hint<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
-/// All possible sections, as the words of their commands; first the one without a name.
+/// The command words of all possible sections; first the section without a name.
 fn sections(root: &Command) -> Vec<String> {
     fn below(command: &Command, words: &str, into: &mut Vec<String>) {
         into.push(words.to_owned());

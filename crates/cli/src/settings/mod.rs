@@ -72,7 +72,7 @@ impl Setting {
     }
 }
 
-/// Unreadable or invalid defaults, as a message.
+/// A message about unreadable or invalid defaults.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct SettingsError(String);
@@ -176,7 +176,7 @@ fn parse_text(command: &Command, place: &Place, text: &str) -> Result<Vec<Settin
         let value = key.value(value).map_err(wrong)?;
         match settings.iter_mut().find(|setting| setting.command == section && setting.option == name) {
             Some(setting) => {
-                return Err(wrong(format!("{name} stands twice, first at {}; leave one out", setting.origin)));
+                return Err(wrong(format!("{name} is set twice, first at {}; remove one", setting.origin)));
             }
             None => settings.push(Setting::new(&section, name, &key, value, origin)),
         }

@@ -285,7 +285,7 @@ fn a_missing_command_is_refused_before_anything_is_stored() {
     for (program, why) in [
         ("/nonexistent/program", "there is no such program"),
         (path(&text), "there is no such program"),
-        ("becalm-has-no-such-friend", "no folder of PATH holds such a program"),
+        ("becalm-has-no-such-friend", "no directory of PATH has such a program"),
     ] {
         run(recording(&bundle, &["--", program])).expect(1, &["cannot start the command", program, why]);
         assert!(!bundle.exists());
@@ -305,7 +305,7 @@ fn a_place_that_is_taken_is_refused_at_once() {
     let before = document(&bundle);
     let orphan = folder.path().join("no/such/folder");
     for (place, why) in [
-        (&file, "is not a folder"),
+        (&file, "is not a directory"),
         (&other, "is not a run bundle"),
         (&bundle, "is there already"),
         (&orphan, "does not exist"),

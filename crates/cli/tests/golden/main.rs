@@ -75,7 +75,7 @@ fn write_inputs(folder: &Path) {
     let nodes = StoredNodes::open(&folder.join("later")).unwrap();
     for node in nodes.names() {
         let digest = condense::digest(nodes.read(node).unwrap()).unwrap();
-        drop(SummaryWriter::create(&folder.join("mended.becalm"), &digest).unwrap());
+        drop(SummaryWriter::create(&folder.join("fixed.becalm"), &digest).unwrap());
     }
     becalm_fixtures::write_study(&folder.join("node1.study"));
     machines::write_all(folder);

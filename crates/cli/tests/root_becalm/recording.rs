@@ -260,7 +260,7 @@ fn in_a_pid_namespace_without_marks_nobody_is_named_wrongly() {
     }
     let folder = tempfile::tempdir().unwrap();
     let reasons =
-        [("refuse", "Permission denied"), ("swallow", "not every thread that made itself known stands in the trace")];
+        [("refuse", "Permission denied"), ("swallow", "not every thread that made itself known is in the trace")];
     for (way, reason) in reasons {
         let report = record_without_marks(folder.path(), way);
         assert_eq!((&report["rung"], report["sources"].as_array().map(Vec::len)), (&"proc".into(), Some(0)), "{way}");

@@ -444,7 +444,7 @@ fn what_is_given_away_in_folders_of_root_is_named_a_bundle() {
     for words in [&["record", "--duration", "300ms"][..], &["work", "--samples", "50", "--cpus", "0"]] {
         let bundle = folder.path().join("settings.d");
         let ended = run(sudo(becalm(&[words, &["-o", path(&bundle)]].concat())));
-        ended.expect(1, &["goes on as the user 65534", "a new name that ends in .becalm"]);
+        ended.expect(1, &["continues as user 65534", "a new name that ends in .becalm"]);
         assert!(!bundle.exists());
     }
     let text = folder.path().join("selfish");

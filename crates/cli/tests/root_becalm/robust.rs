@@ -136,7 +136,7 @@ fn root_places_that_cannot_be_written_are_refused_at_once() {
     run(recording(&bundle, &["--duration", "1h"])).expect(1, &["nothing was recorded", path(&bundle), "No space left"]);
     let file = folder.path().join("file");
     fs::write(&file, "precious").unwrap();
-    run(recording(&file, &["--duration", "1h"])).expect(1, &[path(&file), "is not a folder"]);
+    run(recording(&file, &["--duration", "1h"])).expect(1, &[path(&file), "is not a directory"]);
 }
 
 #[test]

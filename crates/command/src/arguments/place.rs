@@ -7,7 +7,7 @@ use becalm_linux::procfs::kernel;
 use becalm_units::fault::{self, Context, Result, UsageError};
 use clap::Args;
 
-/// Where recordings lie that are given no name.
+/// The directory of recordings that are given no name.
 #[derive(Args, Clone, Default, Debug)]
 pub struct FolderArgs {
     /// Directory for recordings without --output, created if missing [default: the current one]
@@ -24,7 +24,7 @@ impl FolderArgs {
         }
         let folder = self.folder.as_deref().unwrap_or(Path::new(""));
         if self.folder.is_some() {
-            folder::make_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+            folder::make_all(folder).with_context(|| format!("cannot create the directory {}", folder.display()))?;
         }
         let host = || kernel::hostname(root).unwrap_or_else(|_| "localhost".to_owned());
         let node = node.map_or_else(host, str::to_owned);
@@ -51,7 +51,7 @@ pub fn refuse_existing(path: &Path) -> Result<()> {
     }
     if path.exists() && !path.is_dir() {
         fault::bail!(
-            "cannot store the recording in {}: it exists and is not a folder; give another name",
+            "cannot store the recording in {}: it exists and is not a directory; give another name",
             path.display()
         );
     }
@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(path.parent(), Some(Path::new("")));
         std::fs::write(place.path().join("file"), "").unwrap();
         let args = FolderArgs { folder: Some(place.path().join("file/x")) };
-        assert!(args.place(None, None, root).unwrap_err().to_string().starts_with("cannot make the folder "));
+        assert!(args.place(None, None, root).unwrap_err().to_string().starts_with("cannot create the directory "));
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub fn refuse_missing(program: &str) -> Result<()> {
     // Without PATH the C library searches the system's directories.
     let Some(folders) = env::var_os("PATH") else { return Ok(()) };
     if !env::split_paths(&folders).any(|folder| executable(&folder.join(program))) {
-        fault::bail!("cannot start the command '{program}': no folder of PATH holds such a program");
+        fault::bail!("cannot start the command '{program}': no directory of PATH has such a program");
     }
     Ok(())
 }

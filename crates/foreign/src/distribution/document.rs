@@ -31,9 +31,9 @@ pub const BUCKETS: usize = 1 << 20;
 pub enum Quantity {
     /// Time that was taken from a loop which does nothing but look at a clock: detours.
     Stolen,
-    /// The steps of such a loop, all of them, also those in which nothing happened.
+    /// All steps of such a loop, including those without an interruption.
     Steps,
-    /// How late a handler or a thread ran after its timer. That is no stolen time: nobody may have wanted the CPU before.
+    /// How late a handler or a thread ran after its timer. That is not stolen time: possibly no thread wanted the CPU before.
     Wakeup,
     /// How late a sleeping thread of a program woke up, with values put in for what it slept through. That is no stolen time either.
     Pause,
@@ -51,7 +51,7 @@ impl Quantity {
     pub const fn words(self) -> &'static str {
         match self {
             Self::Stolen => "time taken from a loop that only looks at a clock",
-            Self::Steps => "steps of a loop that only looks at a clock, also of those in which nothing happened",
+            Self::Steps => "steps of a loop that only looks at a clock, including those without an interruption",
             Self::Wakeup => "wake-up latencies: how late timers' handlers and threads ran",
             Self::Pause => "pauses: how late a sleeping thread of a program woke up",
             Self::Unknown => "something that the file does not name",
@@ -59,7 +59,7 @@ impl Quantity {
     }
 }
 
-/// What one node's file tells of.
+/// The content of one node's file.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct DistributionDoc {
@@ -71,7 +71,7 @@ pub struct DistributionDoc {
     pub program: String,
     /// The format of the file that was read, by its name on the command line.
     pub format: String,
-    /// What the file says of the program that measured, with its version where it has one: `cyclictest 2.40`.
+    /// The program that measured, with its version if the file has it: `cyclictest 2.40`.
     pub tool: String,
     /// The command line of that program, if the file has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,7 +85,7 @@ pub struct DistributionDoc {
     /// When it ended, in the file's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
-    /// What the lengths are of.
+    /// The measured quantity.
     pub quantity: Quantity,
     /// Whether the shortest step of the loop was subtracted from each length; `None` where there is no loop, or it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -96,13 +96,13 @@ pub struct DistributionDoc {
     pub warnings: Vec<Warning>,
 }
 
-/// Lengths that are told of together. Times are in nanoseconds; what is `None` or empty is not in the file.
+/// Lengths with common statistics. Times are in nanoseconds; values that are `None` or empty are not in the file.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Series {
-    /// What the file calls it: `CPU 3`, `thread 0`, `CPU 3 irq`, the tag of a log.
+    /// Its name in the file: `CPU 3`, `thread 0`, `CPU 3 irq`, the tag of a log.
     pub name: String,
-    /// The CPU, where it is known.
+    /// The CPU, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<CpuId>,
     /// How long was measured.
@@ -111,7 +111,7 @@ pub struct Series {
     /// How long was to be measured, of programs that do not say how long it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_ns: Option<i64>,
-    /// What is shorter was not counted.
+    /// Shorter lengths were not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold_ns: Option<i64>,
     /// The shortest step of the loop.
@@ -144,7 +144,7 @@ pub struct Series {
     /// Lengths beyond the last bucket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub above: Option<Above>,
-    /// What else was counted, by the program's own names.
+    /// Other counts, by the program's own names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<NamedCount>,
 }
@@ -195,7 +195,7 @@ impl From<Bucket> for (i64, i64, u64) {
     }
 }
 
-/// Lengths of which it is known only that they were not shorter.
+/// Lengths with a known lower bound only.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Above {

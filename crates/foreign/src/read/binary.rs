@@ -28,7 +28,7 @@ impl<'a> Binary<'a> {
     pub fn from_file(file: &'a [u8], offset: u64, what: &str) -> Result<Self, ReadError> {
         let found = usize::try_from(offset).ok().and_then(|offset| Some((offset, file.get(offset..)?)));
         let (offset, rest) = found.ok_or_else(|| {
-            ReadError::byte(file.len(), format!("the file ends here, and {what} is said to be at byte {offset}"))
+            ReadError::byte(file.len(), format!("the file ends here, but {what} should be at byte {offset}"))
         })?;
         Ok(Self::new(rest, offset))
     }

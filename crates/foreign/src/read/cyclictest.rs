@@ -139,7 +139,7 @@ fn histogram_series(
     // Minima and means are of threads alone, even if the last column is the sum of all.
     let threads = if remarks.min.is_empty() { columns.len() } else { remarks.min.len() };
     if threads > columns.len() || columns.len() - threads > 1 {
-        return Err(format!("its remarks are of {threads} threads, and its rows have {} counts", columns.len()));
+        return Err(format!("its comments are of {threads} threads, but its rows have {} counts", columns.len()));
     }
     columns.truncate(threads);
     let at = |values: &[&str], thread: usize, what: &str| -> Result<Option<i64>, String> {

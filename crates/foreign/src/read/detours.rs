@@ -42,9 +42,7 @@ impl InOrder {
     pub fn push(&mut self, start: i128, duration: i128) -> Result<(), String> {
         if start < self.last_end {
             let (start, end) = (start as f64 / 1e3, self.last_end as f64 / 1e3);
-            return Err(format!(
-                "the detour starts at {start}ns, before the end of the one in front of it, at {end}ns"
-            ));
+            return Err(format!("the detour starts at {start}ns, before the end of the previous one at {end}ns"));
         }
         let end = start + duration;
         self.last_end = end;

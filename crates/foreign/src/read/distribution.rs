@@ -147,7 +147,7 @@ pub(super) fn overflow(from_ns: i64, count: u64) -> Option<Above> {
     (count > 0).then_some(Above { from_ns, count })
 }
 
-/// Refuses a file in which nothing was found.
+/// Refuses a file without a series.
 pub(super) fn some_series(found: DistributionDoc, what: &str) -> Result<DistributionDoc, ReadError> {
     if found.series.is_empty() {
         return Err(ReadError::new(format!("it holds nothing that {what} prints")));

@@ -50,7 +50,7 @@ impl ReadError {
         )
     }
 
-    /// The same with a parameter that helps, as the template of a [`Wording`].
+    /// The same with a parameter that helps: the template of a [`Wording`].
     #[must_use]
     pub fn with_fix(self, template: &'static str) -> Self {
         Self { fix: Some(Wording::new(template)), ..self }

@@ -53,7 +53,7 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<SampleList, Re
         };
         let begin = integer(begin, "begin").map_err(|why| lines.error(why))?;
         if windows.last().is_some_and(|(last, _)| *last > begin) {
-            return Err(lines.error("the window begins before the one in front of it"));
+            return Err(lines.error("the window starts before the previous one"));
         }
         windows.push((begin, count(work, "count").map_err(|why| lines.error(why))?));
     }

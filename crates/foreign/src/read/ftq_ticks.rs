@@ -180,7 +180,9 @@ fn threads(
     let (mut lists, mut from) = (Vec::new(), 0);
     for of_thread in times.chunk_by(|time, next| time <= next) {
         if lists.len() >= MOST_LISTS {
-            return Err(ReadError::new(format!("its times go back more than {MOST_LISTS} times: they are no begins")));
+            return Err(ReadError::new(format!(
+                "its times go back more than {MOST_LISTS} times: they are not start times"
+            )));
         }
         let first = of_thread[0];
         let since = |time: i64| {
@@ -188,7 +190,7 @@ fn threads(
             if ns < (i64::MAX / 4) as f64 {
                 Ok(Nanos::new(ns.round() as i64))
             } else {
-                Err(ReadError::new("its times lie further apart than times can").with_fix("; is {rate} right?"))
+                Err(ReadError::new("its times are further apart than times can be").with_fix("; is {rate} right?"))
             }
         };
         let mut samples = Vec::with_capacity(of_thread.len() - 1);

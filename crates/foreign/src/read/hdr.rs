@@ -234,7 +234,7 @@ fn unpacked(bytes: &[u8], left: &mut usize) -> Result<Histogram, String> {
         cookie = bytes.number(4)?;
     }
     let version = PLAIN.iter().position(|plain| *plain == cookie & !0xf0);
-    let version = version.ok_or_else(|| format!("its histogram begins with {cookie:#010x}, which no version does"))?;
+    let version = version.ok_or_else(|| format!("its histogram starts with {cookie:#010x}, which no version does"))?;
     let payload = if version == 0 { None } else { Some(bytes.number(4)? as usize) };
     if version > 0 {
         // The shift of a histogram of decimal fractions.

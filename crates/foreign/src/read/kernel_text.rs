@@ -132,7 +132,7 @@ pub enum VectorDetail<'a> {
     Reason(&'a str),
 }
 
-/// A line of an event, as a dialect splits it.
+/// A line of an event, split by a dialect.
 #[derive(Clone, Copy)]
 pub(super) struct Line<'a> {
     /// Name of the thread that had the CPU, and its number if known.

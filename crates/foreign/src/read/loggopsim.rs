@@ -27,14 +27,14 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<DetourList, Re
     }
     let length = last.filter(|_| !first).map(|[start, _]| (start + 500).div_euclid(1_000));
     let Some(length) = length.and_then(|ns| i64::try_from(ns).ok()).map(Nanos::new) else {
-        return Err(ReadError::new("it has not the two events with which a trace begins and ends"));
+        return Err(ReadError::new("it lacks the two events that start and end a trace"));
     };
     // In becalm's own files, the event at the end of the trace has no duration, and no line end follows.
     let is_marked = last.is_some_and(|[_, duration]| duration == 0) && !source.bytes.ends_with(b"\n");
     let warnings = if is_marked { Vec::new() } else { lines.warnings(End::Unmarked) };
     let list = DetourList { length: Some(length), detours: detours.detours, warnings, ..DetourList::default() };
     if list.end() > length {
-        return Err(ReadError::new("its last event begins before the end of the one in front of it"));
+        return Err(ReadError::new("its last event starts before the end of the previous one"));
     }
     Ok(list)
 }

@@ -50,9 +50,9 @@ const LINES: [(IsOfProgram, &str); 10] = [
             line.contains("distribution") && (line.contains("count") || line.starts_with("value"))
                 || line.starts_with('[') && line.ends_with('|') && line.contains(')') && line.matches('|').count() == 2
         },
-        "is a histogram as bcc, bpftrace and sysbench print it, of which becalm reads none: what it counts is not in it",
+        "is a histogram of bcc, bpftrace or sysbench, which is not read: the file does not say what it counts",
     ),
-    (|line| line.starts_with("oslat V "), "begins as oslat's output and holds no result: let oslat end by itself"),
+    (|line| line.starts_with("oslat V "), "starts like oslat's output and has no result: let oslat end by itself"),
     (
         |line| line.starts_with("stress-ng: "),
         "is what stress-ng prints, which makes load and measures no noise: record with becalm meanwhile",

@@ -44,7 +44,7 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<SampleList, Re
             continue;
         }
         if fixed.is_none() {
-            return Err(lines.error("no remark of netgauge's method fwq or ftq stands in front of it"));
+            return Err(lines.error("no comment of netgauge's method fwq or ftq precedes it"));
         }
         let words: Vec<&str> = line.split_whitespace().collect();
         let &[number, value] = words.as_slice() else {
@@ -55,7 +55,7 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<SampleList, Re
         }
         values.push(count(value, "value").map_err(|why| lines.error(why))?);
     }
-    let fixed = fixed.ok_or_else(|| ReadError::new("it has no remark of netgauge's method fwq or ftq"))?;
+    let fixed = fixed.ok_or_else(|| ReadError::new("it has no comment of netgauge's method fwq or ftq"))?;
     let end = match announced {
         Some(announced) if announced == values.len() => End::Marked,
         Some(announced) => End::Missing(format!("it announces {announced} samples and holds {}", values.len())),
@@ -64,7 +64,7 @@ pub fn read(source: Source<'_>, progress: Progress<'_>) -> Result<SampleList, Re
     let warnings = lines.warnings(end);
     let duration = |value: u64| match fixed {
         Fixed::Work => times(value as i64, 1_000, "sample").map(Nanos::new).map_err(ReadError::new),
-        Fixed::Time => grain.ok_or_else(|| ReadError::new("the remark Compute-Cycle Duration is missing")),
+        Fixed::Time => grain.ok_or_else(|| ReadError::new("the comment Compute-Cycle Duration is missing")),
     };
     let sample = |value: u64| Ok((duration(value)?, if fixed == Fixed::Time { value } else { 0 }));
     Ok(SampleList {

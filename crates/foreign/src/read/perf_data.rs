@@ -106,7 +106,7 @@ pub struct PerfData<'a> {
 /// A record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PerfRecord<'a> {
-    /// An event, as the kernel wrote it.
+    /// An undecoded kernel event.
     Event {
         /// The CPU.
         cpu: CpuId,
@@ -151,7 +151,7 @@ pub fn read(source: Source<'_>) -> Result<PerfData<'_>, ReadError> {
     let file = source.bytes;
     let mut from = Binary::new(file, 0);
     if !file.starts_with(MAGIC) {
-        return Err(from.error("it is no perf.data of this order of bytes, which begins with PERFILE2"));
+        return Err(from.error("it is no perf.data of this order of bytes, which starts with PERFILE2"));
     }
     from.take(MAGIC.len() as u64, "the magic number")?;
     if from.u64("the size of the head")? == SPAN {
@@ -191,7 +191,7 @@ pub fn read(source: Source<'_>) -> Result<PerfData<'_>, ReadError> {
             feature::HOSTNAME => found.host = Some(string(&mut body)?),
             feature::RELEASE => found.release = Some(string(&mut body)?),
             feature::ARCHITECTURE => found.architecture = Some(string(&mut body)?),
-            feature::DIRECTORY => return Err(body.error(format!("it is a part of a folder of files; {WAY_OUT}"))),
+            feature::DIRECTORY => return Err(body.error(format!("it is a part of a directory of files; {WAY_OUT}"))),
             feature::COMPRESSED => return Err(body.error(format!("it is compressed; {WAY_OUT}"))),
             _ => {}
         }
@@ -267,7 +267,7 @@ fn attributes(file: &[u8], mut from: Binary<'_>, entry: u64, place: &Binary<'_>)
     let common = *all.first().ok_or_else(|| place.error("it holds no attribute"))?;
     // Only if this bit is set, the number of a sample's attribute is at the same place in all.
     if all.iter().any(|other| other.sample != common.sample && (other.sample & common.sample & bit::IDENTIFIER == 0)) {
-        return Err(place.error(format!("its samples are of several kinds that cannot be told apart; {WAY_OUT}")));
+        return Err(place.error(format!("its samples are of several kinds that cannot be distinguished; {WAY_OUT}")));
     }
     Ok(Attributes { layouts, common, recorded })
 }
@@ -276,7 +276,7 @@ fn attributes(file: &[u8], mut from: Binary<'_>, entry: u64, place: &Binary<'_>)
 fn read_formats(from: &mut Binary<'_>, formats: &mut KernelFormats) -> Result<(), ReadError> {
     let place = from.clone();
     if from.take(10, "the magic number of the formats")? != b"\x17\x08\x44tracing" {
-        return Err(place.error("the formats of its events do not begin as they should"));
+        return Err(place.error("the formats of its events do not start as they should"));
     }
     from.text("the version of the formats")?;
     let place = from.clone();

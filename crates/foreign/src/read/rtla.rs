@@ -164,7 +164,7 @@ fn histogram(mut lines: Lines<'_, '_>) -> Result<DistributionDoc, ReadError> {
     }
     if !titled {
         return Err(ReadError::new(
-            "it has no line that begins with Index and names the columns, as of --no-header or --no-index",
+            "it has no line that starts with Index and names the columns: run rtla without --no-header and --no-index",
         ));
     }
     found.loop_subtracted = (found.quantity == Quantity::Stolen).then_some(false);

@@ -133,7 +133,7 @@ pub fn read_raw(source: Source<'_>, progress: Progress<'_>) -> Result<DetourList
         let end = integer(end, "time stamp").map_err(|why| lines.error(why))?;
         let duration = integer(duration, "duration").map_err(|why| lines.error(why))?;
         if duration > end {
-            return Err(lines.error("the interruption begins before the measurement"));
+            return Err(lines.error("the interruption starts before the measurement"));
         }
         rows.push((end - duration, duration));
     }

@@ -9,9 +9,7 @@ use super::attributed_detours;
 
 /// Why detours are no trace.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "detour {number} of CPU {cpu} of node '{node}' begins at {start}, before the end of the one in front of it, at {end}"
-)]
+#[error("detour {number} of CPU {cpu} of node '{node}' starts at {start}, before the end of the previous one at {end}")]
 pub struct Overlap {
     /// The node on which they were recorded.
     pub node: String,

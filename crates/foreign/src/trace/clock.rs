@@ -77,7 +77,7 @@ impl Axis {
         if at > LATEST {
             return Err(ReadError::byte(
                 offset,
-                "the time of an event lies more than 73 years after that of the first one",
+                "the time of an event is more than 73 years after that of the first one",
             ));
         }
         self.last = at;

@@ -87,7 +87,7 @@ pub(super) fn open<'a>(
         Format::PerfData => open_perf_data(source, names, told),
         Format::PerfScript | Format::Ftrace => open_text(format, source, names, told),
         Format::Osnoise if request.thread.is_some() => Err(UsageError::new(Wording::new(
-            "{thread} is not for traces of osnoise and timerlat: its thread is the tracer's own, of which all gaps are found \
+            "{thread} is not for traces of osnoise and timerlat: its thread is the tracer's own, and all of its gaps are found \
              without {thread}",
         ))
         .into()),
@@ -124,7 +124,7 @@ fn open_trace_dat<'a>(source: Source<'a>, rate_hz: Option<f64>, names: &mut Name
     }
     let trace = PagedTrace::new(read, clock, names)?;
     if !trace.has_symbols() {
-        warnings.push(no_symbols("record as root, so that trace-cmd can read /proc/kallsyms"));
+        warnings.push(no_symbols("record as root, to let trace-cmd read /proc/kallsyms"));
     }
     let file = trace.file();
     // Linux, host name, release, architecture.

@@ -29,7 +29,7 @@ impl Taught {
     /// Teaches a decoder the formats of a file. Fails if a description is invalid or lacks a required field.
     pub fn new(formats: &KernelFormats, names: &mut Names) -> Result<Self, ReadError> {
         let refused = |error: &dyn std::fmt::Display| {
-            ReadError::new(format!("what it says of its events cannot be used: {error}"))
+            ReadError::new(format!("its descriptions of events cannot be used: {error}"))
         };
         let header = HeaderPage::parse("header_page", &formats.header_page).map_err(|error| refused(&error))?;
         let mut decoder = Decoder::new(&header);

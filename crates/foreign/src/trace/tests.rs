@@ -55,7 +55,7 @@ fn books_close(kept: &MemoryStore) {
     for lane in &kept.lanes {
         let mut until = Nanos::ZERO;
         for (number, detour) in lane.detours.iter().enumerate() {
-            assert!(detour.start >= until, "{detour:?} begins before {until}");
+            assert!(detour.start >= until, "{detour:?} starts before {until}");
             until = detour.start + detour.duration;
             let rows = lane.activities.iter().filter(|row| row.detour == number as u64);
             assert_eq!(rows.map(|row| row.self_time).sum::<Nanos>(), detour.duration, "{detour:?}");
@@ -353,8 +353,8 @@ fn interruptions_of_a_tracer_of_wake_ups_are_found() {
     let net = text.lines().filter(|line| line.contains("irq_noise")).filter_map(|line| line.rsplit(' ').nth(1));
     let net: i64 = net.map(|duration| duration.parse::<i64>().unwrap()).sum();
     let off = irqs.map(|row| row.self_time.get()).sum::<i64>() - net;
-    assert!(off.abs() <= 4, "{off} ns: the clock is read anew for the end of one and the begin of the next");
-    assert!(rows().all(|row| !kept.labels.text(row.source).starts_with("swapper")), "idle time interrupts nobody");
+    assert!(off.abs() <= 4, "{off} ns: the end of one and the start of the next have readings of their own");
+    assert!(rows().all(|row| !kept.labels.text(row.source).starts_with("swapper")), "idle time interrupts nothing");
 }
 
 #[test]
@@ -487,7 +487,7 @@ fn a_file_of_perf_that_is_cut_or_changed_is_refused_or_sound() {
     };
     // The size of the head, the feature that marks compression, and a first record that is compressed.
     assert!(change(8, 16).contains("pipe"), "{}", change(8, 16));
-    assert!(change(7, b'1').contains("begins with PERFILE2"));
+    assert!(change(7, b'1').contains("starts with PERFILE2"));
     let data = u64::from_le_bytes(whole[40..48].try_into().unwrap()) as usize;
     assert!(change(data, 81).ends_with("'perf script --ns' prints it, which is read as perf-script"));
     let (mut seed, mut sound, mut refused) = (3, 0, 0);

@@ -52,7 +52,7 @@ pub struct Calibration {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum RateError {
     /// It has stopped, or runs backwards.
-    #[error("the counter {counter} moved by {ticks} ticks in {elapsed}: it stands still or runs backwards")]
+    #[error("the counter {counter} moved by {ticks} ticks in {elapsed}: it has stopped or runs backward")]
     NotRunning {
         /// The counter's name, [`Counter::NAME`].
         counter: &'static str,

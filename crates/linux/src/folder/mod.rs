@@ -48,14 +48,14 @@ impl Folder {
     pub fn open_below(self, path: &Path) -> io::Result<Self> {
         path.components().try_fold(self, |folder, part| {
             let Component::Normal(name) = part else {
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, "it does not lie below its folder"));
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not below its directory"));
             };
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             match fs::openat(&folder.0, name, flags, Mode::empty()) {
                 Ok(next) => Ok(Self(next)),
                 Err(Errno::NOTDIR | Errno::LOOP) => Err(io::Error::new(
                     io::ErrorKind::NotADirectory,
-                    format!("'{}' is a link or a file where a folder should be", name.display()),
+                    format!("'{}' is a link or a file where a directory should be", name.display()),
                 )),
                 Err(error) => Err(error.into()),
             }

@@ -42,7 +42,7 @@ impl ForeignLink {
         }
         let (around, found) = (fs::fstat(&folder.0)?, Self { user: link.st_uid, shown });
         if around.st_mode & OTHERS_WRITE != 0 && around.st_uid != found.user {
-            return Err(found.refused("stands in a folder that others may write"));
+            return Err(found.refused("is in a directory that others may write"));
         }
         Ok(Some(found))
     }
@@ -50,7 +50,7 @@ impl ForeignLink {
     /// Refuses a link that leads to another user's directory, or to a file that a process has open.
     fn check(&self, end: &Folder) -> io::Result<()> {
         match fs::fstat(&end.0)?.st_uid {
-            user if user != self.user => Err(self.refused(&format!("leads to a folder of user {user}"))),
+            user if user != self.user => Err(self.refused(&format!("leads to a directory of user {user}"))),
             _ if end.is_proc()? => Err(self.refused("leads to a process")),
             _ => Ok(()),
         }
@@ -213,16 +213,16 @@ mod tests {
         };
         for open in [0o777, 0o1777, 0o775] {
             set_mode(folder.path(), open);
-            refused("stands in a folder that others may write");
+            refused("is in a directory that others may write");
         }
         // The owner of a link's directory decides where it leads, but not what root does there.
         for owner in [0, NOBODY] {
             chown(folder.path(), Some(owner), None).unwrap();
             set_mode(folder.path(), 0o755);
-            refused("leads to a folder of user 0");
+            refused("leads to a directory of user 0");
         }
         set_mode(folder.path(), 0o1777);
-        refused("leads to a folder of user 0");
+        refused("leads to a directory of user 0");
     }
 
     #[test]
@@ -250,7 +250,7 @@ mod tests {
             name(&path("way/third"))
                 .unwrap_err()
                 .to_string()
-                .contains("user 65533 and leads to a folder of user 65534")
+                .contains("user 65533 and leads to a directory of user 65534")
         );
     }
 }

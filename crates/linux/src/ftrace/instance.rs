@@ -166,7 +166,7 @@ impl Instance {
         Ok(instance)
     }
 
-    /// Sets everything, in an order in which nothing is recorded and no setting undoes another: changing the clock or the sub-buffer size empties the
+    /// Sets everything. In this order nothing is recorded, and no setting undoes another: changing the clock or the sub-buffer size empties the
     /// buffers.
     fn set_up(&mut self, config: &InstanceConfig) -> Result<(), TracefsError> {
         let switch = self.folder.join(SWITCH);

@@ -72,7 +72,7 @@ pub struct TracePage<'a> {
     data_at: usize,
 }
 
-/// One data record: an undecoded event, as the kernel wrote it.
+/// One data record: an undecoded event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Record<'a> {
     /// When it was written, in units of the trace clock.

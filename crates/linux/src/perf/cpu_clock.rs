@@ -1,6 +1,6 @@
 //! A cpu-clock perf event: a kernel high-resolution timer that interrupts one CPU at a fixed rate, without a kernel built for that rate.
 //!
-//! The timer interrupts through the CPU's own timer, as the tick does. It is bound to the CPU, not to a process. Nothing is sampled into memory, so
+//! The timer interrupts through the CPU's own timer, like the tick. It is bound to the CPU, not to a process. Nothing is sampled into memory, so
 //! the handler does little more than set the timer again. If two timers are due at the same instant, one interrupt serves both; /proc/interrupts
 //! counts how many there were.
 

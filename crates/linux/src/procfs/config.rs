@@ -69,7 +69,7 @@ impl KernelConfig {
 
 const WHAT: &str = "the kernel's configuration";
 
-/// Unpacks a file with one member, as the kernel writes it (RFC 1952). Ignores its checksum: the file comes from the kernel's own memory.
+/// Unpacks a file with one member, like the one that the kernel writes (RFC 1952). Ignores its checksum: the file comes from the kernel's own memory.
 fn gunzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let broken = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why.to_owned());
     let (header, mut rest) = bytes.split_at_checked(10).ok_or_else(|| broken("it is too short for gzip"))?;

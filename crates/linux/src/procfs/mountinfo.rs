@@ -26,7 +26,7 @@ impl Mount {
     }
 }
 
-/// Parses the file's text, in the order in which the mounts were made: of two at one place, the later one is visible. Skips lines of another format.
+/// Parses the file's text. Mounts are in the order of their creation: of two at one place, the later one is visible. Skips lines of another format.
 /// Fails if no line has the fields documented in proc(5).
 fn parse_mounts(text: &str) -> Result<Vec<Mount>, FormatError> {
     Ok(file::lines(text.lines(), parse_line)?.0)

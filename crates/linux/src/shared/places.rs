@@ -106,7 +106,7 @@ impl Places {
         }
         let advice = if rustix::process::geteuid().is_root() { "" } else { "; name one in XDG_CACHE_HOME" };
         let refusals = refusals.join("; ");
-        Err(io::Error::other(format!("no folder can hold files of this user alone ({refusals}){advice}")))
+        Err(io::Error::other(format!("no directory can hold files of this user alone ({refusals}){advice}")))
     }
 }
 
@@ -134,7 +134,7 @@ impl Place {
                 private::make_folder(&base.join(below))
             }
             Self::Among(_) if need == FilePurpose::Code => {
-                let why = "everybody makes folders there, and could make this user's again once it is removed";
+                let why = "anyone can create directories there, and could recreate this user's after its removal";
                 Err(io::Error::other(why))
             }
             Self::Among(_) => private::find_folder(&folder_among_others(&base)?),
@@ -262,7 +262,7 @@ mod tests {
         fs::create_dir(&own).unwrap();
         for place in [Place::Among(base.path().to_owned()), Place::Below(base.path().to_owned(), BELOW)] {
             let why = why(place);
-            assert!(why.contains("everybody makes folders there") || why.contains("its mode is 1777"), "{why}");
+            assert!(why.contains("anyone can create directories there") || why.contains("its mode is 1777"), "{why}");
         }
         assert!(why(Place::Below(own.clone(), BELOW)).contains("its mode is 1777"));
         // Nothing was made on the way.

@@ -109,7 +109,7 @@ pub fn acquire<C: Counter>(ring: &Ring, cpu: CpuId, start: Ticks, lengths: Lengt
     }
     ring.set_began(Ticks::new(previous));
     let mut tally = LoopTally::new(Ticks::new(previous));
-    // Locals, so that they live in registers.
+    // Locals, to keep them in registers.
     let (mut iterations, mut shortest, mut below) = (0_u64, u64::MAX, 0_u64);
     loop {
         let now = C::read();

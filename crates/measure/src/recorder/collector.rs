@@ -366,7 +366,7 @@ pub struct HandOver {
 }
 
 impl<R: StepRing> Collector<R> {
-    /// Creates a collector of these loops, in the order in which batches number them.
+    /// Creates a collector of these loops, in the order of their numbers in batches.
     pub fn new(loops: Vec<(CpuId, Arc<R>)>, axis: TicksToNanos, trace: Option<TraceSide>) -> Self {
         let (trace, readers) = match trace {
             Some(TraceSide { decoder, clock, translator, readers }) => {

@@ -33,7 +33,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
     pub(super) fn name_own_threads(&mut self, lanes: &mut Lanes<L>, marks: Option<&Marks>) {
         let numbers = marks.and_then(|marks| match self.numbers(marks) {
             Ok(numbers) if lanes.iter().all(|lane| numbers.contains_key(&lane.pid().0)) => Some(numbers),
-            Ok(_) => self.give_trace_up("not every thread that made itself known stands in the trace"),
+            Ok(_) => self.give_trace_up("not every thread that made itself known is in the trace"),
             Err(why) => self.give_trace_up(&why),
         });
         if let Some(numbers) = &numbers {

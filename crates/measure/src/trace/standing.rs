@@ -147,7 +147,7 @@ impl StandingTrace {
         Some(standing)
     }
 
-    /// The CPUs, in the order in which [`Self::drain`] numbers them.
+    /// The CPUs, in the order of their numbers in [`Self::drain`].
     pub fn cpus(&self) -> impl ExactSizeIterator<Item = CpuId> + '_ {
         self.readers.iter().map(PageReader::cpu)
     }

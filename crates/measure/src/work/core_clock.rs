@@ -30,7 +30,7 @@ pub fn core_clock<C: Counter>(body: Body, rate: TickRate) -> Option<CoreClockDoc
     from_trials(instructions, &mut durations, rate)
 }
 
-/// The document of trials with these durations in ticks; `None` if the counter stood still in one that counts.
+/// The document of trials with these durations in ticks; `None` if the counter did not advance in one that counts.
 fn from_trials(instructions: u64, durations: &mut [u64], rate: TickRate) -> Option<CoreClockDoc> {
     let cycles = PASSES as f64 * f64::from(A_PASS);
     let hz = |ticks: f64| (ticks > 0.0).then(|| (cycles / (ticks * rate.tick_ns()) * 1e9).round() as u64);

@@ -21,7 +21,7 @@ pub struct AccumulatedMean {
 }
 
 impl AccumulatedMean {
-    /// For a maximum allowable variation, as a fraction.
+    /// For a maximum allowable variation, a fraction of 1.
     pub const fn new(maiv: f64) -> Self {
         Self { maiv, count: 0, sum: 0.0, smallest: VecDeque::new(), largest: VecDeque::new() }
     }

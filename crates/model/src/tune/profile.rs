@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Family;
 
-/// What the CPUs are wanted for.
+/// The purpose of the CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]

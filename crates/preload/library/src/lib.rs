@@ -20,7 +20,7 @@
 //! - [`exported`]: the functions that the program finds before those of its C library.
 //!
 //! The crate is compiled in two ways. In the workspace it is a plain library: it is checked, linted and tested, and the linker uses only [`layout`]
-//! from it. The build script of crate `becalm-preload` compiles it again, with `--cfg preloaded`, as the shared library. Only then does it export
+//! from it. The build script of crate `becalm-preload` compiles it again as the shared library, with `--cfg preloaded`. Only then does it export
 //! functions under the C library's names, so no program of the workspace has them. It then contains neither Rust's standard library nor any other
 //! crate, and allocates no memory.
 //!

@@ -127,7 +127,7 @@ fn quanta(delay: i64, quantum: u32) -> u32 {
     u32::try_from(quanta).unwrap_or(u32::MAX)
 }
 
-/// The length of blocks, as a power of two.
+/// The binary logarithm of the length of blocks.
 fn shift(length: i64, grain: i64, pieces: i64) -> u32 {
     let fine = length / (grain / BLOCKS_PER_GRAIN).max(1);
     let blocks = fine.clamp(BLOCKS, BLOCKS_MAX).min((pieces * BLOCKS_PER_PIECE).max(1));

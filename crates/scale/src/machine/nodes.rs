@@ -1,7 +1,7 @@
 //! Messages of ranks that share nodes: a node's ranks share its card, and their messages to each other do not use it.
 //!
 //! All messages of a step between one pair of passes are processed node by node. A card takes the messages that its ranks send to other nodes in the
-//! order in which they are ready (when the rank is free to send; when a message has arrived and its receiver is free), on ties that of the lower rank
+//! order of their readiness (when the rank is free to send; when a message has arrived and its receiver is free), on ties that of the lower rank
 //! first, each for g + (bytes-1) G: separately for everything that the node's ranks send, and everything that they receive. Requested bytes take the
 //! sender's card when the request has arrived, and then the receiver's.
 //!

@@ -10,7 +10,7 @@ pub(super) const PRESETS: [(&str, &str, Network); 6] = [
         "bgl",
         "Blue Gene/L: torus links of 175 MB/s, packets in steps of 32 bytes (Adiga et al., IBM J. R&D 49, 2005), so G = 5.7 ns; \
          of these a message of a few bytes is assumed to take two, with its header; hardware barrier of \
-         1.5 us in all for two processes a node (which the factor of 268 of Beckman et al. 2007 implies), of which each of three CPU steps is assumed to be \
+         1.5 us in all for two processes a node (which the factor of 268 of Beckman et al. 2007 implies); each of three CPU steps in it is assumed to take \
          200 ns; L = 2.5 us and o = 1.5 us are assumed: they are LogGOPSim's defaults; no gap g is assumed, since what limits a rank's \
          messages is its CPU, and a node's are limited by its links; messages within a node cost the same",
         Network { links: Links::Torus, packet: 64, ..from_nanos(2_500, 1_500, 0, 5_700, 900, 200) },

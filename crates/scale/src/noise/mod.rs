@@ -15,7 +15,7 @@ pub struct NodeNoise {
 }
 
 impl NodeNoise {
-    /// From the traces of its CPUs, in the order in which ranks are placed on them.
+    /// From the traces of its CPUs, in the order of rank placement.
     ///
     /// # Errors
     /// [`TraceError::NoTraces`] and [`TraceError::Lengths`].

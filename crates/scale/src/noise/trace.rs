@@ -377,7 +377,7 @@ impl NoiseTrace {
         low
     }
 
-    /// The time when a rank at the position, anywhere on the unrolled circle, has done the work: the first time by which W(t), the time outside of
+    /// The time when a rank at the position, anywhere on the unrolled circle, has done the work: the first time when W(t), the time outside of
     /// detours, has grown by it. No work takes no time, even within a detour.
     ///
     /// `None` if the time does not fit.

@@ -512,10 +512,7 @@ impl<'a> Prediction<'a> {
             before.extend(machine.shape());
         }
         if durations.outcome.total == Nanos::ZERO {
-            return Err(ScaleError::Grain(
-                self.question.grain,
-                "phases take no time at all, so that nothing can be slower",
-            ));
+            return Err(ScaleError::Grain(self.question.grain, "phases take no time at all, so nothing can be slower"));
         }
         Ok(durations.outcome)
     }

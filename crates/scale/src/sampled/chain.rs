@@ -66,7 +66,7 @@ impl PhaseChain {
         phases.iter().map(reach).collect()
     }
 
-    /// The lateness of the latest rank in the long run, beginning with a phase without starts within detours; `grain` is the work of each in
+    /// The lateness of the latest rank in the long run, starting with a phase without starts within detours; `grain` is the work of each in
     /// nanoseconds.
     pub(super) fn settled(&self, grain: f64) -> Latest {
         let starts: Vec<usize> = self.places.iter().map(|place| self.starts_after(*place)).collect();

@@ -68,7 +68,7 @@ pub enum NoiseSpec {
         table: PathBuf,
         /// The rows to use, if it has a column `configuration`.
         configuration: Option<String>,
-        /// The time in which the sources had the counts in the table.
+        /// The time that the counts in the table cover.
         length: Nanos,
     },
     /// Several at the same time on one CPU; at least two, none of them a sum.

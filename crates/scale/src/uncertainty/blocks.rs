@@ -146,7 +146,7 @@ fn weight_shape(blocks: usize) -> f64 {
     ((m - 1.0) / (wider * wider) - 1.0) / m
 }
 
-/// Sampled phases of the CPUs of one node, by the block of time in which they start.
+/// Sampled phases of the CPUs of one node, by the block of time of their start.
 #[derive(Clone, Debug)]
 pub(super) struct NodeBlocks {
     /// The number of phases per cell of lateness.

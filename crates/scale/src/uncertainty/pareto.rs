@@ -50,7 +50,7 @@ pub(super) struct Tail {
     /// The sum of probabilities up to each point of the grid.
     sums: Vec<f64>,
     best: (f64, f64),
-    /// The assumed length of a recording, as a multiple of the real one.
+    /// The assumed length of a recording, in multiples of the real one.
     times: f64,
 }
 

@@ -29,7 +29,7 @@ fn question(grain: Nanos) -> Question {
     }
 }
 
-/// The added time for each number of ranks, as a share of the time without noise.
+/// The added time for each number of ranks, relative to the time without noise.
 fn added(input: &NoiseInput, grain: Nanos) -> Vec<f64> {
     let noise = input.noise.clone().aligned(Alignment::Independent).unwrap();
     let prediction = Prediction::new(&noise, question(grain)).unwrap();

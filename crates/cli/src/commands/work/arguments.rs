@@ -100,7 +100,7 @@ pub struct WorkArgs {
     pub quiet: bool,
 }
 
-/// What is the same for every sample: the work or the time.
+/// The property that all samples share: the work or the time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum FixedArg {
     /// The work; its time is measured (FWQ)

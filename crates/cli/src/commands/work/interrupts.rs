@@ -24,7 +24,7 @@ pub fn check_rates(root: &Path, rates: &[u32]) -> Result<()> {
 }
 
 fn limits(root: &Path) -> Result<SampleLimits> {
-    SampleLimits::read(root)?.context("this kernel has no perf events, by which interrupts are added")
+    SampleLimits::read(root)?.context("this kernel has no perf events, which becalm uses to add interrupts")
 }
 
 /// Causes interrupts until dropped.

@@ -71,7 +71,7 @@ pub fn export(args: &ExportArgs, destination: Destination<'_>) -> fault::Result<
     }
     let (Some(doc), 1) = (docs.iter().find(|doc| !doc.cpus.is_empty()), cpus) else {
         let why = "the run has several CPUs, and a file holds one: choose it with --cpus, and --node if there are several, or \
-                   name a folder for all of them by a / at its end, like -o noise/";
+                   name a directory for all of them by a / at its end, like -o noise/";
         return Err(UsageError::new(why.to_owned()).into());
     };
     let _reading = ReadingProgress::begin(&bundle, 1);
@@ -89,7 +89,7 @@ fn time_of(bundle: &Bundle, doc: &NodeDoc) -> fault::Result<TraceTime> {
     let time = TraceTime::for_node(bundle, doc)?;
     time.warnings.iter().for_each(|warning| say(format_args!("{}", warning.message)));
     if time.length <= Nanos::ZERO {
-        fault::bail!("there is no time in which all of the CPUs of node {} were measured", doc.node);
+        fault::bail!("the CPUs of node {} were never all measured at the same time", doc.node);
     }
     Ok(time)
 }

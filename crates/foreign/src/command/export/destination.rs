@@ -57,7 +57,7 @@ impl<'a> Destination<'a> {
 
 /// Makes a directory for files if there is none.
 pub fn make_folder(path: &Path) -> fault::Result<()> {
-    folder::make_all(path).with_context(|| format!("cannot make the folder {}", path.display()))
+    folder::make_all(path).with_context(|| format!("cannot create the directory {}", path.display()))
 }
 
 /// Starts a file.

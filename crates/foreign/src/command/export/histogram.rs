@@ -1,4 +1,4 @@
-//! The lengths of the detours of each CPU, as a log of HdrHistogram.
+//! A log of HdrHistogram with the lengths of the detours of each CPU.
 
 use std::io::Write;
 

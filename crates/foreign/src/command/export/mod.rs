@@ -128,7 +128,7 @@ fn run(args: &ExportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     }
     let destination = Destination::new(&args.output, args.to.is_text(), out)?;
     if destination.is_folder() && !args.to.is_of_one_cpu() {
-        let why = format!("{} is a folder, and this format is one file: name it", args.output.display());
+        let why = format!("{} is a directory, and this format is one file: name it", args.output.display());
         return Err(UsageError::new(why).into());
     }
     match args.to {

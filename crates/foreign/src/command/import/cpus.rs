@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use becalm_units::fault::UsageError;
 use becalm_units::{CpuId, CpuList, counted};
 
-/// The CPU of each imported part, some of which name it themselves. The others get the lowest free numbers, in order. Fails if the number
+/// The CPU of each imported part; some parts name it themselves. The others get the lowest free numbers, in order. Fails if the number
 /// of chosen CPUs differs from the number of parts, or two parts have the same CPU.
 pub fn assigned(chosen: Option<&CpuList>, said: &[Option<CpuId>]) -> Result<Vec<CpuId>, UsageError> {
     if let Some(chosen) = chosen {

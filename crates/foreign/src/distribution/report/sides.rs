@@ -133,17 +133,17 @@ fields! {
 const fn untested(why: Untested) -> &'static str {
     match why {
         Untested::NoTimes => {
-            "it is not said whether they differ: how much of a change is chance can be told only from when each length came, which a \
-             distribution does not know; put it beside a recording of the same CPU, or several a side: becalm compare A1 A2 A3 -- B1 B2 B3"
+            "whether they differ is unknown: only the time of each length shows how much of a change is chance, and a distribution has \
+             none; compare with a recording of the same CPU, or several a side: becalm compare A1 A2 A3 -- B1 B2 B3"
         }
         Untested::FewLengths => {
-            "it is not said whether they differ: a side has fewer than 10 such lengths; measure for longer"
+            "whether they differ is unknown: a side has fewer than 10 such lengths; measure for longer"
         }
         Untested::ShortRecording => {
-            "it is not said whether they differ: the recording is too short for how its detours drift or come in trains; record for longer"
+            "whether they differ is unknown: the recording is too short for how its detours drift or come in trains; record for longer"
         }
         Untested::NoFigure => {
-            "it is not said whether they differ: a file without a histogram does not say how many lengths were as long as those of the other \
+            "whether they differ is unknown: a file without a histogram does not say how many lengths were as long as those of the other \
              side, nor how they were distributed"
         }
     }
@@ -268,12 +268,7 @@ impl Report for SideBySideReport<'_> {
         let mut sections =
             vec![Section::new("sides", "Sides", "Distributions that are compared", vec![Block::Facts(facts)])];
         sections.extend((!several).then(|| figures(pairs)));
-        sections.push(Section::new(
-            "remarks",
-            "Remarks",
-            "Differences between the files",
-            Block::texts(self.remarks()),
-        ));
+        sections.push(Section::new("notes", "Notes", "Differences between the files", Block::texts(self.remarks())));
         sections.extend(tested(pairs));
         sections.push(Section::new("open", "Open", "Questions that stay open", Block::texts(reasons(pairs))));
         Page {
@@ -315,7 +310,7 @@ impl SideBySideReport<'_> {
 }
 
 fn figures(pairs: &[Pair]) -> Section {
-    let title = "Beside each other";
+    let title = "Side by side";
     let shown: Vec<_> = FIGURE.iter().collect();
     let mut table = Table::new(&shown).captioned(title);
     for pair in pairs {
@@ -339,7 +334,7 @@ fn tested(pairs: &[Pair]) -> Option<Section> {
     let from = found().map(|(pair, _)| pair.tested_from_ns).max()?;
     let text = format!(
         "of lengths from {} on. low and high: the 95 % interval of the change, with what the files leave open: the widths of buckets, \
-         the loops' own time, seconds that are told as whole ones. 'none beyond': no larger difference is possible with these data, \
+         the loops' own time, seconds that are given as whole ones. 'none beyond': no larger difference is possible with these data, \
          in 95 of 100 cases. shares apart: by how much the cumulative shares of the lengths are apart at most, beyond what the files \
          leave open and 2 % of a length",
         Value::Time(from).cell()
@@ -382,7 +377,7 @@ mod tests {
         assert_eq!(page.subtitle, "one \u{2192} other");
         let shown: Vec<&str> =
             page.sections.iter().filter(|section| !section.blocks.is_empty()).map(|section| section.id).collect();
-        assert_eq!(shown, ["sides", "figures", "remarks", "open"]);
+        assert_eq!(shown, ["sides", "figures", "notes", "open"]);
         let Block::Table(table) = &page.sections[1].blocks[0] else { panic!("{page:?}") };
         assert!(!table.is_empty());
     }

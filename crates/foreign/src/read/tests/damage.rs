@@ -22,8 +22,8 @@ fn wrong_files_are_refused_with_the_line() {
         (Format::Oslat, "{\"rt_test_version:\": \"2\",\n\"thread\": [", Place::Line(2), "column"),
         (Format::Rtla, "hello\n", Place::All, "no table"),
         (Format::Hdr, "0.1,1.0,1.0,####\n", Place::Line(1), "base64"),
-        (Format::Ftq, "# Frequency 1000\n5 1\n4 1\n", Place::Line(3), "before the one in front"),
-        (Format::Netgauge, "0 5\n", Place::Line(1), "no remark"),
+        (Format::Ftq, "# Frequency 1000\n5 1\n4 1\n", Place::Line(3), "before the previous one"),
+        (Format::Netgauge, "0 5\n", Place::Line(1), "no comment"),
         (Format::Fwq, "12x\n", Place::Line(1), "no whole number"),
     ] {
         let error = read(format, "file", text.as_bytes()).unwrap_err();

@@ -206,7 +206,7 @@ fn windows_in_ticks_are_put_together_from_two_files() {
     refused(ftq_ticks::joined("run", &[1, 2], &[1, -1], Some(1e9)), "count 2 is below zero");
     refused(ftq_ticks::joined("run", &[0, i64::MAX], &[1, 1], Some(1e-3)), "--rate right");
     let falling: Vec<i64> = (0..5_000).rev().collect();
-    refused(ftq_ticks::joined("run", &falling, &falling, Some(1e9)), "no begins");
+    refused(ftq_ticks::joined("run", &falling, &falling, Some(1e9)), "not start times");
     refused(
         samples(Format::FtqTicks, Source { name: "a_times.dat", bytes: b"1\n" }, FileFacts::default(), &mut |_| {}),
         "one of two",

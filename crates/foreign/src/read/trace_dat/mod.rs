@@ -97,7 +97,7 @@ pub fn read(source: Source<'_>) -> Result<TraceDat<'_>, ReadError> {
     let file = source.bytes;
     let mut from = Binary::new(file, 0);
     if !file.starts_with(MAGIC) {
-        return Err(from.error("it is no trace.dat, which begins with 17 08 44 and 'tracing'"));
+        return Err(from.error("it is no trace.dat, which starts with 17 08 44 and 'tracing'"));
     }
     from.take(MAGIC.len() as u64, "the magic number")?;
     let place = from.clone();

@@ -66,7 +66,7 @@ impl SynthKernel {
         PageBuilder::new(self.long, self.size, stamp)
     }
 
-    /// The pages in which this kernel would record the events of one CPU. A [`RawHappening::Lost`] starts a new page. An event that does not fit an
+    /// The pages that this kernel would record for the events of one CPU. A [`RawHappening::Lost`] starts a new page. An event that does not fit an
     /// empty page is left out.
     pub fn pages(&self, events: &[RawEvent<'_>]) -> Vec<Vec<u8>> {
         let mut pages = Vec::new();

@@ -229,7 +229,7 @@ fn a_longer_detour_ends_the_job_later_if_it_is_on_the_path() {
             }
         }
     }
-    assert!(on > 500 && off > 1_000, "{on} on the path, {off} beside it");
+    assert!(on > 500 && off > 1_000, "{on} on the path, {off} off it");
     assert!(wrong.len() * 500 < on + off, "{} of {}: {wrong:?}", wrong.len(), on + off);
 }
 
