@@ -127,8 +127,8 @@ impl Reading {
 pub enum Ours {
     /// Replays.
     Replayed(Reading, Vec<Input>),
-    /// The noise law: what it was asked, and its answer.
-    Law(&'static str, Unit, f64),
+    /// The answer of the noise law.
+    Law(Unit, f64),
 }
 
 /// A line of the table.
@@ -152,7 +152,7 @@ impl Figure {
     pub fn unit(&self) -> Unit {
         match &self.ours {
             Ours::Replayed(reading, _) => reading.unit(),
-            Ours::Law(_, unit, _) => *unit,
+            Ours::Law(unit, _) => *unit,
         }
     }
 
@@ -163,7 +163,7 @@ impl Figure {
                 let answers: Vec<Answer> = inputs.iter().map(|input| answers.answer(input)).collect();
                 reading.value(&answers)
             }
-            Ours::Law(_, _, number) => *number,
+            Ours::Law(_, number) => *number,
         }
     }
 }

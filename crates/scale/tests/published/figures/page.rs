@@ -1,6 +1,6 @@
 //! The list as a page of the book has it: between two marks, the tables are written from here.
 
-use super::{Figure, Input, Ours, Published, Unit};
+use super::{Figure, Published, Unit};
 
 pub const BEGIN: &str = "<!-- What follows is written by a test; see the end of the page. -->";
 pub const END: &str = "<!-- End of what is written by a test. -->";
@@ -136,7 +136,7 @@ impl Row {
     }
 
     fn line(&self) -> String {
-        let Figure { place, what, published, note, long, .. } = &self.figure;
+        let Figure { place, what, published, long, .. } = &self.figure;
         let verdict = match self.verdict() {
             Verdict::Holds => "holds",
             Verdict::Not => "**no**",
@@ -144,44 +144,10 @@ impl Row {
         };
         let published = published.text(self.figure.unit());
         let [here, difference] = [self.here(), self.difference()];
-        let (star, remark) = (if *long { " *" } else { "" }, if note.is_empty() { "" } else { ", see below" });
+        let star = if *long { " *" } else { "" };
         let number = &self.number;
-        format!("| {number} | {what} | {published} ({place}) | {here}{star} | {difference} | {verdict}{remark} |")
+        format!("| {number} | {what} | {published} ({place}) | {here}{star} | {difference} | {verdict} |")
     }
-
-    fn replayed(&self) -> &[Input] {
-        match &self.figure.ours {
-            Ours::Replayed(_, inputs) => inputs,
-            Ours::Law(..) => &[],
-        }
-    }
-
-    /// The inputs without the options in `common`.
-    fn inputs(&self, common: &[String]) -> String {
-        if let Ours::Law(asked, ..) = &self.figure.ours {
-            return format!("`{asked}`");
-        }
-        let own = |input| parts(input).into_iter().filter(|part| !common.contains(part)).collect::<Vec<_>>();
-        self.replayed()
-            .iter()
-            .map(|input| format!("`{}`", own(input).join(" --")))
-            .collect::<Vec<_>>()
-            .join(" against ")
-    }
-}
-
-/// An input's noise, and its options without their dashes.
-fn parts(input: &Input) -> Vec<String> {
-    input.to_string().split(" --").map(str::to_owned).collect()
-}
-
-/// The options that all of these inputs have.
-fn common(rows: &[Row]) -> Vec<String> {
-    let mut inputs = rows.iter().flat_map(Row::replayed).map(parts);
-    let mut common = inputs.next().unwrap_or_default();
-    common.drain(..1.min(common.len()));
-    inputs.for_each(|parts| common.retain(|option| parts.contains(option)));
-    common
 }
 
 /// The page of the book.
@@ -215,7 +181,7 @@ impl Page {
     }
 }
 
-/// A table a paper, with notes and inputs.
+/// A table a paper, with notes.
 fn tables(rows: &[Row]) -> String {
     let mut text = String::new();
     let count = |verdict: Verdict| rows.iter().filter(|row| row.verdict() == verdict).count();
@@ -231,10 +197,6 @@ fn tables(rows: &[Row]) -> String {
             let numbers: Vec<&str> = notes.iter().map(|row| row.number.as_str()).collect();
             text += &wrapped(&format!("- *{}*: {}.", numbers.join(", "), notes[0].figure.note));
         }
-        let common = common(same);
-        text += &format!("\nAll inputs of replays also have `--{}`.\n", common.join(" --"));
-        text += "\n| | input |\n| --- | --- |\n";
-        text += &same.iter().map(|row| format!("| {} | {} |\n", row.number, row.inputs(&common))).collect::<String>();
     }
     text
 }

@@ -37,11 +37,7 @@ fn limits() -> Vec<Figure> {
         line(
             "limit of the slowdown, 1 ms once every 10 s, grain 10 ms: by the law",
             1.1,
-            Ours::Law(
-                "becalm predict --law --grain 10ms --delay 1ms --rate 0.1Hz --ranks 1024Gi",
-                Unit::Times,
-                asked(10),
-            ),
+            Ours::Law(Unit::Times, asked(10)),
             1e-9,
         ),
         line(
@@ -53,11 +49,7 @@ fn limits() -> Vec<Figure> {
         line(
             "limit of the slowdown, 1 ms once every 10 s, grain 1 ms: by the law",
             2.0,
-            Ours::Law(
-                "becalm predict --law --grain 1ms --delay 1ms --rate 0.1Hz --ranks 1024Gi",
-                Unit::Times,
-                asked(1),
-            ),
+            Ours::Law(Unit::Times, asked(1)),
             1e-9,
         ),
         line(
@@ -76,7 +68,6 @@ pub fn figures() -> Vec<Figure> {
         what: "what 100 ranks lose, 1 + n HZ D, grain 1 ms: by the linear law",
         published: Published::Is(1.0),
         ours: Ours::Law(
-            "becalm predict --law --grain 1ms --delay 1ms --rate 0.1Hz --ranks 100",
             Unit::Percent,
             100.0 * (law(Nanos::from_millis(1)).at(100).expect("some ranks").linear_ratio - 1.0),
         ),
@@ -95,11 +86,7 @@ pub fn figures() -> Vec<Figure> {
         place: "section 3.1",
         what: "error of the linear law at p = 1 / (10 n), 100,000 ranks",
         published: Published::AtMost(5.0),
-        ours: Ours::Law(
-            "becalm predict --law --grain 1ms --delay 1ms --probability 1e-6 --ranks 100000",
-            Unit::Percent,
-            100.0 * (1.0 - tenth.delay_probability / (100_000.0 * 1e-6)),
-        ),
+        ours: Ours::Law(Unit::Percent, 100.0 * (1.0 - tenth.delay_probability / (100_000.0 * 1e-6))),
         // 1 - (1 - exp(-np)) / np at np = 0.1.
         band: (4.83, 4.85),
         ..linear.clone()
