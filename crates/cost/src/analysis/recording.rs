@@ -105,7 +105,7 @@ fn untraced(cpu: CpuId, length: Nanos, detours: &[Detour], counters: &[CounterGr
     let seen = detours.len() as u64;
     let needs = "telling the interrupts apart needs the kernel's trace (root, tracefs)";
     let how = format!(
-        "an untraced recording of CPU {cpu} for {length}: its {seen} detours, as the kernel counted {ticks} timer interrupts"
+        "an untraced recording of CPU {cpu} for {length}: its {seen} detours, for {ticks} timer interrupts that the kernel counted"
     );
     let whole = match ticks {
         0 => Err(format!("{needs}, and the kernel counted no interrupt of the timer on CPU {cpu}")),

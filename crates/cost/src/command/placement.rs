@@ -71,7 +71,7 @@ fn body(text: &str) -> Result<Body, String> {
 /// Measures, stores and prints. Fails if the machine does not support the measurement, or the bundle or `out` cannot be written.
 pub fn run(args: &PlacementArgs, out: &mut dyn Write) -> Result<Exit> {
     if args.cell < Nanos::from_millis(10) || args.cell > Nanos::from_secs(3_600) {
-        return Err(UsageError::new("--cell must lie between 10ms and 1h").into());
+        return Err(UsageError::new("--cell must be at least 10ms and at most 1h").into());
     }
     let root = Path::new("/");
     let signals = StopSignals::block().context("cannot block signals")?;
@@ -128,9 +128,9 @@ fn missing(places: &WorkPlaces) -> Vec<String> {
     let mut missing = Vec::new();
     if places.sibling.is_none() {
         missing.push(if places.topology_known {
-            format!("CPU {} has no sibling that can be used: its core runs one hardware thread", places.same)
+            format!("CPU {} has no usable sibling: its core runs one hardware thread", places.same)
         } else {
-            "the kernel does not tell which CPUs share a core, so that no sibling is known".to_owned()
+            "the kernel does not report which CPUs share a core, so no sibling is known".to_owned()
         });
     }
     if places.other.is_none() {

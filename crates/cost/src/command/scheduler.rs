@@ -56,7 +56,7 @@ pub struct SchedulerArgs {
 pub fn run(args: &SchedulerArgs, out: &mut dyn Write) -> Result<Exit> {
     if args.window < Nanos::from_millis(10) || args.window > Nanos::from_secs(10) {
         return Err(UsageError::new(
-            "--window must lie between 10ms and 10s: the trace of a longer time does not fit its buffer",
+            "--window must be at least 10ms and at most 10s: a longer trace does not fit its buffer",
         )
         .into());
     }

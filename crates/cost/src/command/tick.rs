@@ -231,12 +231,12 @@ fn plan(args: &TickArgs) -> Result<CampaignPlan> {
     };
     let (rates_hz, copies) = (sorted(&args.rates), sorted(&args.copies));
     if rates_hz.len() < 2 {
-        return Err(usage("--rates needs two different rates at least: a cost is what lies between two"));
+        return Err(usage("--rates needs at least two different rates: a cost is the difference between two"));
     }
     let (rounds, cell) = if args.quick { (5, Nanos::from_millis(250)) } else { (12, Nanos::from_secs(1)) };
     let cell = args.cell.unwrap_or(cell);
     if cell < Nanos::from_millis(10) || cell > Nanos::from_secs(3_600) {
-        return Err(usage("--cell must lie between 10ms, in which some sorts fit, and 1h"));
+        return Err(usage("--cell must be at least 10ms, long enough for some sorts, and at most 1h"));
     }
     let cpu = chosen_site(Path::new("/"), args.cpu)?.cpu;
     let rounds = args.rounds.unwrap_or(rounds);

@@ -14,9 +14,9 @@ pub const BY_SYSCALL: &str = ":syscall";
 pub struct ClockCosts {
     /// The instrument; `None` before anything is measured.
     pub instrument: Option<InstrumentDoc>,
-    /// The reason if system calls could not be counted, and were told by their time.
+    /// The reason if system calls could not be counted and were found by their time.
     pub not_counted: Option<String>,
-    /// The ways, in the order in which they are shown.
+    /// The ways, in display order.
     pub clocks: Vec<ClockWayDoc>,
     /// Readings of the measuring counter back to back; `None` before they are taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -84,13 +84,13 @@ impl ReadBy {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ClockWayDoc {
-    /// Its name, under which its samples stand.
+    /// Its name, also that of its samples.
     pub name: String,
     /// Place where it is read: by an instruction, in user space or in the kernel.
     pub path: ReadBy,
     /// Description of its samples.
     pub series: SeriesDoc,
-    /// Those by a raw system call, where there is one; they stand under the name with [`BY_SYSCALL`] behind it.
+    /// Those by a raw system call, if there is one; their name is that of the clock with the suffix [`BY_SYSCALL`].
     pub by_syscall: Option<SeriesDoc>,
     /// The resolution that the kernel states, in nanoseconds.
     pub stated_ns: Option<u64>,

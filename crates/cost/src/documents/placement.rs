@@ -42,7 +42,7 @@ pub enum WorkPlace {
     Sibling,
     /// It runs on another core.
     Other,
-    /// It begins on the interrupted hardware thread and is bound to no CPU: the scheduler decides.
+    /// It starts on the interrupted hardware thread and is bound to no CPU: the scheduler decides.
     Unbound,
 }
 
@@ -65,7 +65,7 @@ impl WorkPlace {
 pub struct PlaceDoc {
     /// The place, as seen from the interrupts.
     pub place: WorkPlace,
-    /// The CPU at that place; of work that is bound to none, the one where it begins.
+    /// The CPU at that place; for unbound work, the one where it starts.
     pub cpu: CpuId,
 }
 
@@ -89,15 +89,15 @@ pub struct PlacementDoc {
     pub roamed: Option<RoamedDoc>,
 }
 
-/// The places of work that is bound to no CPU, as it saw itself before each of its pieces.
+/// The CPUs of unbound work before each of its pieces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct RoamedDoc {
     /// The pieces, each of about a millisecond.
     pub pieces: u64,
-    /// Pieces that began on the interrupted CPU.
+    /// Pieces that started on the interrupted CPU.
     pub there: u64,
-    /// Pieces that began on another CPU than the one before.
+    /// Pieces that started on another CPU than the one before.
     pub moves: u64,
 }
 
@@ -111,7 +111,7 @@ pub struct CountedPairDoc {
     pub raised: CountedDoc,
 }
 
-/// Work beside which the processor counted.
+/// Work with counts of the processor.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct CountedDoc {
@@ -150,7 +150,9 @@ impl PlacementDoc {
         if let Some(RoamedDoc { pieces, there, moves }) = self.roamed
             && (there > pieces || moves > pieces)
         {
-            return Err(format!("of {pieces} pieces {there} began on the interrupted CPU, and {moves} on another one"));
+            return Err(format!(
+                "of {pieces} pieces, {there} started on the interrupted CPU and {moves} on another one"
+            ));
         }
         check_count("pieces", self.roamed.map_or(0, |roamed| roamed.pieces))?;
         let mut counts = self.counted.iter().flat_map(|pair| pair.quiet.counts.iter().chain(&pair.raised.counts));

@@ -23,7 +23,7 @@ pub struct InstrumentDoc {
     pub not_counted: Vec<String>,
 }
 
-/// The samples of a probe, but for their times, which stand in the table under the probe's name.
+/// The samples of a probe, except for their times, which are in the table under the probe's name.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct SeriesDoc {
@@ -142,7 +142,7 @@ pub fn into_rounds<T: Clone>(samples: &[T]) -> Vec<Vec<T>> {
 pub struct ProbeCosts {
     /// The instrument; `None` before anything is measured.
     pub instrument: Option<InstrumentDoc>,
-    /// The probes, in the order in which they are shown.
+    /// The probes, in display order.
     pub probes: Vec<ProbeDoc>,
 }
 

@@ -14,8 +14,8 @@ pub struct SchedulerCosts {
     pub window_ns: i64,
     /// The numbers of runnable processes or threads that were asked for, in rising order.
     pub runnable: Vec<u32>,
-    /// True if they were processes, between which the kernel switches address spaces; threads of one process otherwise, as in
-    /// runs before this was said.
+    /// True if they were processes, so the kernel also switched address spaces; threads of one process otherwise, also in older
+    /// recordings.
     #[serde(default)]
     pub processes: bool,
     /// Reason if the kernel's trace was not available.
@@ -42,7 +42,7 @@ pub struct SchedulerDoc {
     pub yields: u64,
     /// Switches away from a thread meanwhile.
     pub switches: u64,
-    /// The time in which they gave way, in nanoseconds.
+    /// The time of their calls of `sched_yield`, in nanoseconds.
     pub elapsed_ns: i64,
     /// Counts of the processor in all threads while they gave way once more; often nothing on a virtual machine.
     #[serde(default)]

@@ -42,7 +42,7 @@ pub struct Campaign {
     /// Events of the processor that are not counted, with a line for each reason.
     #[serde(default)]
     pub not_counted: Vec<String>,
-    /// The finished cells, in the order in which they were measured.
+    /// The finished cells, in the order of measurement.
     pub cells: Vec<CampaignCell>,
     /// Limits of the numbers for the reader.
     pub warnings: Vec<String>,
@@ -58,8 +58,8 @@ pub struct CampaignPlan {
     pub rates_hz: Vec<u32>,
     /// Numbers of copies of the work that share the CPU.
     pub copies: Vec<u32>,
-    /// True if the copies are processes, between which the kernel switches address spaces; threads of one process otherwise, as in
-    /// campaigns before this was said.
+    /// True if the copies are processes, so the kernel also switches address spaces; threads of one process otherwise, also in older
+    /// campaigns.
     #[serde(default)]
     pub processes: bool,
     /// Number of measurements of each cell.

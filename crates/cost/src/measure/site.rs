@@ -30,7 +30,7 @@ impl Reason {
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
-            Self::Asked => "as asked",
+            Self::Asked => "requested",
             Self::Isolated => "isolated from the scheduler",
             Self::FewestInterrupts => "the one with the fewest interrupts since boot",
             Self::Last => "the last one",

@@ -85,6 +85,13 @@ fields! {
     }
 }
 
+fields! {
+    /// A column only of tables.
+    pub(super) clock_columns: ClockCost {
+        INTERVAL = measured!(ClockCost, INTERVAL);
+    }
+}
+
 /// Steps of one length between successive readings, with the total of all.
 pub(super) struct SuccessiveStep {
     pub(super) step: StepDoc,
@@ -183,8 +190,8 @@ mod tests {
             let report = CostRunReport::new(&run);
             let text = report::text(&report, Form::default());
             assert!(text.contains(in_text), "{text}");
-            assert!(text.contains("CLOCK_MONOTONIC  vdso     21.3ns  21.3ns  21.3ns"), "{text}");
-            assert!(text.contains("2 said earlier, by up to 7.00ns"), "{text}");
+            assert!(text.contains("CLOCK_MONOTONIC  vdso     21.3ns  21.3ns to 21.3ns  21.3ns"), "{text}");
+            assert!(text.contains("2 were smaller, by up to 7.00ns"), "{text}");
             let document: serde_json::Value = serde_json::from_str(&report::json(&report)).unwrap();
             assert_eq!(
                 (&document["schema"], &document["path_found_by"]),

@@ -99,22 +99,22 @@ pub(super) fn cut_short(doc: &CostDoc) -> Option<String> {
     ))
 }
 
-/// The meaning of low and high: an interval of a median, over processes.
+/// Explains the interval of a median over processes.
 pub(super) fn interval(spread: &SpreadDoc) -> String {
     let (count, length) = (spread.processes.len(), time(spread.length_ns()));
     let over = counted(count as u64, "process", "processes");
     if count < FEWEST {
-        return format!("median: over {over} within {length}; low and high need at least {FEWEST}");
+        return format!("median: over {over} within {length}; a 95 % CI needs at least {FEWEST}");
     }
     format!(
-        "low and high: interval of the median, 95% or more, over {over} within {length}, each with an address space and \
-         pages of its own; wider by the drift between their first and second half"
+        "95 % CI: of the median over {over} within {length}, each with its own address space and pages; widened by the drift between \
+         their first and second half"
     )
 }
 
 /// The gap of a measurement with `done` of `planned` parts; `None` if it is complete.
 pub(super) fn incomplete(doc: &CostDoc, done: usize, planned: usize, parts: &str) -> Option<String> {
-    (done < planned).then(|| format!("{}: {done} of {planned} {parts} are there", ending(doc)))
+    (done < planned).then(|| format!("{}: only {done} of {planned} {parts} are complete", ending(doc)))
 }
 
 /// The end of an incomplete measurement.
@@ -144,9 +144,9 @@ pub(super) mod tests {
     fn what_an_interval_is_of_is_said() {
         let interval = |processes| super::interval(&spread_doc(processes, Some(Ended::Duration)).spread.unwrap());
         let whole = interval(8);
-        assert!(whole.contains("95% or more, over 8 processes within 7.50s"), "{whole}");
+        assert!(whole.contains("95 % CI: of the median over 8 processes within 7.50s"), "{whole}");
         let few = interval(1);
-        assert_eq!(few, "median: over 1 process within 500ms; low and high need at least 6");
+        assert_eq!(few, "median: over 1 process within 500ms; a 95 % CI needs at least 6");
     }
 
     #[test]
@@ -186,7 +186,7 @@ pub(super) mod tests {
                 ..MachineDoc::default()
             },
             cpu: CpuId::new(3),
-            cpu_reason: "as asked".to_owned(),
+            cpu_reason: "requested".to_owned(),
             other_cpu: None,
             sched: "other".to_owned(),
             spread: None,

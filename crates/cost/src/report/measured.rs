@@ -2,7 +2,7 @@
 
 use becalm_report::catalogue;
 use becalm_report::form::field::fields;
-use becalm_report::form::figure::Picos;
+use becalm_report::form::figure::{Picos, interval};
 
 use crate::analysis::MeasuredCost;
 
@@ -12,6 +12,8 @@ fields! {
         MEDIAN_PS = "median_ps", "median", |measured| Picos(measured.cost.median_ps);
         MEDIAN_LOW_PS = "median_low_ps", "low", |measured| measured.cost.interval_ps.map(|ends| Picos(ends.0));
         MEDIAN_HIGH_PS = "median_high_ps", "high", |measured| measured.cost.interval_ps.map(|ends| Picos(ends.1));
+        INTERVAL = "interval", "95 % CI",
+            |measured| measured.cost.interval_ps.and_then(|(low, high)| interval(Some(Picos(low)), Some(Picos(high))));
         MEAN_PS = "mean_ps", "mean", |measured| Picos(measured.cost.mean_ps.round() as i64);
         STDDEV_PS = "stddev_ps", "stddev", |measured| Picos(measured.cost.stddev_ps.round() as i64);
         MIN_PS = "min_ps", "min", |measured| Picos(measured.cost.min_ps);
@@ -29,7 +31,7 @@ fields! {
         INTERRUPTED_EXCESS_PS = "interrupted_excess_ps", "took",
             |measured| Picos(measured.cost.interrupted_excess_ps);
         INTERRUPTS = "interrupts", "interrupts", |measured| measured.interrupts;
-        PREEMPTED = "preempted", "pre-empted", |measured| measured.preempted;
+        PREEMPTED = "preempted", "preempted", |measured| measured.preempted;
     }
 }
 

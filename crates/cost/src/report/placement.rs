@@ -3,7 +3,7 @@
 use becalm_analyze::events::EventRate;
 use becalm_report::catalogue;
 use becalm_report::form::field::{Field, Object, fields};
-use becalm_report::form::figure::{Rate, Ratio, Time};
+use becalm_report::form::figure::{Rate, Ratio, Time, interval};
 use becalm_units::CpuId;
 use serde::Serialize;
 
@@ -73,14 +73,22 @@ fields! {
 }
 
 fields! {
-    /// The fields of an event, except for where it was counted.
+    /// A column only of tables.
+    placed_columns: PlacedCost {
+        INTERVAL = "interval", "95 % CI",
+            |row| interval(bound(row, |bounds| bounds.low), bound(row, |bounds| bounds.high));
+    }
+}
+
+fields! {
+    /// The fields of an event, except for its place.
     pub(super) EVENT, event: EventRow<PlacedCost> {
         PLACE = placed::PLACE => |row| &row.counted_in;
         CPU = placed::CPU => |row| &row.counted_in;
         BODY = placed::BODY => |row| &row.counted_in;
         EVENT = events::event();
-        USER_PER_INTERRUPT = events::user("user_per_interrupt", "user, an interrupt");
-        KERNEL_PER_INTERRUPT = events::kernel("kernel_per_interrupt", "kernel, an interrupt");
+        USER_PER_INTERRUPT = events::user("user_per_interrupt", "user, per interrupt");
+        KERNEL_PER_INTERRUPT = events::kernel("kernel_per_interrupt", "kernel, per interrupt");
         COUNTED_RATIO = events::counted();
     }
 }
@@ -88,7 +96,10 @@ fields! {
 /// The columns of the costs; those of unbound work only if there was any.
 pub(super) fn shown(report: &PlacementReport<'_>) -> Vec<&'static Field<PlacedCost>> {
     let roamed = report.rows.iter().any(|row| row.roamed.is_some());
-    ROW.iter().filter(|field| roamed || !["there_ratio", "moves_hz"].contains(&field.name)).collect()
+    let mut fields = vec![&placed::PLACE, &placed::CPU, &placed::BODY, &placed::COST_NS, &placed_columns::INTERVAL];
+    fields.push(&placed::ROUNDS);
+    fields.extend([&placed::THERE_RATIO, &placed::MOVES_HZ].into_iter().filter(|_| roamed));
+    fields
 }
 
 pub(super) fn event_rows(report: &PlacementReport<'_>) -> Vec<EventRow<PlacedCost>> {

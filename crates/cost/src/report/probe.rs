@@ -84,6 +84,13 @@ fields! {
     }
 }
 
+fields! {
+    /// A column only of tables.
+    pub(super) probe_columns: ProbeCost {
+        INTERVAL = measured!(ProbeCost, INTERVAL);
+    }
+}
+
 #[derive(Serialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub(crate) struct ProbeDocument<'a> {
@@ -132,7 +139,7 @@ mod tests {
         assert!(text.contains("  the swap_in  10.0ms       -"), "{text}");
         assert!(text.contains("! the swap_in: not measured: this machine has no swap"), "{text}");
         assert!(text.contains("- the memory: by hand") && !text.contains("- the swap_in: by hand"), "{text}");
-        assert!(text.contains("CPU 3 (as asked), class other; timed by tsc at 2500 MHz"), "{text}");
+        assert!(text.contains("CPU 3 (requested), class other; timed by tsc at 2500 MHz"), "{text}");
     }
 
     #[test]

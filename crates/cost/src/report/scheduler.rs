@@ -58,7 +58,7 @@ fields! {
         TICKS_HZ = "ticks_hz", "ticks", |row| row.ticks_hz.map(Rate);
         TICK_MEAN_NS = "tick_mean_ns", "mean tick", |row| row.tick_mean_ns.and_then(Time::rounded);
         TICK_MAX_NS = "tick_max_ns", "max tick", |row| row.tick_max_ns.map(Time);
-        PREEMPTIONS_HZ = "preemptions_hz", "pre-emptions", |row| row.preemptions_hz.map(Rate);
+        PREEMPTIONS_HZ = "preemptions_hz", "preemptions", |row| row.preemptions_hz.map(Rate);
         SWITCH_NS = "switch_ns", "switch", |row| row.switch_ns.and_then(Time::rounded);
         YIELD_NS = "yield_ns", "yield", |row| row.yield_ns.and_then(Time::rounded);
         SWITCHED_RATIO = "switched_ratio", "yields that switch",
@@ -75,8 +75,8 @@ fields! {
     pub(super) EVENT, event: EventRow<SchedulerCost> {
         RUNNABLE = switching::RUNNABLE => |row| &row.counted_in;
         EVENT = events::event();
-        USER_PER_YIELD = events::user("user_per_yield", "user, a yield");
-        KERNEL_PER_YIELD = events::kernel("kernel_per_yield", "kernel, a yield");
+        USER_PER_YIELD = events::user("user_per_yield", "user, per yield");
+        KERNEL_PER_YIELD = events::kernel("kernel_per_yield", "kernel, per yield");
         COUNTED_RATIO = events::counted();
     }
 }

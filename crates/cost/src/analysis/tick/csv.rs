@@ -205,7 +205,7 @@ fn rates(table: &CsvTable<'_>, others: [usize; 2]) -> Result<Vec<(f64, usize)>, 
     }
     if rates.len() < 2 {
         let what = format!(
-            "at least 2 columns of interrupt rates are needed, and not {}: a cost is what lies between two",
+            "at least 2 columns of interrupt rates are needed, not {}: a cost is the difference between two",
             rates.len()
         );
         return Err(table.fail(line, what));
@@ -273,7 +273,7 @@ mod tests {
             (
                 "processor,processes,ms_1hz\nA,1,2\n",
                 DIRECT,
-                "s.csv:1: at least 2 columns of interrupt rates are needed, and not 1: a cost is what lies between two",
+                "s.csv:1: at least 2 columns of interrupt rates are needed, not 1: a cost is the difference between two",
             ),
             ("processor,processes,ms_1hz,ms_1.0hz\nA,1,2,2\n", DIRECT, "s.csv:1: two columns of 1 Hz"),
             ("processor,processes,ms_1hz,ms_1hz\nA,1,2,2\n", DIRECT, "s.csv:1: there are two columns ms_1hz"),

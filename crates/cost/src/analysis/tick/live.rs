@@ -62,7 +62,7 @@ pub enum CampaignError {
         planned: usize,
     },
     /// The kernel recorded no timer interrupt.
-    #[error("the kernel recorded no timer interrupt, so that the direct cost is not known")]
+    #[error("the kernel recorded no timer interrupt, so the direct cost is unknown")]
     NoHandler,
     /// The rates or times are unusable.
     #[error("the measurements with {} give no cost: {source}", counted((*copies).into(), "copy", "copies"))]

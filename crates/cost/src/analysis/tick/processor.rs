@@ -75,7 +75,7 @@ pub struct RateSeries {
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum SeriesError {
     /// There are fewer than two rates.
-    #[error("at least 2 interrupt rates are needed, and not {0}: a cost is what lies between two")]
+    #[error("at least 2 interrupt rates are needed, not {0}: a cost is the difference between two")]
     TooFew(usize),
     /// A rate is negative or NaN.
     #[error("{0} is not an interrupt rate in Hz")]
@@ -137,7 +137,7 @@ mod tests {
     fn what_cannot_be_measured_is_refused() {
         assert!(series(&[(0.0, 1.0), (100.0, 2.0)]).is_ok());
         for (points, why) in [
-            (&[(100.0, 1.0)][..], "at least 2 interrupt rates are needed, and not 1"),
+            (&[(100.0, 1.0)][..], "at least 2 interrupt rates are needed, not 1"),
             (&[(100.0, 1.0), (100.0, 2.0)], "100 Hz comes after 100 Hz"),
             (&[(-1.0, 1.0), (100.0, 2.0)], "-1 is not an interrupt rate"),
             (&[(1.0, 1.0), (f64::NAN, 2.0)], "NaN is not an interrupt rate"),

@@ -73,7 +73,7 @@ pub fn clocks(site: &Site, progress: &mut CostProgress<'_>) -> Result<(ClockCost
 /// The ways to read the time, measured.
 struct ReadWays {
     ways: Vec<Way>,
-    /// The reason if system calls could not be counted, and were told by their time.
+    /// The reason if system calls could not be counted and were found by their time.
     not_counted: Option<String>,
     /// Successive readings of the measuring counter; `None` if a signal came before.
     successive: Option<SuccessiveDoc>,

@@ -76,7 +76,7 @@ impl ForCounter for DetourProbes<'_, '_> {
             ("copies", Box::new(|bench| fault_cow(bench).called("fault_cow", "page fault: copy on write"))),
             ("swap", Box::new(swap::swap_in)),
             ("interrupts", Box::new(interrupt::from_another_cpu)),
-            ("pre-emption", Box::new(preempt::competitor_probe)),
+            ("preemption", Box::new(preempt::competitor_probe)),
         ];
         probes.extend(rest);
         let steps = probes.len();
@@ -157,7 +157,7 @@ fn chase<C: Counter>(
     huge: Option<usize>,
 ) -> (Result<ProbeSamples, String>, &'static str) {
     let in_huge = huge.and_then(|size| Pages::huge(bytes.div_ceil(size), size).ok()).filter(is_huge);
-    let note = if in_huge.is_some() { ", in huge pages" } else { ", in small pages, so that TLB misses may be in it" };
+    let note = if in_huge.is_some() { ", in huge pages" } else { ", in small pages, so it may include TLB misses" };
     let series = in_huge.map_or_else(|| Pages::small(bytes.div_ceil(4096)).map_err(text), Ok).and_then(|pages| {
         let words = pages.words();
         let mut at = lay(words, bytes / LINE_BYTES, |line| line * LINE);

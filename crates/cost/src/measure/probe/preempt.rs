@@ -23,13 +23,13 @@ pub(super) fn competitor_probe<C: Counter>(bench: &Bench<C>) -> Probe {
     let class = bench.site.policy;
     let outcome = match class {
         Policy::Fifo(_) => {
-            Err("in the class fifo a thread runs until it sleeps or yields, and no equal pre-empts it".to_owned())
+            Err("in the class fifo a thread runs until it sleeps or yields, and no equal preempts it".to_owned())
         }
         _ => measure(bench),
     };
     Probe::new(
         "preemption",
-        "pre-emption by a competitor",
+        "preemption by a competitor",
         format!(
             "a second thread of class {class} that never sleeps on the same CPU: steps of the loop in which the competitor \
              made progress"
@@ -62,7 +62,7 @@ fn measure<C: Counter>(bench: &Bench<C>) -> Result<ProbeSamples, String> {
     Ok(bench.finish(watch, 1, &into_rounds(&away[..found])))
 }
 
-/// Keeps the steps in which the other thread made progress, until the buffer is full or time is up.
+/// Keeps the steps during which the other thread made progress, until the buffer is full or time is up.
 #[inline(never)]
 fn lost<C: Counter>(away: &mut [u64], shortest: u64, limit: u64, progress: &AtomicU64) -> usize {
     let start = C::read();

@@ -155,7 +155,7 @@ pub(super) fn futex_probe<C: Counter>(bench: &Bench<C>) -> Probe {
     Probe::new(
         "futex_switch",
         "futex wake, this CPU: wake, sleep, switch",
-        "half a round trip between two threads on this CPU, each of which wakes the other and sleeps",
+        "half a round trip between two threads on this CPU; each wakes the other and sleeps",
         outcome,
     )
 }
@@ -267,7 +267,7 @@ pub(super) fn interrupt_elsewhere<C: Counter>(bench: &Bench<C>) -> Vec<Probe> {
     vec![
         Probe::new(
             "membarrier",
-            "membarrier, nobody to interrupt",
+            "membarrier, no thread to interrupt",
             "membarrier(PRIVATE_EXPEDITED) while no other thread of becalm runs: the call without the interrupt",
             alone,
         ),

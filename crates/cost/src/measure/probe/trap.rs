@@ -152,7 +152,7 @@ pub(super) fn fault_minor<C: Counter>(bench: &Bench<C>) -> Probe {
     Probe::new(
         "fault_minor",
         "minor fault: first write to a page",
-        "first write to pages of private anonymous memory, each of which is found, cleared and mapped",
+        "first write to pages of private anonymous memory; each is found, cleared and mapped",
         small_fault(bench, |_| Ok(()), Pages::write),
     )
 }
@@ -180,7 +180,7 @@ fn fault_zero_cow<C: Counter>(bench: &Bench<C>) -> Probe {
     Probe::new(
         "fault_zero_cow",
         "copy on write of the zero page",
-        "first write to pages that were read before, so that the page of zeros is replaced",
+        "first write to pages that were read before, which replaces the page of zeros",
         small_fault(bench, read_all, Pages::write),
     )
 }
@@ -227,10 +227,7 @@ fn fault_huge<C: Counter>(bench: &Bench<C>) -> Probe {
     Probe::new(
         "fault_huge",
         "minor fault: first write to a huge page",
-        format!(
-            "first write to transparent huge pages of {} KiB, each of which is cleared",
-            size.unwrap_or_default() >> 10
-        ),
+        format!("first write to transparent huge pages of {} KiB; each is cleared", size.unwrap_or_default() >> 10),
         measure(),
     )
 }

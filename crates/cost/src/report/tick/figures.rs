@@ -2,10 +2,12 @@
 
 use becalm_report::catalogue;
 use becalm_report::form::field::{Field, Title, field, fields};
-use becalm_report::form::figure::{Factor, Points, Rate, Ratio, Share, Time};
+use becalm_report::form::figure::{Factor, Points, Rate, Ratio, Share, Time, interval};
 
 use super::TickRow;
-use crate::analysis::tick::{Contribution, EventAtRate, FittedPoint, HandlerMode, HandlerRow, RatePair};
+use crate::analysis::tick::{
+    Contribution, EventAtRate, FittedPoint, HandlerMode, HandlerRow, RatePair, RoundsInterval,
+};
 use crate::report::events;
 
 const PROCESSES: Title = Title::new("processes", "processes");
@@ -33,6 +35,18 @@ fields! {
         R2_RATIO = "r2_ratio", "R2", |row| row.analysis.r2_ratio().map(Factor);
         LINE_PERCENT = "line_percent", "by line", |row| Points(row.analysis.line.sum_percent);
         LINE_R2_RATIO = "line_r2_ratio", "R2 of line", |row| row.analysis.line.r2_ratio.map(Factor);
+    }
+}
+
+fn between(bounds: Option<RoundsInterval>) -> Option<String> {
+    interval(bounds.map(|bounds| Points(bounds.low)), bounds.map(|bounds| Points(bounds.high)))
+}
+
+fields! {
+    /// Columns only of tables.
+    pub(super) processor_columns: TickRow {
+        INDIRECT_INTERVAL = "indirect_interval", "95 % CI", |row| between(row.indirect);
+        SUM_INTERVAL = "sum_interval", "95 % CI", |row| between(row.sum);
     }
 }
 
@@ -120,8 +134,8 @@ fields! {
         ADDED_HZ = super::ADDED_HZ, |row| row.added_hz;
         INTERRUPTS_HZ = super::INTERRUPTS_HZ, |row| Rate(row.rate_hz);
         EVENT = events::event();
-        USER_PER_SORT = events::user("user_per_sort", "user, a sort");
-        KERNEL_PER_SORT = events::kernel("kernel_per_sort", "kernel, a sort");
+        USER_PER_SORT = events::user("user_per_sort", "user, per sort");
+        KERNEL_PER_SORT = events::kernel("kernel_per_sort", "kernel, per sort");
         COUNTED_RATIO = events::counted();
     }
 }

@@ -7,8 +7,11 @@ use becalm_report::form::plot::Curve;
 use becalm_report::form::table::Table;
 use becalm_report::form::value::{three_digits, time};
 use becalm_report::html::{Block, Chart, Grade, Opening, Page, Section};
+use becalm_report::predict::rounded::round;
 
-use super::figures::{CONTRIBUTION, EVENT, MODE, MODE_OF, ModeRow, PROCESSOR, RateRow, by_rate};
+use super::figures::{
+    CONTRIBUTION, EVENT, MODE, MODE_OF, ModeRow, PROCESSOR, RateRow, by_rate, processor, processor_columns,
+};
 use super::panel::{self, Panel};
 use super::{TickReport, charts, contributions, modes};
 use crate::analysis::tick::{Analysis, CampaignAnalysis, TRIMMED};
@@ -35,7 +38,7 @@ pub(super) fn page(report: &TickReport) -> Page {
         None => names.join(", "),
     };
     let foot = vec!["The method is that of D. Tsafrir, ExpCS 2007, section 2.".to_owned()];
-    Page { title: "What a timer interrupt costs".to_owned(), subtitle, sections, foot }
+    Page { title: "Cost of a timer interrupt".to_owned(), subtitle, sections, foot }
 }
 
 fn headline(report: &TickReport) -> Section {
@@ -47,10 +50,9 @@ fn headline(report: &TickReport) -> Section {
         let on = if report.rows.len() > 1 { format!(" on {}", analysis.name) } else { String::new() };
         Block::Verdict {
             tone: if sum <= CHEAP_PERCENT { Grade::Good } else { Grade::Fair },
-            text: format!("1,000 timer interrupts a second take {} % of a CPU{on}.", Value::Points(sum).cell()),
+            text: format!("1,000 timer interrupts per second take {} % of a CPU{on}.", Value::Points(sum).cell()),
             basis: format!(
-                "Of what they take, {share} is indirect: caches and predictors that are cold again. Each of {} pairs of rates says \
-                 so for itself, and that is their median.",
+                "{share} of that is indirect: cold caches and predictors. This is the median over {} pairs of rates.",
                 analysis.pairs.len()
             ),
         }
@@ -80,18 +82,22 @@ fn setting(campaign: &Campaign, live: &CampaignAnalysis) -> String {
 }
 
 fn costs(report: &TickReport) -> Section {
-    let title = "Percent of a CPU that 1,000 timer interrupts a second take";
+    let title = "Percent of a CPU that 1,000 timer interrupts per second take";
     let with_rounds = report.rows.iter().any(|row| row.sum.is_some());
-    let mut names = vec!["name", "trap_percent", "handler_percent", "indirect_percent"];
-    if with_rounds {
-        names.extend(["indirect_percent_low", "indirect_percent_high"]);
-    }
-    names.extend(["indirect_trimmed_percent", "sum_percent"]);
-    if with_rounds {
-        names.extend(["sum_percent_low", "sum_percent_high"]);
-    }
-    names.extend(["pairs", "indirect_share_median"]);
-    let table = Table::filled(&columns(PROCESSOR, &names), &report.rows).captioned(title);
+    let mut fields = vec![
+        &processor::NAME,
+        &processor::TRAP_PERCENT,
+        &processor::HANDLER_PERCENT,
+        &processor::INDIRECT_PERCENT,
+        &processor_columns::INDIRECT_INTERVAL,
+        &processor::INDIRECT_TRIMMED_PERCENT,
+        &processor::SUM_PERCENT,
+        &processor_columns::SUM_INTERVAL,
+        &processor::PAIRS,
+        &processor::INDIRECT_SHARE_MEDIAN,
+    ];
+    fields.retain(|field| with_rounds || !field.name.ends_with("interval"));
+    let table = Table::filled(&fields, &report.rows).captioned(title);
     let mut blocks = vec![Block::Table(table)];
     let several = report.rows.iter().filter(|row| !row.analysis.other_handlers.is_empty());
     let handlers: Vec<ModeRow> = several.flat_map(|row| modes(&row.analysis)).collect();
@@ -107,11 +113,13 @@ fn costs(report: &TickReport) -> Section {
     }
     let names = ["name", "r2_ratio", "residual_max_ratio", "line_percent", "line_r2_ratio"];
     blocks.push(Block::Heading("How well overhead = interrupts x cost explains the times".to_owned()));
-    let fit = Table::filled(&columns(PROCESSOR, &names), &report.rows).captioned("Fit of the model");
+    let mut fit = Table::filled(&columns(PROCESSOR, &names), &report.rows).captioned("Fit of the model");
+    round(&mut fit, 1);
+    round(&mut fit, 4);
     blocks.push(Block::Table(fit));
     Section::new("cost", "Cost", title, blocks).opened(Opening::Title(title.to_owned())).explained(&format!(
-        "\u{201c}Indirect\u{201d} is the plain mean over the pairs of rates, \u{201c}trimmed\u{201d} that without the {} % of them \
-         with the least and the {0} % with the greatest cost.",
+        "\u{201c}Indirect\u{201d} is the mean over the pairs of rates, \u{201c}trimmed\u{201d} that without the {} % with the \
+         lowest and the {0} % with the highest cost.",
         (TRIMMED * 100.0).round()
     ))
 }
@@ -124,9 +132,8 @@ fn processors(report: &TickReport) -> Section {
         blocks.push(Block::OnPage(vec![Block::Note(note)]));
     }
     Section::new("processors", "By rate", "Rates, pairs of rates, and the model", blocks).explained(
-        "Where the points of pairs lie together the method measures one thing; pairs of close rates, on the left, scatter most. \
-         Parts are one upon the other: the trap, the handler, and the indirect cost; broken lines are a handler that did not run while the \
-         work was timed.",
+        "If the points of all pairs agree, the method measures one cost. Pairs of close rates, on the left, scatter most. The parts of an \
+         interrupt are stacked: trap, handler, and indirect cost. Dashed lines are a handler that did not run while the work was timed.",
     )
 }
 
@@ -136,7 +143,7 @@ fn processor(at: usize, analysis: &Analysis) -> Vec<Block> {
     let drawn = |draw: fn(usize, &Analysis) -> Chart| {
         Block::Charts((at < charts::PROCESSORS).then(|| draw(at, analysis)).into_iter().collect())
     };
-    let pairs = "indirect cost by each pair of rates, in percent per 1,000; marks are numbers of processes";
+    let pairs = "indirect cost by pair of rates, in percent per 1,000; marks are numbers of processes";
     let mut blocks = vec![
         Block::OnPage(vec![titled("share of the CPU that is lost, by the number of processes"), drawn(charts::lost)]),
         Block::OnTerminal(vec![
@@ -145,7 +152,7 @@ fn processor(at: usize, analysis: &Analysis) -> Vec<Block> {
         ]),
     ];
     if let Some(share) = analysis.indirect_share_median() {
-        blocks.push(titled("share of the indirect cost in what each pair of rates lost, in percent"));
+        blocks.push(titled("share of the indirect cost by pair of rates, in percent"));
         blocks.push(Block::Lines(panel::lines(&analysis.pairs, &Panel::shares(share * 100.0))));
         blocks.push(drawn(charts::shares));
     }
@@ -157,12 +164,14 @@ fn processor(at: usize, analysis: &Analysis) -> Vec<Block> {
     blocks.extend([drawn(charts::parts), Block::Table(parts)]);
     let rows = by_rate(&analysis.comparisons);
     if rows.is_empty() {
-        let text = "the model leaves this CPU no time at the highest rate, and predicts nothing";
+        let text = "the model predicts nothing, because at the highest rate interrupts would take the whole CPU";
         blocks.push(Block::warning(text));
         return blocks;
     }
-    blocks.push(titled("time of the work by that without any tick, mean over the numbers of processes"));
-    let table = Table::whole(&rows).captioned("Times by rate");
+    blocks.push(titled("time of the work divided by that without ticks, mean over the numbers of processes"));
+    let mut table = Table::whole(&rows).captioned("Times by rate");
+    round(&mut table, 1);
+    round(&mut table, 2);
     blocks.extend([drawn(charts::model), Block::Table(table)]);
     blocks.push(plot(&analysis.name, &rows));
     blocks
@@ -175,13 +184,13 @@ fn plot(name: &str, rows: &[RateRow]) -> Block {
         Curve { name: name.to_owned(), points }
     };
     let curves = vec![curve("observed", |row| row.observed_ratio), curve("predicted", |row| row.predicted_ratio)];
-    Block::Plot(format!("{name}: time by that without any tick, by interrupts a second"), curves)
+    Block::Plot(format!("{name}: time divided by that without ticks, by interrupts per second"), curves)
 }
 
 /// The kernel's record of the handler.
 fn handlers(live: &CampaignAnalysis) -> Section {
     let title = format!(
-        "The direct part: trap {}, handler {} (mean of all rates), beside the kernel's record of the handler",
+        "Direct cost: trap {}, handler {} (mean of all rates), and the kernel's record of the handler",
         time(live.direct.trap_ns.round() as i64),
         time(live.direct.handler_ns.round() as i64)
     );
@@ -193,19 +202,18 @@ fn handlers(live: &CampaignAnalysis) -> Section {
 fn remarks(campaign: &Campaign, live: &CampaignAnalysis) -> Vec<String> {
     let mut remarks = Vec::new();
     if campaign.machine.hypervisor.is_some() {
-        let text = "on a virtual machine the hypervisor's part of every interrupt lies outside of trap and handler, and \
-                    counts as indirect here";
+        let text = "on a virtual machine, the hypervisor's part of every interrupt is not in trap and handler, and counts as indirect";
         remarks.push(text.to_owned());
     }
     if live.rounds.sum_percent.is_none() {
-        remarks.push("one round has no interval; measure at least three (--rounds)".to_owned());
+        remarks.push("one round gives no interval; measure at least three (--rounds)".to_owned());
     }
     let top = live.rounds.analysis.comparisons.iter().map(|row| row.rate_hz).fold(0.0, f64::max);
     let taken = live.rounds.analysis.overhead_ratio(top);
     if taken > 0.1 {
         remarks.push(format!(
-            "at {}/s the interrupts take {}% of the CPU; a pair of rates overstates the cost by the share that its lower \
-             rate takes, the line does not",
+            "at {}/s, the interrupts take {}% of the CPU; a pair of rates overstates the cost by the share that its lower rate takes, \
+             the line does not",
             three_digits(top),
             three_digits(taken * 100.0)
         ));

@@ -4,10 +4,11 @@ use becalm_report::form::field::columns;
 use becalm_report::form::table::Table;
 use becalm_report::form::value::{grouped, picos};
 use becalm_report::html::{Axis, AxisScale, AxisUnit, Bar, Bars, Block, Chart, Opening, Page, Section, Spec};
+use becalm_units::plural;
 
 use super::{EACH, counters, explanation, extremes, framed, headline, losses, medians, samples, timed};
 use crate::documents::SuccessiveDoc;
-use crate::report::clock::{ClockReport, ROW, SuccessiveStep, costs_by_name, step, steps};
+use crate::report::clock::{ClockReport, ROW, SuccessiveStep, clock_columns, costs_by_name, step, steps};
 use crate::report::events;
 use crate::report::header::cut_short;
 
@@ -21,7 +22,7 @@ pub(in crate::report) fn page(report: &ClockReport<'_>) -> Page {
     sections.extend(report.costs.successive.as_ref().map(successive));
     sections.extend(counters(EACH, events::ROW, &events::rows(costs_by_name(report))));
     sections.push(losses(&report.instrument.not_counted, cut_short(report.doc)));
-    let step = "step: the smallest change between two readings; - where the clock stood still for 50ms. backwards: readings \
+    let step = "step: the smallest change between two readings; - if the clock did not change for 50ms. backwards: readings \
                 smaller than the one before, on this CPU and across CPUs";
     sections.push(explanation([path_found(report), step.to_owned(), samples(report.doc)]));
     framed(report.doc, "What reading the time costs", sections)
@@ -33,10 +34,12 @@ fn readings(report: &ClockReport<'_>) -> Section {
         (format!("{} ({})", row.way.name, row.way.path.name()), row.measured.as_ref(), syscall)
     });
     let chart = medians("readings", "by a raw system call", rows);
-    let mut names = vec!["name", "path", "median_ps", "median_low_ps", "median_high_ps", "mean_ps", "stddev_ps"];
-    names.extend(["min_ps", "p5_ps", "p95_ps", "interrupted", "syscall_median_ps", "stated_resolution_ns"]);
-    names.extend(["smallest_step_ps", "median_step_ps", "readings", "backwards", "cross_backwards"]);
-    let table = Table::filled(&columns(ROW, &names), &report.rows).captioned("Readings");
+    let mut names = vec!["name", "path", "median_ps", "mean_ps", "stddev_ps", "min_ps", "p5_ps", "p95_ps"];
+    names.extend(["interrupted", "syscall_median_ps", "stated_resolution_ns", "smallest_step_ps", "median_step_ps"]);
+    names.extend(["readings", "backwards", "cross_backwards"]);
+    let mut fields = columns(ROW, &names);
+    fields.insert(3, &clock_columns::INTERVAL);
+    let table = Table::filled(&fields, &report.rows).captioned("Readings");
     let mut table = table.without_on_terminal(&["mean", "stddev", "readings"]);
     table.keep_names_long();
     let mut blocks: Vec<Block> = chart.into_iter().chain([Block::Table(table)]).collect();
@@ -51,10 +54,11 @@ fn backwards<'a>(report: &'a ClockReport<'_>) -> impl Iterator<Item = String> + 
     report.rows.iter().filter_map(|row| {
         let cross = row.way.cross.filter(|cross| cross.backwards > 0)?;
         Some(format!(
-            "{}: of {} readings that came after one on another CPU, {} said earlier, by up to {}",
+            "{}: of {} readings after one on another CPU, {} {} smaller, by up to {}",
             row.way.name,
             grouped(cross.compared),
             grouped(cross.backwards),
+            plural(cross.backwards, "was", "were"),
             picos(cross.largest_ps),
         ))
     })
@@ -73,7 +77,7 @@ fn successive(found: &SuccessiveDoc) -> Section {
     let bars: Vec<Bar> = shown.iter().map(bar).collect();
     let longest = i64::try_from(found.max_ticks).unwrap_or(i64::MAX).saturating_mul(found.tick_ps);
     let text = format!(
-        "{} different steps, the longest of {} ticks ({}); a run is steps of the same length one after the other",
+        "{} different steps, the longest of {} ticks ({}); a run is several equal steps in a row",
         grouped(found.distinct),
         grouped(found.max_ticks),
         picos(longest)
@@ -97,7 +101,7 @@ fn path_found(report: &ClockReport<'_>) -> String {
     let found = match &report.costs.not_counted {
         None => "the kernel counted the system calls (tracepoint raw_syscalls:sys_enter)".to_owned(),
         Some(why) => format!(
-            "by its time: a call that is not faster than the raw system call by half a getpid enters the kernel; they could \
+            "by its time: a call that saves less than half a getpid over the raw system call enters the kernel; system calls could \
              not be counted: {why}"
         ),
     };

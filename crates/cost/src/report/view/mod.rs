@@ -19,8 +19,8 @@ use crate::analysis::MeasuredCost;
 use crate::documents::{CostDoc, InstrumentDoc};
 
 /// Explains slow and interrupted samples.
-const SLOW: &str = "slow: samples at least 1us beyond the others. interrupted: the slowest of those, as many as the kernel \
-                    counted interrupts and pre-emptions; they are in the percentiles and not in the mean";
+const SLOW: &str = "slow: samples at least 1us longer than the others. interrupted: the slowest of those, as many as the kernel \
+                    counted interrupts and preemptions; the percentiles include them, the mean does not";
 
 /// The place of the counts of probes.
 const EACH: &str = ": in each repetition itself (user), and in the kernel meanwhile";
@@ -49,10 +49,10 @@ fn verdict(text: String, basis: String) -> Block {
 /// The counter that timed the samples.
 fn timed(instrument: &InstrumentDoc) -> String {
     format!(
-        "timed by {} at {} MHz, known to {}%; the {} of reading it around a sample are taken off",
+        "timed by {} at {} MHz, within {} ppm; the {} of reading it around a sample are subtracted",
         instrument.counter,
         three_digits(instrument.rate_hz / 1e6),
-        three_digits(instrument.rate_error_ratio * 100.0),
+        three_digits(instrument.rate_error_ratio * 1e6),
         picos(instrument.overhead_ps),
     )
 }
@@ -65,7 +65,7 @@ fn extremes<'a>(subject: &str, costs: impl Iterator<Item = (&'a str, Option<&'a 
     verdict(
         format!("{subject} takes from {} to {}.", picos(least.1), picos(most.1)),
         format!(
-            "The shortest is \u{201c}{}\u{201d}, the longest \u{201c}{}\u{201d}; medians of {} that were measured.",
+            "The shortest is \u{201c}{}\u{201d}, the longest \u{201c}{}\u{201d}; {} medians.",
             least.0,
             most.0,
             medians.len()
@@ -80,8 +80,8 @@ pub(super) fn counters<R: EventTimes>(place: &str, fields: &[Field<R>], rows: &[
     table.keep_names_long();
     let mut blocks = vec![Block::Table(table)];
     if rows.iter().any(|row| row.rate().counted_ratio < 1.0) {
-        let text = "counted: for which part of the time; the processor has too few counters for all at once, so they take turns, \
-                    and the figures are scaled up";
+        let text = "counted: the share of the time; the processor has too few counters for all at once, so they take turns, and the \
+                    figures are scaled up";
         blocks.push(Block::Text(text.to_owned()));
     }
     let section = Section::new("counters", "Counters", title.clone(), blocks).opened(Opening::Title(title));
@@ -91,7 +91,7 @@ pub(super) fn counters<R: EventTimes>(place: &str, fields: &[Field<R>], rows: &[
 /// Events that were not counted, and other gaps.
 pub(super) fn losses(not_counted: &[String], others: impl IntoIterator<Item = String>) -> Section {
     let reasons = not_counted.iter().map(|reason| format!("not counted: {reason}"));
-    Section::new("losses", "Losses", "What is missing", reasons.chain(others).map(Block::warning).collect())
+    Section::new("losses", "Losses", "Missing figures", reasons.chain(others).map(Block::warning).collect())
         .explained("Read this before believing the numbers.")
 }
 

@@ -11,12 +11,12 @@ use crate::report::placement::{EVENT, PlacementReport, event_rows, placed, shown
 
 pub(in crate::report) fn page(report: &PlacementReport<'_>) -> Page {
     let mut sections = vec![summary(report), costs(report)];
-    let place = ": what one more interrupt adds, in the work itself (user) and in the kernel";
+    let place = ": added by one more interrupt, in the work itself (user) and in the kernel";
     sections.extend(counters(place, EVENT, &event_rows(report)));
     let missing = report.costs.missing.iter().cloned().chain(report.incomplete());
     sections.push(losses(&report.costs.not_counted, missing));
     sections.push(explanation([meaning(report)]));
-    framed(report.doc, "What an interrupt costs, by place", sections)
+    framed(report.doc, "Cost of an interrupt, by place", sections)
 }
 
 fn summary(report: &PlacementReport<'_>) -> Section {
@@ -36,13 +36,13 @@ fn summary(report: &PlacementReport<'_>) -> Section {
         None => "Nothing was measured.".to_owned(),
     };
     let setting = format!(
-        "this CPU takes {} more timer interrupts a second; {} rounds of {}, seed {}",
+        "this CPU takes {} more timer interrupts per second; {} rounds of {}, seed {}",
         grouped(report.costs.added_hz.into()),
         report.costs.rounds,
         time(report.costs.cell_ns),
         report.costs.seed
     );
-    headline(report.doc, "What does an interrupt cost, and whom?", verdict(text, String::new()), &setting)
+    headline(report.doc, "What does an interrupt cost?", verdict(text, String::new()), &setting)
 }
 
 /// The place of work in words.
@@ -67,12 +67,12 @@ fn costs(report: &PlacementReport<'_>) -> Section {
     };
     let chart = Ranges {
         x: Axis::new("", AxisScale::Linear, AxisUnit::Time),
-        range: "95 % limits",
+        range: "95 % CI",
         other: "",
         rows: report.rows.iter().filter_map(range).collect(),
     };
     let table = Table::filled(&shown(report), &report.rows).captioned("Cost of an interrupt");
-    let chart = ranges("placed", "Cost of one more interrupt, with its 95 % limits".to_owned(), chart);
+    let chart = ranges("placed", "Cost of one more interrupt, with its 95 % CI".to_owned(), chart);
     let blocks = chart.into_iter().chain([Block::Table(table)]).collect();
     Section::new("places", "Places", "By place and kind of work", blocks).opened(Opening::Gap)
 }
@@ -80,12 +80,12 @@ fn costs(report: &PlacementReport<'_>) -> Section {
 /// The meaning of the figures.
 fn meaning(report: &PlacementReport<'_>) -> String {
     let unbound = if report.rows.iter().any(|row| row.roamed.is_some()) {
-        "; unbound work begins there and may run anywhere: which share of its pieces began on that CPU, and how often it moved"
+        "; unbound work starts there and may run anywhere: the share of its pieces that started on that CPU, and how often it moved"
     } else {
         ""
     };
     format!(
-        "what one more interrupt of that CPU costs work on the same hardware thread, on its sibling, on another core{unbound}; low and \
-         high: 95% limits of the mean over the rounds (Student). Limits on both sides of zero show no cost"
+        "cost of one more interrupt to work on the same hardware thread, on its sibling, on another core{unbound}; 95 % CI: of the mean \
+         over the rounds (Student). If it contains zero, the cost is not significant"
     )
 }

@@ -7,15 +7,15 @@ use becalm_report::html::{Block, Opening, Page, Section};
 use super::{EACH, counters, explanation, extremes, framed, headline, losses, medians, samples, timed};
 use crate::report::events;
 use crate::report::header::cut_short;
-use crate::report::probe::{ProbeReport, Probes, ROW, costs_by_name, published_ns};
+use crate::report::probe::{ProbeReport, Probes, ROW, costs_by_name, probe_columns, published_ns};
 
 /// Explains the published figures of detours.
-const PUBLISHED: &str = "B07: the magnitudes that Beckman et al. gave in 2007, on the machines of that time";
+const PUBLISHED: &str = "B07: the magnitudes of Beckman et al. 2007, on machines of that time";
 
 pub(in crate::report) fn page(report: &ProbeReport<'_>) -> Page {
     let title = match report.probes {
-        Probes::Traps => "What ways into the kernel cost",
-        Probes::Detours => "What detours cost",
+        Probes::Traps => "Costs of entering the kernel",
+        Probes::Detours => "Costs of detours",
     };
     let named = report.rows.iter().map(|row| (row.probe.what.as_str(), row.measured.as_ref()));
     let summary = headline(report.doc, "How long does each take?", extremes("Each", named), &timed(report.instrument));
@@ -39,10 +39,13 @@ fn costs(report: &ProbeReport<'_>) -> Section {
     let chart = medians("costs", "the magnitudes of Beckman et al. 2007", rows);
     let mut names = vec!["what"];
     names.extend(published.then_some("published_ns"));
-    names.extend(["median_ps", "median_low_ps", "median_high_ps", "mean_ps", "stddev_ps", "min_ps", "p5_ps", "p95_ps"]);
-    names.extend(["max_ps", "samples", "slow", "interrupted"]);
+    names.push("median_ps");
+    let interval = names.len();
+    names.extend(["mean_ps", "stddev_ps", "min_ps", "p5_ps", "p95_ps", "max_ps", "samples", "slow", "interrupted"]);
+    let mut fields = columns(ROW, &names);
+    fields.insert(interval, &probe_columns::INTERVAL);
     let for_page = if published { &["mean", "stddev", "max"][..] } else { &["max"] };
-    let table = Table::filled(&columns(ROW, &names), &report.rows).captioned("Costs");
+    let table = Table::filled(&fields, &report.rows).captioned("Costs");
     let mut table = table.without_on_terminal(for_page);
     table.keep_names_long();
     let mut blocks: Vec<Block> = chart.into_iter().chain([Block::Table(table)]).collect();

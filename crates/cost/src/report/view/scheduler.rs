@@ -14,14 +14,14 @@ type Named = (&'static str, fn(&SchedulerCost) -> Option<f64>);
 
 pub(in crate::report) fn page(report: &SchedulerReport<'_>) -> Page {
     let mut sections = vec![summary(report), overhead(report)];
-    let place = " in a call to give way of a thread: in the thread itself (user), and in the kernel";
+    let place = " per sched_yield of a thread: in the thread itself (user), and in the kernel";
     sections.extend(counters(place, EVENT, &event_rows(report)));
-    let why = report.costs.no_trace.iter().map(|why| format!("ticks and pre-emptions need the kernel's trace: {why}"));
+    let why = report.costs.no_trace.iter().map(|why| format!("ticks and preemptions need the kernel's trace: {why}"));
     let mut losses = losses(&report.costs.not_counted, why);
     losses.blocks.extend(report.costs.warnings.iter().map(Block::from));
     losses.blocks.extend(report.incomplete().map(Block::warning));
     sections.extend([losses, explanation([meaning(report)])]);
-    framed(report.doc, "What ticks and switches cost", sections)
+    framed(report.doc, "Costs of ticks and switches", sections)
 }
 
 fn summary(report: &SchedulerReport<'_>) -> Section {
@@ -34,15 +34,15 @@ fn summary(report: &SchedulerReport<'_>) -> Section {
                 Value::Ratio(least.1).cell(),
                 Value::Ratio(most.1).cell()
             ),
-            format!("The least with {} runnable, the most with {}.", counted(report, least.0), most.0),
+            format!("The least is with {} runnable, the most with {}.", counted(report, least.0), most.0),
         ),
         None => verdict(
-            "Which share of the CPU ticks and switches take is not known.".to_owned(),
+            "The share of the CPU that ticks and switches take is unknown.".to_owned(),
             "That needs the kernel\u{2019}s trace.".to_owned(),
         ),
     };
     let window = time(report.costs.window_ns);
-    let setting = format!("each number of {} for {window} with the kernel's trace and as long without", report.what());
+    let setting = format!("each number of {} for {window} with the kernel's trace, and as long without", report.what());
     headline(report.doc, "What does sharing a CPU cost?", verdict, &setting)
 }
 
@@ -88,12 +88,12 @@ fn overhead(report: &SchedulerReport<'_>) -> Section {
     let ticks: [Named; 1] = [("mean tick", |row| row.tick_mean_ns)];
     let charts = [
         chart("overhead", "The share of the CPU that ticks and switches take", report, share, &together),
-        chart("switches", "A switch, and a call to give way", report, axis(), &calls),
+        chart("switches", "A switch, and a call of sched_yield", report, axis(), &calls),
         chart("ticks", "The handler of a tick", report, axis(), &ticks),
     ];
     let table = Table::filled(&shown_fields(report), &report.rows).captioned("Ticks and switches");
     let blocks = vec![Block::Charts(charts.into_iter().flatten().collect()), Block::Table(table)];
-    Section::new("overall", "Overhead", "Overhead by the number of what is runnable", blocks)
+    Section::new("overall", "Overhead", "Overhead by the number of runnable tasks", blocks)
         .opened(Opening::Gap)
         .explained("Costs that grow with the number are those of the scheduler\u{2019}s lists and of cold caches.")
 }
@@ -101,9 +101,8 @@ fn overhead(report: &SchedulerReport<'_>) -> Section {
 /// The meaning of the columns.
 fn meaning(report: &SchedulerReport<'_>) -> String {
     format!(
-        "ticks: the kernel's record of its timer handler while the {0} only count; pre-emptions: switches meanwhile. switch: time of \
-         {0} that pass the CPU along by sched_yield, by the switches that the kernel counts; yield: by their calls; of the CPU: what \
-         ticks and pre-emptions take together",
+        "ticks: the kernel's record of its timer handler while the {0} only count; preemptions: switches meanwhile. switch: time of \
+         {0} that call sched_yield, per switch that the kernel counts; yield: per call; of the CPU: ticks and preemptions together",
         report.what()
     )
 }
