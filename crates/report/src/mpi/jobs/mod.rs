@@ -12,7 +12,7 @@ use super::run::{job, warnings};
 use crate::Value;
 use crate::catalogue;
 use crate::form::field::{Field, Object, fields};
-use crate::form::figure::{Change, Time};
+use crate::form::figure::{self, Change, Time};
 use crate::form::section::Page;
 use crate::form::sheet::Form;
 use crate::form::table::Table;
@@ -25,30 +25,21 @@ pub struct JobsReport<'a> {
 }
 
 /// How to read the tables.
-const LEGEND: &str = "low and high: the 95 % interval of the change, by \
-    blocks of phases drawn again. A difference is one of these jobs: another run of the same configuration may differ as \
-    much, so run each several times. max beyond grain: the longest compute phase less its work, which is the longest detour that \
-    a rank met, or several in one phase";
+const LEGEND: &str = "95 % CI: of the change, from blocks of phases drawn again. A difference is one between these jobs: another run of the \
+    same configuration may differ as much, so run each several times. max beyond grain: the longest compute phase minus its work, which is \
+    the longest interruption of a rank, or several in one phase";
 
 /// The columns of a table of averages.
-const AVERAGE: [&Field<NamedRow>; 7] = [
-    &row::TIME,
-    &row::JOB,
-    &row::AVERAGE_NS,
-    &row::AVERAGE_CHANGE,
-    &row::AVERAGE_LOW,
-    &row::AVERAGE_HIGH,
-    &row::AVERAGE_VERDICT,
-];
+const AVERAGE: [&Field<NamedRow>; 6] =
+    [&row::TIME, &row::JOB, &row::AVERAGE_NS, &row::AVERAGE_CHANGE, &columns::AVERAGE_INTERVAL, &row::AVERAGE_VERDICT];
 
 /// The columns of a table of worst cases.
-const WORST: [&Field<NamedRow>; 9] = [
+const WORST: [&Field<NamedRow>; 8] = [
     &row::TIME,
     &row::JOB,
     &row::WORST_NS,
     &row::WORST_CHANGE,
-    &row::WORST_LOW,
-    &row::WORST_HIGH,
+    &columns::WORST_INTERVAL,
     &row::WORST_VERDICT,
     &row::MAX_NS,
     &row::BEYOND_GRAIN_NS,
@@ -73,6 +64,10 @@ fn high(figure: &JobFigure) -> Option<Change> {
     figure.interval.map(|ends| Change(ends.high))
 }
 
+fn interval(figure: &JobFigure) -> Option<String> {
+    figure::interval(low(figure), high(figure))
+}
+
 fn verdict(figure: &JobFigure) -> Option<&'static str> {
     figure.verdict.map(|verdict| verdict.name())
 }
@@ -94,6 +89,14 @@ fields! {
         MAX_NS = catalogue::MAX_NS, |row| Time(row.row.max_ns);
         BEYOND_GRAIN_NS = "max_beyond_grain_ns", "max beyond grain",
             |row| (row.row.time.name() == "qt").then(|| Time(row.row.max_ns - row.grain_ns));
+    }
+}
+
+fields! {
+    /// Columns only of tables.
+    columns: NamedRow {
+        AVERAGE_INTERVAL = "average_interval", "95 % CI", |row| interval(&row.row.average);
+        WORST_INTERVAL = "worst_interval", "95 % CI", |row| interval(&row.row.worst);
     }
 }
 

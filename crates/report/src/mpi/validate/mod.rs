@@ -4,6 +4,7 @@ mod figure;
 pub(crate) mod sweep;
 
 use becalm_analyze::validation::{added_error_ratio, error_ratio, errors};
+use becalm_model::Estimate;
 use becalm_model::validation::{ValidationCell, ValidationDoc, ValidationErrors};
 use becalm_units::{Nanos, counted, plural};
 use serde::Serialize;
@@ -18,6 +19,7 @@ use crate::form::section::{Block, Page, Section};
 use crate::form::sheet::Form;
 use crate::form::table::Table;
 use crate::form::value::{picos, three_digits, time};
+use crate::predict::rounded::{self, round};
 use crate::report::Report;
 
 fields! {
@@ -28,7 +30,7 @@ fields! {
         INTERVAL_NS = catalogue::INTERVAL_NS, |cell| cell.interval_ns;
         DETOUR_NS = "detour_ns", "detour", |cell| cell.detour_ns;
         CONSTANT_RATIO = "constant_ratio", "constant", |cell| cell.constant_ratio.map(Ratio);
-        REQUESTED_RATIO = "requested_ratio", "asked", |cell| Ratio(cell.requested_ratio);
+        REQUESTED_RATIO = "requested_ratio", "requested", |cell| Ratio(cell.requested_ratio);
         DELIVERED_RATIO = "delivered_ratio", "delivered", |cell| cell.delivered_ratio.map(Ratio);
         MEASURED_RATIO = "measured_ratio", "measured", |cell| cell.measured.map(|estimate| estimate.mean).map(Factor);
         MEASURED_LOW = "measured_low", "low", |cell| cell.measured.map(|estimate| estimate.low).map(Factor);
@@ -42,6 +44,18 @@ fields! {
         WHY_NOT = "why_not", "why not",
             |cell| cell.why_not.clone();
     }
+}
+
+fields! {
+    /// Columns only of tables.
+    columns: ValidationCell {
+        MEASURED_INTERVAL = "measured_interval", "95 % CI", |cell| interval(cell.measured);
+        PREDICTED_INTERVAL = "predicted_interval", "95 % CI", |cell| interval(cell.predicted);
+    }
+}
+
+fn interval(slowdown: Option<Estimate>) -> Option<String> {
+    slowdown.and_then(|slowdown| rounded::interval(Some(slowdown.low), Some(slowdown.high)))
 }
 
 impl Report for ValidationDoc {
@@ -176,7 +190,11 @@ fn facts(report: &ValidationDoc) -> [(&'static str, String); 6] {
     let means = match report.quiet.is_empty() {
         true => String::new(),
         false => {
-            format!("; with the CPUs' own noise, beside the runs, {} to {} on average", exactly(least), exactly(most))
+            format!(
+                "; with the CPUs' own noise outside of the runs, {} to {} on average",
+                exactly(least),
+                exactly(most)
+            )
         }
     };
     let own: Vec<String> = report.own_noise_ratio.iter().take(8).map(|ratio| Value::Ratio(*ratio).cell()).collect();
@@ -196,8 +214,7 @@ fn facts(report: &ValidationDoc) -> [(&'static str, String); 6] {
         (
             "sure",
             format!(
-                "{} runs and more and {} predictions of each noise, seed {}, of pairs with and without; intervals hold the mean with \
-                 95 %",
+                "at least {} runs and {} predictions of each noise, seed {}, in pairs with and without it; 95 % CI: of the mean",
                 report.repetitions, report.replicas, report.seed
             ),
         ),
@@ -213,11 +230,9 @@ fn cells(report: &ValidationDoc) -> Vec<Block> {
         &cell::REQUESTED_RATIO,
         &cell::DELIVERED_RATIO,
         &cell::MEASURED_RATIO,
-        &cell::MEASURED_LOW,
-        &cell::MEASURED_HIGH,
+        &columns::MEASURED_INTERVAL,
         &cell::PREDICTED_RATIO,
-        &cell::PREDICTED_LOW,
-        &cell::PREDICTED_HIGH,
+        &columns::PREDICTED_INTERVAL,
         &cell::ERROR_RATIO,
         &cell::ADDED_ERROR_RATIO,
     ];
@@ -227,6 +242,8 @@ fn cells(report: &ValidationDoc) -> Vec<Block> {
         table.rule();
         group.iter().for_each(|cell| table.row(&fields, cell));
     }
+    round(&mut table, 5);
+    round(&mut table, 7);
     let mut reasons: Vec<&str> = Vec::new();
     for why in report.cells.iter().filter_map(|cell| cell.why_not.as_deref()) {
         if !reasons.contains(&why) {
@@ -244,7 +261,7 @@ fn mean_errors(report: &ValidationDoc) -> Vec<(String, String)> {
         let (mean, max) = errors.mean_error_ratio.zip(errors.max_error_ratio)?;
         let added = errors.mean_added_error_ratio.map_or_else(String::new, |added| {
             let cells = counted(errors.visible as u64, "cell", "cells");
-            format!("; of the time added, where it is 2 % and more ({cells}): {}", percent(added))
+            format!("; of the time added, for 2 % and more ({cells}): {}", percent(added))
         });
         let text = format!(
             "mean error {}, largest {}, of {}, of which {} {} within their intervals; of {} whose effects are three times \
