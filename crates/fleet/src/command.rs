@@ -102,9 +102,7 @@ fn read(runs: &[PathBuf]) -> fault::Result<(Vec<StoredNodes>, Fleet)> {
 
 fn predict(args: &FleetPredictArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     if let Some(grain) = args.grain.iter().find(|grain| **grain < Nanos::from_micros(1)) {
-        return Err(
-            UsageError::new(format!("--grain {grain} is shorter than 1us, in which no phase does any work")).into()
-        );
+        return Err(UsageError::new(format!("--grain {grain} is too short: a phase has at least 1us of work")).into());
     }
     let mut grains: Vec<Nanos> = Vec::new();
     for grain in &args.grain {

@@ -48,8 +48,8 @@ impl Window {
     }
 }
 
-/// The periods considered: one in which most nodes were watched at some time, and one in which nearly all were watched all the time. Up to one node
-/// in ten may have a wrong clock, or have died, without affecting either.
+/// Two periods: in one, most nodes were watched at some time; in the other, nearly all were watched all the time. Up to one node in ten may have a
+/// wrong clock, or have died, without affecting either.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Windows {
     pub(super) most: Window,
@@ -217,7 +217,7 @@ fn at_once(candidates: &[Candidate], common: Window, problems: &mut Vec<Problem>
     let slot = Nanos::new(slot_ns);
     if let (Some(worst), true) = (worst, fit.len() < NODES_MIN) {
         return Err(format!(
-            "the clocks of {} may be off by up to {:.1}, as they state, and slots are {slot:.1} long; let NTP or PTP keep the clocks",
+            "the clocks of {} may be off by up to {:.1}, but slots are {slot:.1} long; synchronize the clocks by NTP or PTP",
             counted(off.len() as u64, "node", "nodes"),
             Nanos::new(worst)
         ));
@@ -225,8 +225,8 @@ fn at_once(candidates: &[Candidate], common: Window, problems: &mut Vec<Problem>
     for node in off {
         let error = Nanos::new(node.clock_error.unwrap_or(0));
         let what = format!(
-            "its clock may be off by {error:.1}, as it states, more than half a slot of {slot:.1}: what strikes nodes at the same time is told \
-             without it"
+            "its clock may be off by {error:.1}, more than half a slot of {slot:.1}, so it is left out of the search for simultaneous \
+             noise"
         );
         problems.push(Problem::from_comparison(&node.node, what));
     }

@@ -277,7 +277,7 @@ fn usual<'a, T: Ord + 'a>(values: impl Iterator<Item = &'a T>) -> Option<&'a T> 
 }
 
 const NOT_COMPARED: Option<&str> = Some("it is not compared");
-const LIKE_ITSELF: Option<&str> = Some("it is compared with nodes like itself alone");
+const LIKE_ITSELF: Option<&str> = Some("it is only compared with nodes of its size");
 
 /// Reports nodes whose recordings did not end, are from another program, or were made at another time, with other settings, or in part. Returns those
 /// whose noise differs from the others for that reason alone.
@@ -296,42 +296,45 @@ fn note_others(facts: &[Facts], windows: &Windows, problems: &mut Vec<Problem>) 
             problems.push(Problem { node: node.node.clone(), noise: Some(noise), comparison });
         };
         if !node.ended {
-            let noise = "its recording has no end: it goes on, or the node died; what was stored until then is read";
+            let noise = "its recording has no end: it is still running, or the node died; the stored part is used";
             say(noise.to_owned(), NOT_COMPARED);
             apart.insert(node.node.clone());
         }
         if let Some(usual) = program.filter(|usual| **usual != node.program) {
-            say(format!("it was recorded by {}, and most by {usual}", node.program), None);
+            say(format!("it was recorded by {}, most nodes by {usual}", node.program), None);
         }
         if let Some(usual) = counter.filter(|usual| **usual != node.counter) {
             say(
-                format!("its loops read the counter {}, and most {usual}; it resolves other detours", node.counter),
+                format!(
+                    "its loops read the counter {}, those of most nodes {usual}, which resolves other interruptions",
+                    node.counter
+                ),
                 None,
             );
         }
         if let Some(usual) = size.filter(|usual| usual.watched != node.size.watched) {
-            let watched = counted(node.size.watched as u64, "CPU of it was", "CPUs of it were");
-            say(format!("{watched} watched, and {} of most", usual.watched), LIKE_ITSELF);
+            let watched = counted(node.size.watched as u64, "CPU was", "CPUs were");
+            say(format!("{watched} recorded, {} on most nodes", usual.watched), LIKE_ITSELF);
         } else if let Some(usual) = size.filter(|usual| usual.online != node.size.online) {
-            let online = counted(node.size.online as u64, "CPU of it was", "CPUs of it were");
-            say(format!("{online} online, and {} of most", usual.online), LIKE_ITSELF);
+            let online = counted(node.size.online as u64, "CPU was", "CPUs were");
+            say(format!("{online} online, {} on most nodes", usual.online), LIKE_ITSELF);
         }
         if let Some(doubt) = &node.doubt {
             say(doubt.clone(), NOT_COMPARED);
             apart.insert(node.node.clone());
         }
         if let Some(cut) = &node.cut_short {
-            say(format!("{cut} went off line or was full before the end"), NOT_COMPARED);
+            say(format!("{cut} went offline or was full before the end"), NOT_COMPARED);
             apart.insert(node.node.clone());
         }
         match node.watched {
             Some(watched) if windows.misses(watched) => {
-                let noise = "by its clock it was recorded at another time than most".to_owned();
-                say(noise, Some("its common time is not known"));
+                let noise = "according to its clock, it was recorded at another time than most".to_owned();
+                say(noise, Some("its common time is unknown"));
             }
             Some(watched) if watched.length() < length / 10 * 9 && node.ended => {
                 let [own, most] = [watched.length(), length].map(Nanos::new);
-                say(format!("it was watched for {own:.1}, and most for {most:.1}"), None);
+                say(format!("it was recorded for {own:.1}, most nodes for {most:.1}"), None);
             }
             _ => {}
         }
@@ -340,7 +343,8 @@ fn note_others(facts: &[Facts], windows: &Windows, problems: &mut Vec<Problem>) 
             && !(threshold / 2..=threshold.saturating_mul(2)).contains(&node.threshold_ns)
         {
             let [own, most] = [node.threshold_ns, threshold].map(Nanos::new);
-            let noise = format!("its threshold is {own}, and that of most about {most}: it sees other detours");
+            let noise =
+                format!("its threshold is {own}, that of most nodes about {most}, so it sees other interruptions");
             say(noise, NOT_COMPARED);
             apart.insert(node.node.clone());
         }
@@ -390,7 +394,7 @@ fn groups(nodes: &[FleetNode]) -> BTreeMap<Size, Vec<usize>> {
 fn note_sizes(nodes: &[FleetNode], problems: &mut Vec<Problem>) {
     let groups = groups(nodes);
     for node in nodes.iter().filter(|node| node.comparable && !groups.contains_key(&node.size)) {
-        let what = format!("fewer than {PEERS_MIN} nodes have as many CPUs as it; it is not compared");
+        let what = format!("fewer than {PEERS_MIN} nodes have as many CPUs; it is not compared");
         problems.push(Problem::from_comparison(&node.node, what));
     }
 }
@@ -411,7 +415,7 @@ fn usual_sources(nodes: &[FleetNode], places: &[usize]) -> BTreeMap<SourceName, 
     usual.collect()
 }
 
-/// The source with the largest excess over the median node (for a quiet node, the largest deficit), as a fraction of the difference in noise.
+/// The source with the largest excess over the median node (for a quiet node, the largest deficit), and its fraction of the difference in noise.
 fn reason(node: &FleetNode, usual: &BTreeMap<SourceName, f64>, median: f64) -> Option<(SourceName, f64)> {
     let difference = node.ratio - median;
     let names: Vec<&SourceName> = if difference < 0.0 { usual.keys().collect() } else { node.sources.keys().collect() };

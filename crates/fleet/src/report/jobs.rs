@@ -4,12 +4,13 @@ use becalm_model::Kind;
 use becalm_report::form::field::{Field, fields};
 use becalm_report::form::figure::{Factor, Ratio};
 use becalm_report::form::table::Table;
-use becalm_report::form::value::{grouped, three_digits};
+use becalm_report::form::value::{grouped, three_digits, time};
 use becalm_report::html::{AxisUnit, Block, Grade, Page, Section};
+use becalm_report::predict::rounded::round;
 use becalm_report::sweep::{Axes, Axis, SweepFigure};
 use becalm_report::{Form, Report, Value, missed};
 use becalm_scale::uncertainty::Missed;
-use becalm_units::{Count, plural, printable};
+use becalm_units::{Count, counted, plural, printable};
 use serde::Serialize;
 
 use super::{ProblemDoc, shown};
@@ -39,8 +40,8 @@ fields! {
         RANKS = "ranks", "ranks", |size| Count::new(size.ranks).to_string();
         SLOWDOWN = "slowdown_ratio", "slowdown", |size| Factor(size.slowdown);
         LOST = "lost_ratio", "lost", |size| Ratio(1.0 - 1.0 / size.slowdown);
-        HOURS = "node_hours", "node-hours a year", |size| hours(size.node_hours);
-        LOST_HOURS = "lost_node_hours", "of which lost", |size| hours(size.lost_hours);
+        HOURS = "node_hours", "node-hours per year", |size| hours(size.node_hours);
+        LOST_HOURS = "lost_node_hours", "lost node-hours", |size| hours(size.lost_hours);
     }
 }
 
@@ -69,14 +70,14 @@ fn problems(cost: &FleetCost) -> Vec<ProblemDoc<'_>> {
 /// The first fix, in a sentence.
 fn conclusion(cost: &FleetCost) -> String {
     let Some(first) = cost.mendings.first() else {
-        return "Nothing is to be mended: without any one source the jobs are as long.".to_owned();
+        return "No fix helps: without any one source, the jobs take as long.".to_owned();
     };
     let named = named(&first.cause, cost);
     if let Some(saved) = first.saved_hours {
-        return format!("Mend first: {named}. That saves {} node-hours a year.", grouped(saved.round() as u64));
+        return format!("Fix first: {named}. That saves {} node-hours per year.", grouped(saved.round() as u64));
     }
     let ranks = cost.sizes.last().map_or(0, |size| size.ranks);
-    format!("Mend first: {named}. That makes jobs of {} ranks {} shorter.", Count::new(ranks), gain(first))
+    format!("Fix first: {named}. That makes jobs of {} ranks {} shorter.", Count::new(ranks), gain(first))
 }
 
 #[derive(Serialize)]
@@ -93,13 +94,13 @@ pub(crate) struct CostDocument<'a> {
     problems: Vec<ProblemDoc<'a>>,
 }
 
-/// What noise costs jobs of one size.
+/// The cost of noise for jobs of one size.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct SizeDoc {
     lost_node_hours: Option<f64>,
     lost_ratio: f64,
-    /// An event that comes less often than once in this on a CPU may be missing in the recordings, where it may hit many phases.
+    /// Events rarer than once in this time per CPU may be missing in the recordings, and may hit many phases.
     missed_every_ns: Option<i64>,
     /// The share of the phases that it may hit.
     missed_phases_ratio: Option<f64>,
@@ -122,14 +123,14 @@ impl SizeDoc {
     }
 }
 
-/// What mending one source brings.
+/// The gain of fixing one source.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct MendingDoc<'a> {
-    /// By which part jobs become shorter, for each size in the order of the sizes.
+    /// The relative gain of jobs of each size, in the order of the sizes.
     gain_ratio: &'a [f64],
     kind: Kind,
-    /// The node on which it is to be mended; `null` for all nodes.
+    /// The node on which to fix it; `null` for all nodes.
     node: Option<&'a str>,
     saved_node_hours: Option<f64>,
     source: &'a str,
@@ -165,7 +166,7 @@ pub(crate) struct SweepDocument<'a> {
     problems: Vec<ProblemDoc<'a>>,
 }
 
-/// What noise costs jobs of one size and one grain.
+/// The cost of noise for jobs of one size and one grain.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct CellDoc {
@@ -174,7 +175,7 @@ struct CellDoc {
     size: SizeDoc,
 }
 
-/// What is to be mended for jobs of one grain.
+/// The fixes for jobs of one grain.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct GrainDoc<'a> {
@@ -211,9 +212,9 @@ impl Report for FleetSweepReport<'_> {
 
     fn view(&self, form: Form) -> Page {
         let first = &self.costs[0];
-        let conclusions = self.costs.iter().map(|cost| format!("grain {:.3}: {}", cost.grain, conclusion(cost)));
+        let conclusions = self.costs.iter().map(|cost| format!("grain {}: {}", cost.grain, conclusion(cost)));
         let blocks = conclusions.map(Block::Text).chain(warnings(first)).collect();
-        let mut sections = vec![Section::new("headline", "Summary", "What is to be mended first?", blocks)];
+        let mut sections = vec![Section::new("headline", "Summary", "What should be fixed first?", blocks)];
         let grains = self.costs.iter().map(|cost| cost.grain.to_string()).collect();
         let ranks: Vec<u64> = first.sizes.iter().map(|size| size.ranks).collect();
         let columns = ranks.iter().map(|ranks| Count::new(*ranks).to_string()).collect();
@@ -226,11 +227,11 @@ impl Report for FleetSweepReport<'_> {
             let count = |hours: f64| Value::Count(hours.round() as u64);
             let lost = sizes().map(|size| size.lost_hours).collect();
             let lost = SweepFigure::new(&axes, "lost", AxisUnit::Count, count, lost);
-            sections.push(lost.section("lost-", "Lost", "Node-hours a year that are lost"));
+            sections.push(lost.section("lost-", "Lost", "Node-hours lost per year"));
         }
         sections.push(slowdowns.surface_section("Surface: the slowdowns as shades", &ranks));
         let blocks: Vec<Block> = self.costs.iter().flat_map(|cost| mendings(cost, form)).collect();
-        sections.extend((!blocks.is_empty()).then(|| Section::new("mend", "Mend", "What to mend", blocks)));
+        sections.extend((!blocks.is_empty()).then(|| Section::new("fixes", "Fixes", "Fixes", blocks)));
         fleet_page(first, sections)
     }
 }
@@ -265,10 +266,10 @@ impl Report for FleetCostReport<'_> {
         let cost = self.cost;
         let verdict = Block::Verdict { tone: Grade::Plain, text: conclusion(cost), basis: String::new() };
         let blocks = [verdict].into_iter().chain(warnings(cost)).collect();
-        let headline = Section::new("headline", "Summary", "What is to be mended first?", blocks);
+        let headline = Section::new("headline", "Summary", "What should be fixed first?", blocks);
         let blocks = mendings(cost, form);
-        let mend = (!blocks.is_empty()).then(|| Section::new("mend", "Mend", "What to mend", blocks));
-        let sections = [headline, sizes(cost, self.accounting)].into_iter().chain(mend).collect();
+        let fixes = (!blocks.is_empty()).then(|| Section::new("fixes", "Fixes", "Fixes", blocks));
+        let sections = [headline, sizes(cost, self.accounting)].into_iter().chain(fixes).collect();
         fleet_page(cost, sections)
     }
 }
@@ -282,26 +283,26 @@ fn sizes(cost: &FleetCost, accounting: Option<&Accounting>) -> Section {
     let fields: Vec<&Field<JobLoss>> = SIZE.iter().take(if accounting.is_some() { 5 } else { 3 }).collect();
     let nodes = cost.nodes as u64;
     let mut note = format!(
-        "phases of {:.3} of work; each rank has a CPU of the {nodes} {}, drawn at random, with delays of {:.1} of recorded CPU time; there are no \
-         intervals, as nodes are read in summary form",
+        "phases of {} of work; each rank has a random CPU of the {}, with delays from {} of recorded CPU time; no intervals, because \
+         nodes are read in summary form",
         cost.grain,
-        plural(nodes, "node", "nodes"),
-        cost.recorded
+        counted(nodes, "node", "nodes"),
+        time(cost.recorded.get())
     );
     if let Some(jobs) = accounting {
         note += &format!(
-            "; {} {} of {} hours, and so for a year; sizes are powers of two, rounded down",
-            grouped(jobs.jobs),
-            plural(jobs.jobs, "job", "jobs"),
+            "; {} in {} hours, scaled to a year; sizes are powers of two, rounded down",
+            format!("{} {}", grouped(jobs.jobs), plural(jobs.jobs, "job", "jobs")),
             three_digits(jobs.span_hours)
         );
     }
     let first = cost.sizes.iter().find_map(|size| Some((size.ranks, size.missed?)));
     let rare = first.map(|(ranks, Missed { every, phases })| {
-        let least = format!("from {} ranks on these jobs lose at least as much", Count::new(ranks));
-        format!("{least}: {}", missed(every.get(), phases))
+        format!("from {} ranks on, the loss is a lower bound: {}", Count::new(ranks), missed(every.get(), phases))
     });
-    let mut blocks = vec![Block::Table(Table::filled(&fields, &cost.sizes).captioned(title)), Block::Text(note)];
+    let mut table = Table::filled(&fields, &cost.sizes).captioned(title);
+    round(&mut table, 1);
+    let mut blocks = vec![Block::Table(table), Block::Text(note)];
     blocks.extend(rare.map(Block::Text));
     Section::new("sizes", "Sizes", title, blocks).titled()
 }
@@ -312,7 +313,7 @@ fn mendings(cost: &FleetCost, form: Form) -> Vec<Block> {
     let ranks = Count::new(cost.sizes.last().map_or(0, |size| size.ranks));
     let entry = |(number, mending): (usize, &Mending)| {
         let saved = match mending.saved_hours {
-            Some(hours) => format!("saves {} node-hours a year; ", grouped(hours.round() as u64)),
+            Some(hours) => format!("saves {} node-hours per year; ", grouped(hours.round() as u64)),
             None => String::new(),
         };
         let (named, gain) = (named(&mending.cause, cost), gain(mending));
@@ -321,13 +322,13 @@ fn mendings(cost: &FleetCost, form: Form) -> Vec<Block> {
     if shown == 0 {
         return Vec::new();
     }
-    let title = format!("What to mend at a grain of {:.3}, the most rewarding first", cost.grain);
+    let title = format!("Fixes for phases of {}, largest gain first", cost.grain);
     let mut blocks = vec![Block::Heading(title)];
     blocks.extend((1..).zip(&cost.mendings[..shown]).map(entry));
     if shown < cost.mendings.len() {
         blocks.push(Block::Text(format!("{} more with --full", cost.mendings.len() - shown)));
     }
-    let note = "each alone, with all that goes with it; a source of a node stands alone where the node differs from its equals by it";
+    let note = "each gain is that of one fix alone; a source that makes a node an outlier is listed with that node";
     blocks.push(Block::Text(note.to_owned()));
     blocks
 }

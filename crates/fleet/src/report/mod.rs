@@ -6,8 +6,8 @@ mod view;
 use std::borrow::Cow;
 
 use becalm_model::Kind;
-use becalm_report::form::field::{Object, fields};
-use becalm_report::form::figure::{Ratio, Time};
+use becalm_report::form::field::{Field, Object, fields};
+use becalm_report::form::figure::{Ratio, Time, interval};
 use becalm_report::form::value::three_digits;
 use becalm_report::html::Page;
 use becalm_report::{Form, Report};
@@ -43,13 +43,24 @@ fields! {
 }
 
 fields! {
+    /// Fields only of tables.
+    pub(crate) node_columns: FleetNode {
+        INTERVAL = "interval", "95 % CI", |node| interval(node.interval.low().map(Ratio), node.interval.high().map(Ratio));
+    }
+}
+
+/// The columns of a node in a table.
+const NODE_COLUMNS: [&Field<FleetNode>; 7] =
+    [&node::NAME, &node::CPUS, &node::RATIO, &node_columns::INTERVAL, &node::MAX, &node::SOURCE, &node::SOURCE_RATIO];
+
+fields! {
     /// The fields of a source that occurred on several nodes.
     pub(crate) STRUCK, struck: Struck {
         SOURCE = "source", "source", |struck| shown(&struck.name);
         NODES = "nodes", "nodes", |struck| struck.nodes;
         MOST = "most_at_once", "most at once", |struck| struck.most;
         CHANCE = "chance_ratio", "chance", |struck| struck.chance.map(Ratio);
-        VERDICT = "verdict", "strikes nodes", |struck| struck.verdict.words();
+        VERDICT = "verdict", "hits nodes", |struck| struck.verdict.words();
     }
 }
 
@@ -82,7 +93,7 @@ pub(crate) struct FleetDocument<'a> {
     outliers: Vec<OutlierDoc<'a>>,
     heat: Option<HeatDoc<'a>>,
     together: Option<Vec<Object<Struck>>>,
-    /// How long what comes at the same time is taken to last at most, and how far the clocks may be off.
+    /// The length of a slot, within which events are simultaneous, and the largest clock error.
     together_slot_ns: Option<i64>,
     together_clock_error_ns: Option<i64>,
     together_missing: Option<String>,
@@ -95,7 +106,7 @@ pub(crate) struct FleetDocument<'a> {
 struct OutlierDoc<'a> {
     chance_ratio: f64,
     factor_ratio: f64,
-    /// The kind of the source that most of the difference is; `null` where no source is known, as below.
+    /// The kind of the source that makes most of the difference; `null` if no source is known, like the figures below.
     kind: Option<Kind>,
     node: &'a str,
     sentence: String,
@@ -136,7 +147,7 @@ struct HeatRowDoc<'a> {
     noise_ratio: &'a [f64],
 }
 
-/// A node that was left out, or of which only a part was read, and why.
+/// A node that was left out, or only read in part, and why.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct ProblemDoc<'a> {
@@ -178,10 +189,10 @@ fn sentence(node: &FleetNode) -> String {
     let name = printable(&node.node);
     let times = three_digits(differs.factor);
     let reason = match &differs.reason {
-        None => "no source of it is known".to_owned(),
+        None => "its source is unknown".to_owned(),
         Some((source, part)) => format!("{}% of the difference is {}", three_digits(part * 100.0), shown(source)),
     };
-    format!("{name}: {times} x the noise of its peers; {reason}")
+    format!("{name}: {times}x the noise of its peers; {reason}")
 }
 
 /// The answer in a sentence or two.
@@ -193,10 +204,7 @@ fn conclusion(fleet: &Fleet) -> String {
         return format!("{}.", named.join(". "));
     }
     if fleet.compared < PEERS_MIN {
-        return format!(
-            "{nodes}, of which {} can be compared; {PEERS_MIN} are needed to say which differs.",
-            fleet.compared
-        );
+        return format!("{nodes}, {} of them comparable; it takes {PEERS_MIN} to find outliers.", fleet.compared);
     }
-    format!("None of {nodes} differs from its equals.")
+    format!("None of {nodes} is an outlier.")
 }

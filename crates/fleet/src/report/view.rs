@@ -7,9 +7,9 @@ use becalm_report::html::{
 };
 use becalm_report::{Form, Value};
 use becalm_stats::outliers::{FALSE_ALARM, PEERS_MIN};
-use becalm_units::{Nanos, counted, plural, printable};
+use becalm_units::{counted, printable};
 
-use super::conclusion;
+use super::{NODE_COLUMNS, conclusion};
 use crate::heat::Heat as NodeHeat;
 use crate::survey::{Fleet, FleetNode, Problem};
 use crate::together::{Together, Verdict};
@@ -28,7 +28,7 @@ const SHADES: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇',
 
 pub(super) fn page(fleet: &Fleet, form: Form) -> Page {
     let shown = if form.all() { &fleet.nodes[..] } else { &fleet.nodes[..fleet.nodes.len().min(SHOWN)] };
-    let mut sections = vec![headline(fleet), remarks(fleet), ranking(fleet, shown)];
+    let mut sections = vec![headline(fleet), notes(fleet), ranking(fleet, shown)];
     sections.extend(fleet.heat.as_ref().and_then(|heat| map(fleet, shown, heat)));
     sections.push(together(&fleet.together));
     Page {
@@ -49,12 +49,12 @@ fn headline(fleet: &Fleet) -> Section {
     let median = Value::Ratio(fleet.median_ratio).cell();
     let tiles = vec![
         tile("nodes", fleet.nodes.len() as u64, "that were read"),
-        tile("differ", differ as u64, "from their equals"),
-        tile("with remarks", fleet.problems.len() as u64, "things to know of nodes, below"),
+        tile("outliers", differ as u64, "nodes that differ from their peers"),
+        tile("notes", fleet.problems.len() as u64, "on single nodes, below"),
     ];
-    let basis = format!("The median node loses {median} of its time.");
+    let basis = format!("The median node lost {median} of its time.");
     let blocks = vec![Block::Verdict { tone, text: conclusion(fleet), basis }, Block::Tiles(tiles)];
-    Section::new("headline", "Summary", "Does a node differ from the others?", blocks)
+    Section::new("headline", "Summary", "Is a node an outlier?", blocks)
 }
 
 fn tile(name: &str, count: u64, detail: &str) -> Tile {
@@ -63,15 +63,15 @@ fn tile(name: &str, count: u64, detail: &str) -> Tile {
 }
 
 /// Notes on single nodes.
-fn remarks(fleet: &Fleet) -> Section {
-    let remark = |problem: &Problem| Block::warning(format!("{}: {}", problem.node, problem.what()));
-    let blocks = fleet.problems.iter().map(remark).collect();
-    Section::new("remarks", "Remarks", "Remarks on single nodes", blocks).explained("The rest was read.")
+fn notes(fleet: &Fleet) -> Section {
+    let note = |problem: &Problem| Block::warning(format!("{}: {}", problem.node, problem.what()));
+    let blocks = fleet.problems.iter().map(note).collect();
+    Section::new("notes", "Notes", "Notes on single nodes", blocks).explained("All other nodes were read completely.")
 }
 
 fn ranking(fleet: &Fleet, shown: &[FleetNode]) -> Section {
     let title = "Nodes, the noisiest first";
-    let table = Table::whole(shown).captioned(title);
+    let table = Table::filled(&NODE_COLUMNS, shown).captioned(title);
     let mut blocks = vec![Block::Charts(vec![noisiest(fleet)]), Block::Table(table)];
     if shown.len() < fleet.nodes.len() {
         blocks.push(Block::Text(format!("{} more with --full", fleet.nodes.len() - shown.len())));
@@ -92,7 +92,7 @@ fn noisiest(fleet: &Fleet) -> Chart {
     Chart {
         id: "noisiest",
         title: format!("The {} noisiest, in the color of their largest source", bars.len()),
-        label: format!("The part of their time that the noisiest nodes lost; {most}."),
+        label: format!("The share of time that the noisiest nodes lost; {most}."),
         height: bars.len() as u32 * 26 + 70,
         spec: Spec::Bars(Bars { x: Axis::new("of the time lost", AxisScale::Linear, AxisUnit::Ratio), bars }),
         figures: None,
@@ -101,11 +101,11 @@ fn noisiest(fleet: &Fleet) -> Chart {
 
 /// The meaning of the nodes' figures, and the rule for outliers.
 fn how_named(fleet: &Fleet) -> String {
-    let mut note = "low and high: the noise ratio's 95 % interval; the largest source with its whole time".to_owned();
+    let mut note = "largest source: by total time".to_owned();
     if fleet.compared >= PEERS_MIN {
         note += &format!(
-            ". A node is named when its noise differs from the median of all by more than their scatter and its own interval explain, at {} % for \
-             all {} together",
+            ". A node is an outlier if its noise differs from the median by more than the scatter of all nodes and its own interval \
+             explain, at the {} % level for all {} together",
             FALSE_ALARM * 100.0,
             fleet.compared
         );
@@ -120,9 +120,9 @@ fn map(fleet: &Fleet, shown: &[FleetNode], heat: &NodeHeat) -> Option<Section> {
         return None;
     }
     let share = three_digits(most * 100.0);
-    let title = format!("Noise by node and time, {} a column", Value::Time(heat.column_ns).cell());
-    let mut note =
-        format!("A cell is {:.3} wide: the time of all watched CPUs of the node.", Nanos::new(heat.column_ns));
+    let column = Value::Time(heat.column_ns).cell();
+    let title = format!("Noise by node and time, {column} per column");
+    let mut note = format!("A cell is the time of all watched CPUs of the node within {column}.");
     if ON_MAP < fleet.nodes.len() {
         note.push_str(&format!(" The {ON_MAP} noisiest of {} nodes.", fleet.nodes.len()));
     }
@@ -133,8 +133,8 @@ fn map(fleet: &Fleet, shown: &[FleetNode], heat: &NodeHeat) -> Option<Section> {
         Block::OnPage(vec![Block::Note(note)]),
     ];
     let section = Section::new("map", "Node and time", title.clone(), blocks).opened(Opening::Title(title)).explained(
-        "Each row is a node and each column a stretch of time by the wall clock: a row that stands out is a node with noise of its \
-         own, a column is something that struck all at once.",
+        "Each row is a node and each column a stretch of wall-clock time. A row that stands out is a node with noise of its own. A \
+         column that stands out is noise that hit all nodes at once.",
     );
     Some(section)
 }
@@ -156,11 +156,11 @@ fn node_time(fleet: &Fleet, heat: &NodeHeat, most: &str) -> Chart {
         let lost = row.iter().map(|ratio| (ratio * heat.column_ns as f64).round() as i64);
         lost.collect()
     });
-    let column = Nanos::new(heat.column_ns);
+    let column = Value::Time(heat.column_ns).cell();
     Chart {
         id: "node-time",
         title: String::new(),
-        label: format!("The time that each node lost in each stretch of {column:.3}, at most {most}% of it."),
+        label: format!("The time that each node lost in each stretch of {column}, at most {most}% of it."),
         height: (rows.len() as u32 * 16).clamp(80, 1_600) + 110,
         spec: Spec::Heat(Heat {
             start_ns: 0,
@@ -180,12 +180,12 @@ fn label(node: &FleetNode) -> HeatLabel {
 }
 
 fn together(together: &Result<Together, String>) -> Section {
-    let title = "What strikes nodes at the same time";
+    let title = "Sources that hit several nodes at the same time";
     let section = |blocks| Section::new("together", "At the same time", title, blocks);
     let found = match together {
-        Err(why) => return section(vec![Block::Text(format!("{title} cannot be told: {why}"))]),
+        Err(why) => return section(vec![Block::Text(format!("{title} cannot be determined: {why}"))]),
         Ok(found) if found.sources.is_empty() => {
-            let text = "No source came on three nodes, so that none strikes nodes at the same time";
+            let text = "No source came on three nodes, so none is tested for coincidence";
             return section(vec![Block::Text(text.to_owned())]);
         }
         Ok(found) => found,
@@ -194,7 +194,7 @@ fn together(together: &Result<Together, String>) -> Section {
     section(vec![Block::Table(table), Block::Text(how_together(found))])
         .opened(Opening::Title("Sources on several nodes".to_owned()))
         .explained(
-            "A source that strikes nodes at once costs a job once; one that strikes them apart delays it again and again.",
+            "A source that hits all nodes at once delays a job once. One that hits them at different times delays it again and again.",
         )
 }
 
@@ -203,19 +203,19 @@ fn how_together(found: &Together) -> String {
     let slot = Value::Time(found.slot_ns).cell();
     let tested = found.sources.iter().filter(|source| source.verdict != Verdict::Everywhere).count() as u64;
     let clocks = match (found.clock_error_ns, found.unstated as u64) {
-        (None, _) => "the nodes do not state how far their clocks may be off".to_owned(),
-        (Some(error), 0) => format!("their clocks are off by at most {}, as they state", Value::Time(error).cell()),
+        (None, _) => "the nodes do not report their clock errors".to_owned(),
+        (Some(error), 0) => format!("reported clock errors are at most {}", Value::Time(error).cell()),
         (Some(error), unstated) => format!(
-            "their clocks are off by at most {}, as they state, but for {}",
+            "reported clock errors are at most {}; {} none",
             Value::Time(error).cell(),
-            counted(unstated, "node that does not", "nodes that do not")
+            counted(unstated, "node reports", "nodes report")
         ),
     };
     format!(
-        "at the same time: within slots of {slot}, of {} nodes; {clocks}; most at once: in one slot; chance: of as much among independent nodes, whose times \
-         are turned at random, 999 times; the verdict is at 5 % for {tested} tested {} together",
+        "at the same time: within a slot of {slot}, on {} nodes; {clocks}; most at once: in one slot; chance: of as much coincidence \
+         among independent nodes, from 999 random shifts; the verdict is at the 5 % level for {} together",
         found.nodes,
-        plural(tested, "source", "sources")
+        counted(tested, "tested source", "tested sources")
     )
 }
 
@@ -235,7 +235,7 @@ mod tests {
         let fleet = survey(&[StoredNodes::open(&path).unwrap()]).unwrap();
         let page = page(&fleet, Form::default().with_all(true));
         let ids: Vec<&str> = page.sections.iter().map(|section| section.id).collect();
-        assert_eq!(ids, ["headline", "remarks", "nodes", "map", "together"]);
+        assert_eq!(ids, ["headline", "notes", "nodes", "map", "together"]);
         let Block::Verdict { tone: Grade::Bad, text, .. } = &page.sections[0].blocks[0] else { panic!("{page:?}") };
         assert!(text.contains("n17") && text.contains("kworker:nfs_writeback"), "{text}");
         let Block::Charts(charts) = &page.sections[3].blocks[2] else { panic!("{page:?}") };

@@ -95,12 +95,15 @@ fn nodes_that_were_recorded_otherwise_are_told_and_not_named() {
         let found = fleet.problems.iter().any(|problem| problem.node == node && problem.what().contains(what));
         assert!(found, "{node}: {what} is not in {:?}", fleet.problems);
     };
-    told("n02", "its threshold is 5us, and that of most about 105ns: it sees other detours; it is not compared");
-    told("n04", "it was watched for 3.0s, and most for 10.0s");
+    told(
+        "n02",
+        "its threshold is 5us, that of most nodes about 105ns, so it sees other interruptions; it is not compared",
+    );
+    told("n04", "it was recorded for 3.0s, most nodes for 10.0s");
     told("n06", "at another time than most");
-    told("n08", "its loops read the counter monotonic_raw, and most tsc");
-    told("n10", "1 CPU of it was watched, and 2 of most");
-    told("n10", "fewer than 6 nodes have as many CPUs as it; it is not compared");
+    told("n08", "its loops read the counter monotonic_raw, those of most nodes tsc");
+    told("n10", "1 CPU was recorded, 2 on most nodes");
+    told("n10", "fewer than 6 nodes have as many CPUs; it is not compared");
     assert_eq!((fleet.nodes.len(), fleet.compared, fleet.problems.len()), (32, 30, 6), "{:?}", fleet.problems);
     let differs: Vec<&str> =
         fleet.nodes.iter().filter(|node| node.differs.is_some()).map(|node| node.node.as_str()).collect();
@@ -148,8 +151,7 @@ fn what_comes_at_once_is_told_within_the_stated_errors_of_the_clocks() {
     assert_eq!(flush(&stating(40, 40)), (32, 8, Some(40_000_000), Verdict::Together));
     let one = stating(2, 900);
     assert_eq!(flush(&one), (31, 2, Some(2_000_000), Verdict::Together));
-    let told =
-        ("n07".to_owned(), "its clock may be off by 900.0ms, as it states, more than half a slot of 33.6ms".to_owned());
+    let told = ("n07".to_owned(), "its clock may be off by 900.0ms, more than half a slot of 33.6ms".to_owned());
     assert!(
         one.problems.iter().any(|problem| problem.node == told.0 && problem.what().starts_with(&told.1)),
         "{:?}",
@@ -179,10 +181,10 @@ fn nodes_with_other_numbers_of_cpus_are_told_and_not_named() {
             fleet.problems
         );
     };
-    told("n03", "8 CPUs of it were online, and 1 of most");
-    told("n03", "fewer than 6 nodes have as many CPUs as it; it is not compared");
-    told("n01", "2 CPUs of it were online, and 1 of most; it is compared with nodes like itself alone");
-    told("n05", "CPU 0 went off line or was full before the end; it is not compared");
+    told("n03", "8 CPUs were online, 1 on most nodes");
+    told("n03", "fewer than 6 nodes have as many CPUs; it is not compared");
+    told("n01", "2 CPUs were online, 1 on most nodes; it is only compared with nodes of its size");
+    told("n05", "CPU 0 went offline or was full before the end; it is not compared");
     let named: Vec<&str> =
         fleet.nodes.iter().filter(|node| node.differs.is_some()).map(|node| node.node.as_str()).collect();
     assert_eq!((fleet.compared, named), (30, vec!["n17"]));
