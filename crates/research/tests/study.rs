@@ -96,7 +96,7 @@ fn a_study_of_several_grains_is_one_of_each() {
     let studied = study(&doc, &open(&doc, &folder), &grains, &[64, 256]).unwrap();
     let report = StudyReport { doc: &doc, studied: &studied, question: grains[0] };
     let text = becalm_report::text(&report, Form::within(None));
-    for words in ["phases of 1ms, 5ms", "at 256 ranks a job with phases of 1ms", "baseline, 5ms"] {
+    for words in ["phases of 1ms, 5ms", "at 256 ranks, a job with phases of 1ms", "baseline, 5ms"] {
         assert!(text.contains(words), "no '{words}' in {text}");
     }
     assert!(report.page("becalm 0.0.0").is_some());
@@ -122,7 +122,7 @@ fn a_study_that_reached_nothing() {
     let report = StudyReport { doc: &doc, studied: &studied, question: question() };
     let text = becalm_report::text(&report, Form::within(None));
     assert!(text.contains("baseline was not reached") && text.contains("nothing was recorded"), "{text}");
-    assert!(!text.contains("Noise against"), "{text}");
+    assert!(!text.contains("Noise compared"), "{text}");
     assert!(report.page("becalm 0.0.0").is_some());
 }
 

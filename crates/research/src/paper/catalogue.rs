@@ -114,6 +114,9 @@ pub struct Figure {
     pub id: String,
     /// The measured quantity.
     pub what: String,
+    /// The machine of the published value, a part of `what`, if the paper has the quantity for several; else empty.
+    #[serde(default)]
+    pub platform: String,
     /// Its unit.
     pub unit: Unit,
     /// The published value, in that unit.

@@ -58,7 +58,7 @@ fn sections(text: &str, place: &str) -> Vec<String> {
     named.collect()
 }
 
-/// True if a section prints a number in any unit of time, as a factor, or in percent.
+/// True if a section prints a number in any unit of time, in percent or as a factor.
 fn prints(text: &str, section: &str, value: f64) -> bool {
     let printed = at(text, section).into_iter().flat_map(str::split_whitespace);
     let mut printed = printed.map(|number| number.parse::<f64>().expect("numbers alone"));

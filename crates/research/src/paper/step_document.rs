@@ -12,13 +12,13 @@ pub const SCHEMA: &str = "becalm.paper-step/1";
 pub struct StepDocument {
     /// The schema that the document follows: [`SCHEMA`], or the step is run again.
     pub schema: String,
-    /// The command, as a shell takes it.
+    /// The command, quoted for a shell.
     pub command: String,
     /// The version of becalm that ran it.
     pub version: String,
     /// How long it took.
     pub seconds: f64,
-    /// What it printed with `--json`.
+    /// Its output with `--json`.
     #[cfg_attr(
         feature = "schemas",
         schemars(extend(

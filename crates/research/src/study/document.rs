@@ -22,7 +22,7 @@ pub struct StudyDoc {
     pub program: String,
     /// The name of the host that was studied.
     pub node: String,
-    /// When it began, as RFC 3339 in UTC.
+    /// When it started, as RFC 3339 in UTC.
     pub begun: jiff::Timestamp,
     /// The machine that was studied.
     pub machine: MachineDoc,
@@ -40,7 +40,7 @@ pub struct StudyDoc {
 pub struct ConfigurationDoc {
     /// Its name: `baseline`, `isolated`.
     pub name: String,
-    /// What it is, in a few words.
+    /// Its description, in a few words.
     pub what: String,
     /// The CPUs that were measured; none where it cannot be had.
     pub cpus: CpuList,
@@ -63,7 +63,7 @@ pub enum ConfigurationOutcome {
     Planned,
     /// It was recorded in all turns that were reached.
     Recorded {
-        /// The bundles' names in the study's folder, from the first turn on; at least one.
+        /// The names of the recordings in the study's directory, turn by turn; at least one.
         runs: Vec<String>,
         /// Why it was not recorded in any further turn; `None` unless a recording failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -115,7 +115,9 @@ impl StudyDoc {
             for run in configuration.runs() {
                 // Only files in the same directory are opened, wherever the document came from.
                 if run.is_empty() || run.starts_with('.') || run.contains('/') {
-                    return Err(format!("the run '{run}' of '{name}' is not the name of a folder beside the document"));
+                    return Err(format!(
+                        "the run '{run}' of '{name}' is not the name of a recording in the study's directory"
+                    ));
                 }
                 // A run compared with itself would show no difference, and a repeated one would make turns look alike.
                 if !recordings.insert(run) {

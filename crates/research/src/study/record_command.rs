@@ -1,4 +1,4 @@
-//! The command that records a configuration of a study, as a user would type it.
+//! The command that records a configuration of a study, in the words of a user.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;

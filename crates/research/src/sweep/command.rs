@@ -1,5 +1,4 @@
-//! Makes several noises, one after the other: each in its own becalm process, as a user would type it, because becalm drops the rights to
-//! make one once it has started.
+//! Injects several noises, one after the other. Each has its own becalm process, because becalm drops its privileges once injection has started.
 
 use std::io::Write;
 use std::process::Stdio;

@@ -1,5 +1,4 @@
-//! Several noises, one after the other: the requested and the delivered share of time of each, as tables, as a surface, and as
-//! `becalm.inject-sweep/1`.
+//! Several noises, one after the other: requested and delivered shares of time in tables, in a surface, and in `becalm.inject-sweep/1`.
 
 mod command;
 
@@ -112,20 +111,20 @@ impl Report for InjectSweepReport<'_> {
         let axes = self.axes();
         let figure =
             |title, unit, cell, part, name| SweepFigure::new(&axes, title, unit, cell, self.values(part, name));
-        let requested = figure("noise asked for", AxisUnit::Ratio, Value::Ratio, "requested", "ratio");
-        let delivered = figure("noise delivered", AxisUnit::Ratio, Value::Ratio, "delivered", "ratio");
+        let requested = figure("requested noise", AxisUnit::Ratio, Value::Ratio, "requested", "ratio");
+        let delivered = figure("delivered noise", AxisUnit::Ratio, Value::Ratio, "delivered", "ratio");
         let lengths = figure("mean length", AxisUnit::Time, Value::time, "delivered", "length_ns");
         let missing = self.cells.iter().filter_map(|cell| {
             let why = cell.made.as_ref().err()?;
             let name = format!("{} {}, detour {}", self.option, printable(&cell.often), cell.detour);
-            Some(Block::warning(format!("{name} was not made: {why}")))
+            Some(Block::warning(format!("{name} was not injected: {why}")))
         });
         let sections = vec![
-            requested.section("requested-", "Asked for", "Noise asked for"),
-            delivered.section("delivered-", "Delivered", "Noise delivered"),
-            lengths.section("length-", "Length", "Mean length delivered"),
-            delivered.surface_section("Noise delivered", &[]),
-            Section::new("missing", "Not made", "What was not made", missing.collect()),
+            requested.section("requested-", "Requested", "Requested noise"),
+            delivered.section("delivered-", "Delivered", "Delivered noise"),
+            lengths.section("length-", "Length", "Mean delivered length"),
+            delivered.surface_section("Delivered noise", &[]),
+            Section::new("missing", "Not injected", "Not injected", missing.collect()),
         ];
         let subtitle = format!("{} and length of detours", self.option);
         Page { title: "Injected noise".to_owned(), subtitle, sections, foot: Vec::new() }
@@ -160,11 +159,12 @@ mod tests {
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(lines[1], ["interval", "1us", "100us"], "{text}");
         assert_eq!((&lines[3][..], &lines[4][..]), (&["1ms", "-", "10.0%"][..], &["10ms", "-", "-"][..]), "{text}");
-        assert!(text.contains("interval 10ms, detour 1us was not made: it is too short"), "{text}");
+        assert!(text.contains("interval 10ms, detour 1us was not injected: it is too short"), "{text}");
         let mut page = Vec::new();
         report.page("becalm 0.0.0").unwrap().write(&mut page).unwrap();
         let page = contents(&String::from_utf8(page).unwrap());
-        for part in ["<caption>Noise delivered; columns: detour</caption>", "id=\"delivered-1-chart\"", "was not made"]
+        for part in
+            ["<caption>Delivered noise; columns: detour</caption>", "id=\"delivered-1-chart\"", "was not injected"]
         {
             assert!(page.contains(part), "{part}: {page}");
         }

@@ -90,7 +90,7 @@ impl Campaign {
         let gathered: Vec<String> = step.gathers.iter().filter(is_there).cloned().collect();
         if !step.gathers.is_empty() && (gathered.len() < 2 || gathered[0] != step.gathers[0]) {
             return Err(format!(
-                "there is no {}, or nothing to hold against it; the steps before say why",
+                "{} or the recordings to compare it with are missing; see the steps before",
                 step.gathers[0]
             ));
         }

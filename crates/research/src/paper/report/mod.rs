@@ -66,6 +66,10 @@ fields! {
     }
 }
 
+/// The figure of this machine for people.
+const SHORT_HERE: Field<Row> =
+    field!("here", "this machine", |row| { row.ours.map(|ours| row.figure.unit.text(&Value::Often(ours).cell())) });
+
 /// The verdict for people; the reasons for missing figures are printed separately.
 const SHORT_VERDICT: Field<Row> = field!("verdict", "verdict", |row| {
     match row.verdict {
@@ -381,6 +385,29 @@ mod tests {
         for (_, why) in lacking {
             assert_eq!(page.matches(&format!("<p>not measured: {why}</p>")).count(), 1, "{why}");
         }
+    }
+
+    /// A quantity that was published for several machines is one row, with this machine's figure once.
+    #[test]
+    fn a_figure_of_this_machine_is_there_once() {
+        let mut report = empty("tsafrir2007");
+        report.items.retain(|item| item.number == 2 && item.kind == ItemKind::Figure);
+        report.items[0].table.clear();
+        report.documents = HashMap::from([
+            ("trap".to_owned(), json!({ "rows": [{ "mean_ps": 217_600 }] })),
+            ("tick".to_owned(), json!({ "campaign": { "handler_ns": 5_840.0 } })),
+        ]);
+        assert_eq!(report.counts().other_machine, 18);
+        let text = becalm_report::text(&report, Form::default());
+        let row = |name: &str| -> Vec<&str> {
+            let line = text.lines().find(|line| line.trim_start().starts_with(name)).expect("it has a row");
+            line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect()
+        };
+        let published = ["1.7 us", "1.91 us", "0.98 us", "0.52 us", "0.32 us", "0.72 us"];
+        let cells = [&["trap by getpid", "0.218 us"][..], &published, &["depends on the machine"]].concat();
+        assert_eq!(row("trap by getpid"), cells);
+        assert_eq!(row("handler by interval timer")[1..3], ["5.84 us", "5.53 us"]);
+        assert_eq!((text.matches("0.218 us").count(), text.matches("5.84 us").count()), (1, 2), "{text}");
     }
 
     /// Items with verdicts list their worst figures, and published tables as they are printed. Another estimator has no verdict.

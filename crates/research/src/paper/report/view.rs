@@ -7,9 +7,8 @@ use becalm_report::html::{
     Spec, sentence,
 };
 
-use super::{PaperReport, SHORT_VERDICT, row};
+use super::{PaperReport, Row, SHORT_HERE, SHORT_VERDICT, row};
 use crate::paper::catalogue::{Bars, Chart as Drawn, ChartAxis, Curve, Item, Points, PublishedTable};
-use crate::paper::verdict::digits;
 
 /// Joined curves with more points have no dots.
 const DOTS: usize = 60;
@@ -64,13 +63,17 @@ fn blocks(report: &PaperReport, item: &Item) -> Vec<Block> {
         blocks.push(Block::Table(table));
     }
     let rows = report.rows(item);
-    if !rows.is_empty() {
-        let fields = [&row::PUBLISHED, &row::HERE, &row::DIFFERENCE, &SHORT_VERDICT];
+    let (others, by_platform): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|found| found.figure.platform.is_empty());
+    if !others.is_empty() {
+        let fields = [&row::PUBLISHED, &SHORT_HERE, &row::DIFFERENCE, &SHORT_VERDICT];
         let mut table = Table::named("what", &fields).captioned(&name);
         table.sorts = false;
         table.keep_names_long();
-        rows.iter().for_each(|found| table.named_row(found.figure.what.clone(), &fields, found));
+        others.iter().for_each(|found| table.named_row(found.figure.what.clone(), &fields, found));
         blocks.push(Block::Table(table));
+    }
+    if !by_platform.is_empty() {
+        blocks.push(Block::Table(platforms(&by_platform).captioned(&name)));
     }
     blocks.extend(report.reasons(item).into_iter().map(|reason| Block::warning(format!("not measured: {reason}"))));
     if !item.lacking.is_empty() {
@@ -90,6 +93,35 @@ fn blocks(report: &PaperReport, item: &Item) -> Vec<Block> {
         blocks.push(Block::Files("files", files));
     }
     blocks
+}
+
+/// Quantities that the paper has for several machines: a row for each, with a column for each machine.
+fn platforms(rows: &[&Row]) -> Table {
+    let mut machines: Vec<&str> = Vec::new();
+    let mut quantities: Vec<(String, Vec<&Row>)> = Vec::new();
+    for row in rows {
+        let (what, machine) = (&row.figure.what, row.figure.platform.as_str());
+        let quantity = what.replacen(machine, "", 1).trim_matches([':', ',', ' ']).to_owned();
+        if !machines.contains(&machine) {
+            machines.push(machine);
+        }
+        match quantities.iter_mut().find(|(known, _)| *known == quantity) {
+            Some((_, found)) => found.push(row),
+            None => quantities.push((quantity, vec![row])),
+        }
+    }
+    let titles = ["this machine"].into_iter().chain(machines.iter().copied()).chain(["verdict"]);
+    let mut table = Table::matrix(&["what"], titles.map(str::to_owned).collect());
+    table.sorts = false;
+    for (quantity, found) in quantities {
+        let published = machines.iter().map(|machine| {
+            let row = found.iter().find(|row| row.figure.platform == **machine);
+            row.map_or_else(|| "-".to_owned(), |row| row::PUBLISHED.cell(row))
+        });
+        let first = [quantity, SHORT_HERE.cell(found[0])];
+        table.cells(first.into_iter().chain(published).chain([SHORT_VERDICT.cell(found[0])]));
+    }
+    table
 }
 
 /// The curves of a figure; `None` if none of its steps was completed.
@@ -155,7 +187,7 @@ fn stack(series: &mut [ChartSeries]) {
 fn bars(report: &PaperReport, item: &Item, drawn: &Bars) -> Option<Chart> {
     let text = |value: f64| match drawn.unit {
         AxisUnit::Time | AxisUnit::Instant => Value::time(value).cell(),
-        _ => digits(value),
+        _ => Value::Often(value).cell(),
     };
     let pair = |(name, values): (String, [f64; 2])| BarPair { name, values, texts: values.map(text) };
     let pairs: Vec<BarPair> = drawn.pairs(report.documents.get(&drawn.step)?).into_iter().map(pair).collect();

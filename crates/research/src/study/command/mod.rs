@@ -1,7 +1,7 @@
 //! `becalm study`: records configurations of a machine in turns, and reports their cost to a job of many ranks, and whether they
 //! differ from the baseline.
 //!
-//! Each is recorded by its own process, as a user would do it.
+//! Each is recorded by its own process, started like a user's command.
 
 mod recording;
 mod turns;
@@ -176,17 +176,17 @@ fn question(args: &StudyArgs) -> Result<Question> {
     let usage = |text: String| Err(UsageError::new(text).into());
     some_grains(&args.grain)?;
     if args.ranks.iter().any(|ranks| ranks.get() == 0) {
-        return usage("--ranks holds 0: a job has at least one rank".to_owned());
+        return usage("--ranks has 0, but a job has at least one rank".to_owned());
     }
     if !args.ranks.is_sorted() {
-        return usage("the numbers of --ranks must rise".to_owned());
+        return usage("the numbers of --ranks must be in ascending order".to_owned());
     }
     if let Some(most) = args.ranks.iter().find(|ranks| ranks.get() > becalm_scale::placement::RANKS_LIMIT) {
-        return usage(format!("{most} ranks are more than a replay can hold; becalm predict goes further"));
+        return usage(format!("{most} ranks are too many for a replay; use becalm predict"));
     }
     if args.turn() < Nanos::from_millis(100) || args.duration > Nanos::from_secs(86_400) {
         return usage(format!(
-            "--duration must lie between 100ms a turn, {} in all, and 24h",
+            "--duration must be at least 100ms per turn, {} in total, and at most 24h",
             Nanos::from_millis(100 * i64::from(args.turns))
         ));
     }

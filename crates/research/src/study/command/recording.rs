@@ -1,4 +1,4 @@
-//! Records a configuration in its own process, as a user would do it.
+//! Records a configuration in its own process, started like a user's command.
 
 use std::process::{Command, Stdio};
 

@@ -43,7 +43,7 @@ pub fn record_all(args: &StudyArgs) -> Result<(PathBuf, StudyDoc, Exit)> {
         args.output.clone().unwrap_or_else(|| format!("{node}-{}.study", begun.strftime("%Y%m%dT%H%M%SZ")).into());
     // An existing directory is never overwritten.
     folder::make_new(&folder, Access::guarded())
-        .with_context(|| format!("cannot make the folder {} for the study", folder.display()))?;
+        .with_context(|| format!("cannot make the directory {} for the study", folder.display()))?;
     let recording = RecordCommand {
         duration: args.turn(),
         priority: args.priority.to_string(),
@@ -120,7 +120,7 @@ fn record_turns(doc: &mut StudyDoc, recording: &RecordCommand<'_>, signals: &Rel
                 drop(bar);
                 say(format_args!("interrupted at {}, in turn {turn} of {turns}", one.name));
                 let folder = recording.folder.display();
-                say(format_args!("what was recorded is kept; becalm study --resume {folder} goes on with it"));
+                say(format_args!("the recordings are kept; to continue: becalm study --resume {folder}"));
                 return Ok(Exit::Failed);
             }
             recorded(&mut one.outcome, run_name(configuration, turn), end);

@@ -3,9 +3,9 @@
 use becalm_analyze::compare::{Basis, ComparedFigure, Comparison, FLOOR, Metric, Verdict};
 use becalm_model::node::Warning;
 use becalm_report::catalogue;
-use becalm_report::compare::{self, NAMED, change, changed, figure, reason, said};
+use becalm_report::compare::{self, NAMED, changed, figure, interval, reason, said};
 use becalm_report::form::field::{Object, fields};
-use becalm_report::form::figure::{Change, Figure};
+use becalm_report::form::figure::Figure;
 use becalm_report::form::value::three_digits;
 use serde::Serialize;
 
@@ -21,10 +21,6 @@ pub(super) struct AgainstRow {
     pub(super) noise: ComparedFigure,
 }
 
-fn end(row: &AgainstRow, end: impl Fn(becalm_analyze::compare::Effect) -> Option<f64>) -> Option<Change> {
-    change(row.noise.effect.and_then(end))
-}
-
 fields! {
     /// The columns of the table.
     pub(super) AGAINST, against: AgainstRow {
@@ -32,9 +28,8 @@ fields! {
         CPUS = catalogue::CPUS, |row| row.cpus.clone();
         BASELINE = "baseline", "baseline", |row| figure(&row.noise, row.noise.a);
         NOISE = catalogue::NOISE_RATIO, |row| figure(&row.noise, row.noise.b);
-        CHANGE = "change", "change", |row| end(row, |effect| effect.ratio);
-        LOW = "low", "low", |row| end(row, |effect| effect.ratio_low);
-        HIGH = "high", "high", |row| end(row, |effect| effect.ratio_high);
+        CHANGE = "change", "change", |row| compare::change(row.noise.effect.and_then(|effect| effect.ratio));
+        INTERVAL = "interval", "95 % CI", |row| interval(&row.noise);
         DIFFERENCE = "difference", "difference", |row| said(row.noise.verdict);
     }
 }
@@ -87,8 +82,8 @@ pub(super) fn single_turn_remark(entries: &[StudyEntry<'_>]) -> Option<String> {
     let names: Vec<&str> = entries.iter().filter(single).map(|entry| entry.doc.name.as_str()).collect();
     (!names.is_empty()).then(|| {
         format!(
-            "{}: of one turn, and so a comparison of two recordings: what the machine changed by itself between them is not told \
-             from an effect; becalm study --turns 3 records by turns",
+            "{}: recorded once, so an effect cannot be distinguished from a change of the machine itself. To record several turns: \
+             becalm study --turns 3",
             names.join(", ")
         )
     })
@@ -98,41 +93,34 @@ pub(super) fn single_turn_remark(entries: &[StudyEntry<'_>]) -> Option<String> {
 pub(super) fn legend(rows: &[AgainstRow]) -> String {
     let worded = match rows.len() {
         1 => String::new(),
-        several => format!(", with allowance for the {several} configurations (Holm)"),
+        several => format!(", corrected for {several} configurations (Holm)"),
     };
     let rests = match rows.iter().any(|row| row.basis == Basis::BetweenRuns) {
         true => {
-            "Typical turns (geometric means) of those that both have, on the CPUs that both measured, of the detours that all loops \
-             kept. low and high: the 95 % interval of the change, of each row by itself, by how the turns of each differ among \
-             themselves (Welch's t of the logarithms)"
+            "Geometric means of the turns that both have, on the CPUs that both measured, of the interruptions that all loops kept. \
+             95 % CI: of each row alone, from the differences between turns (Welch's t of the logarithms)"
         }
         false => {
-            "On the CPUs that both measured, of the detours that both loops kept. low and high: the 95 % interval of the change, of each \
-             row by itself, by how each recording scatters within itself and how recordings of one unchanged machine were found to differ"
+            "On the CPUs that both measured, of the interruptions that both loops kept. 95 % CI: of each row alone, from the scatter \
+             within each recording and the usual differences between recordings of an unchanged machine"
         }
     };
-    format!(
-        "{rests}. Differences are significant at the 5 % level and from {}% on{worded}. 'not significant' does not mean that there is none",
-        three_digits(100.0 * FLOOR)
-    )
+    format!("{rests}. Significant: at the 5 % level and at least {}%{worded}", three_digits(100.0 * FLOOR))
 }
 
-/// The verdict on the noise of a configuration, as the end of a sentence about it; `None` if it was not compared.
+/// The verdict on the noise of a configuration, for the end of a sentence; `None` if it was not compared.
 pub(super) fn verdict(studied: &Studied) -> Option<String> {
     let row = comparison(studied)?.total(Metric::NoiseRatio)?;
     let by = compare::change(row.effect.and_then(|effect| effect.ratio)).value().cell();
     Some(match row.verdict {
-        Verdict::Better => format!("its noise is shown to be lower ({by})"),
-        Verdict::Worse => format!("its noise is shown to be higher ({by})"),
-        Verdict::Lower | Verdict::Higher => {
-            format!("its noise is {}, by more than two recordings of one machine differ ({by})", row.verdict.name())
-        }
-        Verdict::NoDifferenceShown => "that its noise differs from the baseline's is not shown".to_owned(),
-        Verdict::NotEnoughData => "whether its noise differs from the baseline's is not known".to_owned(),
+        Verdict::Better | Verdict::Lower => format!("its noise is significantly lower ({by})"),
+        Verdict::Worse | Verdict::Higher => format!("its noise is significantly higher ({by})"),
+        Verdict::NoDifferenceShown => "its noise does not differ significantly from the baseline's".to_owned(),
+        Verdict::NotEnoughData => "there is not enough data to compare its noise with the baseline's".to_owned(),
     })
 }
 
-/// A comparison with the baseline as documents have it.
+/// A comparison with the baseline, for documents.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub(super) struct AgainstJson<'a> {
@@ -141,7 +129,7 @@ pub(super) struct AgainstJson<'a> {
     basis: Option<&'static str>,
     turns: usize,
     cpus: String,
-    /// The figures of all CPUs together, of which the noise is adjusted for all configurations, and those of the sources.
+    /// The figures of all CPUs together and of the sources. The p-value of the noise is adjusted for all configurations.
     rows: Vec<Object<ComparedFigure>>,
     notes: &'a [Warning],
 }

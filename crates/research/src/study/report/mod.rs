@@ -14,6 +14,7 @@ use becalm_report::form::figure::{Change, Factor, Rate, Ratio, Time};
 use becalm_report::form::known::machine;
 use becalm_report::form::section::Page;
 use becalm_report::form::sheet::Form;
+use becalm_report::predict::rounded::times;
 use becalm_report::predict::{PredictedRow, job};
 use becalm_scale::predict::Question;
 use becalm_units::{Count, Nanos};
@@ -126,17 +127,16 @@ fn answer(report: &StudyReport<'_>) -> Option<String> {
     let baseline = baseline.first()?.figures.slowdown?;
     let slowdowns = others.into_iter().filter_map(|entry| Some((entry, entry.figures.slowdown?)));
     let (best, slowdown) = slowdowns.min_by(|a, b| a.1.total_cmp(&b.1))?;
-    let factor = becalm_report::form::value::factor;
     let phases = match grains(report).as_slice() {
         [grain, _, ..] => format!(" with phases of {grain}"),
         _ => String::new(),
     };
-    let text = format!("at {ranks} ranks a job{phases} takes {} times as long as without noise", factor(baseline));
-    if slowdown >= baseline || factor(slowdown) == factor(baseline) {
-        return Some(format!("{text}, and no configuration gains anything"));
+    let text = format!("at {ranks} ranks, a job{phases} takes {} times as long as without noise", times(baseline));
+    if slowdown >= baseline || times(slowdown) == times(baseline) {
+        return Some(format!("{text}; no configuration gains anything"));
     }
     let verdict = best.studied.and_then(against::verdict).map_or_else(String::new, |verdict| format!("; {verdict}"));
-    Some(format!("{text}; {} brings that to {}{verdict}", best.doc.name, factor(slowdown)))
+    Some(format!("{text}; {} brings that to {}{verdict}", best.doc.name, times(slowdown)))
 }
 
 /// Why a configuration has no figures, or fewer turns than others; `None` if it is complete.
@@ -146,12 +146,12 @@ fn missing(report: &StudyReport<'_>, doc: &ConfigurationDoc, studied: Option<&St
         (ConfigurationOutcome::Skipped { why }, _) => Some(format!("{name} was skipped: {why}")),
         (ConfigurationOutcome::Planned, _) => Some(format!("{name} was not reached")),
         (ConfigurationOutcome::Recorded { runs, .. }, None) => {
-            Some(format!("{name} has no figures: {} holds none", runs.join(", ")))
+            Some(format!("{name} has no figures: {} contains none", runs.join(", ")))
         }
         (ConfigurationOutcome::Recorded { runs, failed }, Some(_)) => {
             let short = runs.len() < turns as usize || failed.is_some();
             let why = failed.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-            short.then(|| format!("{name} was recorded in {} of {turns} turns{why}", runs.len()))
+            short.then(|| format!("{name} was recorded in only {} of {turns} turns{why}", runs.len()))
         }
     }
 }
@@ -289,14 +289,7 @@ fn heading(report: &StudyReport<'_>) -> [(&'static str, String); 2] {
         duration += &format!(" in {} turns", report.doc.turns);
     }
     [
-        (
-            "study",
-            format!(
-                "{}: {}; each configuration recorded for {duration}",
-                report.doc.node,
-                machine(&report.doc.machine)
-            ),
-        ),
+        ("study", format!("{}: {}; {duration} per configuration", report.doc.node, machine(&report.doc.machine))),
         ("job", format!("phases of {}: {}", grains_in_words(report), job(&report.question))),
     ]
 }

@@ -25,8 +25,8 @@ pub(super) fn section(recorded: &[StudyEntry<'_>]) -> Option<Section> {
         blocks.push(Block::OnPage(vec![Block::Text(text)]));
     }
     Some(Section::new("time", "Over time", "Detours over time", blocks).explained(
-        "The longest detour of every two-hundredth of each turn, on whichever of the CPUs it came; the turns stand behind each other, \
-         and the axes are the same for all configurations.",
+        "The longest interruption of every two-hundredth of each turn, on any of the CPUs. The turns follow each other, and all \
+         configurations have the same axes.",
     ))
 }
 
@@ -34,7 +34,7 @@ pub(super) fn section(recorded: &[StudyEntry<'_>]) -> Option<Section> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub(super) struct LongestJson {
-    /// When it began, the turns one behind the other.
+    /// Its start, with the turns one after another.
     at_ns: i64,
     longest_ns: i64,
 }

@@ -7,7 +7,8 @@ use becalm_report::form::section::{Block, Grade, Opening, Page, Section, sentenc
 use becalm_report::form::table::Table;
 use becalm_report::form::value::grouped;
 use becalm_report::html::AxisUnit;
-use becalm_report::predict::{PredictedRow, intervals, job, row};
+use becalm_report::predict::rounded::round;
+use becalm_report::predict::{PredictedRow, columns, intervals, job, row};
 use becalm_report::record::figures::source;
 use becalm_report::sweep::{Axes, Axis, SweepFigure};
 use becalm_units::{Count, Nanos, printable};
@@ -47,7 +48,7 @@ pub(super) fn page(report: &StudyReport<'_>) -> Page {
     sections.push(how(&entries));
     let when = report.doc.begun.strftime("%Y-%m-%d %H:%M:%S UTC");
     Page {
-        title: format!("{}: what makes it quieter", report.doc.node),
+        title: format!("Configurations of {} compared", report.doc.node),
         subtitle: format!("A study of configurations \u{b7} {when}"),
         sections,
         foot: Vec::new(),
@@ -68,18 +69,18 @@ fn headline(report: &StudyReport<'_>, entries: &[StudyEntry<'_>]) -> Section {
         blocks.push(Block::warning("nothing was recorded, so there is nothing to compare"));
     }
     blocks.push(Block::OnTerminal(vec![Block::facts(answer.map(|answer| ("answer", answer)))]));
-    Section::new("headline", "Summary", "Which configuration gains what?", blocks)
+    Section::new("headline", "Summary", "Which configuration is quietest?", blocks)
 }
 
 fn configurations(entries: &[StudyEntry<'_>], ranks: Count) -> Section {
-    let title =
-        format!("The configurations; slowdown, and its change of the loss against the baseline, at {ranks} ranks");
+    let title = format!("Configurations; slowdown, and change of the time lost, at {ranks} ranks");
     let recorded = || entries.iter().filter(|entry| entry.studied.is_some());
     let fields: Vec<&Field<StudyFigures>> = FIGURES.iter().collect();
-    let table = Table::filled(&fields, recorded().map(|entry| &entry.figures)).captioned(&title);
+    let mut table = Table::filled(&fields, recorded().map(|entry| &entry.figures)).captioned(&title);
+    round(&mut table, fields.len() - 2);
     let mut blocks = vec![Block::Table(table)];
     blocks.extend(recorded().map(|entry| Block::Remark(entry.doc.name.clone(), entry.doc.what.clone())));
-    Section::new("configurations", "Configurations", "The configurations", blocks).opened(Opening::Title(title))
+    Section::new("configurations", "Configurations", "Configurations", blocks).opened(Opening::Title(title))
 }
 
 /// The configurations that differ from the baseline; `None` if none was compared.
@@ -88,9 +89,9 @@ fn against_baseline(entries: &[StudyEntry<'_>]) -> Option<Section> {
     let mut blocks = Vec::new();
     let mut opening = Opening::None;
     if !rows.is_empty() {
-        let title = "Noise against the baseline";
+        let title = "Noise compared with the baseline";
         let named = rows.iter().map(|row| (row.name.clone(), &row.noise));
-        let chart = forest_chart("against", "Change of the noise against the baseline", named);
+        let chart = forest_chart("against", "Change of the noise from the baseline", named);
         blocks.extend(chart.map(|chart| Block::Charts(vec![chart])));
         let fields: Vec<&Field<AgainstRow>> = AGAINST.iter().collect();
         blocks.push(Block::Table(Table::filled(&fields, &rows).captioned(title)));
@@ -101,10 +102,9 @@ fn against_baseline(entries: &[StudyEntry<'_>]) -> Option<Section> {
     if !rows.is_empty() {
         blocks.push(Block::Note(against::legend(&rows)));
     }
-    let section = Section::new("against", "Against the baseline", "Is it more than chance?", blocks).explained(
-        "How many times as much noise there is under each configuration as under the baseline: the point is what was measured, the \
-         bar its 95 % interval; what lies wholly to the left of the line has less, wholly to the right more, and a bar across the \
-         line shows no difference.",
+    let section = Section::new("against", "Compared", "Is the change significant?", blocks).explained(
+        "The noise of each configuration divided by that of the baseline. A point is the measured ratio, and its bar is the 95 % CI. A \
+         bar left of the line means less noise, right of it more. A bar across the line shows no difference.",
     );
     (!section.blocks.is_empty()).then(|| section.opened(opening))
 }
@@ -136,13 +136,16 @@ fn slowdowns(report: &StudyReport<'_>, recorded: &[Recorded<'_>]) -> Section {
     if grains(report).len() > 1 {
         fields.push(&row::GRAIN_NS);
     }
-    fields.extend([&row::SLOWDOWN_RATIO, &row::SLOWDOWN_LOW, &row::SLOWDOWN_HIGH, &row::EXPECTED_RATIO]);
+    let slowdown = fields.len() + 1;
+    fields.extend([&row::SLOWDOWN_RATIO, &columns::INTERVAL, &row::EXPECTED_RATIO]);
     let table = |fields: &[&'static Field<PredictedRow>]| {
         let mut table = Table::named("configuration", fields).captioned("Predicted slowdown");
         for Recorded { name, studied } in recorded {
             table.rule();
             lines(studied, &report.question).for_each(|line| table.named_row((*name).to_owned(), fields, &line));
         }
+        round(&mut table, slowdown);
+        round(&mut table, slowdown + 2);
         Block::Table(table)
     };
     let mut blocks = figure.charts("slowdown-");
@@ -165,18 +168,19 @@ fn slowdowns(report: &StudyReport<'_>, recorded: &[Recorded<'_>]) -> Section {
     }
     blocks.push(figure.plot(&ranks));
     blocks.push(Block::OnPage(vec![Block::Note(job(&report.question))]));
-    Section::new("scale", "At scale", "What it costs at scale", blocks)
+    Section::new("scale", "At scale", "Cost at scale", blocks)
         .opened(Opening::Title("Slowdown: mean phase / phase without noise".to_owned()))
         .explained(&format!(
-            "How many times as long a job takes whose ranks all wait for each other after every {} of work, each rank with the noise \
-             of one of the measured CPUs.",
+            "The slowdown of a job with ranks (processes) that synchronize after every {} of work. Each rank has the noise of one of the \
+             measured CPUs.",
             grains_in_words(report)
         ))
 }
 
 fn sources(recorded: &[Recorded<'_>]) -> Section {
     let blocks = recorded.iter().flat_map(sources_of).collect();
-    Section::new("sources", "Sources", "Sources", blocks).explained("Who took the time under each configuration.")
+    Section::new("sources", "Sources", "Sources", blocks)
+        .explained("The sources that took the time under each configuration.")
 }
 
 fn sources_of(Recorded { name, studied }: &Recorded<'_>) -> [Block; 2] {
@@ -195,7 +199,7 @@ fn sources_of(Recorded { name, studied }: &Recorded<'_>) -> [Block; 2] {
     let table = |fields: &[_], most| Block::Table(Table::filled(fields, sources.iter().take(most)).captioned(name));
     let most = match sources.len().saturating_sub(SHOWN) {
         0 => String::new(),
-        more => format!(", the {SHOWN} that took most of {}", grouped((more + SHOWN) as u64)),
+        more => format!(", the top {SHOWN} of {}", grouped((more + SHOWN) as u64)),
     };
     let on_terminal = match sources.is_empty() {
         true => vec![Block::Lines(vec![String::new(), format!("{name}: no source was seen")])],
