@@ -33,6 +33,12 @@ fn account(figures: &Figures, sources: &[SourceSummary]) -> ExpectedAccount {
     }
 }
 
+/// The sources with a total, in the order of the report.
+fn ranked(summary: &Summary) -> Vec<(Kind, String)> {
+    let sources = summary.sources.iter().filter(|source| source.whole_ns > 0);
+    sources.map(|source| (source.kind, source.source.clone())).collect()
+}
+
 /// Holds a report against the sums, CPU by CPU and all together.
 fn check_summary(summary: &Summary, run: &AccountedRun) -> Result<(), TestCaseError> {
     let all = run.expected.iter().fold(ExpectedAccount::default(), ExpectedAccount::plus);
@@ -57,7 +63,7 @@ fn compared_sources(comparison: &Comparison, metric: Metric, factor: f64) -> BTr
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn everything_accounts_alike(seed in 0_u64..1 << 40) {
+    fn everything_accounts_and_ranks_alike(seed in 0_u64..1 << 40) {
         let run = AccountedRun::random(seed);
         let all = run.expected.iter().fold(ExpectedAccount::default(), ExpectedAccount::plus);
         let folder = tempfile::tempdir().unwrap();
@@ -65,7 +71,9 @@ proptest! {
         run.write(&full);
         let bundle = Bundle::open(&full).unwrap();
         let selection = Selection::default();
-        check_summary(&summarize(&bundle, &selection).unwrap(), &run)?;
+        let summary = summarize(&bundle, &selection).unwrap();
+        check_summary(&summary, &run)?;
+        prop_assert!(all.are_top(&ranked(&summary)));
 
         drop(SummaryWriter::create(&short, &condense(&bundle, "accounted").unwrap()).unwrap());
         let digest = SummaryBundle::open(&short).unwrap();
@@ -73,6 +81,7 @@ proptest! {
         // Per CPU a summary form keeps no sources.
         let total = account(&condensed.total, &condensed.sources);
         prop_assert_eq!(&total, &all);
+        prop_assert_eq!(ranked(&condensed), ranked(&summary));
         let books = if run.activities.is_empty() { Books::NoActivities } else { Books::Closed };
         prop_assert_eq!(&condensed.books, &books);
 

@@ -316,7 +316,8 @@ impl Live {
             })
             .collect();
         let size = |source: &SourceSummary| (source.whole_ns, source.times.total());
-        sources.sort_by(|a, b| size(b).cmp(&size(a)).then_with(|| a.source.cmp(&b.source)));
+        let name = |source: &SourceSummary| (source.source.clone(), source.kind.name());
+        sources.sort_by(|a, b| size(b).cmp(&size(a)).then_with(|| name(a).cmp(&name(b))));
         sources
     }
 

@@ -37,7 +37,7 @@ impl Round {
     }
 }
 
-/// The share of time in which a CPU was not idle; `None` if no time has passed. Steal time counts as busy.
+/// The share of time that a CPU was not idle; `None` if no time has passed. Steal time counts as busy.
 fn busy_share(grown: &CpuTimes) -> Option<f64> {
     // The time of guests is already in `user` and `nice`.
     let busy = [grown.user, grown.nice, grown.system, grown.irq, grown.softirq, grown.steal];

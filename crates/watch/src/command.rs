@@ -42,7 +42,7 @@ pub struct WatchArgs {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     window: Option<Nanos>,
 
-    /// CPU time that becalm may use on average in total, as a share of one CPU [default: 0.1%]
+    /// Share of one CPU that becalm may use on average in total [default: 0.1%]
     #[arg(long, value_name = "SHARE")]
     budget: Option<Share>,
 

@@ -125,7 +125,7 @@ impl WatchConfig {
                 SettingLine::Setting { key, value } => (key, value),
             };
             if !matches!(key, "trigger" | "allow-host") && seen.contains(&key) {
-                return Err(err(format!("{} stands twice; leave one out", printable(key))));
+                return Err(err(format!("{} is given twice; leave one out", printable(key))));
             }
             seen.push(key);
             config.set(key, value).map_err(err)?;
@@ -155,7 +155,7 @@ impl WatchConfig {
             "allow-host" => self.allow_host.extend(read::<HostName>(value)?),
             "otlp" => self.otlp = read(value)?,
             "otlp-interval" => self.otlp_interval = read(value)?,
-            "output" if value.is_empty() => return Err("output names no folder".to_owned()),
+            "output" if value.is_empty() => return Err("output names no directory".to_owned()),
             "output" => self.output = Some(value.into()),
             "keep" => self.keep = read(value)?,
             "trigger" => self.triggers.extend(read::<Trigger>(value)?),
@@ -269,14 +269,14 @@ mod tests {
             ("\nwindw = 1s", "line 2: there is no option 'windw'; there are cpus, window"),
             ("window", "line 1: 'window' is not key = value"),
             ("[watch]", "line 1: [watch]: this file has no sections"),
-            ("window = 1s\nwindow = 2s", "line 2: window stands twice"),
+            ("window = 1s\nwindow = 2s", "line 2: window is given twice"),
             ("window = \"1s", "line 1: a quote is not closed"),
             ("window = \"1s\" x", "line 1: unexpected 'x' behind the value"),
             ("listen = here", "line 1: 'here' is not an address with a port"),
             ("otlp = https://collector", "line 1: 'https://collector' names no collector"),
             ("allow-host = a:80", "line 1: 'a:80' is not the name of a host"),
             ("keep = much", "line 1: 'much' is not a count"),
-            ("output =", "line 1: output names no folder"),
+            ("output =", "line 1: output names no directory"),
         ] {
             let error = WatchConfig::parse(text).unwrap_err().to_string();
             assert!(error.starts_with(said), "{error}");

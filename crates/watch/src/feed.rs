@@ -1,5 +1,6 @@
 //! Sums up a window from the recorder's data: each part is attributed like in `becalm record`, counted, and stored if possible.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::io;
 
@@ -26,10 +27,18 @@ pub struct WindowSums {
     pub own: Nanos,
     /// Detours that the loop only counted.
     pub unstored: u64,
-    /// Detours in which kernel events were lost.
+    /// Detours with dropped kernel events.
     pub incomplete: u64,
     /// The time charged to each source, with everything that belongs to it. The times add up to the noise, except for unstored detours.
     pub sources: HashMap<(Kind, String), Nanos>,
+}
+
+impl WindowSums {
+    /// The source with the largest total; `None` without sources.
+    pub fn top_source(&self) -> Option<&(Kind, String)> {
+        let largest = self.sources.iter().max_by_key(|((kind, name), time)| (**time, Reverse((name, kind.name()))));
+        largest.map(|(source, _)| source)
+    }
 }
 
 /// The reason why a window is not stored.
@@ -159,10 +168,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::sources::Sources;
+
+    /// The number of sources with a series.
+    const TOP: usize = 2;
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
-        /// A window accounts for its detours like a report, in any number of parts.
+        /// A window accounts for its detours and ranks their sources like a report, in any number of parts.
         #[test]
         fn a_window_accounts_as_the_rule_says(seed in 0_u64..1 << 40, parts in 1_usize..5) {
             let run = AccountedRun::random(seed);
@@ -185,6 +198,17 @@ mod tests {
                 prop_assert_eq!(sums.lengths.count(), expected.detours);
                 let sources = sums.sources.iter().map(|(name, time)| (name.clone(), time.get()));
                 prop_assert_eq!(&sources.collect::<BTreeMap<_, _>>(), &expected.sources);
+                let top = sums.top_source().cloned();
+                prop_assert!(top.is_some() != expected.sources.is_empty());
+                prop_assert!(expected.are_top(top.as_slice()));
+                let mut series = Sources::default();
+                sums.sources.iter().for_each(|((kind, name), time)| series.add(*kind, name, *time));
+                series.settle(TOP);
+                let mut named = series.tell().0;
+                named.sort_by_key(|(_, time)| Reverse(*time));
+                let named: Vec<_> = named.into_iter().map(|(name, _)| name).collect();
+                prop_assert_eq!(named.len(), TOP.min(expected.sources.len()));
+                prop_assert!(expected.are_top(&named));
             }
         }
     }

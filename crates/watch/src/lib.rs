@@ -1,6 +1,6 @@
 //! `becalm watch`: continuous, quiet monitoring of a machine, for a monitoring system.
 //!
-//! Short windows, in which `becalm record` measures one idle CPU, run as often as a budget of CPU time allows (`schedule`). In between, the watch
+//! Short windows measure one idle CPU like `becalm record`, as often as a budget of CPU time allows (`schedule`). In between, the watch
 //! reads the kernel's own counters (`kernel`) and, within the budget, its tracepoints (`observe`). All results are summed from the start (`totals`),
 //! served over HTTP (`server`), sent to a collector (`otlp`), and stored as bundles in a directory of limited size (`ring`).
 

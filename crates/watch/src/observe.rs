@@ -3,6 +3,7 @@
 //! A buffer that is half full wakes the watch before its interval ends, so at any event rate at most the contents of the buffers are read late. The
 //! trace is off while a window is measured, so the window sees what `becalm record` would see.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use becalm_linux::clock::thread_time;
 use becalm_linux::procfs::kallsyms::Kallsyms;
 use becalm_measure::{Disturbance, Drained, Names, RecordPlan, StandingTrace};
 use becalm_model::node::Warning;
-use becalm_model::{Event, Kind, Pid};
+use becalm_model::{Event, Kind, Pid, root};
 use becalm_record::Session;
 use becalm_units::{CpuId, CpuList, Nanos, Share};
 
@@ -58,9 +59,9 @@ pub struct Longest {
     pub cpu: CpuId,
     /// The length.
     pub duration: Nanos,
-    /// The kind of the largest part.
+    /// The kind of the source to which most of it is charged.
     pub kind: Kind,
-    /// The source of that part.
+    /// The name of that source.
     pub source: String,
 }
 
@@ -237,9 +238,14 @@ impl<'a> Observer<'a> {
             .max_by_key(|(_, (_, duration))| *duration)?;
         let rows = &followed.found.activities;
         let first = rows.first()?.detour + number as u64;
-        let most = rows.iter().filter(|row| row.detour == first).max_by_key(|row| row.self_time)?;
-        let source = trace.names().labels.text(most.source).to_owned();
-        Some(Longest { cpu: followed.cpu, duration, kind: most.kind, source })
+        let labels = &trace.names().labels;
+        let mut totals: BTreeMap<(&str, Kind), Nanos> = BTreeMap::new();
+        for row in rows.iter().filter(|row| row.detour == first) {
+            let (kind, source) = root::row_root(row.kind, labels.text(row.source), labels.text(row.detail));
+            *totals.entry((source, kind)).or_default() += row.self_time;
+        }
+        let ((source, kind), _) = totals.into_iter().max_by_key(|(_, time)| *time)?;
+        Some(Longest { cpu: followed.cpu, duration, kind, source: source.to_owned() })
     }
 
     /// The names of the kernel's functions, if known.

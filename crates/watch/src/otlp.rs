@@ -61,9 +61,9 @@ impl FromStr for Collector {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let err = |why| ParseCollectorError { text: text.to_owned(), why };
         if text.starts_with("https://") {
-            return Err(err("encryption is the affair of a collector on this machine, which sends on"));
+            return Err(err("encryption is not supported: send to a collector on this machine that forwards the data"));
         }
-        let rest = text.strip_prefix("http://").ok_or_else(|| err("it does not begin with http://"))?;
+        let rest = text.strip_prefix("http://").ok_or_else(|| err("it does not start with http://"))?;
         let (authority, path) = rest.find('/').map_or((rest, PATH), |at| rest.split_at(at));
         let is_plain = |c: char| c.is_ascii_graphic() && c != '#';
         if !text.chars().all(is_plain) {

@@ -41,7 +41,7 @@ struct SourceState {
     mean: f64,
     /// The number of batches for which it has been known, at most [`AVERAGED`].
     age: u32,
-    /// The share of the last batches in which it took time.
+    /// The share of the last batches that contain it.
     presence: f64,
     series: Option<Series>,
 }

@@ -226,7 +226,7 @@ impl Totals {
     fn tell_sources(&mut self, out: &mut Exposition) {
         out.sources(
             "becalm_source_seconds",
-            "Time for which a source accounts in detours; sources without a series of their own are source other.",
+            "Time charged to a source in detours; sources without a series of their own are source other.",
             &mut self.sources,
         );
     }
@@ -239,8 +239,8 @@ impl Totals {
             Rung::Proc => 1.0,
             Rung::Tracepoints => 2.0,
         });
-        out.gauge("becalm_rung", "What the last window saw: 0 detours alone, 1 and counters of the kernel, 2 and sources by name; -1 before the first.", Value::Number(rung));
-        out.family("becalm_windows", Type::Counter, "Windows that were due, by what became of them.");
+        out.gauge("becalm_rung", "Access level of the last window: 0 detours alone, 1 also kernel counters, 2 also sources by name; -1 before the first.", Value::Number(rung));
+        out.family("becalm_windows", Type::Counter, "Windows that were due, by outcome.");
         let WindowCounts { measured, busy, failed } = self.windows;
         for (result, count) in [("measured", measured), ("busy", busy), ("failed", failed)] {
             out.sample(&[("result", result)], Value::Count(count));
@@ -248,19 +248,19 @@ impl Totals {
         let last = Nanos::new(i64::try_from(self.last_window_ns).unwrap_or(i64::MAX));
         out.gauge(
             "becalm_last_window_timestamp_seconds",
-            "When a window was measured last; 0 before the first.",
+            "Time of the last measured window; 0 before the first.",
             Value::Time(last),
         );
         for (name, help, value) in [
             ("becalm_alerts", "Windows that raised an alert.", self.alerts),
-            ("becalm_lost_events", "Kernel events that the trace lost.", self.lost_events),
-            ("becalm_incomplete_detours", "Detours in which kernel events were lost.", self.incomplete),
+            ("becalm_lost_events", "Kernel events that the trace dropped.", self.lost_events),
+            ("becalm_incomplete_detours", "Detours with dropped kernel events.", self.incomplete),
             (
                 "becalm_unstored_detours",
-                "Detours that were only counted, as there was no room for them.",
+                "Detours that were only counted, because there was no room for them.",
                 self.unstored,
             ),
-            ("becalm_store_failures", "Bundles that could not be stored.", self.store_failures),
+            ("becalm_store_failures", "Recordings that could not be stored.", self.store_failures),
             (
                 "becalm_dropped_messages",
                 "Messages that were dropped because nothing reads standard error.",
@@ -274,21 +274,17 @@ impl Totals {
         ] {
             out.counter(name, help, Value::Count(value));
         }
-        out.family("becalm_config_reloads", Type::Counter, "Configurations that were read anew.");
+        out.family("becalm_config_reloads", Type::Counter, "Attempts to read the configuration again, by result.");
         out.sample(&[("result", "taken")], Value::Count(self.reloads.taken));
         out.sample(&[("result", "refused")], Value::Count(self.reloads.refused));
         if let Some(SendCounts { sent, failed }) = self.sent {
-            out.family(
-                "becalm_otlp_exports",
-                Type::Counter,
-                "How often all of this was sent to a collector of OpenTelemetry.",
-            );
+            out.family("becalm_otlp_exports", Type::Counter, "Messages to an OpenTelemetry collector, by result.");
             out.sample(&[("result", "sent")], Value::Count(sent));
             out.sample(&[("result", "failed")], Value::Count(failed));
         }
         let RingSize { bytes, bundles } = self.ring;
-        out.gauge("becalm_ring_bytes", "What the bundles on disk take.", Value::Count(bytes));
-        out.gauge("becalm_ring_bundles", "How many bundles are on disk.", Value::Count(bundles));
+        out.gauge("becalm_ring_bytes", "Size of the recordings on disk.", Value::Count(bytes));
+        out.gauge("becalm_ring_bundles", "Number of recordings on disk.", Value::Count(bundles));
     }
 
     fn tell_kernel(&self, out: &mut Exposition) {
@@ -301,7 +297,7 @@ impl Totals {
         out.single(
             "becalm_steal_seconds",
             Type::SinceBoot,
-            "Time that the hypervisor took of all CPUs since the boot, by its own statement.",
+            "Steal time of all CPUs since the boot, reported by the hypervisor.",
             Value::Time(self.kernel.steal),
         );
         out.family(
@@ -323,7 +319,7 @@ impl Totals {
         out.family(
             "becalm_own_part_seconds",
             Type::Counter,
-            "CPU time by what it was taken for, by becalm's own count; guard is another process, and events are what others paid for them.",
+            "CPU time by purpose, by becalm's own count; guard is another process, and events is the time that tracing added to others.",
         );
         let rest = (usage.cpu - self.parts.windows - self.parts.trace - self.parts.answers).max(Nanos::ZERO);
         for (part, time) in [
@@ -337,23 +333,23 @@ impl Totals {
             out.sample(&[("part", part)], Value::Time(time));
         }
         let whole = usage.cpu + self.parts.guard + self.traced.cost();
-        out.gauge("becalm_own_cpu_ratio", "Share of one CPU that becalm watch took on average since its start, with what others paid for the events that it traced.", Value::Number(whole.get() as f64 / elapsed.get().max(1) as f64));
+        out.gauge("becalm_own_cpu_ratio", "Share of one CPU that becalm watch took on average since its start, with the time that tracing added to others.", Value::Number(whole.get() as f64 / elapsed.get().max(1) as f64));
         let budget = Value::Number(self.budget.ratio());
         out.gauge(
             "becalm_own_cpu_budget_ratio",
-            "Share of one CPU that it may take. Answers to requests have an allowance of the same size besides.",
+            "Share of one CPU that it may take. Answers to requests have a separate allowance of the same size.",
             budget,
         );
         out.counter(
             "becalm_own_detour_seconds",
-            "What becalm watch itself took of its loops, which is in no figure of noise.",
+            "Time that becalm watch itself took from its loops, which is in no figure of noise.",
             Value::Time(self.own),
         );
         let resident = Value::Count(usage.resident_bytes);
         out.gauge("becalm_own_resident_bytes", "Memory of becalm watch that is in RAM.", resident);
         let descriptors = Value::Count(usage.descriptors);
         out.gauge("becalm_own_descriptors", "Open file descriptors of becalm watch.", descriptors);
-        out.gauge("becalm_up_seconds", "For how long becalm watch has run.", Value::Time(elapsed));
+        out.gauge("becalm_up_seconds", "Time since the start of becalm watch.", Value::Time(elapsed));
         out.family("becalm_build_info", Type::Gauge, "Always 1; the version is in its label.");
         out.sample(&[("version", env!("CARGO_PKG_VERSION"))], Value::Count(1));
     }

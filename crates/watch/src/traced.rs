@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use becalm_attribute::Interruptions;
 use becalm_measure::Drained;
-use becalm_model::{Kind, Label, Labels};
+use becalm_model::{Kind, Label, Labels, root};
 use becalm_units::{CpuId, CpuList, Nanos};
 
 use crate::exposition::{Exposition, Type, Value};
@@ -47,7 +47,8 @@ pub struct Traced {
     lengths: Lengths,
     pub sources: Sources,
     drained: Drained,
-    ids: HashMap<(Kind, Label), Nanos>,
+    /// By kind, source and detail, which may name another source that it is charged to.
+    ids: HashMap<(Kind, Label, Label), Nanos>,
 }
 
 impl Traced {
@@ -74,10 +75,11 @@ impl Traced {
             sums.interrupted += detour.duration;
         }
         for row in &found.activities {
-            *self.ids.entry((row.kind, row.source)).or_default() += row.self_time;
+            *self.ids.entry((row.kind, row.source, row.detail)).or_default() += row.self_time;
         }
-        for ((kind, source), time) in self.ids.drain() {
-            self.sources.add(kind, labels.text(source), time);
+        for ((kind, source, detail), time) in self.ids.drain() {
+            let (kind, source) = root::row_root(kind, labels.text(source), labels.text(detail));
+            self.sources.add(kind, source, time);
         }
     }
 
@@ -99,18 +101,18 @@ impl Traced {
             TraceState::On => 1.0,
             TraceState::Resting => 0.0,
         };
-        out.gauge("becalm_trace_state", "1 while the kernel is traced, 0 while that rests as more happened than the budget allows, -1 where it is not traced.", Value::Number(state));
+        out.gauge("becalm_trace_state", "1 while the kernel is traced, 0 while tracing rests because the events exceed the budget, -1 if it is not traced.", Value::Number(state));
         out.counter("becalm_trace_rests", "How often tracing went to rest.", Value::Count(self.rests));
         out.counter("becalm_trace_disturbed", "How often another program changed becalm's trace, or the trace lacked what the kernel counted; the interval counts as not traced, and the trace is set up again.", Value::Count(self.disturbed));
         let alerts = Value::Count(self.alerts);
-        out.counter("becalm_trace_alerts", "Intervals in which an interruption raised an alert.", alerts);
+        out.counter("becalm_trace_alerts", "Intervals with an interruption that raised an alert.", alerts);
         out.family("becalm_trace_events", Type::Counter, "Kernel events that were traced between the windows.");
         for (result, count) in [("read", self.drained.events), ("lost", self.drained.lost)] {
             out.sample(&[("result", result)], Value::Count(count));
         }
         out.counter(
             "becalm_trace_broken_pages",
-            "Pages of the trace that are not what the kernel says of them.",
+            "Pages of the trace with an invalid format.",
             Value::Count(self.drained.broken),
         );
         self.tell_cpus(out);
@@ -122,7 +124,7 @@ impl Traced {
         );
         out.sources(
             "becalm_traced_source_seconds",
-            "Time that a source took by itself while the CPU was traced; sources without a series of their own are source other.",
+            "Time charged to a source while the CPU was traced; sources without a series of their own are source other.",
             &mut self.sources,
         );
     }
@@ -138,7 +140,7 @@ impl Traced {
         each(
             "becalm_traced_seconds",
             Type::Counter,
-            "Time for which the CPU was traced, without that in which events were lost.",
+            "Traced time of the CPU, without gaps of dropped events.",
             &|sums| Some(sums.observed),
         );
         each(
@@ -150,7 +152,7 @@ impl Traced {
         each(
             "becalm_longest_interruption_seconds",
             Type::Gauge,
-            "Longest time without a break that they took of the CPU in the last interval in which it was traced.",
+            "Longest time without a break that they took of the CPU in its last traced interval.",
             &|sums| sums.longest,
         );
     }
@@ -173,11 +175,16 @@ mod tests {
         let mut labels = Labels::new();
         let (cpu, start) = (CpuId::new(3), Nanos::ZERO);
         let source = labels.intern("timer");
+        let (softirq, tick) = (labels.intern("rcu"), labels.intern("irq:timer"));
         let row =
             |self_time| Activity { cpu, detour: 7, start, self_time, kind: Kind::Irq, source, detail: Label::EMPTY };
         let found = Interruptions {
             detours: vec![Detour { cpu, start, duration: Nanos::from_micros(5), incomplete: false }],
-            activities: vec![row(Nanos::from_micros(2)), row(Nanos::from_micros(3))],
+            activities: vec![
+                row(Nanos::from_micros(1)),
+                row(Nanos::from_micros(3)),
+                Activity { kind: Kind::Softirq, source: softirq, detail: tick, ..row(Nanos::from_micros(1)) },
+            ],
         };
         let mut traced = Traced { state: TraceState::On, event_cost: Nanos::new(250), ..Traced::default() };
         traced.add(cpu, Nanos::from_secs(2), &found, &labels);

@@ -57,7 +57,7 @@ impl FromStr for Trigger {
             "noise" => {
                 limit.parse().map(Self::Noise).map_err(|error: becalm_units::ParseShareError| err(error.to_string()))
             }
-            _ => Err(err("before the > stands neither detour nor noise".to_owned())),
+            _ => Err(err("the word before > is neither detour nor noise".to_owned())),
         }
     }
 }

@@ -3,7 +3,7 @@ pub mod fixture;
 use std::collections::BTreeMap;
 
 use super::*;
-use becalm_fixtures::account::AccountedRun;
+use becalm_fixtures::account::{AccountedRun, ExpectedAccount};
 use fixture::Feed;
 use proptest::prelude::*;
 
@@ -43,7 +43,7 @@ fn sums_go_on_over_recordings() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// The view's accounting of a recording equals that of its report.
+    /// The view's accounting of a recording and its ranking of sources equal those of its report.
     #[test]
     fn the_view_accounts_as_the_rule_says(seed in 0_u64..1 << 40, parts in 1_usize..5) {
         let run = AccountedRun::random(seed);
@@ -70,6 +70,9 @@ proptest! {
             let sources: BTreeMap<_, _> = sources.map(|row| ((row.kind, row.source), row.whole_ns)).collect();
             prop_assert_eq!(&sources, &expected.sources);
         }
+        let all = run.expected.iter().fold(ExpectedAccount::default(), ExpectedAccount::plus);
+        let sources = live.sources(None).into_iter().filter(|row| row.whole_ns > 0);
+        prop_assert!(all.are_top(&sources.map(|row| (row.kind, row.source)).collect::<Vec<_>>()));
     }
 }
 

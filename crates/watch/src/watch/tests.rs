@@ -328,7 +328,7 @@ fn a_machine_with_work_to_do_is_left_alone_until_it_is_idle() {
     let around = Surroundings {
         plan: &|| RecordPlan { root: root.path().to_owned(), ring_bytes: 1 << 20, sources: false, ..RecordPlan::new() },
         reload: &|| Err("nothing is reloaded".to_owned()),
-        say: &|text| panic!("nothing is to be said: {text}"),
+        say: &|text| panic!("unexpected message: {text}"),
         voice: None,
         instead_of_sleep: Some(&|_| {
             looks.set(looks.get() + 1);

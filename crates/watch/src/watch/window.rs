@@ -122,12 +122,11 @@ impl Watcher<'_> {
     fn raised(&self, window: &MeasuredWindow<'_>, sums: &WindowSums) -> Option<String> {
         let trigger =
             self.settings.triggers.iter().find(|trigger| trigger.is_raised(sums.longest, window.noise_ratio()))?;
-        let most = sums.sources.iter().max_by_key(|(_, time)| **time);
-        let most =
-            most.map_or_else(String::new, |((kind, name), _)| format!(", most of it by {} ({kind})", printable(name)));
+        let top = sums.top_source();
+        let top = top.map_or_else(String::new, |(kind, name)| format!(", most of it by {} ({kind})", printable(name)));
         let noise = window.noise_ratio() * 100.0;
         Some(format!(
-            "{trigger} on CPU {}: the longest detour took {}, noise was {noise:.3}%{most}",
+            "{trigger} on CPU {}: the longest detour took {}, noise was {noise:.3}%{top}",
             window.cpu, sums.longest
         ))
     }
