@@ -96,7 +96,7 @@ fn run(args: &TopArgs) -> Result<Exit> {
 /// The validated settings.
 fn settings(args: &TopArgs, root: &Path) -> Result<ViewSettings> {
     if args.interval < Nanos::from_millis(100) {
-        return Err(UsageError::new("--interval is shorter than 100ms, which nobody can read").into());
+        return Err(UsageError::new("--interval is below 100ms, which is too fast to read").into());
     }
     if args.output.as_ref().is_some_and(|path| path.file_name().is_none()) {
         return Err(UsageError::new("--output names no file; give a name, like -o quiet.becalm").into());

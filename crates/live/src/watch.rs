@@ -267,7 +267,7 @@ fn save(session: &LiveSession) {
     if !session.is_storing() {
         session.say(Some("nothing can be saved: nothing is stored".to_owned()));
     } else if session.ask(ViewRequest::Save) {
-        session.say(Some("saving; a new recording begins".to_owned()));
+        session.say(Some("saving; a new recording starts".to_owned()));
     }
 }
 
@@ -291,7 +291,7 @@ fn status(session: &LiveSession, live: &Live, place: &str) -> StatusLines {
         standing.push(format!("s saves the last {}", Value::Time(live.recording().get()).cell()));
     }
     let message = match session.phase() {
-        LivePhase::Preparing if live.has_begun() => Some("a new recording begins".to_owned()),
+        LivePhase::Preparing if live.has_begun() => Some("a new recording starts".to_owned()),
         _ => session.message(),
     };
     StatusLines { message, standing }

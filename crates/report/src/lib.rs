@@ -1,7 +1,7 @@
 //! Reports for people and scripts: each command has a directory that turns its results into text for the terminal, one JSON document, and for some
 //! commands an HTML page.
 //!
-//! The output of a command implements [`Report`]. The name, unit and format of a figure are defined once, as a field, in the command's directory, or
+//! The output of a command implements [`Report`]. A field defines the name, unit and format of a figure once, in the command's directory, or
 //! in `catalogue` if several commands share it; tables and JSON both use that definition. `form` and `html` know nothing about the commands. Figures
 //! are computed elsewhere, in `analyze` and `scale`.
 

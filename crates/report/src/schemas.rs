@@ -52,10 +52,10 @@ documents! {
     "sources": RunDocument<RunTables>, "becalm report RUN --sources", "a recording, with the sources of each CPU";
     "detours": DetoursDocument, "becalm detours RUN --longest N", "single detours and what was in them";
     "together": together::TogetherDocument, "becalm detours RUN --together", "what comes at once on several CPUs";
-    "phase-sources": mpi::sources::PhaseSourcesDocument, "becalm detours RUN --phases JOB", "what lies within the worst phases of a job";
+    "phase-sources": mpi::sources::PhaseSourcesDocument, "becalm detours RUN --phases JOB", "sources within the worst phases of a job";
     "check": check::CheckDocument, "becalm check", "whether limits hold, CPU by CPU";
     "compare": compare::json::CompareDocument, "becalm compare A B", "what differs between runs";
-    "compare-jobs": mpi::jobs::JobsDocument, "becalm compare JOB JOB", "jobs of becalm-mpi beside each other";
+    "compare-jobs": mpi::jobs::JobsDocument, "becalm compare JOB JOB", "comparison of becalm-mpi jobs";
     "work": work::json::WorkDocument, "becalm work, becalm report RUN", "samples of fixed work or fixed time";
     "predict": predict::PredictDocument, "becalm predict NOISE", "what noise costs a job";
     "predict-sweep": sweep::predict::SweepDocument, "becalm predict with lists", "the same for many noises";
@@ -63,7 +63,7 @@ documents! {
     "law-sweep": sweep::law::LawSweepDocument, "becalm predict --law with lists", "the noise law for many noises";
     "mpi": mpi::run::JobDocument, "becalm-mpi, becalm report JOB", "the phases of a parallel job";
     "mpi-sweep": mpi::grains::GrainsDocument, "becalm-mpi --grain LIST", "jobs of several grains";
-    "mpi-validate": mpi::validate::ValidateDocument, "becalm-mpi validate", "predictions held against a job";
+    "mpi-validate": mpi::validate::ValidateDocument, "becalm-mpi validate", "predictions compared with a job";
     "mpi-validate-sweep": mpi::validate::sweep::SweepDocument, "becalm-mpi validate --grain LIST", "the same for several grains";
     "network": model::network::NetworkDoc, "becalm-mpi network", "what messages between ranks cost, for becalm predict --network";
     "run": model::node::NodeDoc, "runs/node=HOST.json of a recording", "what was recorded, where and how";

@@ -28,7 +28,7 @@ pub struct CompareQuestion {
     pub selection_before: Selection,
     /// The selected parts of the runs after.
     pub selection_after: Selection,
-    /// The share by which these figures may worsen, if limited.
+    /// The share that these figures may worsen by, if limited.
     pub limit: Option<(Share, Vec<Metric>)>,
 }
 

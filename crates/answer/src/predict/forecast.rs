@@ -126,9 +126,9 @@ fn refusal(question: &Question, ranks: u64, seconds: f64) -> Wording {
     let job =
         format!("{phases} phases of {job} ranks with the collective {collective} would take about {}", about(seconds));
     let refusal = match (question.phases as f64 * TOLD / seconds) as u64 {
-        0 => Wording::new("{} on one core: ask for fewer ranks{}; {allow_long!} begins all the same").with(job),
+        0 => Wording::new("{} on one core: ask for fewer ranks{}; {allow_long!} starts anyway").with(job),
         fitting => Wording::new(
-            "{} on one core: {phases=} would take about {}; or ask for fewer ranks{}; {allow_long!} begins all the same",
+            "{} on one core: {phases=} would take about {}; or ask for fewer ranks{}; {allow_long!} starts anyway",
         )
         .with(job)
         .with(fitting)

@@ -89,7 +89,7 @@ fn findings(audit: &Audit, all: bool) -> Section {
         );
         blocks.push(Block::Text(text));
     }
-    Section::new("findings", "Findings", "What can be seen here", blocks)
+    Section::new("findings", "Findings", "Abilities on this machine", blocks)
 }
 
 /// The availability of an ability: what was seen, the consequence, and the fix.

@@ -88,11 +88,13 @@ fields! {
             Limit::Noise(_) => row::NOISE_RATIO.cell(row),
             Limit::Detour(_) => row::LONGEST_NS.cell(row),
         };
-        LOW = "low", "low", |row| row::LOW_RATIO.cell(row);
-        HIGH = "high", "high", |row| row::HIGH_RATIO.cell(row);
+        INTERVAL = "interval", "95 % CI", |row| {
+            let end = |end: Option<f64>| ratio(row, end);
+            row.interval.and_then(|found| figure::interval(end(found.low()), end(found.high())))
+        };
         LIMIT = "limit", "limit", |row| match row.limit {
             Limit::Noise(_) => "noise",
-            Limit::Detour(_) => "longest detour",
+            Limit::Detour(_) => "longest",
         };
         ANSWER = "answer", "answer", |row| row::ANSWER.cell(row).replace('_', " ");
         CAUSE = "cause", "mainly",
@@ -200,7 +202,7 @@ impl Report for CheckReport<'_> {
 
     fn view(&self, _: Form) -> Page {
         Page {
-            title: "Do the limits hold?".to_owned(),
+            title: "Limits of noise".to_owned(),
             subtitle: self.summary.path.display().to_string(),
             sections: vec![self.answers(), self.limits()],
             foot: Vec::new(),
@@ -241,16 +243,14 @@ impl CheckReport<'_> {
         if self.has_nodes() {
             fields.insert(0, &row::NODE);
         }
-        let has_noise = self.rows.iter().any(is_on_noise);
-        if has_noise {
-            fields.extend([&shown::LOW, &shown::HIGH]);
+        if self.rows.iter().any(is_on_noise) {
+            fields.push(&shown::INTERVAL);
         }
         fields.extend([&shown::ANSWER, &shown::CAUSE]);
         let mut table = Table::filled(&fields, self.rows).captioned("Each limit on each CPU");
         table.keep_verdicts(fields.len() - 2);
-        let interval = has_noise.then(|| "low and high: the noise ratio's 95 % interval".to_owned());
         let mut blocks = vec![Block::Table(table)];
-        blocks.extend(Block::texts(interval.into_iter().chain(words::missed(self))));
+        blocks.extend(Block::texts(words::missed(self)));
         Section::new("limits", "Limits", "The limits", blocks).opened(Opening::Gap)
     }
 }

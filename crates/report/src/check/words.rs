@@ -24,7 +24,7 @@ pub(super) fn headline(counts: &Counts) -> String {
         some => format!("{some} of {} {} exceeded", counted(all, "limit", "limits"), plural(some, "is", "are")),
     };
     if counts.not_enough_data > 0 {
-        text += &format!("; of {} there is not enough data", counts.not_enough_data);
+        text += &format!("; {} cannot be decided for lack of data", counts.not_enough_data);
     }
     text + "."
 }
@@ -34,10 +34,10 @@ pub(super) fn sentence(row: &LimitCheck) -> String {
     let found = match row.limit {
         Limit::Noise(_) => match row.noise_ratio {
             Some(lost) => format!("CPU {} lost {}% of its time{}", row.cpu, three_digits(lost * 100.0), between(row)),
-            None => format!("it is not known which share of its time CPU {} lost", row.cpu),
+            None => format!("the share of time that CPU {} lost is not known", row.cpu),
         },
         Limit::Detour(_) => match row.longest.get() {
-            0 => format!("CPU {} had no detour", row.cpu),
+            0 => format!("CPU {} had no interruption", row.cpu),
             longest => format!("CPU {} lost at most {} at once", row.cpu, time(longest)),
         },
     };
@@ -50,7 +50,7 @@ pub(super) fn sentence(row: &LimitCheck) -> String {
         Answer::Holds => format!("{found}, no more than the {limit} allowed{cause}"),
         Answer::Exceeded => format!("{found}, more than the {limit} allowed{cause}"),
         Answer::NotEnoughData(why) => {
-            format!("{found}, which does not show that {limit} hold: {}{cause}", lacking(why))
+            format!("{found}, which does not show that the limit of {limit} holds: {}{cause}", lacking(why))
         }
     }
 }
@@ -59,7 +59,7 @@ fn between(row: &LimitCheck) -> String {
     let interval = row.interval;
     let ends = interval.and_then(|interval| Some((interval.low()?, interval.high()?)));
     ends.map_or_else(String::new, |(low, high)| {
-        format!(" (95 % interval {}% to {}%)", three_digits(low * 100.0), three_digits(high * 100.0))
+        format!(" (95 % CI {}% to {}%)", three_digits(low * 100.0), three_digits(high * 100.0))
     })
 }
 
@@ -75,16 +75,19 @@ fn because(cause: &Cause) -> String {
 fn lacking(why: Shortage) -> String {
     let longer = |needed_ns| format!("record about {}", time(needed_ns));
     match why {
-        Shortage::Unobserved => "for how long the CPU was watched is not known".to_owned(),
-        Shortage::Doubtful(code) => format!("the recording does not carry a verdict (warning {code})"),
+        Shortage::Unobserved => "the observed time of the CPU is not known".to_owned(),
+        Shortage::Doubtful(code) => format!("the recording has not enough data for a verdict (warning {code})"),
         Shortage::Wide => "the interval reaches above it; record for longer".to_owned(),
         Shortage::Unstored(count) => {
-            format!("{} only counted, for want of room", counted(count, "detour was", "detours were"))
+            format!(
+                "{} only counted, because there was no room",
+                counted(count, "interruption was", "interruptions were")
+            )
         }
-        Shortage::NoInterval(TooLittle::NoDetour) => "no detour was seen".to_owned(),
+        Shortage::NoInterval(TooLittle::NoDetour) => "no interruption was seen".to_owned(),
         Shortage::NoInterval(TooLittle::FewTrains { trains, needed_ns }) => {
             let stretches = three_digits(trains);
-            format!("nearly all of that comes from about {stretches} stretches of time; {}", longer(needed_ns))
+            format!("nearly all of that is from about {stretches} stretches of time; {}", longer(needed_ns))
         }
         Shortage::NoInterval(TooLittle::LongTrains { block_ns }) => {
             let needed = longer(becalm_stats::run_for_blocks(block_ns));
@@ -99,7 +102,7 @@ fn lacking(why: Shortage) -> String {
 /// The events that a longer recording may find although these limits hold.
 pub(super) fn missed(report: &CheckReport<'_>) -> Option<String> {
     let rarest = report.rows.iter().filter_map(|row| row.rarest_seen_ns).max()?;
-    Some(format!("what comes more rarely than every {} on a CPU may have been missed", time(rarest)))
+    Some(format!("events rarer than once in {} per CPU may be missing", time(rarest)))
 }
 
 #[cfg(test)]
@@ -118,7 +121,7 @@ mod tests {
         let said = |held, exceeded, not_enough_data| headline(&Counts { held, exceeded, not_enough_data });
         assert_eq!(said(1, 0, 0), "1 limit holds.");
         assert_eq!(said(4, 0, 0), "4 limits hold.");
-        assert_eq!(said(1, 0, 1), "No limit is exceeded, and 1 of 2 holds; of 1 there is not enough data.");
-        assert_eq!(said(1, 2, 1), "2 of 4 limits are exceeded; of 1 there is not enough data.");
+        assert_eq!(said(1, 0, 1), "No limit is exceeded, and 1 of 2 holds; 1 cannot be decided for lack of data.");
+        assert_eq!(said(1, 2, 1), "2 of 4 limits are exceeded; 1 cannot be decided for lack of data.");
     }
 }

@@ -78,10 +78,8 @@ pub fn interval(row: &ComparedFigure) -> Option<String> {
 /// The verdict in the column "difference".
 pub const fn said(verdict: Verdict) -> &'static str {
     match verdict {
-        Verdict::Worse => "worse",
-        Verdict::Better => "better",
-        Verdict::Higher => "higher",
-        Verdict::Lower => "lower",
+        Verdict::Worse | Verdict::Higher => "higher",
+        Verdict::Better | Verdict::Lower => "lower",
         Verdict::NoDifferenceShown => "not significant",
         Verdict::NotEnoughData => "not enough data",
     }

@@ -112,7 +112,7 @@ pub(crate) fn shown_source(kind: Kind, source: &str) -> String {
 /// How to read the columns.
 pub(crate) fn legend() -> String {
     format!(
-        "higher, lower, worse, better: a significant change of {}% or more (5 % level, Holm); 95 % CI: of each row alone",
+        "higher, lower: a significant change of {} % or more (5 % level, Holm); 95 % CI: of each row alone",
         100.0 * FLOOR
     )
 }

@@ -16,9 +16,9 @@ pub struct ConfigReport {
     pub off: bool,
     /// Where files were looked for, the one that is over the others last.
     pub files: Vec<ConfigFile>,
-    /// The defaults, command by command; with `--all` also those that nobody set.
+    /// The defaults, command by command; with `--all` also those that are not set.
     pub settings: Vec<ConfigSetting>,
-    /// What is wrong with them; null if nothing is. Nothing is read then but by the commands that say so.
+    /// The error in them; null if there is none. Other commands then refuse to run.
     pub error: Option<String>,
 }
 
@@ -32,7 +32,7 @@ pub struct ConfigFile {
     pub path: String,
     /// Whether it is there.
     pub state: ConfigFileState,
-    /// Why it was not read, where it was refused; else null.
+    /// Why it was refused; null if it was read.
     pub why: Option<String>,
 }
 
@@ -82,7 +82,7 @@ pub struct ConfigSetting {
     pub option: String,
     /// Its values; none where what becalm does by itself depends on something.
     pub values: Vec<String>,
-    /// Where it was set: a file and a line, or a variable; null where nobody set it.
+    /// The origin of the value: a file and a line, or a variable; null if it is not set.
     pub origin: Option<String>,
 }
 
@@ -102,7 +102,7 @@ impl Report for ConfigReport {
         if self.off {
             writeln!(out, "# no defaults are read")?;
         } else if self.settings.is_empty() {
-            writeln!(out, "# no defaults are set; becalm config example prints a file to begin with")?;
+            writeln!(out, "# no defaults are set; becalm config example prints a file to start with")?;
         }
         let mut section = "";
         let all: Vec<Vec<String>> = self.settings.iter().map(lines).collect();

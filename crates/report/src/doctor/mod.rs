@@ -11,7 +11,7 @@ use crate::form::sheet::Form;
 use crate::form::value::grouped;
 use crate::report::Report;
 
-/// What the text contains and what it leaves out.
+/// The contents of the text, and the data that it leaves out.
 const CONTENTS: &str = "For bug reports. Contains versions, kernel, machine, rights, limits, abilities, defaults, the last error, and what is left to \
     restore.";
 const LEFT_OUT: &str = "Contains no names of hosts, users, files or commands, no addresses, no values of the environment, and nothing recorded. \
@@ -27,9 +27,9 @@ pub struct DoctorReport {
     pub machine: DoctorMachine,
     /// As whom it runs.
     pub rights: DoctorRights,
-    /// What is checked of becalm itself and of what it left on the machine.
+    /// Checks of becalm itself and of its leftovers on the machine.
     pub checks: Vec<DoctorCheck>,
-    /// What can be seen here, as the plain `becalm` says.
+    /// The abilities on this machine; plain `becalm` reports the same.
     pub findings: Vec<Answer>,
     /// The defaults that are set; texts and paths among their values are left out.
     pub settings: Vec<ConfigSetting>,
@@ -45,7 +45,7 @@ pub struct DoctorReport {
 pub struct DoctorProgram {
     /// Its version.
     pub version: String,
-    /// The commit that it was built of; null if whoever built it did not say.
+    /// The commit that it was built from; null if unknown.
     pub commit: Option<String>,
     /// The machine and the C library that it was built for, like `x86_64-linux-gnu`.
     pub target: String,
@@ -61,7 +61,7 @@ pub struct DoctorProgram {
 pub struct DoctorMachine {
     /// The release of the kernel.
     pub kernel: String,
-    /// What it was told at its start that concerns noise; what else it was told is left out.
+    /// Boot parameters that concern noise, without the others.
     pub boot: Vec<String>,
     /// The model of the processors; empty if the kernel does not tell.
     pub processor: String,
@@ -87,7 +87,7 @@ pub struct DoctorMachine {
 pub struct DoctorRights {
     /// Root, root by `sudo`, or an ordinary user.
     pub user: DoctorUser,
-    /// The capabilities that are in force, as a number of 64 bits in hexadecimal.
+    /// The effective capabilities, a 64-bit number in hexadecimal.
     pub capabilities: String,
     /// Limits of the process.
     pub limits: Vec<DoctorLimit>,
@@ -112,7 +112,7 @@ pub enum DoctorUser {
 pub struct DoctorLimit {
     /// Its name, as `prlimit` has it.
     pub name: &'static str,
-    /// What it is now; null if there is none.
+    /// The limit in force; null if there is none.
     pub now: Option<u64>,
     /// How far the process may raise it; null if there is no bound.
     pub most: Option<u64>,
@@ -139,11 +139,11 @@ impl DoctorLimit {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct DoctorCheck {
-    /// What was looked at, in a word or two.
+    /// The checked thing, in a word or two.
     pub name: &'static str,
     /// How it is.
     pub state: DoctorState,
-    /// What was seen.
+    /// The result.
     pub what: String,
     /// What to do about it; empty if nothing.
     pub advice: String,
@@ -166,7 +166,7 @@ pub enum DoctorState {
 pub struct DoctorCompanion {
     /// Its name.
     pub name: &'static str,
-    /// What it says of its version.
+    /// The version that it prints.
     pub version: String,
 }
 
@@ -180,7 +180,7 @@ pub struct LastError {
     pub version: String,
     /// The command and its options; of values only numbers, times and choices.
     pub command: String,
-    /// What it said.
+    /// The text of the error.
     pub error: String,
 }
 
@@ -205,7 +205,7 @@ impl Report for DoctorReport {
                 Section::named("programs", "Programs", vec![Block::Facts(self.programs())]),
                 Section::named("machine", "Machine", vec![Block::Facts(self.machine())]),
                 Section::named("rights", "Rights", vec![Block::Facts(self.rights())]),
-                Section::named("findings", "What can be seen here", vec![Block::Findings(seen)]),
+                Section::named("findings", "Abilities on this machine", vec![Block::Findings(seen)]),
                 Section::named("defaults", "Defaults", vec![self.defaults()]),
                 Section::named("last-error", "Last error", vec![self.last_error()]),
             ],

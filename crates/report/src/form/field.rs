@@ -32,7 +32,7 @@ impl<R: ?Sized> Field<R> {
     }
 }
 
-/// The figure that `get` returns, as a value.
+/// The value of the figure that `get` returns.
 pub fn value<R: ?Sized, F: Figure>(row: &R, get: fn(&R) -> F) -> Value {
     get(row).value()
 }

@@ -21,7 +21,7 @@ pub struct Chart {
     pub figures: Option<Table>,
 }
 
-/// The drawing of a chart, as the page's script reads it.
+/// The drawing of a chart, for the page's script.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "draws", rename_all = "snake_case")]
 pub enum Spec {

@@ -25,7 +25,7 @@ pub(super) fn page(report: &LawReport) -> Page {
     let mut sections = vec![headline(report), slowdowns(report)];
     sections.extend(tolerated(report));
     Page {
-        title: "What the noise law says".to_owned(),
+        title: "The noise law".to_owned(),
         subtitle: rank_of(report),
         sections,
         foot: vec!["The law is that of D. Tsafrir, ExpCS 2007.".to_owned()],
@@ -128,7 +128,7 @@ fn tolerated(report: &LawReport) -> Option<Section> {
     let mut table = Table::filled(&fields, &report.rows).captioned("What may be at each number of ranks");
     table.note = format!("{TOLERANCE_MEANS}.");
     let blocks = vec![Block::OnPage(vec![Block::Text(tolerance(report)?), Block::Table(table)])];
-    let title = format!("What a job stands that may lose {} of its time", report.tolerated?);
+    let title = format!("Tolerable delays if a job may lose {} of its time", report.tolerated?);
     Some(Section::new("tolerance", "Tolerance", title, blocks))
 }
 

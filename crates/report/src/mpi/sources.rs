@@ -34,7 +34,7 @@ fields! {
         KIND = catalogue::KIND, |row| row.source.kind.name();
         PHASES = "phases", "phases", |row| row.source.phases;
         COUNT = catalogue::COUNT, |row| row.source.count;
-        HIGHEST_NS = "highest_ns", "highest", |row| Time(row.source.highest_ns);
+        HIGHEST_NS = "highest_ns", "longest", |row| Time(row.source.highest_ns);
         TOTAL_NS = catalogue::TOTAL_NS, |row| Time(row.source.total_ns);
         BEYOND_RATIO = "beyond_ratio", "of what is beyond", |row| match row.beyond_ns {
             ..=0 => None,
@@ -65,7 +65,7 @@ pub(crate) struct PhaseSourcesDocument {
     loop_ns: i64,
     sources: Vec<Object<SourceRow>>,
     longest: Vec<Object<LongPhase>>,
-    /// Who ran while ranks waited; `null` where nobody's waiting was recorded.
+    /// The sources that ran while ranks waited; `null` if no waiting was recorded.
     waiting: Option<WaitingPart>,
 }
 
@@ -91,7 +91,7 @@ fields! {
         KIND = catalogue::KIND, |row| row.source.kind.name();
         PHASES = "phases", "phases", |row| row.source.phases;
         COUNT = catalogue::COUNT, |row| row.source.count;
-        HIGHEST_NS = "highest_ns", "highest", |row| Time(row.source.highest_ns);
+        HIGHEST_NS = "highest_ns", "longest", |row| Time(row.source.highest_ns);
         TOTAL_NS = catalogue::TOTAL_NS, |row| Time(row.source.total_ns);
         WAITING_RATIO = "waiting_ratio", "of the waiting",
             |row| Share(row.source.total_ns as f64 / row.total_ns.max(1) as f64);
@@ -169,7 +169,7 @@ impl Report for PhaseSourcesReport<'_> {
         let mut sections = vec![self.worst(), self.sources(), self.longest()];
         sections.extend(self.found.waiting.as_ref().map(waiting_section));
         Page {
-            title: "Whose time lies within the worst phases".to_owned(),
+            title: "Sources within the worst phases".to_owned(),
             subtitle: String::new(),
             sections,
             foot: Vec::new(),

@@ -96,9 +96,9 @@ pub(super) struct BooksDoc {
     grain_ns: i64,
     /// The time that noise added, over the useful work.
     added_ratio: f64,
-    /// What is booked, of all replicas together: the sum over the sources, exactly.
+    /// The added time of all replicas together: exactly the sum over the sources.
     added_ns: i64,
-    /// What of that is not added, as the job would have waited without noise, too; with messages only.
+    /// The part of it that the job would have waited without noise too; only with messages.
     hidden_ns: i64,
     hidden_ratio: f64,
     sources: Vec<Object<AddedRow>>,

@@ -2,12 +2,13 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::mem;
 
-use becalm_analyze::summary::{Books, SourceSummary, Summary};
+use becalm_analyze::summary::{Books, Summary};
 use becalm_model::Kind;
 use becalm_model::audit::FirstStep;
 use becalm_model::node::Rung;
-use becalm_model::plain_name::{plain_name, platform};
+use becalm_model::plain_name::platform;
 use becalm_model::warning::Code;
 use becalm_units::{CpuList, Nanos, counted, plural};
 
@@ -22,6 +23,7 @@ use crate::record::conclusion::Conclusion;
 use crate::record::figures::{self, CpuRow, cpu};
 use crate::record::header;
 use crate::record::html::headline::is_grave;
+use crate::record::programs::{Program, programs};
 use crate::record::verdict::{Verdict, interval, limits, ratio};
 
 /// The number of sources with a row, including the source of the longest interruption. Fewer leave room for the rows of many CPUs.
@@ -136,50 +138,52 @@ fields! {
 
 /// The costliest sources, that of the longest interruption, and the sum of the others.
 fn source_rows(summary: &Summary) -> Vec<SourceRow> {
-    let machines = || summary.nodes.iter().map(|node| &node.doc.machine);
-    let platform = platform(machines());
-    let roots: Vec<&SourceSummary> = summary.sources.iter().filter(|source| source.whole_ns > 0).collect();
-    let longest = roots.iter().filter(|source| source.kind != Kind::Edge).max_by_key(|source| source.times.max());
+    let platform = platform(summary.nodes.iter().map(|node| &node.doc.machine));
     let most = if summary.cpus.len() < MANY_CPUS { SOURCES } else { SOURCES_OF_MANY_CPUS };
-    let mut shown: Vec<&SourceSummary> = roots.iter().copied().take(most).collect();
-    if let Some(longest) = longest
-        && !shown.iter().any(|source| std::ptr::eq(*source, *longest))
+    let mut shown = programs(&summary.sources);
+    let mut others = shown.split_off(most.min(shown.len()));
+    let longest = |rows: &[Program]| {
+        let rows = rows.iter().enumerate().filter(|(_, row)| row.source.kind != Kind::Edge);
+        rows.map(|(place, row)| (row.source.times.max(), place)).max()
+    };
+    if let Some((max, place)) = longest(&others)
+        && longest(&shown).is_none_or(|(known, _)| max > known)
     {
-        shown.truncate(most - 1);
-        shown.push(longest);
+        let last = shown.len() - 1;
+        mem::swap(&mut shown[last], &mut others[place]);
     }
-    let mut rows: Vec<SourceRow> = shown
-        .iter()
-        .map(|source| SourceRow {
-            name: plain_name(source.kind, &source.source, platform),
-            time_ratio: source.time_ratio,
-            share: source.share,
-            count: Some(source.times.count()),
-            mean_ns: source.whole_mean_ns(),
-            max_ns: source.times.max(),
-            advice: Conclusion::advice(source, summary),
-            fix: None,
-        })
-        .collect();
     let mut known: Vec<&str> = Vec::new();
-    for row in &mut rows {
-        let Some(advice) = row.advice else { continue };
+    let mut letter = |advice: &'static str| {
         let at = known.iter().position(|one| *one == advice).unwrap_or_else(|| {
             known.push(advice);
             known.len() - 1
         });
-        row.fix = ('a'..='z').nth(at);
-    }
-    let others = roots.iter().filter(|source| !shown.iter().any(|one| std::ptr::eq(*one, **source)));
-    let others: Vec<&&SourceSummary> = others.collect();
+        ('a'..='z').nth(at)
+    };
+    let mut rows: Vec<SourceRow> = shown
+        .iter()
+        .map(|row| {
+            let advice = Conclusion::advice(&row.source, summary);
+            SourceRow {
+                name: row.name(platform),
+                time_ratio: row.source.time_ratio,
+                share: row.source.share,
+                count: Some(row.source.times.count()),
+                mean_ns: row.source.whole_mean_ns(),
+                max_ns: row.source.times.max(),
+                advice,
+                fix: advice.and_then(&mut letter),
+            }
+        })
+        .collect();
     if !others.is_empty() {
         rows.push(SourceRow {
             name: counted(others.len() as u64, "other", "others"),
-            time_ratio: others.iter().map(|source| source.time_ratio).sum(),
-            share: others.iter().map(|source| source.share).sum(),
+            time_ratio: others.iter().map(|row| row.source.time_ratio).sum(),
+            share: others.iter().map(|row| row.source.share).sum(),
             count: None,
             mean_ns: None,
-            max_ns: others.iter().filter_map(|source| source.times.max()).max(),
+            max_ns: others.iter().filter_map(|row| row.source.times.max()).max(),
             advice: None,
             fix: None,
         });
@@ -223,7 +227,8 @@ fn counters(summary: &Summary) -> Option<Section> {
     Some(Section::new("counters", "Counters", "Counters", vec![Block::Table(table)]).opened(Opening::Gap))
 }
 
-const INTERVAL: Field<CpuRow> = field!("noise_interval", "95 % CI", interval);
+/// The 95 % CI of the noise, in one column.
+pub(super) const INTERVAL: Field<CpuRow> = field!("noise_interval", "95 % CI", interval);
 
 /// The losses of the CPUs, only the noisiest if there are many.
 fn cpus(summary: &Summary) -> Section {
@@ -241,6 +246,7 @@ fn cpus(summary: &Summary) -> Section {
     }
     let mut table = Table::filled(&fields, &rows).without_rules();
     let first = fields.len() - 7;
+    table.keep_whole(first + 2);
     for (column, title) in [(0, "CPU"), (1, "lost"), (3, "interruptions"), (6, "longest")] {
         table.name_column(first + column, title.to_owned());
     }

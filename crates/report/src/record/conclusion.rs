@@ -22,12 +22,12 @@ pub(crate) struct Cause<'a> {
     /// Of the noise.
     pub(crate) share_ratio: Option<f64>,
     pub(crate) count: u64,
-    /// What one costs on average, with all that follows from it.
+    /// The average total of one.
     pub(crate) whole_mean_ns: Option<f64>,
     pub(crate) whole_ns: i64,
     /// The longest at once.
     pub(crate) max_ns: Option<i64>,
-    /// How many times as long the program of [`Conclusion::at_scale`] takes without it.
+    /// The slowdown of the program of [`Conclusion::at_scale`] without it.
     pub(crate) without_slowdown_ratio: Option<f64>,
     pub(crate) advice: Option<&'static str>,
     /// The ranks of that program.
@@ -35,22 +35,22 @@ pub(crate) struct Cause<'a> {
     ranks: u64,
 }
 
-/// What the noise costs a program whose ranks wait for each other again and again.
+/// The cost of the noise for a program with ranks that wait for each other.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub(crate) struct Scaled {
     pub(crate) ranks: u64,
     pub(crate) grain_ns: i64,
-    /// How many times as long it takes.
+    /// Its slowdown.
     pub(crate) slowdown_ratio: f64,
-    /// The 95 % interval of what another recording would say; `None` of a summary form, which does not say.
+    /// The lower end of the 95 % CI over other recordings; `None` of a summary form.
     pub(crate) slowdown_low: Option<f64>,
-    /// Its upper end; `None` where the recording does not bound it.
+    /// The upper end; `None` if the recording does not bound it.
     pub(crate) slowdown_high: Option<f64>,
-    /// An event that comes less often than once in this on each CPU may be missing in the recording; `None` where such events would hit
-    /// few of the program's phases.
+    /// Events rarer than once in this time on each CPU may be missing in the recording; `None` if such events would hit few of the program's
+    /// phases.
     pub(crate) missed_every_ns: Option<i64>,
-    /// The share of the phases that it would hit.
+    /// The share of the phases that they would hit.
     pub(crate) missed_phases_ratio: Option<f64>,
 }
 
@@ -94,17 +94,17 @@ pub(crate) struct Conclusion<'a> {
     /// The same in detours of 1 us and more.
     pub(crate) noise_1us_ratio: Option<f64>,
     pub(crate) max_ns: Option<i64>,
-    /// The time that 99 of 100 pieces of 1 ms of work do not exceed.
+    /// The time of 1 ms of work that 99 of 100 pieces do not exceed.
     pub(crate) work_1ms_p99_ns: Option<i64>,
-    /// `None` where it is not known.
+    /// `None` if it is not known.
     pub(crate) at_scale: Option<Scaled>,
     /// Why it is not known.
     pub(crate) at_scale_missing: Option<String>,
-    /// The causes that took most time with all that goes with them, the largest first.
+    /// The causes with the largest totals, the largest first.
     pub(crate) causes: Vec<Cause<'a>>,
-    /// The cause of the longest activity, where it is not among those above.
+    /// The cause of the longest activity, if it is not among those above.
     pub(crate) longest: Option<Cause<'a>>,
-    /// What becalm itself took, which is not in the figures.
+    /// The time of becalm itself, which is in no other figure.
     pub(crate) self_ratio: Option<f64>,
     pub(crate) self_longest_ns: Option<i64>,
 }
@@ -194,7 +194,7 @@ impl<'a> Conclusion<'a> {
             return None;
         }
         if let Some(missing) = &self.at_scale_missing {
-            return Some(format!("What it costs a parallel program is not known: {missing}."));
+            return Some(format!("The cost for a parallel program is not known: {missing}."));
         }
         self.at_scale.as_ref().map(|scaled| {
             format!(

@@ -127,13 +127,13 @@ fields! {
         SOURCE = catalogue::SOURCE, |row| row.source.clone();
         KIND = catalogue::KIND, |row| row.kind.name();
         COUNT = catalogue::COUNT, |row| row.times.count();
-        MIN_NS = "min_ns", "lowest", |row| row.times.min().map(Time);
-        MAX_NS = "max_ns", "highest", |row| row.times.max().map(Time);
-        MEAN_NS = catalogue::MEAN_NS, |row| row.times.mean().and_then(Time::rounded);
+        MIN_NS = "min_ns", "shortest", |row| row.times.min().map(Time);
+        MAX_NS = "max_ns", "longest", |row| row.times.max().map(Time);
+        MEAN_NS = "mean_ns", "avg own", |row| row.times.mean().and_then(Time::rounded);
         STDDEV_NS = catalogue::STDDEV_NS, |row| row.times.stddev().and_then(Time::rounded);
-        TOTAL_NS = catalogue::TOTAL_NS, |row| Time(row.times.total());
-        WHOLE_NS = "whole_ns", "whole", |row| Time(row.whole_ns);
-        WHOLE_MEAN_NS = "whole_mean_ns", "whole each", |row| row.whole_mean_ns().and_then(Time::rounded);
+        TOTAL_NS = "total_ns", "own", |row| Time(row.times.total());
+        WHOLE_NS = "whole_ns", "total", |row| Time(row.whole_ns);
+        WHOLE_MEAN_NS = "whole_mean_ns", "avg total", |row| row.whole_mean_ns().and_then(Time::rounded);
         SHARE_RATIO = "share_ratio", "of noise", |row| row.share.map(Share);
         TIME_RATIO = catalogue::TIME_RATIO, |row| row.time_ratio.map(Ratio);
         RUN_AT_LEAST_NS = "run_at_least_ns", "run at least", |row| row.run_at_least_ns.map(Time);
@@ -296,33 +296,32 @@ fn per_second(growth: u64, observed_ns: Option<i64>) -> Option<f64> {
 /// Why the noise ratio has no interval, or only its lower end, or a rough one; with the run length that a good one needs.
 pub(crate) fn interval_note(figures: &Figures) -> Option<String> {
     match figures.interval {
-        None if figures.unstored > 0 => Some("it is not known when the detours were that were only counted".to_owned()),
+        None if figures.unstored > 0 => Some("the times of detours that were only counted are not known".to_owned()),
         None => Some("it is not known how long the loop ran".to_owned()),
         Some(Interval::Between { .. }) => None,
-        Some(Interval::Rough { needed_ns, .. }) => Some(format!(
-            "the interval is rough, as the noise drifts; a good one takes about {}",
-            value::time(needed_ns)
-        )),
+        Some(Interval::Rough { needed_ns, .. }) => {
+            Some(format!("the interval is rough, because the noise drifts; record about {}", value::time(needed_ns)))
+        }
         Some(Interval::Unknown(why)) => Some(match why {
             TooLittle::NoDetour => match figures.duration_ns {
                 // With 95 % probability the rate is below 3/T, because exp(-3) = 5 %.
                 Some(ns) if ns > 0 => format!(
-                    "no detour was seen: they come less often than {} a second, but nothing bounds how long one is",
+                    "no interruption was seen: they are rarer than {} per second, but their length is not bounded",
                     three_digits(3.0 / (ns as f64 / 1e9))
                 ),
                 _ => "the loop did not run".to_owned(),
             },
             TooLittle::FewTrains { trains, needed_ns } => format!(
-                "the noise rests on about {} stretches of the run, fewer than 10; record about {}",
+                "the noise is from about {} stretches of the recording, and 10 are needed; record about {}",
                 three_digits(trains),
                 value::time(needed_ns)
             ),
             TooLittle::LongTrains { block_ns } => format!(
-                "the noise drifts over stretches of about {}, of which fewer than 8 fit; record about {}",
+                "the noise drifts over stretches of about {}, and fewer than 8 of them fit; record about {}",
                 Nanos::new(block_ns),
                 value::time(run_for_blocks(block_ns))
             ),
-            TooLittle::ShortRun => "the run is too short to be cut into 20 parts".to_owned(),
+            TooLittle::ShortRun => "the recording is too short for 20 parts".to_owned(),
         }),
     }
 }

@@ -81,7 +81,7 @@ fn run(doc: &NodeDoc) -> String {
     let lasted = if doc.ended.is_some() { format!("{}, ", time(longest.get())) } else { String::new() };
     let command = match doc.settings.command.as_slice() {
         [] => String::new(),
-        words => format!(", beside: {}", words.join(" ")),
+        words => format!(", with: {}", words.join(" ")),
     };
     let SettingsDoc { sched, threshold, .. } = &doc.settings;
     let most = doc.settings.detours.map_or_else(String::new, |most| {
@@ -99,7 +99,7 @@ pub(crate) const fn ended(ended: Option<Ended>) -> &'static str {
         Some(Ended::User) => "ended by its user",
         Some(Ended::BufferFull) => "ENDED EARLY: a buffer was full",
         Some(Ended::CpusGone) => "ENDED EARLY: its CPUs went offline or left the cpuset",
-        Some(Ended::Unattended) => "ENDED EARLY: nothing was collected for too long beside its real-time loops",
+        Some(Ended::Unattended) => "ENDED EARLY: its real-time loops left no time to collect their data",
         Some(Ended::Failed) => "FAILED on the way",
         Some(Ended::Unknown) => "how it ended is not known",
         None => "NOT ENDED: still running, or killed",

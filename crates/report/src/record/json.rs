@@ -85,7 +85,7 @@ struct MeasuringDoc {
     time_ratio: Option<f64>,
 }
 
-/// One occurrence of the interrupt that costs most, over the detours in which it came once.
+/// One occurrence of the costliest interrupt, over the detours that contain it once.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct AnatomyDoc<'a> {
@@ -137,7 +137,7 @@ struct SmiDoc {
     count: u64,
 }
 
-/// How the intervals of noise ratios are made, so that anyone can make them again.
+/// How the intervals of noise ratios are made, to reproduce them.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 struct IntervalDoc {

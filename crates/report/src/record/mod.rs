@@ -7,6 +7,7 @@ pub(crate) mod header;
 pub(crate) mod html;
 pub(crate) mod json;
 mod notes;
+mod programs;
 mod sure;
 mod tails;
 pub mod timeline;

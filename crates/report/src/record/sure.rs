@@ -76,7 +76,7 @@ pub(crate) fn intervals(summary: &Summary, rows: &[CpuRow]) -> Section {
         ));
     }
     blocks.extend(missed(summary));
-    Section::named("sure", "How sure: 95 % intervals", blocks).explained(
+    Section::named("sure", "95 % confidence intervals", blocks).explained(
         "Another recording of this length would give other figures. The true ones are within these intervals in 95 of 100 cases. \
          Events that are rarer than the recording is long may be missing.",
     )

@@ -9,6 +9,7 @@ use crate::form::section::{Block, Opening, Page, Section};
 use crate::form::table::Table;
 use crate::form::value::{grouped, three_digits};
 use crate::form::words::quoted;
+use crate::record::brief::INTERVAL;
 use crate::record::figures::{self, CounterRow, CpuRow, counter, cpu, interval_note, part, source};
 use crate::record::html::{self, Drawn};
 use crate::record::notes::notes;
@@ -73,12 +74,11 @@ fn page(summary: &Summary, title: &str, sections: Vec<Section>) -> Page {
 
 /// The losses of the CPUs.
 fn cpus(summary: &Summary, rows: &[CpuRow], drawn: Option<&Drawn<'_>>) -> Section {
-    let mut fields =
-        vec![&cpu::CPU, &cpu::DETOURS, &cpu::RATE_HZ, &cpu::NOISE_RATIO, &cpu::NOISE_RATIO_LOW, &cpu::NOISE_RATIO_HIGH];
+    let mut fields = vec![&cpu::CPU, &cpu::DETOURS, &cpu::RATE_HZ, &cpu::NOISE_RATIO, &INTERVAL];
     fields.extend([&cpu::LONG_NOISE_RATIO, &cpu::MEDIAN_NS, &cpu::MEAN_NS, &cpu::P99_NS, &cpu::P999_NS, &cpu::MAX_NS]);
     let mut blocks = vec![Block::OnPage(html::cpus::blocks(summary, drawn.map(|drawn| drawn.picture)))];
     blocks.extend(cpu_table(summary, rows, fields));
-    blocks.push(Block::Text("low and high: the noise ratio's 95 % interval (circular block bootstrap)".to_owned()));
+    blocks.push(Block::Text("95 % CI: of the noise, by circular block bootstrap".to_owned()));
     blocks.extend(notes(summary, rows, |row| interval_note(&row.figures)));
     Section::named("cpus", "CPUs", blocks)
 }
@@ -104,6 +104,9 @@ fn cpu_table(summary: &Summary, rows: &[CpuRow], mut fields: Vec<&'static Field<
         fields.insert(0, &cpu::NODE);
     }
     let mut table = Table::filled(&fields, rows);
+    if let Some(column) = fields.iter().position(|field| field.name == INTERVAL.name) {
+        table.keep_whole(column);
+    }
     if summary.cpus.len() > 1 {
         table.total(&fields, &CpuRow::total(summary), "all");
     }
@@ -153,7 +156,7 @@ fn anatomy(summary: &Summary) -> Option<Section> {
     if let Some(all) = all {
         table.total(&fields, all, "all");
     }
-    let title = format!("One {}, whole", anatomy.source);
+    let title = format!("One {}, in total", anatomy.source);
     let note = format!("over the {times} detours that contain it once; missing parts count as 0");
     let blocks = vec![Block::Table(table), Block::Text(note)];
     Some(Section::new("anatomy", "One interrupt", title.clone(), blocks).opened(Opening::Title(title)))
@@ -182,6 +185,8 @@ fn ranked_blocks(summary: &Summary, rows: &[SourceSummary], per_cpu: bool, all: 
         }
     }
     let mut table = Table::new(&fields);
+    let first = fields.len() - 10;
+    [4, 5, 6].into_iter().for_each(|column| table.may_leave_out(first + column));
     let mut hidden: Vec<&SourceSummary> = Vec::new();
     for place in rows.chunk_by(|a, b| a.place == b.place) {
         let shown = if all { place.len() } else { SHOWN.min(place.len()) };
@@ -202,8 +207,8 @@ fn ranked_blocks(summary: &Summary, rows: &[SourceSummary], per_cpu: bool, all: 
 }
 
 /// The meaning of the source columns.
-const WHOLE: &str = "highest, mean and total: its own time; whole: all that goes with it (the way in and out, softirqs, \
-                     aftermath), by which of noise and of time go";
+const WHOLE: &str = "longest and own: the time of the source itself; total: with all time charged to it (entry and exit, \
+                     softirqs, cold caches); of noise, of time: the shares of total";
 
 /// Next steps for the user.
 fn next(summary: &Summary) -> Section {

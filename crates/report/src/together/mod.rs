@@ -171,7 +171,7 @@ impl TogetherReport<'_> {
             .with_most_important(SHOWN, |_| format!("the {SHOWN} of {} sources that come most often", sources.len()));
         let meets = match self.together.within.get() {
             0 => "a detour meets another if both are under way at the same instant".to_owned(),
-            within => format!("a detour meets another if less than {} lies between them", Value::Time(within).cell()),
+            within => format!("a detour meets another if less than {} is between them", Value::Time(within).cell()),
         };
         let chance = "by chance: what is expected if each CPU had the same detours, later by any time of its own";
         let blocks = vec![Block::Table(table), Block::Text(format!("{meets}; {chance}"))];
@@ -182,7 +182,7 @@ impl TogetherReport<'_> {
         let Together { longest, stretches, .. } = self.together;
         let most = longest.first()?.stretch.cpus;
         let which = if most == self.together.cpus.len() { "all".to_owned() } else { format!("most, {most},") };
-        let title = format!("The longest stretches in which {which} CPUs lost time at once");
+        let title = format!("The longest stretches with time lost on {which} CPUs at once");
         let fields: Vec<_> = STRETCH.iter().collect();
         let mut blocks = vec![Block::Table(Table::filled(&fields, longest).captioned(&title))];
         if longest.len() < *stretches {

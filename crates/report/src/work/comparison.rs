@@ -56,7 +56,7 @@ impl Compared {
         }
     }
 
-    /// How much the mean exceeds the shortest sample, as a fraction of it.
+    /// The excess of the mean over the shortest sample, relative to it.
     fn delay_ratio(&self) -> Option<f64> {
         let shortest = self.spread.min_ns;
         (shortest > 0).then(|| self.spread.mean_ns / shortest as f64 - 1.0)
@@ -208,5 +208,5 @@ pub(super) fn section(summaries: &[WorkSummary]) -> Option<Section> {
         let title = "Processor events per sample, in the loop (user) and in interruptions (kernel)";
         blocks.extend([Block::Heading(title.to_owned()), Block::Table(Table::filled(&fields, &counts))]);
     }
-    Some(Section::named("comparison", "The runs beside each other", blocks))
+    Some(Section::named("comparison", "The recordings compared", blocks))
 }

@@ -37,7 +37,7 @@ pub(super) fn slowest<'a, 'b>(cpus: &'a [NamedCpu<'b>]) -> Option<&'a NamedCpu<'
     cpus.iter().max_by(|a, b| cost(a.cpu).total_cmp(&cost(b.cpu)))
 }
 
-/// How much longer samples take on average than the middle of the main body, as a fraction of it.
+/// The excess of the mean over the middle of the main body, relative to it.
 pub(super) fn cost(cpu: &CpuWork) -> f64 {
     cpu.spread.mean_ns / cpu.body.middle_ns.max(1) as f64 - 1.0
 }

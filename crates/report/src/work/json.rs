@@ -17,10 +17,10 @@ pub(crate) struct WorkDocument<'a> {
     /// How the main body is found.
     rule: &'static str,
     runs: Vec<WorkRunPart<'a>>,
-    /// The CPUs of several runs beside each other; nothing of one run.
+    /// The CPUs of several recordings, compared; empty for one recording.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     comparison: Vec<Object<Compared>>,
-    /// What the processor counted there.
+    /// The counts of the processor.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     comparison_counters: Vec<Object<ComparedCount>>,
 }
@@ -59,7 +59,7 @@ struct WorkCpuPart<'a> {
     distribution: &'a [(i64, f64)],
     /// Start, smallest and largest value.
     series: Vec<[i64; 3]>,
-    /// The samples that the timer's interrupt hit beside the others.
+    /// The samples that the timer's interrupt hit, and the others.
     tick_peaks: Option<PeaksPart>,
     subtraction: Vec<Object<Subtracted>>,
     /// Value and share of samples that are not above it, after each of the first steps of the subtraction.
@@ -76,7 +76,7 @@ struct WorkCpuPart<'a> {
 struct PeaksPart {
     #[serde(flatten)]
     figures: Object<TickPeaks>,
-    /// Where each bin begins, how many samples in it were hit, and how many were not; without the longest twentieth.
+    /// The start of each bin, the number of its samples that were hit, and of those that were not; without the longest twentieth.
     histogram: Vec<[i64; 3]>,
 }
 

@@ -3,9 +3,9 @@ use becalm_analyze::summary::{Selection, summarize};
 use becalm_bundle::Bundle;
 use becalm_report::CheckReport;
 
-use crate::bundles;
+use crate::{bundles, check_markdown};
 
-/// Both files that CI systems read, of a recording of which one limit is exceeded, one holds, and of others there is not enough data.
+/// The files and the comment for CI, of a recording with a limit that is exceeded, one that holds, and others that lack data.
 #[test]
 fn files_for_ci() {
     let folder = bundles();
@@ -20,4 +20,7 @@ fn files_for_ci() {
     assert!(report.is_exceeded());
     insta::assert_snapshot!("check_junit", report.junit());
     insta::assert_snapshot!("check_sarif", report.sarif("becalm 0.0.0"));
+    check_markdown("check", &report);
+    let asked = becalm_report::markdown(&report, false).unwrap().matches("Do the limits hold?").count();
+    assert_eq!(asked, 1);
 }

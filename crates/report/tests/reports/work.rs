@@ -35,7 +35,7 @@ fn runs_beside_each_other() {
     let of_rates = [summary("calm", "sum", 0), summary("work", "sum", 1_000)];
     check_page("work_runs", &WorkReport { runs: &of_rates });
     let text = becalm_report::text(&WorkReport { runs: &of_rates }, Form::default());
-    let table = text.split("The runs beside each other").nth(1).unwrap();
+    let table = text.split("The recordings compared").nth(1).unwrap();
     let header = table.lines().nth(1).unwrap();
     assert!(header.trim_start().starts_with("added  interrupts"), "{header}");
     assert!(table.contains("over the shortest") && !table.contains("copies"), "{table}");
@@ -55,7 +55,7 @@ fn runs_beside_each_other() {
     }
     let of_bodies = [summary("calm", "empty", 0), summary("calm", "sum", 0)];
     let text = becalm_report::text(&WorkReport { runs: &of_bodies }, Form::default());
-    let table = text.split("The runs beside each other").nth(1).unwrap();
+    let table = text.split("The recordings compared").nth(1).unwrap();
     assert!(table.lines().nth(1).unwrap().trim_start().starts_with("body  "), "{table}");
     // One run is compared with nothing.
     let document: serde_json::Value =

@@ -206,8 +206,8 @@ fn distributions(report: &JobsReport<'_>) -> Option<Section> {
             report.jobs.iter().take(DRAWN).map(line).filter(|series| series.points.len() > 1).collect();
         (!series.is_empty()).then(|| Chart {
             id,
-            title: format!("Share of phases in which {what}, takes at least so long"),
-            label: format!("The share of phases in which {what}, takes at least a time, on two logarithmic axes."),
+            title: format!("Share of phases with at least this time: {what}"),
+            label: format!("The share of phases with at least a given time ({what}), on two logarithmic axes."),
             height: 340,
             spec: Spec::Lines(Lines {
                 x: Axis::new("takes", AxisScale::Log, AxisUnit::Time),
@@ -225,7 +225,7 @@ fn distributions(report: &JobsReport<'_>) -> Option<Section> {
     let blocks: Vec<Block> = charts.map(Block::Charts).collect();
     (!blocks.is_empty()).then(|| {
         Section::new("distributions", "Distributions", "How long phases take", blocks).explained(
-            "A curve that lies further to the left has shorter phases; below a share of 1 % lie those whose mean is the worst case.",
+            "A curve further to the left has shorter phases. The mean of the phases below a share of 1 % is the worst case.",
         )
     })
 }
@@ -250,6 +250,6 @@ fn basis(report: &JobsReport<'_>) -> Section {
     if report.jobs.len() > DRAWN {
         blocks.push(Block::Note(format!("Drawn are the first {DRAWN} of {} jobs.", report.jobs.len())));
     }
-    Section::new("basis", "Basis", "What was compared", vec![Block::OnPage(blocks)])
+    Section::new("basis", "Basis", "The compared jobs", vec![Block::OnPage(blocks)])
         .explained("Read this before believing the differences.")
 }

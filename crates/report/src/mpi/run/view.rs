@@ -265,7 +265,7 @@ fn latest(report: &JobPhases) -> Option<Section> {
     let pairs: Vec<BarPair> = found.ranks.iter().take(RANKS).map(pair).collect();
     let chart = Chart {
         id: "latest-ranks",
-        title: "Share of the phases in which a rank was the latest".to_owned(),
+        title: "Share of the phases with this rank as the latest".to_owned(),
         label: text.clone(),
         height: 80 + 40 * pairs.len() as u32,
         spec: Spec::Pairs(PairedBars {
@@ -282,7 +282,7 @@ fn latest(report: &JobPhases) -> Option<Section> {
         let all = grouped(found.ranks.len() as u64);
         blocks.push(Block::Note(format!("The {RANKS} ranks of {all} that were the latest most often.")));
     }
-    let section = Section::new("latest", "Latest rank", "Who was the latest", vec![Block::OnPage(blocks)]).explained(
+    let section = Section::new("latest", "Latest rank", "The latest ranks", vec![Block::OnPage(blocks)]).explained(
         "The rank that computed longest, for which the others waited; of several the lowest. A rank that stands out among \
          the worst phases has noise of its own.",
     );
@@ -299,7 +299,7 @@ fn latest_map(found: &LatestInParts) -> Option<Chart> {
         label: "How often each rank was the latest in each part of the run.".to_owned(),
         height: 100 + 26 * shown().count().max(2) as u32,
         spec: Spec::Surface(Surface {
-            title: "phases in which it was the latest".to_owned(),
+            title: "phases with it as the latest".to_owned(),
             unit: AxisUnit::Count,
             scale: AxisScale::Linear,
             column_title: "from phase".to_owned(),

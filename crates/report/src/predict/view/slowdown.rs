@@ -9,7 +9,7 @@ pub(super) const CURVES: usize = 16;
 pub(crate) const COLORS: usize = 8;
 /// The smallest end of the slowdown axis.
 const SMALLEST: f64 = 1.01;
-/// The room above the highest value if bands are open to the top, as a factor.
+/// The factor of room above the highest value if bands are open to the top.
 const ROOM: f64 = 1.3;
 /// Above this ratio of the highest to the lowest value an axis is logarithmic.
 const LINEAR_UP_TO: f64 = 10.0;

@@ -21,7 +21,7 @@ pub(super) fn section(scaling: &Scaling<'_>) -> Section {
         Scaling::Predicted(report) => (reading(report), predicted(report)),
         Scaling::Unknown(why) => (String::new(), vec![Block::Text(format!("There is no prediction: {why}."))]),
     };
-    Section::new("scale", "At scale", "What it costs at scale", vec![Block::OnPage(blocks)]).explained(&reading)
+    Section::new("scale", "At scale", "Cost at scale", vec![Block::OnPage(blocks)]).explained(&reading)
 }
 
 fn reading(report: &PredictReport<'_>) -> String {

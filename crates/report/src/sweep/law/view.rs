@@ -22,7 +22,7 @@ pub(super) fn page(report: &LawSweepReport) -> Page {
     sections.extend(report.tolerated.map(|lost| tolerance(report, &axes, lost)));
     sections.push(slowdowns.surface_section("Surface: the slowdowns as shades", &report.ranks));
     Page {
-        title: "What the noise law says".to_owned(),
+        title: "The noise law".to_owned(),
         subtitle: report.heading(),
         sections,
         foot: vec!["The law is that of D. Tsafrir, ExpCS 2007.".to_owned()],
