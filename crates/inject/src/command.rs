@@ -39,49 +39,48 @@ use clap::{ArgGroup, Args};
 use crate::document::{FairServerDoc, InjectDoc, InjectedPlace, InjectionWay, SharedToll, Together};
 use crate::{Burst, CpuDelivery, Fit, Grounds, Injection, PreemptPlan, SignalNoise, SignalPlan, coalesced, program};
 
-/// Make noise of known length and rate
+/// Inject noise of known length and rate
 ///
 /// Real-time threads take the CPUs, which needs root or CAP_SYS_NICE. With --signal, a timer signal delays only the
-/// threads of COMMAND, which needs no rights. becalm compensates for the cost of each interruption (detour), and
-/// reports requested and delivered noise at the end. The noise ends with COMMAND, or with the process that started
-/// becalm. `becalm predict` simulates the same noise from the same options and seed.
+/// threads of COMMAND, which needs no rights. At the end, becalm reports requested and delivered noise. A list of
+/// values runs one injection after the other. `becalm predict` simulates the same noise from the same options and seed.
 #[derive(Args, Debug)]
 #[command(group(ArgGroup::new("how often").required(true).args(["interval", "rate", "ratio", "replay"])))]
 pub struct InjectArgs {
-    /// Time between the starts of two detours, such as 1ms, or a list to run in turn with each --detour
+    /// Time between the starts of two detours (interruptions), e.g. 1ms
     #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "detour", allow_hyphen_values = true)]
     interval: Vec<Nanos>,
 
-    /// Rate of random, independent detours (Poisson process), such as 10Hz, or a list
+    /// Rate of random, independent detours (Poisson process), e.g. 10Hz
     #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "detour", allow_hyphen_values = true)]
     rate: Vec<String>,
 
-    /// Share of time for regular detours of the given length, such as 1%, or a list
+    /// Share of time for regular detours of the given length, e.g. 1%
     #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "detour", allow_hyphen_values = true)]
     ratio: Vec<Share>,
 
-    /// Length of each detour, such as 50us, or a list
+    /// Length of each detour, e.g. 50us
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "replay", allow_hyphen_values = true)]
     detour: Vec<Nanos>,
 
-    /// Delay each detour at random by up to this time
+    /// Random delay of each detour, at most
     #[arg(long, value_name = "TIME", conflicts_with_all = ["rate", "replay"], allow_hyphen_values = true)]
     jitter: Option<Nanos>,
 
-    /// Make each detour a burst of COUNT with starts TIME apart, such as 5x100us
+    /// Bursts of COUNT detours with starts TIME apart, e.g. 5x100us
     #[arg(long, value_name = "COUNTxTIME", conflicts_with = "replay", allow_hyphen_values = true)]
     burst: Option<Burst>,
 
-    /// Replay the detours of a recording in a loop: its first CPU on the first CPU, and so on
+    /// Recording to replay in a loop, its first CPU on the first CPU
     #[arg(long, value_name = "RUN")]
     replay: Option<PathBuf>,
 
-    /// Replay only the time that this source took of each detour; repeatable
+    /// Source to replay alone, with its time in each detour; repeatable
     #[arg(long, value_name = "NAME", requires = "replay")]
     source: Vec<String>,
 
-    /// Factor for the length of each recorded detour
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, requires = "replay", value_parser = factor, allow_hyphen_values = true)]
+    /// Factor for the length of each recorded detour [default: 1]
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, hide_default_value = true, requires = "replay", value_parser = factor, allow_hyphen_values = true)]
     scale: f64,
 
     /// Delay the threads of COMMAND and its child processes on this machine, by a signal
@@ -96,15 +95,14 @@ pub struct InjectArgs {
     #[arg(long, requires = "signal")]
     main_thread: bool,
 
-    /// CPUs to take, such as 0-3,8 [default: all online]
+    /// CPUs to take, e.g. 0-3,8 [default: all online]
     #[arg(short, long, value_name = "LIST", allow_hyphen_values = true)]
     cpus: Option<CpuList>,
 
-    /// Interrupt all CPUs or threads at the same time, on all nodes with synchronized clocks, or with --sync=node per
-    /// node [default: each at random times]
+    /// Interrupt all CPUs or threads at the same time, on all nodes or on each
     #[arg(
         long,
-        value_name = "WHO",
+        value_name = "all|node",
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "all",
@@ -113,24 +111,24 @@ pub struct InjectArgs {
     )]
     sync: Together,
 
-    /// Accept random or replayed noise of less than 90 % of the requested time
+    /// Accept random or replayed noise below 90 % of the requested time
     #[arg(long, conflicts_with_all = ["interval", "ratio"])]
     partly: bool,
 
-    /// Delay noise to the end of common windows of this length, such as 10ms (noise coalescing)
+    /// Windows at whose ends all CPUs take their noise, e.g. 10ms
     #[arg(long, value_name = "TIME", conflicts_with_all = ["signal", "sync"], allow_hyphen_values = true)]
     coalesce: Option<Nanos>,
 
-    /// Seed of random offsets and detours
-    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    /// Seed of random offsets and detours [default: 1]
+    #[arg(long, value_name = "SEED", default_value_t = 1, hide_default_value = true)]
     seed: u64,
 
     /// Time to inject [default: until Ctrl-C or the end of COMMAND]
     #[arg(short, long, value_name = "TIME", allow_hyphen_values = true)]
     duration: Option<Nanos>,
 
-    /// Real-time class of the injecting threads: fifo:PRIORITY or rr:PRIORITY
-    #[arg(long, value_name = "CLASS", default_value = "fifo:51")]
+    /// Real-time class of the injecting threads, e.g. rr:40 [default: fifo:51]
+    #[arg(long, value_name = "CLASS", default_value = "fifo:51", hide_default_value = true)]
     sched: Policy,
 
     #[command(flatten)]
@@ -143,7 +141,7 @@ pub struct InjectArgs {
     #[command(flatten)]
     command_user: CommandUserArgs,
 
-    /// Command to run under the noise, with the rights of the user who called sudo, if any
+    /// Command to run under the noise; its user is the one who called sudo, if any
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }

@@ -26,8 +26,7 @@ use clap::Args;
 /// Fail (exit 3) if noise exceeds a limit, for CI
 ///
 /// Records CPUs, or reads a recording, and reports per CPU and limit whether it holds, with the 95 % CI and the main source. A limit holds if the
-/// whole CI is within it, and is exceeded if the value is above it. Otherwise there is not enough data. At least one of --max-noise and --max-detour
-/// is needed.
+/// whole CI is within it, and is exceeded if the value is above it. Otherwise there is not enough data. Give --max-noise, --max-detour or both.
 ///
 /// Exit codes: 0 no limit is exceeded, 1 failed, 2 wrong usage, 3 a limit is exceeded.
 #[derive(Args, Debug)]
@@ -39,12 +38,19 @@ pub struct CheckArgs {
     #[command(flatten)]
     limits: LimitArgs,
 
-    /// CPUs to check, such as 0-3,8 [default: all online, or all that were recorded]
+    /// CPUs to check, e.g. 0-3,8 [default: all online, or all that were recorded]
     #[arg(short, long, value_name = "LIST", value_parser = some_cpus, allow_hyphen_values = true)]
     cpus: Option<CpuList>,
 
-    /// Time to record
-    #[arg(short, long, value_name = "TIME", default_value = "10s", allow_hyphen_values = true)]
+    /// Time to record [default: 10s]
+    #[arg(
+        short,
+        long,
+        value_name = "TIME",
+        default_value = "10s",
+        hide_default_value = true,
+        allow_hyphen_values = true
+    )]
     duration: Nanos,
 
     /// Where to store the recording [default: HOST-TIME.becalm]
@@ -58,11 +64,11 @@ pub struct CheckArgs {
     #[arg(long, value_name = "NODE", requires = "run")]
     node: Option<String>,
 
-    /// Also write the results as JUnit XML, one test case per limit and CPU, for GitLab or Jenkins
+    /// JUnit XML to write, with a test case per limit and CPU, for GitLab or Jenkins
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
 
-    /// Also write exceeded limits as SARIF 2.1.0, for GitHub code scanning
+    /// SARIF 2.1.0 to write, with exceeded limits, for GitHub code scanning
     #[arg(long, value_name = "FILE")]
     sarif: Option<PathBuf>,
 
@@ -133,7 +139,7 @@ fn read(args: &CheckArgs, path: &Path) -> Result<Summary> {
 /// The summary of a new recording, which is stored.
 fn record(args: &CheckArgs) -> Result<Summary> {
     if args.duration < Nanos::from_millis(1) {
-        return Err(UsageError::new("--duration is shorter than 1ms, in which nothing can be seen").into());
+        return Err(UsageError::new("--duration is below 1ms, the shortest useful time").into());
     }
     let root = Path::new("/");
     let path = args.folder.place(args.output.as_ref(), None, root)?;

@@ -23,11 +23,11 @@ use self::record::{RecordedEnd, RecordedSide};
 /// What changed between recordings, and is it significant?
 ///
 /// A is before the change, B after it. `becalm compare --record 3 --output before` records A. After the change, `becalm compare --record 3
-/// before-?.becalm` records B and compares. Several recordings per side (A1 A2 A3 -- B1 B2 B3) show whether B is better or worse. One per side shows
-/// only whether the two differ. CPUs that all recordings measured are compared. Imported distributions and becalm-mpi jobs can also be compared.
+/// before-?.becalm` records B and compares. One recording per side shows only large changes. Imported distributions and becalm-mpi jobs can also be
+/// compared.
 #[derive(Args, Debug)]
 pub struct CompareArgs {
-    /// Recording before the change and the one after it; or all before it, if -- and those after it follow
+    /// Recordings before and after the change; before -- only those before it
     #[arg(value_name = "RUN", required_unless_present = "record", num_args = 1..)]
     runs: Vec<PathBuf>,
 
@@ -35,43 +35,43 @@ pub struct CompareArgs {
     #[arg(value_name = "RUN_B", last = true)]
     after: Vec<PathBuf>,
 
-    /// Record N times now, and compare RUN with these recordings; without RUN, only record
+    /// Number of recordings to make now, and to compare RUN with, if given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=99), conflicts_with = "after")]
     record: Option<u8>,
 
-    /// Name of the new recordings, stored as NAME-1.becalm and so on [default: that of the first RUN with -after]
+    /// Name of the new recordings: NAME-1.becalm, ... [default: RUN-after]
     #[arg(short, long, value_name = "NAME", requires = "record")]
     output: Option<PathBuf>,
 
-    /// Length of each new recording, such as 10s [default: that of the first RUN, or 10s]
+    /// Length of each new recording, e.g. 10s [default: that of RUN, or 10s]
     #[arg(short, long, value_name = "TIME", requires = "record")]
     duration: Option<Nanos>,
 
-    /// Compare only these CPUs, such as 0-3,8 [default: those that all recordings measured]
+    /// CPUs to compare, e.g. 0-3,8 [default: those that all recordings measured]
     #[arg(short, long, value_name = "LIST", value_parser = some_cpus, conflicts_with_all = ["cpus_a", "cpus_b"])]
     cpus: Option<CpuList>,
 
-    /// Use only these CPUs of A; if they differ from those of B, each side's CPUs are compared together
+    /// CPUs of A to use; if they are not those of B, all are compared together
     #[arg(long, value_name = "LIST", value_parser = some_cpus)]
     cpus_a: Option<CpuList>,
 
-    /// Use only these CPUs of B
+    /// CPUs of B to use
     #[arg(long, value_name = "LIST", value_parser = some_cpus)]
     cpus_b: Option<CpuList>,
 
-    /// Use only this node of A
+    /// Node of A to use
     #[arg(long, value_name = "NODE")]
     node_a: Option<String>,
 
-    /// Use only this node of B
+    /// Node of B to use
     #[arg(long, value_name = "NODE")]
     node_b: Option<String>,
 
-    /// With distributions: compare only lengths from this on, such as 50us [default: the highest threshold]
+    /// Shortest length of distributions, e.g. 50us [default: the highest threshold]
     #[arg(long, value_name = "TIME")]
     min_length: Option<Nanos>,
 
-    /// Exit with code 3 if B is worse than A by more than this share, such as 5%: the 95 % CI of B / A, over all CPUs, is above it
+    /// Exit with code 3 if B is significantly worse than A by this share, e.g. 5%
     #[arg(long, value_name = "SHARE")]
     fail_if_worse: Option<Share>,
 
@@ -131,7 +131,7 @@ impl CheckedMetric {
 fn sides(args: &CompareArgs) -> Result<(&[PathBuf], &[PathBuf]), UsageError> {
     if let Some(option) = args.after.iter().find(|path| path.to_string_lossy().starts_with("--") && !path.exists()) {
         return Err(UsageError::new(format!(
-            "{} stands behind --, where only runs do; put it before them",
+            "{} is behind --, and only recordings may be there; put it before --",
             option.display()
         )));
     }
@@ -141,11 +141,11 @@ fn sides(args: &CompareArgs) -> Result<(&[PathBuf], &[PathBuf]), UsageError> {
     match args.runs.as_slice() {
         [_, _] => Ok(args.runs.split_at(1)),
         [_] => Err(UsageError::new(
-            "a second run is missing: becalm compare RUN_A RUN_B, or record it now with becalm compare --record 3 RUN_A",
+            "a second recording is missing: becalm compare RUN_A RUN_B, or record it now with becalm compare --record 3 RUN_A",
         )),
         runs => Err(UsageError::new(format!(
-            "of {} runs it is not known which are before and which after the change; put -- between them: becalm compare A1 A2 \
-             A3 -- B1 B2 B3",
+            "which of the {} recordings are after the change is not known; put -- before those: becalm compare A1 A2 A3 -- B1 \
+             B2 B3",
             runs.len()
         ))),
     }
@@ -191,7 +191,7 @@ impl CompareArgs {
         ];
         match unused.iter().find(|(_, is_given)| *is_given) {
             Some((option, _)) => Err(UsageError::new(format!(
-                "{option} is for recordings of detours: each job is held against the first one; leave it out"
+                "{option} is for recordings of interruptions, and jobs are compared with the first one; leave it out"
             ))),
             None => Ok(()),
         }

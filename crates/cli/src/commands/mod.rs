@@ -43,6 +43,8 @@ macro_rules! commands {
 
 commands! {
     Record(record::RecordArgs),
+    #[cfg(feature = "observe")]
+    Observe(becalm_observe::ObserveArgs),
     #[cfg(feature = "top")]
     Top(becalm_live::TopArgs),
     #[cfg(feature = "watch")]
@@ -79,11 +81,13 @@ commands! {
     Options(topics::OptionsArgs),
     #[command(hide = true)]
     Collectives(topics::CollectivesArgs),
+    #[command(hide = true)]
+    Noise(topics::NoiseArgs),
 }
 
 /// The groups of commands in the list of `becalm help`.
 const GROUPS: [(&str, &[&str]); 6] = [
-    ("Measure", &["record", "top", "watch", "check"]),
+    ("Measure", &["record", "observe", "top", "watch", "check"]),
     ("Understand", &["report", "detours", "compare", "fleet", "predict"]),
     ("Fix", &["tune", "bench"]),
     ("Files", &["import", "export", "condense"]),
@@ -108,11 +112,12 @@ pub fn list(root: &clap::Command) -> String {
 }
 
 /// The commands that need a feature: the feature, whether it is built in, and their names.
-const OPTIONAL: [(&str, bool, &[&str]); 7] = [
+const OPTIONAL: [(&str, bool, &[&str]); 8] = [
     ("cost", cfg!(feature = "cost"), &["cost"]),
     ("fleet", cfg!(feature = "fleet"), &["fleet"]),
     ("foreign", cfg!(feature = "foreign"), &["import", "export"]),
     ("manual", cfg!(feature = "manual"), &["completions", "man"]),
+    ("observe", cfg!(feature = "observe"), &["observe"]),
     ("research", cfg!(feature = "research"), &["paper", "study"]),
     ("top", cfg!(feature = "top"), &["top"]),
     ("watch", cfg!(feature = "watch"), &["watch"]),
@@ -131,6 +136,49 @@ mod tests {
 
     /// The length of a summary that fits a line of 80 characters behind the name.
     const SHORT: usize = 60;
+
+    /// The number of lines of the longest help.
+    const LINES: usize = 98;
+
+    /// Calls a function for a command and for all below it.
+    fn each(command: &mut clap::Command, check: &mut dyn FnMut(&mut clap::Command)) {
+        check(command);
+        command.get_subcommands_mut().for_each(|below| each(below, check));
+    }
+
+    #[test]
+    fn no_help_is_longer_than_98_lines() {
+        let mut root = command_line().term_width(100);
+        root.build();
+        each(&mut root, &mut |command| {
+            let lines = command.render_long_help().to_string().lines().count();
+            assert!(lines <= LINES, "{} has {lines} lines", command.get_name());
+        });
+    }
+
+    #[test]
+    fn a_default_that_the_help_spells_out_is_the_default() {
+        let mut root = command_line();
+        root.build();
+        let mut count = 0;
+        each(&mut root, &mut |command| {
+            for argument in command.get_arguments().filter(|argument| argument.is_hide_default_value_set()) {
+                let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+                let Some((_, spelled)) = help.split_once("[default: ") else { continue };
+                let defaults: Vec<_> =
+                    argument.get_default_values().iter().map(|value| value.to_string_lossy()).collect();
+                assert_eq!(
+                    spelled,
+                    format!("{}]", defaults.join(",")),
+                    "{} --{}",
+                    command.get_name(),
+                    argument.get_id()
+                );
+                count += 1;
+            }
+        });
+        assert!(count > 10, "only {count} were found");
+    }
 
     #[test]
     fn every_command_has_a_group_and_a_short_summary() {

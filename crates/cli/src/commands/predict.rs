@@ -22,23 +22,17 @@ use clap::{Args, ValueEnum};
 use law::LawArgs;
 
 /// Predict what noise costs a parallel job of any size
-///
-/// Processes (ranks) compute for a grain, then wait for each other in a collective, phase after phase. Each replays the noise of a recorded CPU from
-/// a random offset. The ideal collective is free and exact up to 128 M ranks, estimated up to 1 T; others send messages over a network (LogGP). The
-/// same seed gives the same numbers on any machine. `becalm help collectives` lists collectives, algorithms and networks.
 #[derive(Args, Debug)]
 pub struct PredictArgs {
-    /// Recording, periodic:interval=1ms,detour=50us[,jitter=10us], poisson:rate=10Hz,detour=50us, renewal:gap=100ms,detour=50us or
-    /// sources:FILE,length=1h; joined by + (recording first); ratio=1% replaces interval or rate. Several, or lists as in interval={1ms,10ms}, are
-    /// predicted one by one. Lengths: 50us, uniform:10us:90us, exponential:50us, lognormal:50us:0.8, pareto:50us:1.5 (and :10ms to cut), empirical:FILE
+    /// Recordings or formulas, e.g. poisson:rate=10Hz,detour=50us; see becalm help noise
     #[arg(value_name = "NOISE", required_unless_present = "law")]
     noise: Vec<NoiseList>,
 
-    /// Use only these CPUs of the recording, such as 0-3,8
+    /// CPUs of the recording to use, e.g. 0-3,8
     #[arg(short, long, value_name = "LIST", value_parser = some_cpus)]
     cpus: Option<CpuList>,
 
-    /// Use only this node of a recording of several
+    /// Node of the recording to use
     #[arg(long, value_name = "NODE")]
     node: Option<String>,
 
@@ -46,76 +40,87 @@ pub struct PredictArgs {
     #[arg(long)]
     with_self: bool,
 
-    /// Numbers of ranks, such as 64,16Ki
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "64,1Ki,16Ki", allow_hyphen_values = true)]
+    /// Numbers of processes (ranks), e.g. 64,16Ki [default: 64,1Ki,16Ki]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "64,1Ki,16Ki",
+        hide_default_value = true,
+        allow_hyphen_values = true
+    )]
     ranks: Vec<Count>,
 
-    /// Compute times of a phase, such as 1ms,10ms; 0 for collectives back to back
-    #[arg(long, value_name = "TIMES", value_delimiter = ',', default_value = "1ms", value_parser = grain, allow_hyphen_values = true)]
+    /// Compute times of a phase before all ranks wait, e.g. 1ms,10ms [default: 1ms]
+    #[arg(long, value_name = "TIMES", value_delimiter = ',', default_value = "1ms", hide_default_value = true, value_parser = grain, allow_hyphen_values = true)]
     grain: Vec<Nanos>,
 
-    /// Number of phases to replay, such as 10k
-    #[arg(long, value_name = "N", default_value = "10000", allow_hyphen_values = true)]
+    /// Number of phases to replay, e.g. 10k [default: 10000]
+    #[arg(long, value_name = "N", default_value = "10000", hide_default_value = true, allow_hyphen_values = true)]
     phases: Count,
 
-    /// Collectives at the end of a phase: ideal, barrier, bcast, reduce, allreduce, allgather, reduce-scatter, alltoall. After a colon, an algorithm,
-    /// or openmpi, mpich or cray to choose as that library does by ranks and bytes
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "ideal")]
+    /// Collectives that end a phase; see becalm help collectives [default: ideal]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "ideal", hide_default_value = true)]
     collective: Vec<Collective>,
 
-    /// Cost of messages: bgl, infiniband, ndr, slingshot, slingshot11, ethernet; parameters such as L=2500ns,o=1500ns,g=1000ns,G=6ns; a preset with
-    /// changes such as infiniband,S=8Ki; or a file of becalm-mpi network. nL, no, ng, nG and nO are for messages within a node [without preset: those
-    /// of other messages]
-    #[arg(long, value_name = "NETWORK", default_value = "infiniband", value_parser = network)]
+    /// Network of the messages; see becalm help collectives [default: infiniband]
+    #[arg(long, value_name = "NETWORK", default_value = "infiniband", hide_default_value = true, value_parser = network)]
     network: Network,
 
-    /// Bytes of the collective: in total for bcast, reduce and allreduce; per rank for allgather and reduce-scatter; per pair of ranks for alltoall
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "8", allow_hyphen_values = true)]
+    /// Bytes of a collective, in total, per rank or per pair of ranks [default: 8]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "8",
+        hide_default_value = true,
+        allow_hyphen_values = true
+    )]
     bytes: Vec<ByteCount>,
 
-    /// Ranks per node, which replay one node at one offset and share its network card [default: the fewest chosen CPUs of a node; 1 for formulas and
-    /// with --independent]
+    /// Ranks that share the noise and the card of a node [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     ranks_per_node: Option<u64>,
 
-    /// Let each rank replay a CPU and an offset of its own, even if ranks share a node
+    /// Replay a CPU and an offset of its own for each rank, even on one node
     #[arg(long)]
     independent: bool,
 
-    /// Replay all nodes at one common offset, to keep noise that hit several at once
+    /// Replay all nodes at one common offset, to keep simultaneous noise
     #[arg(long, conflicts_with_all = ["independent", "sync"])]
     as_recorded: bool,
 
-    /// Let the noise of all ranks come at the same instants; =both also predicts random instants
-    #[arg(long, value_name = "WHICH", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "yes")]
+    /// Noise of all ranks at the same instants; both: at random ones as well
+    #[arg(long, value_name = "yes|both", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "yes",
+        hide_possible_values = true)]
     sync: Option<Sync>,
 
-    /// Delay all noise to the end of windows of these lengths, common to all ranks, as if interrupts were masked; 0 for none
+    /// Windows at whose ends all ranks take their noise, e.g. 10ms; 0 for none
     #[arg(long, value_name = "TIMES", value_delimiter = ',', default_value = "0", hide_default_value = true, value_parser = grain, allow_hyphen_values = true)]
     coalesce: Vec<Nanos>,
 
-    /// Remove a source first, as NAME or kind:NAME; repeatable
+    /// Source to remove first, as NAME or kind:NAME; repeatable
     #[arg(long, value_name = "SOURCE")]
     without: Vec<String>,
 
-    /// Show the sources and interruptions (detours) that cost most, and the gain without them
+    /// Show the sources and interruptions that cost most, and the gain without them
     #[arg(long)]
     blame: bool,
 
-    /// Find the most ranks that lose at most this share of the job's time, such as 5%, and what must go for more; ideal collective only
+    /// Find the most ranks that lose at most this share of the time, e.g. 5%
     #[arg(long, value_name = "SHARE", value_parser = tolerable, allow_hyphen_values = true)]
     tolerate: Option<Share>,
 
-    /// Node-hours of such jobs per year, to show how many of them noise takes
+    /// Node-hours of such jobs per year, to show the part lost to noise, e.g. 250k
     #[arg(long, value_name = "N", value_parser = node_hours, allow_hyphen_values = true)]
     node_hours: Option<f64>,
 
-    /// Seed of the offsets, and of the noise of formulas
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    /// Seed of offsets and formulas [default: 1]
+    #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true)]
     seed: u64,
 
-    /// Number of replays, each from other offsets
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    /// Number of replays, each from other offsets [default: 5]
+    #[arg(long, value_name = "N", default_value_t = 5, hide_default_value = true, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     replicas: u64,
 
     /// Run even if it takes more than half an hour
@@ -209,29 +214,4 @@ fn run(args: &PredictArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     question.check()?;
     question.answer(&mut Reader::new(output, out))?;
     Ok(Exit::Done)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::commands::topics;
-
-    /// The help of these two options is written by hand.
-    #[test]
-    fn the_help_names_every_collective_and_every_network() {
-        let command = PredictArgs::augment_args(clap::Command::new("predict"));
-        let help = |option: &str| {
-            let argument = command.get_arguments().find(|argument| argument.get_id() == option).expect("there is one");
-            argument.get_help().expect("it has a help text").to_string()
-        };
-        let (collectives, networks) = (help("collective"), help("network"));
-        let listed = topics::collectives();
-        for (operation, algorithm) in Collective::names().filter_map(|name| name.split_once(':')) {
-            assert!(collectives.contains(operation), "{operation} is not in: {collectives}");
-            assert!(listed.contains(algorithm), "{algorithm} is not in: {listed}");
-        }
-        for (name, _, _) in Network::presets() {
-            assert!(networks.contains(name), "{name} is not in: {networks}");
-        }
-    }
 }

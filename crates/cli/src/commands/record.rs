@@ -28,10 +28,8 @@ use jiff::Timestamp;
 
 /// Record what interrupts CPUs, and print a report
 ///
-/// A busy thread on each CPU catches every interruption (detour), and the kernel's trace shows what took the time. The recording is a directory of
-/// Parquet and JSON files. Without root, becalm records what it may and reports what is missing.
-///
-/// Exit codes: 0 done, 1 failed, 2 wrong usage, 3 a limit (--max-detour, --max-noise) was exceeded.
+/// A busy thread on each CPU catches every interruption (detour), and the kernel's trace shows what took the time. Exit code 3 means that a limit
+/// (--max-detour, --max-noise) was exceeded.
 #[derive(Args, Debug)]
 pub struct RecordArgs {
     /// Where to store the recording [default: HOST-TIME.becalm]
@@ -44,11 +42,11 @@ pub struct RecordArgs {
     #[command(flatten)]
     measuring: MeasuringArgs,
 
-    /// Time to measure, such as 500ms or 1h [default: 10s, or until COMMAND or --detours ends]
+    /// Time to measure, e.g. 1h [default: 10s, or the end of COMMAND or --detours]
     #[arg(short, long, value_name = "TIME", allow_hyphen_values = true)]
     duration: Option<Nanos>,
 
-    /// Stop each CPU after this many interruptions, such as 1M, if nothing ends earlier
+    /// Number of interruptions after which a CPU stops, e.g. 1M
     #[arg(long, value_name = "N", value_parser = number_of_detours)]
     detours: Option<NonZeroU64>,
 
@@ -56,23 +54,22 @@ pub struct RecordArgs {
     #[arg(long, conflicts_with_all = ["duration", "detours"])]
     until_stopped: bool,
 
-    /// Start at this time, such as 2026-01-31T12:00:00Z or @1769860800 (seconds since 1970), to start several nodes at once; setup starts 5 s before
+    /// Time to start, e.g. 2026-01-31T12:00:00Z or @1769860800, for several nodes
     #[arg(long, value_name = "TIME", value_parser = instant)]
     at: Option<Timestamp>,
 
-    /// Name of this node in the recording, such as "$SLURMD_NODENAME" [default: the host name]
+    /// Name of this node, e.g. "$SLURMD_NODENAME" [default: the host name]
     #[arg(long, value_name = "NAME", value_parser = name_of_node)]
     node: Option<String>,
 
     #[command(flatten)]
     limits: LimitArgs,
 
-    /// Time between writes to disk, lost if becalm is killed [default: 10s, or 60s for all CPUs]
+    /// Time between writes to disk [default: 10s, or 60s for all CPUs]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     segment: Option<Nanos>,
 
-    /// Keep only histograms, noise over time and the 128 longest interruptions per CPU, in at most 512 KiB per CPU. `report`, `fleet` and
-    /// `predict` read it
+    /// Keep only histograms, noise over time and the longest interruptions
     #[arg(long)]
     summary: bool,
 
@@ -93,7 +90,7 @@ pub struct RecordArgs {
     #[command(flatten)]
     command_user: CommandUserArgs,
 
-    /// Command to run meanwhile, as the user who called sudo, if any; the recording ends with it
+    /// Command to record until it ends, run as the user who called sudo, if any
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -174,14 +171,16 @@ const WALL_ERROR_MOST: Nanos = Nanos::from_millis(10);
 /// Parses the number of detours to catch.
 fn number_of_detours(text: &str) -> Result<NonZeroU64, String> {
     let count = text.parse::<Count>().ok().and_then(|count| NonZeroU64::new(count.get()));
-    count.ok_or_else(|| format!("'{text}' is no number of detours: write a whole one from 1 on, like 1000000 or 1M"))
+    count.ok_or_else(|| {
+        format!("'{text}' is not a number of interruptions: write a whole number from 1 on, like 1000000 or 1M")
+    })
 }
 
 /// Parses the name of a node, which is also part of a file name.
 fn name_of_node(text: &str) -> Result<String, String> {
     match check_node_name(text) {
         Ok(()) => Ok(text.to_owned()),
-        Err(why) => Err(format!("'{text}' is no name of a node: {why}")),
+        Err(why) => Err(format!("'{text}' is not a name of a node: {why}")),
     }
 }
 
@@ -190,7 +189,7 @@ fn instant(text: &str) -> Result<Timestamp, String> {
     let seconds = text.strip_prefix('@').and_then(|text| text.parse().ok());
     let at = seconds.and_then(|seconds| Timestamp::from_second(seconds).ok()).or_else(|| text.parse().ok());
     at.ok_or_else(|| {
-        format!("'{text}' is no instant: write one like 2026-01-31T12:00:00Z, or @ and seconds since 1970")
+        format!("'{text}' is not a time: write one like 2026-01-31T12:00:00Z, or @ and seconds since 1970")
     })
 }
 
@@ -198,7 +197,7 @@ fn instant(text: &str) -> Result<Timestamp, String> {
 fn wait_until_set_up(at: Timestamp) -> Result<()> {
     let left = at.as_nanosecond() - Timestamp::now().as_nanosecond();
     if left < 0 {
-        return Err(UsageError::new(format!("--at {at} is over already; give an instant that lies ahead")).into());
+        return Err(UsageError::new(format!("--at {at} is in the past; give a time in the future")).into());
     }
     let early = i64::try_from(left).unwrap_or(i64::MAX).saturating_sub(LEAD.get());
     if early > 0 {
@@ -259,10 +258,10 @@ fn refuse_early_end(args: &RecordArgs, node: &NodeDoc, path: &Path) -> Result<()
 fn plan(args: &RecordArgs, root: &Path) -> Result<RecordPlan> {
     let usage = |text: &str| UsageError::new(text.to_owned());
     if args.duration.is_some_and(|duration| duration < Nanos::from_millis(1)) {
-        return Err(usage("--duration is shorter than 1ms, in which nothing can be seen").into());
+        return Err(usage("--duration is below 1ms, the shortest useful time").into());
     }
     if args.segment.is_some_and(|segment| segment < Nanos::from_millis(100)) {
-        return Err(usage("--segment is shorter than 100ms, which would store more than it measures").into());
+        return Err(usage("--segment is below 100ms, the shortest useful time").into());
     }
     let mut plan = args.measuring.plan(root);
     plan.duration = match args.duration {

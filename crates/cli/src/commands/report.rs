@@ -12,7 +12,7 @@ use becalm_answer::sources::{SourcesQuestion, SourcesWanted};
 use becalm_bundle::{Bundle, Contents, PhaseRun};
 use becalm_command::Exit;
 use becalm_command::arguments::{FormArgs, RanksArgs, RunArgs};
-#[cfg(not(all(feature = "cost", feature = "foreign", feature = "research")))]
+#[cfg(not(all(feature = "cost", feature = "foreign", feature = "observe", feature = "research")))]
 use becalm_command::built_without;
 use becalm_command::output::emit;
 use becalm_command::reader::Reader;
@@ -32,7 +32,7 @@ pub struct ReportArgs {
     #[arg(value_name = "RUN", conflicts_with_all = ["baseline", "ranks", "full"])]
     more: Vec<PathBuf>,
 
-    /// Print that table for one recording: t_min, noise, and the longest, mean and median interruption (detour) from 1 us on
+    /// Print that table for one recording
     #[arg(long, conflicts_with_all = ["baseline", "ranks", "full"])]
     platforms: bool,
 
@@ -54,7 +54,7 @@ pub struct ReportArgs {
     #[command(flatten)]
     form: FormArgs,
 
-    /// Compare samples of work with this recording of the same work on a quieter CPU, kernel or machine
+    /// Recording of the same work on a quieter CPU, kernel or machine, to compare with
     #[arg(long, value_name = "RUN")]
     baseline: Option<PathBuf>,
 }
@@ -122,6 +122,24 @@ fn imported(_: &ReportArgs, _: &mut dyn Write) -> fault::Result<Exit> {
     Err(built_without("foreign").into())
 }
 
+/// Prints the report of observed threads.
+#[cfg(feature = "observe")]
+fn observed(args: &ReportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
+    let RunArgs { path, cpus, node, with_self: _ } = &args.run;
+    let options =
+        [("--baseline", args.baseline.is_some()), ("--ranks", args.ranks.is_given()), ("--cpus", cpus.is_some())];
+    if let Some((option, _)) = options.into_iter().find(|(_, given)| *given) {
+        let (path, holds) = (path.display(), Contents::Observed.words());
+        return Err(UsageError::new(format!("{path} holds {holds}; leave {option} out")).into());
+    }
+    becalm_observe::report_stored(path, node.as_deref(), args.form.output(args.full)?, out)
+}
+
+#[cfg(not(feature = "observe"))]
+fn observed(_: &ReportArgs, _: &mut dyn Write) -> fault::Result<Exit> {
+    Err(built_without("observe").into())
+}
+
 /// Prints the report of a recording in summary form.
 fn summary_form(args: &ReportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let path = args.run.path.display();
@@ -161,6 +179,7 @@ fn run(args: &ReportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
         Contents::Recording => {}
         Contents::Summary => return summary_form(args, out),
         Contents::Distribution => return imported(args, out),
+        Contents::Observed => return observed(args, out),
         contents => return measured(args, contents, out),
     }
     let bundle = args.run.open()?;

@@ -19,6 +19,11 @@ pub struct OptionsArgs {}
 #[command(override_help = collectives_and_networks())]
 pub struct CollectivesArgs {}
 
+/// Formulas of noise for becalm predict
+#[derive(Args, Debug)]
+#[command(override_help = NOISE)]
+pub struct NoiseArgs {}
+
 impl Task for OptionsArgs {
     fn run(self: Box<Self>, out: &mut dyn Write) -> Result<Exit> {
         write!(out, "{}", options())?;
@@ -32,6 +37,31 @@ impl Task for CollectivesArgs {
         Ok(Exit::Done)
     }
 }
+
+impl Task for NoiseArgs {
+    fn run(self: Box<Self>, out: &mut dyn Write) -> Result<Exit> {
+        write!(out, "{NOISE}")?;
+        Ok(Exit::Done)
+    }
+}
+
+/// The grammar of noise.
+const NOISE: &str = "\
+Noise is a recording, a formula, or several joined by +, the recording first:
+  periodic:interval=1ms,detour=50us  one detour (interruption) per interval; with ,jitter=10us up to that much later
+  poisson:rate=10Hz,detour=50us      detours at independent random times
+  renewal:gap=100ms,detour=50us      each one gap after the end of the last
+  sources:FILE,length=1h             a table of sources (CSV), with the counts of that length of time
+ratio=1%, the share of time, replaces interval or rate.
+
+Lengths and gaps:
+  50us, uniform:10us:90us, exponential:50us
+  lognormal:50us:0.8                 median, and standard deviation of the logarithm
+  pareto:50us:1.5                    shortest and exponent; :10ms at the end is the longest
+  empirical:FILE                     random ones of the file, which has one per line
+
+Several noises, and lists such as interval={1ms,10ms}, are predicted one by one.
+";
 
 /// The options that every command has. Their help is hidden elsewhere.
 fn options() -> String {

@@ -160,8 +160,7 @@ fn settings_of(path: &Path) -> Result<(Like, Nanos)> {
         );
     }
     if !doc.settings.command.is_empty() {
-        let text =
-            "it was recorded beside a command, which becalm does not start again; record both sides with becalm record";
+        let text = "becalm does not start its command again; record both sides with becalm record";
         return Err(usage(text).into());
     }
     if doc.settings.work.is_some() || doc.cpus.is_empty() {

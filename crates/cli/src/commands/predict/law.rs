@@ -5,7 +5,7 @@ use becalm_report::LawOften;
 use becalm_units::{Count, Nanos, ParseShareError, Share};
 use clap::{ArgGroup, Args};
 
-/// What a replay needs and the law does not have.
+/// Options of replays, which the law does not take.
 const REPLAYED: [&str; 19] = [
     "noise",
     "cpus",
@@ -32,19 +32,19 @@ const REPLAYED: [&str; 19] = [
 #[derive(Args, Debug)]
 #[command(group(ArgGroup::new("often").args(["probability", "rate"])))]
 pub struct LawArgs {
-    /// Answer by the noise law (Tsafrir 2007) for delays of one length, without NOISE: a share 1 - (1-p)^n of the phases of n ranks is delayed by D
+    /// Answer by the noise law (Tsafrir 2007) for delays of one length, without NOISE
     #[arg(long, requires_all = ["delay", "often"], conflicts_with_all = REPLAYED)]
     pub law: bool,
 
-    /// With --law: D, delays of a rank, such as 50us
+    /// With --law: lengths of a rank's delays, e.g. 50us
     #[arg(long, value_name = "TIMES", value_delimiter = ',', requires = "law", allow_hyphen_values = true)]
     delay: Vec<Nanos>,
 
-    /// With --law: p, shares of its phases in which a rank is delayed, such as 0.01% or 1e-4
+    /// With --law: shares of a rank's phases with a delay, e.g. 0.01% or 1e-4
     #[arg(long, value_name = "SHARES", value_delimiter = ',', requires = "law", value_parser = probability, allow_hyphen_values = true)]
     probability: Vec<Share>,
 
-    /// With --law: rates of a rank's delays, such as 100Hz; p is rate times grain
+    /// With --law: rates of a rank's delays, e.g. 100Hz
     #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "law", value_parser = rate_hz, allow_hyphen_values = true)]
     rate: Vec<f64>,
 }
@@ -65,7 +65,7 @@ impl LawArgs {
     }
 }
 
-/// A probability; without `%`, as a part of 1.
+/// Parses a probability; without `%` it is a part of 1.
 fn probability(text: &str) -> Result<Share, String> {
     match text.parse().map(Share::from_ratio) {
         Ok(Some(share)) => Ok(share),

@@ -12,29 +12,27 @@ use clap::{Args, ValueEnum};
 /// Time fixed amounts of work (FWQ, FTQ)
 ///
 /// A calibrated loop takes samples on a CPU: --fixed work times the same work (FWQ), --fixed time counts the work in the same time (FTQ). The
-/// kernel's trace shows what ran in each sample. The samples are stored as a directory of Parquet and JSON files, and a report is printed. After
-/// Ctrl-C, the samples are kept and --resume continues.
+/// kernel's trace shows what ran in each sample. After Ctrl-C, the samples are kept, and --resume continues. Options with several values, such as
+/// --grain 1ms,2ms, make the recordings RUN-1ms and RUN-2ms, and compare them.
 #[derive(Args, Debug)]
 pub struct WorkArgs {
-    /// Work of the loop: empty (a volatile counter), sum, fibonacci, counter (readings), call, lcg, add, mul, div (512 instructions each), sort (half
-    /// of L2) or stream (memory). Several, such as sum,call, make RUN-sum, RUN-call, and are compared [default: empty]
+    /// Work: empty, sum, fibonacci, counter, call, lcg, add, mul, div, sort, stream [default: empty]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub body: Vec<Body>,
 
-    /// Run all bodies of --body at once in one recording, one per CPU: --cpus in rising order, or the last CPUs. With --maiv, all continue until each
-    /// mean has settled
+    /// Run all bodies of --body at once in one recording, one per CPU
     #[arg(long, requires = "body")]
     pub at_once: bool,
 
-    /// Length of a sample, such as 100us. Several, such as 1ms,2ms, make RUN-1ms, RUN-2ms, and are compared [default: 1ms]
+    /// Length of a sample, e.g. 100us [default: 1ms]
     #[arg(long, value_name = "LIST", value_delimiter = ',', allow_hyphen_values = true)]
     pub grain: Vec<Nanos>,
 
-    /// Samples per CPU, such as 500, 10k or 1M [default: 10000]
+    /// Samples per CPU, e.g. 500, 10k or 1M [default: 10000]
     #[arg(long, value_name = "N", value_parser = some_samples, conflicts_with_all = ["maiv", "duration"])]
     pub samples: Option<u64>,
 
-    /// Repeat until the accumulated mean varies less than this share, such as 1%, over the later half of at least 5 repetitions
+    /// Repeat until the accumulated mean varies less than this share, e.g. 1%
     #[arg(long, value_name = "SHARE", value_parser = some_share, conflicts_with = "duration")]
     pub maiv: Option<Share>,
 
@@ -43,26 +41,25 @@ pub struct WorkArgs {
     pub duration: Option<Nanos>,
 
     /// Quantity that is the same in all samples [default: work]
-    #[arg(long, value_name = "work|time")]
+    #[arg(long, value_name = "work|time", hide_possible_values = true)]
     pub fixed: Option<FixedArg>,
 
-    /// CPUs to work on, such as 1 or 0-3,8 [default: the last online CPU]
+    /// CPUs to work on, e.g. 1 or 0-3,8 [default: the last online CPU]
     #[arg(short, long, value_name = "LIST", value_parser = some_cpus)]
     pub cpus: Option<CpuList>,
 
-    /// Loops that share each CPU, such as 4. Several, such as 1,2,4, make RUN-1, RUN-2, ...
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1",
+    /// Loops that share each CPU, e.g. 4 [default: 1]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1", hide_default_value = true,
         value_parser = clap::value_parser!(u32).range(1..=256))]
     pub copies: Vec<u32>,
 
-    /// Timer interrupts per second to add; idle adds none. Several, such as idle,1000, make RUN-idle, RUN-1000hz, and are compared. Needs perf events
-    /// of whole CPUs
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "idle", value_parser = added_rate,
-        allow_hyphen_values = true)]
+    /// Timer interrupts per second to add, e.g. idle,1000 [default: idle]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "idle", hide_default_value = true,
+        value_parser = added_rate, allow_hyphen_values = true)]
     pub rates: Vec<u32>,
 
-    /// Scheduling class of the loops: other, batch, fifo:PRIORITY, rr:PRIORITY
-    #[arg(long, value_name = "CLASS", default_value = "other")]
+    /// Scheduling class of the loops, e.g. batch, fifo:50 or rr:50 [default: other]
+    #[arg(long, value_name = "CLASS", default_value = "other", hide_default_value = true)]
     pub sched: Policy,
 
     /// Only take samples; do not trace the kernel
@@ -80,16 +77,16 @@ pub struct WorkArgs {
     #[command(flatten)]
     pub folder: FolderArgs,
 
-    /// Continue an interrupted or killed recording, with the same work, up to its number of samples (or --samples)
+    /// Recording to continue up to its number of samples, or --samples
     #[arg(long, value_name = "RUN", conflicts_with_all = ["output", "folder", "body", "at_once", "grain", "fixed", "cpus", "copies", "rates", "baseline"])]
     pub resume: Option<PathBuf>,
 
-    /// Compare the samples with this recording of the same work on a quieter CPU, kernel or machine
+    /// Recording of the same work on a quieter CPU, kernel or machine, to compare with
     #[arg(long, value_name = "RUN")]
     pub baseline: Option<PathBuf>,
 
-    /// Memory between each loop and the collector, in KiB; 24 bytes per sample
-    #[arg(long, value_name = "KIB", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(4..=4_194_304))]
+    /// Memory between each loop and the collector, in KiB [default: 4096]
+    #[arg(long, value_name = "KIB", default_value_t = 4096, hide_default_value = true, value_parser = clap::value_parser!(u32).range(4..=4_194_304))]
     pub buffer: u32,
 
     #[command(flatten)]
