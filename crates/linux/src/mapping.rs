@@ -30,7 +30,7 @@ impl Mapping {
         Self::new(words, |bytes| unsafe { mmap_anonymous(null_mut(), bytes, Self::ACCESS, flags) })
     }
 
-    /// Maps this many words of a file, which nobody may shorten, together with all other processes that do.
+    /// Maps this many words of a file, which must not be shortened, together with all other processes that do.
     pub(crate) fn of_file(file: &File, words: usize) -> io::Result<Self> {
         // SAFETY: as above.
         Self::new(words, |bytes| unsafe { mmap(null_mut(), bytes, Self::ACCESS, MapFlags::SHARED, file, 0) })

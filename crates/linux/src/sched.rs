@@ -298,7 +298,7 @@ pub fn major_faults() -> u64 {
     rusage(libc::RUSAGE_THREAD).ru_majflt as u64
 }
 
-/// What the calling thread used (`RUSAGE_THREAD`), or all children that have ended (`RUSAGE_CHILDREN`).
+/// The use by the calling thread (`RUSAGE_THREAD`), or by all children that have ended (`RUSAGE_CHILDREN`).
 pub(crate) fn rusage(who: libc::c_int) -> libc::rusage {
     // SAFETY: all-zero bytes are a valid rusage, which the call fills in.
     unsafe {

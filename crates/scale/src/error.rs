@@ -32,7 +32,7 @@ pub enum ScaleError {
     /// A prediction over no phases.
     #[error("the number of phases is 0; at least 1 is needed")]
     NoPhases,
-    /// A grain that is not what is needed, as a part of a sentence.
+    /// A grain that does not meet a need; the text is a part of a sentence.
     #[error("the grain is {0}; {1}")]
     Grain(Nanos, &'static str),
     /// This many ranks do not leave those of the table's last unit, with units of this many ranks.
