@@ -1,4 +1,4 @@
-//! `becalm-mpi network`: the cost of messages between two ranks, as a file for `becalm predict --network`.
+//! `becalm-mpi network`: the cost of messages between two ranks, in a file for `becalm predict --network`.
 //!
 //! Rank 0 measures with a rank of another node, and then with one of its own; the others wait. One pair does not show the effect of shared
 //! links or other distances.

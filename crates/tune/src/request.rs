@@ -42,7 +42,7 @@ impl Request {
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// No CPUs were named.
-    #[error("the list of CPUs to make quiet is empty")]
+    #[error("the list of CPUs to isolate is empty")]
     NoCpus,
     /// Some are not online.
     #[error("{} not online; online are {online}", cpus_are(missing))]
@@ -54,13 +54,13 @@ pub enum PlanError {
     },
     /// No housekeeping CPU would be left.
     #[error(
-        "no CPU would be left for everything else: online are {online}, and {cpus} were to become quiet{}",
+        "no housekeeping CPU would be left: online are {online}, to isolate are {cpus}{}",
         siblings_text(siblings)
     )]
     NoHousekeeping {
         /// The CPUs that are online.
         online: CpuList,
-        /// The CPUs to make quiet.
+        /// The CPUs to isolate.
         cpus: CpuList,
         /// Their siblings, which would go offline; empty if none would.
         siblings: CpuList,

@@ -460,7 +460,7 @@ fn what_it_brought_is_shown() {
     let keep = bench.place().join("proof");
     let words = ["run", "--cpus", bench.cpu(), "--quiet", "--verify", "--verify-duration", "300ms", "--verify-output"];
     let ended = run(bench.tune(&[&words[..], &[path(&keep), "--", "echo", "inside"]].concat()));
-    ended.expect(0, &["before-1.becalm", "inside-3.becalm"]);
+    ended.expect(0, &["before-1.becalm", "inside-3.becalm", "becalm report "]);
     assert_eq!(ended.stdout, "inside\n");
     bench.is_as_before("after a proof");
     for run in
@@ -471,7 +471,7 @@ fn what_it_brought_is_shown() {
     // Without a command the comparison is the result.
     let ended = run(bench.tune(&["run", "--cpus", bench.cpu(), "--verify", "--verify-duration", "300ms"]));
     ended.expect(0, &[]);
-    assert!(ended.stdout.contains("before-2.becalm"), "{ended:#?}");
+    assert!(ended.stdout.contains("before-2.becalm") && ended.stdout.contains("--verify-output"), "{ended:#?}");
     bench.is_as_before("after a proof without a command");
     assert!(!Path::new("before-1.becalm").exists());
 }

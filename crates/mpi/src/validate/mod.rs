@@ -127,7 +127,8 @@ impl ValidateArgs {
         let usage = |text: String| Err(UsageError::new(text).into());
         if job.ranks() < 2 {
             return usage(
-                "one rank waits for nobody: start at least two, as in mpirun -n 2 becalm-mpi validate".to_owned(),
+                "one rank has no other to wait for: start at least two, such as mpirun -n 2 becalm-mpi validate"
+                    .to_owned(),
             );
         }
         if self.collective == CollectiveCall::None {

@@ -85,8 +85,8 @@ fn nohz(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         let with_list = subject.line.has("nohz_full");
         let severity = if with_list { Severity::Error } else { Severity::Warning };
         let title = match with_list {
-            true => "nohz=off keeps every tick, so that nohz_full has no effect",
-            false => "nohz=off keeps the tick of idle CPUs, and of all others",
+            true => "nohz=off keeps every tick, so nohz_full has no effect",
+            false => "nohz=off keeps the tick of all CPUs, also idle ones",
         };
         findings
             .add(AREA, severity, title)
@@ -179,7 +179,7 @@ fn unbound_cpus(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         Ok(list) => {
             if let Some(hit) = subject.hit(&list) {
                 findings
-                    .add(AREA, Severity::Error, format!("{shown} sends work to {}, to be kept quiet", cpus(&hit)))
+                    .add(AREA, Severity::Error, format!("{shown} sends work to {}, which should be isolated", cpus(&hit)))
                     .seen(COMMAND_LINE, shown)
                     .boot(format!("workqueue.unbound_cpus={}", subject.others))
                     .fix("name the other CPUs");

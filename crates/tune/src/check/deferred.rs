@@ -109,7 +109,7 @@ fn steering(subject: &Subject<'_>, findings: &mut Findings<'_>, queue: &str, fil
         (
             Severity::Fine,
             format!(
-                "{} has a queue by which {} may send; that brings no work of others",
+                "{} has a queue through which {} may send; that brings no foreign work",
                 some(&devices, 4),
                 subject.named()
             ),

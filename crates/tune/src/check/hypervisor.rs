@@ -37,7 +37,7 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
             .fix("on the host: give each virtual CPU a CPU of its own, isolated there")
             .lets(Known::Unseen);
     } else {
-        let title = format!("a hypervisor ({name}) lies below the kernel; it reports nearly no time taken, since boot");
+        let title = format!("the kernel runs under a hypervisor ({name}), with nearly no steal time since boot");
         findings
             .add(AREA, Severity::Note, title)
             .seen("/proc/stat", format!("steal {percent} of the time that was not idle"))

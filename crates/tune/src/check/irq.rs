@@ -37,7 +37,7 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         for irq in &later {
             finding.seen(format!("/proc/irq/{}/smp_affinity_list", irq.irq), irq.allowed.to_string());
         }
-        finding.fix("take the CPUs out of their affinity, so that no device that wakes up finds them").by(Family::Irq);
+        finding.fix("remove the CPUs from their affinity, so no device that wakes up uses them").by(Family::Irq);
         lets(finding, &later);
     }
     if here.is_empty() && later.is_empty() && !used.is_empty() {
@@ -80,7 +80,7 @@ fn from_now_on(subject: &Subject<'_>, findings: &mut Findings<'_>) {
             }
             Ok(list) => {
                 if let Some(hit) = subject.hit(&list) {
-                    let title = format!("irqaffinity sends new interrupts to {}, to be kept quiet", cpus(&hit));
+                    let title = format!("irqaffinity sends new interrupts to {}, which should be isolated", cpus(&hit));
                     findings
                         .add(AREA, Severity::Error, title)
                         .seen(COMMAND_LINE, shown)

@@ -32,7 +32,7 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
 fn housekeeping(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     let online = &subject.sets.online;
     if subject.others.is_empty() {
-        let title = format!("no CPU is left for everything else: {} would be all that run", subject.named());
+        let title = format!("no housekeeping CPU is left: {} would be isolated, and no other CPU is online", subject.named());
         findings
             .add(AREA, Severity::Error, title)
             .seen("/sys/devices/system/cpu/online", online.to_string())
@@ -40,7 +40,7 @@ fn housekeeping(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     }
     let left = online.without(&subject.apart());
     if left.is_empty() && !online.is_empty() {
-        let title = "every CPU that runs is isolated: no thread is balanced, and all start on one CPU";
+        let title = "every online CPU is isolated: no thread is balanced, and all start on one CPU";
         let parameter = subject.line.last("isolcpus").unwrap_or_default();
         findings
             .add(AREA, Severity::Error, title)
@@ -113,7 +113,7 @@ fn absent(subject: &Subject<'_>, name: &str, list: &CpuList, findings: &mut Find
     let absent = list.without(&subject.sets.present);
     if !absent.is_empty() {
         findings
-            .add(AREA, Severity::Note, format!("{name} names {}, of which this machine has none", cpus(&absent)))
+            .add(AREA, Severity::Note, format!("{name} names {}, but this machine has none of them", cpus(&absent)))
             .seen(COMMAND_LINE, format!("{name}={}", subject.line.last(name).unwrap_or_default()))
             .seen("/sys/devices/system/cpu/present", subject.sets.present.to_string());
     }
@@ -339,7 +339,7 @@ fn groups(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         findings
             .add(AREA, Severity::Error, format!("the cpuset partition {} is not in force", group.group.display()))
             .seen(format!("{}/cpuset.cpus.partition", group.group.display()), group.state.clone())
-            .fix("the kernel's reason stands in brackets: give the group CPUs that no other group has, below a valid partition");
+            .fix("the kernel's reason is in brackets: give the group CPUs that no other group has, below a valid partition");
     }
 }
 

@@ -84,7 +84,7 @@ fn balancing(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         return;
     }
     findings
-        .add(AREA, Severity::Warning, "NUMA balancing takes pages away so that accesses to them fault, and moves them")
+        .add(AREA, Severity::Warning, "NUMA balancing unmaps pages to make accesses fault, and moves pages")
         .seen(path, mode.to_string())
         .boot("numa_balancing=disable")
         .fix("switch it off, and bind memory to the CPUs that use it")

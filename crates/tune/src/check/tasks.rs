@@ -129,7 +129,7 @@ fn threads(subject: &Subject<'_>, seen: &TaskSurvey, findings: &mut Findings<'_>
     let apart = subject.cpus.without(&subject.apart()).is_empty();
     // On isolated CPUs only threads put there on purpose may run.
     let (severity, what) = if apart {
-        (Severity::Note, "placed by somebody may run on")
+        (Severity::Note, "with a chosen affinity may run on")
     } else {
         (Severity::Warning, "of processes may run on")
     };
@@ -207,8 +207,8 @@ fn held_up(subject: &Subject<'_>, findings: &mut Findings<'_>) {
                 let file = format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime");
                 if limits.fair_servers.get(cpu).is_some_and(|server| server.assumed) {
                     finding
-                        .seen(file, "cannot be read; kernels begin with 50 ms")
-                        .fix(format!("where debugfs can be written, {fix}"));
+                        .seen(file, "cannot be read; the kernel's default is 50 ms")
+                        .fix(format!("if debugfs is writable, {fix}"));
                 } else {
                     finding.seen(file, time.get().to_string()).fix(fix).by(Family::Throttling);
                 }

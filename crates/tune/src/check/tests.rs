@@ -310,12 +310,12 @@ fn a_machine_with_no_cpu_left() {
     let root = quiet();
     write(root.path(), &[("sys/devices/system/cpu/isolated", "0-3\n"), ("proc/cmdline", "isolcpus=0-3\n")]);
     let check = check(root.path());
-    is(&check, Severity::Error, Area::Isolation, "no CPU is left for everything else");
-    is(&check, Severity::Error, Area::Isolation, "every CPU that runs is isolated");
+    is(&check, Severity::Error, Area::Isolation, "no housekeeping CPU is left");
+    is(&check, Severity::Error, Area::Isolation, "every online CPU is isolated");
     let root = tempfile::tempdir().unwrap();
     write(root.path(), &[("sys/devices/system/cpu/online", "0\n")]);
     assert_eq!(choose(root.path(), None).unwrap().chosen, Chosen::OnlyOne);
-    is(&self::check(root.path()), Severity::Error, Area::Isolation, "no CPU is left");
+    is(&self::check(root.path()), Severity::Error, Area::Isolation, "no housekeeping CPU is left");
 }
 
 #[test]

@@ -32,7 +32,7 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         findings
             .add(AREA, Severity::Note, title)
             .seen(path.clone(), names.len().to_string())
-            .fix(format!("if nobody needs them: echo > {path}"));
+            .fix(format!("if no program needs them: echo > {path}"));
     }
     if found.is_empty() {
         let title = "no event of the kernel is traced";

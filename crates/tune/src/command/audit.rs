@@ -1,4 +1,4 @@
-//! `becalm tune audit`: what keeps CPUs from being quiet, with evidence, cost and fix.
+//! `becalm tune audit`: settings that let noise onto CPUs, with evidence, cost and fix.
 
 mod measured;
 
@@ -25,7 +25,7 @@ use crate::check::{self, RecordedNoise, RecordedSource, choose};
 use crate::document::{CpuChoice, Severity, TickCount, TicksFrom};
 use crate::report::TuneAuditReport;
 
-/// Find what keeps CPUs from being quiet, and how to fix it
+/// Find settings that let noise onto CPUs
 ///
 /// Checks boot parameters, interrupts, work queues, threads, watchdogs, clock, frequency, memory management, tracing
 /// and the kernel's build, and counts timer interrupts on busy CPUs. Changes nothing and needs no rights, but only root
@@ -35,7 +35,7 @@ use crate::report::TuneAuditReport;
 /// cost, or something that could not be checked.
 #[derive(Args, Debug)]
 pub struct AuditArgs {
-    /// CPUs that should be quiet, such as 1-3,8 [default: the isolated ones; if there are none, all but the first]
+    /// CPUs to check, such as 1-3,8 [default: the isolated ones; if there are none, all but the first]
     #[arg(short, long, value_name = "LIST", value_parser = some_cpus, allow_hyphen_values = true)]
     cpus: Option<CpuList>,
 

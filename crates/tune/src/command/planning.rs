@@ -13,10 +13,10 @@ use clap::Args;
 use super::standing::Standing;
 use crate::{Damage, Family, Folder, LiveMachine, Plan, Profile, Request, Restored, TuneError};
 
-/// The CPUs to make quiet, and the permitted changes.
+/// The CPUs to isolate, and the permitted changes.
 #[derive(Args, Debug)]
 pub struct PlanningArgs {
-    /// CPUs to make quiet, such as 1-3,8; at least one CPU must be left for everything else
+    /// CPUs to isolate, such as 1-3,8; at least one CPU must be left
     #[arg(short, long, value_name = "LIST", value_parser = some_cpus, allow_hyphen_values = true)]
     pub cpus: CpuList,
 
@@ -114,18 +114,13 @@ pub fn say_notes(plan: &Plan) {
     plan.notes.iter().for_each(|note| say(format_args!("{}: {}", note.family, note.text)));
 }
 
-/// Reports what no knob shows: CPUs without their interrupts, threads started meanwhile, and damage of the journal.
+/// Reports what no knob shows: CPUs without their interrupts, new threads that keep their CPUs, and damage of the journal.
 pub fn tell(restored: &Restored) {
     if !restored.returned.is_empty() {
         say(format_args!(
             "{} online again. Interrupts that the kernel manages return to it only at a reboot",
             cpus_are(&restored.returned)
         ));
-    }
-    let heirs = restored.heirs.widened.len() as u64;
-    if heirs > 0 {
-        let threads = counted(heirs, "thread that a moved thread", "threads that moved threads");
-        say(format_args!("also restored the CPUs of {threads} had started"));
     }
     let left: Vec<&str> = restored.heirs.left.iter().map(String::as_str).collect();
     if !left.is_empty() {

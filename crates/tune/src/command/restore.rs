@@ -84,7 +84,7 @@ pub fn run(args: &RestoreArgs, out: &mut dyn Write) -> fault::Result<Exit> {
 
 /// The report if there was nothing to restore: nothing is changed, or some changes stay.
 fn nothing(machine: &LiveMachine, folder: &Folder) -> fault::Result<TuneDoneReport> {
-    let mut report = empty(Stage::Untuned, "nothing is changed, so that there is nothing to restore");
+    let mut report = empty(Stage::Untuned, "nothing is changed, so there is nothing to restore");
     if let Some(state) = folder.read()?.filter(|state| !state.is_spent()) {
         let Standing { stage, sentence, .. } = Standing::new(machine, &state.owner, &state);
         report = empty(stage, &format!("no becalm tune run has left anything changed; {sentence}"));
@@ -112,7 +112,7 @@ fn report(restored: &Restored, folder: &Folder) -> TuneDoneReport {
     report.journal = Some(folder.last());
     if restored.earlier_boot {
         report.stage = Stage::EarlierBoot;
-        report.summary = "the journal was of an earlier boot, and its settings are gone; it was put away".to_owned();
+        report.summary = "the journal is from an earlier boot, and its settings are gone; it was put away".to_owned();
         return report;
     }
     let count = |wanted: fn(Outcome) -> bool| restored.changes.iter().filter(|attempt| wanted(attempt.outcome)).count();
@@ -121,8 +121,8 @@ fn report(restored: &Restored, folder: &Folder) -> TuneDoneReport {
         if back == 1 { "1 knob was restored".to_owned() } else { format!("{back} knobs were restored") };
     let heirs = match restored.heirs.widened.len() {
         0 => String::new(),
-        1 => ", and 1 thread that was started meanwhile may run where the others do".to_owned(),
-        heirs => format!(", and {heirs} threads that were started meanwhile may run where the others do"),
+        1 => ", and the CPUs of 1 new thread that had inherited changed ones".to_owned(),
+        heirs => format!(", and the CPUs of {heirs} new threads that had inherited changed ones"),
     };
     if restored.is_complete() {
         report.stage = Stage::Restored;
@@ -133,7 +133,7 @@ fn report(restored: &Restored, folder: &Folder) -> TuneDoneReport {
         report.summary = format!("{restored_knobs}, {open} {} not{heirs}", if open == 1 { "was" } else { "were" });
         report.journal = Some(folder.journal());
         report.advice =
-            Some("becalm tune restore --force brings back also what others changed, and --keep leaves it as it is");
+            Some("becalm tune restore --force also restores what others changed, and --keep leaves it as it is");
         if !restored.damage.is_empty() {
             report.summary += &format!("; {}", damaged_lines(&restored.damage));
         }

@@ -12,11 +12,13 @@ use std::process::{self, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use becalm_command::arguments::refuse_existing;
+use becalm_command::messages::say;
 use becalm_command::{child, looks};
 use becalm_linux::folder;
 use becalm_linux::placed::{ProgramStart, begin_in};
 use becalm_linux::relay::Relay;
 use becalm_linux::sched::Policy;
+use becalm_report::form::words::quoted;
 use becalm_units::fault::{self, Context};
 use becalm_units::{CpuList, Nanos, cpus};
 
@@ -100,8 +102,9 @@ impl Proof {
         Ok(())
     }
 
-    /// Prints the differences: on `out`, or on standard error if standard output belongs to a command. Another process reads the recordings, without
-    /// the rights that this one keeps for restoring. Fails if a recording cannot be read, they have nothing in common, or `out` cannot be written.
+    /// Prints the differences, and where the recordings are: on `out`, or on standard error if standard output belongs to a command. Another process
+    /// reads the recordings, without the rights that this one keeps for restoring. Fails if a recording cannot be read, they have nothing in common,
+    /// or `out` cannot be written.
     pub fn print(&self, is_result: bool, out: &mut dyn Write) -> fault::Result<()> {
         let mut command = child::becalm()?;
         looks::pass_on(&mut command);
@@ -118,6 +121,15 @@ impl Proof {
         out.flush()?;
         let status = command.status().context("cannot compare the recordings")?;
         fault::ensure!(status.success(), "the recordings could not be compared; see above");
+        let place = match &self.folder {
+            Some(_) => "To keep these recordings, add --verify-output DIR".to_owned(),
+            None => format!("To see a recording: becalm report {}", quoted(&self.inside[0].to_string_lossy())),
+        };
+        if is_result {
+            writeln!(out, "\n  {place}")?;
+        } else {
+            say(format_args!("{place}"));
+        }
         Ok(())
     }
 }

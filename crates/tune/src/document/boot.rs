@@ -14,11 +14,11 @@ pub struct BootParameter {
     #[serde(with = "text")]
     #[cfg_attr(feature = "schemas", schemars(with = "String"))]
     pub value: Option<String>,
-    /// What the running kernel was booted with; `None` if the parameter is not on its command line.
+    /// The value in the running kernel's command line; `None` if it has none.
     pub from: Option<String>,
-    /// What it gives that nothing can give at run time.
+    /// Its effect, which no change at run time has.
     pub reason: String,
-    /// What it may cost; `None` if it costs nothing.
+    /// Its possible cost; `None` if there is none.
     #[serde(with = "text")]
     #[cfg_attr(feature = "schemas", schemars(with = "String"))]
     pub risk: Option<String>,

@@ -6,7 +6,7 @@ use becalm_model::tune::Family;
 use becalm_units::{CpuList, Nanos};
 use serde::Serialize;
 
-/// What a finding is about.
+/// The subject of a finding.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -31,13 +31,13 @@ pub enum Area {
     Clock,
     /// Changes of frequency, and sleep states.
     Power,
-    /// What the kernel does to memory in the background.
+    /// Background work of the kernel on memory.
     Memory,
     /// Tracing that is on.
     Tracing,
     /// How the kernel was built.
     Build,
-    /// What lies below the kernel.
+    /// The hypervisor below the kernel.
     Hypervisor,
 }
 
@@ -60,13 +60,13 @@ pub enum Severity {
     Error,
 }
 
-/// A file and what stands in it.
+/// A file with its contents.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Evidence {
     /// The file, from the machine's root.
     pub path: String,
-    /// The part of it that tells, or why it could not be read.
+    /// The relevant part of the contents, or why the file could not be read.
     pub value: String,
 }
 

@@ -18,7 +18,7 @@ pub struct Plan {
     pub siblings: CpuList,
     /// The housekeeping CPUs: never empty.
     pub housekeeping: CpuList,
-    /// What the CPUs are wanted for.
+    /// The purpose of the CPUs.
     pub profile: Profile,
     /// Every change, in order of application; they are undone in reverse.
     pub steps: Vec<Change>,
@@ -41,6 +41,6 @@ impl Plan {
 pub struct Note {
     /// The family that was being planned.
     pub family: Family,
-    /// What was seen, and what follows.
+    /// The observation, and its consequence.
     pub text: String,
 }

@@ -148,7 +148,7 @@ fn version_1(draft: &mut PlanDraft<'_>, folder: &Path) {
     let mems = draft.read(folder.join("cpuset.mems")).unwrap_or_else(|| "0".to_owned());
     let wish = |knob, to: &str, reason| Wish { knob, to: to.to_owned(), reason, risk: None, removes: Vec::new() };
     let others = other_groups(draft, folder);
-    for (name, cpus, what) in [(REST, &rest, "a group for everything else"), (GROUP, &cpus, "a group for the CPUs")] {
+    for (name, cpus, what) in [(REST, &rest, "a group for all other tasks"), (GROUP, &cpus, "a group for the CPUs")] {
         let group = folder.join(name);
         let file = |name: &str| Knob::cpu_list(group.join(name));
         chained(draft, "absent", wish(Knob::Group { path: group.clone() }, "there", what));
@@ -161,7 +161,7 @@ fn version_1(draft: &mut PlanDraft<'_>, folder: &Path) {
     let wish = Wish {
         removes: balancing(),
         risk: Some("the threads of a program that does not bind them all stay on one of these CPUs"),
-        ..wish(balance(folder), "0", "only groups are balanced: the rest, and not the quiet CPUs")
+        ..wish(balance(folder), "0", "the scheduler balances only the housekeeping group")
     };
     chained(draft, "1", wish);
     if !others.is_empty() {

@@ -17,14 +17,14 @@ pub(super) fn add(draft: &mut PlanDraft<'_>) {
         let shared: Option<CpuList> = shared.split_whitespace().collect::<Vec<_>>().join(",").parse().ok();
         let others = shared.unwrap_or_default().without(&draft.division.cleared());
         if !others.is_empty() {
-            draft.note(format!("CPU {cpu} shares its clock with CPU {others}, so that its frequency is left alone"));
+            draft.note(format!("CPU {cpu} shares its clock with CPU {others}, so its frequency is left alone"));
             continue;
         }
         if offered.split_whitespace().any(|governor| governor == "performance") {
             draft.change(Wish {
                 knob: Knob::word(format!("{folder}/scaling_governor")),
                 to: "performance".to_owned(),
-                reason: "the CPU need not find out first that it is busy",
+                reason: "the CPU does not need time to reach its full frequency",
                 risk: Some("more power and heat"),
                 removes: Vec::new(),
             });
@@ -34,7 +34,7 @@ pub(super) fn add(draft: &mut PlanDraft<'_>) {
             draft.change(Wish {
                 knob: Knob::word(format!("{folder}/energy_performance_preference")),
                 to: "performance".to_owned(),
-                reason: "the processor prefers speed where it chooses itself",
+                reason: "the processor prefers speed over energy",
                 risk: Some("more power and heat"),
                 removes: Vec::new(),
             });

@@ -46,8 +46,8 @@ fn polling(draft: &mut PlanDraft<'_>) {
         draft.change(Wish {
             knob: Knob::word(path),
             to: POLLING.to_string(),
-            reason: "an idle CPU looks for work for so many ns before it is given back to the hypervisor",
-            risk: Some("idle CPUs of the whole guest use their time for looking"),
+            reason: "an idle CPU polls for this many ns before it is given back to the hypervisor",
+            risk: Some("all idle CPUs of the guest spend time polling"),
             removes: Vec::new(),
         });
     }

@@ -12,7 +12,7 @@ pub(super) fn add(draft: &mut PlanDraft<'_>) {
         draft.change(Wish {
             knob: Knob::choice(format!("{HUGE_PAGES}/enabled")),
             to: "never".to_owned(),
-            reason: "huge pages are made and split at moments that nobody chooses",
+            reason: "huge pages are made and split at unpredictable moments",
             risk: Some("programs of the whole machine that gain from huge pages become slower"),
             removes: noise(&[Known::Khugepaged, Known::Flush, Known::CallFunction]),
         });
@@ -31,7 +31,7 @@ pub(super) fn add(draft: &mut PlanDraft<'_>) {
             knob: Knob::word(merging),
             to: "0".to_owned(),
             reason: "ksmd compares and merges pages",
-            risk: Some("equal pages of virtual machines are not merged any more; those that are stay so"),
+            risk: Some("equal pages of virtual machines are no longer merged; merged ones stay merged"),
             removes: noise(&[Known::Ksmd, Known::Flush, Known::CallFunction]),
         });
     }

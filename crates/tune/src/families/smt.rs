@@ -29,8 +29,8 @@ pub(super) fn add(draft: &mut PlanDraft<'_>) {
         draft.change(Wish {
             knob: Knob::word(format!("/sys/devices/system/cpu/cpu{cpu}/online")),
             to: "0".to_owned(),
-            reason: "it shares a core with a CPU that is to be quiet",
-            risk: Some("what ran there has one CPU less"),
+            reason: "it shares a core with an isolated CPU",
+            risk: Some("programs that ran there have one CPU less"),
             removes: Vec::new(),
         });
     }

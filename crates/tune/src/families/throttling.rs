@@ -9,7 +9,7 @@ use crate::draft::{PlanDraft, Wish, noise};
 use crate::{Knob, Known};
 
 const RISK: &str =
-    "a real-time thread that never sleeps keeps its CPU from everything else, also from what would end it";
+    "a real-time thread that never sleeps blocks its CPU for all other threads, also those that could end it";
 
 pub(super) fn add(draft: &mut PlanDraft<'_>) {
     let cpus = draft.division.cpus.clone();

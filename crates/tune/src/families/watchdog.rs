@@ -10,7 +10,7 @@ pub(super) fn add(draft: &mut PlanDraft<'_>) {
     draft.move_away(
         Knob::cpu_list("/proc/sys/kernel/watchdog_cpumask"),
         "the lockup detectors' timer, thread and counter",
-        Some("a lockup of these CPUs is not found out"),
+        Some("lockups of these CPUs are not detected"),
         removes(),
     );
     // While the detector is on, it occupies a performance counter of each CPU, watched or not.
@@ -18,8 +18,8 @@ pub(super) fn add(draft: &mut PlanDraft<'_>) {
         draft.change(Wish {
             knob: Knob::word("/proc/sys/kernel/nmi_watchdog"),
             to: "0".to_owned(),
-            reason: "the hard lockup detector holds a performance counter that a benchmark wants",
-            risk: Some("hard lockups are found out on no CPU"),
+            reason: "the hard lockup detector occupies a performance counter",
+            risk: Some("hard lockups are not detected on any CPU"),
             removes: noise(&[Known::Nmi]),
         });
     }

@@ -52,7 +52,7 @@ pub(super) fn sysctl_name(path: &str) -> Option<String> {
 /// The header of each file: its purpose, and what it leaves to others.
 pub(super) fn head(plan: &Plan, how: &[&str]) -> Vec<String> {
     let (quiet, rest) = (&plan.cpus, &plan.housekeeping);
-    let mut lines = vec![format!("# Written by becalm: CPU {quiet} quiet, CPU {rest} for everything else.")];
+    let mut lines = vec![format!("# Written by becalm: CPU {quiet} isolated, CPU {rest} for housekeeping.")];
     lines.extend(how.iter().map(|line| format!("# {line}")));
     lines
 }

@@ -17,7 +17,7 @@ pub(super) fn files(plan: &Plan) -> Vec<ConfigFile> {
     );
     lines.extend(left_out(plan));
     let quiet = &plan.cpus;
-    section(&mut lines, "main", &[format!("summary=CPU {quiet} quiet, profile {}", plan.profile)]);
+    section(&mut lines, "main", &[format!("summary=CPU {quiet} isolated, profile {}", plan.profile)]);
     let variables = [format!("isolated_cores={quiet}"), format!("housekeeping_cores={}", plan.housekeeping)];
     section(&mut lines, "variables", &variables);
     let wants = |family: Family| plan.steps.iter().any(|change| change.family == family);

@@ -83,7 +83,7 @@ impl Folder {
     }
 
     fn unusable(&self, source: io::Error) -> JournalError {
-        JournalError::File { action: "use the journal's folder", path: self.path.clone(), source }
+        JournalError::File { action: "use the journal's directory", path: self.path.clone(), source }
     }
 
     fn parse(&self) -> Result<Option<ParsedJournal>, JournalError> {

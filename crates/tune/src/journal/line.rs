@@ -6,7 +6,7 @@
 
 use twox_hash::XxHash64;
 
-/// A record, which is a JSON object, as a line of a journal, without line end.
+/// The line of a journal for a record (a JSON object), without line end.
 pub fn sealed(number: usize, record: &str) -> String {
     let rest = record.strip_prefix('{').unwrap_or(record);
     let sum = XxHash64::oneshot(number as u64, rest.as_bytes());

@@ -48,7 +48,7 @@ impl Owner {
     /// Whether the machine was not rebooted since. Fails if the boot ID is unknown, now or at that time, for example because a container hides it.
     pub fn is_of_this_boot(&self, machine: &dyn Machine) -> Result<bool, JournalError> {
         if !is_boot_id(&self.boot_id) {
-            let why = format!("the journal does not say of which boot it is, but '{}'", self.boot_id);
+            let why = format!("the journal has no valid boot ID but '{}'", self.boot_id);
             return Err(JournalError::Identity(why));
         }
         Ok(boot_id(machine)? == self.boot_id)

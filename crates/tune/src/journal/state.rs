@@ -18,7 +18,7 @@ pub struct JournalStep {
     pub change: Change,
     /// The value before; `None` if nothing was changed.
     pub original: Option<String>,
-    /// The value after, as the kernel shows it; `None` if it is unknown.
+    /// The value after the change, in the kernel's notation; `None` if it is unknown.
     pub done: Option<String>,
     /// Why it was refused.
     pub refused: Option<String>,
@@ -162,7 +162,7 @@ impl State {
         let mut state = match first {
             Ok(Record::Begin { version: VERSION, owner, plan }) => Self::begin(owner, *plan),
             Ok(Record::Begin { version, .. }) => return Err(Damage { line: 0, why: version.to_string() }),
-            Ok(_) => return Err(Damage { line, why: "it does not begin a journal".to_owned() }),
+            Ok(_) => return Err(Damage { line, why: "it is not the start of a journal".to_owned() }),
             Err(why) => return Err(Damage { line, why }),
         };
         for (line, record) in lines {
@@ -206,7 +206,7 @@ impl State {
     /// Applies another line.
     pub(crate) fn note(&mut self, record: Record) -> Result<(), String> {
         match record {
-            Record::Begin { .. } => return Err("it begins another journal".to_owned()),
+            Record::Begin { .. } => return Err("it is the start of another journal".to_owned()),
             Record::Original { step, value } => self.step(step)?.original = Some(value),
             Record::Done { step, value } => self.step(step)?.done = Some(value),
             Record::Refused { step, why } => self.step(step)?.refused = Some(why),

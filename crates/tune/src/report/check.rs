@@ -1,4 +1,4 @@
-//! What keeps CPUs from being quiet, for a terminal and as `becalm.tune-audit/1`.
+//! Settings that let noise onto CPUs, for a terminal and as `becalm.tune-audit/1`.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ use crate::document::{Area, Check, Chosen, Evidence, Finding, Fix, Severity, Sou
 const TICKS: usize = 16;
 
 /// The title of the page.
-const TITLE: &str = "What keeps CPUs from being quiet";
+const TITLE: &str = "Settings that let noise onto CPUs";
 
 /// A check of one machine.
 #[derive(Clone, Copy, Debug)]
@@ -327,7 +327,7 @@ fn findings(report: &TuneAuditReport<'_>, fixes: &Fixes, all: bool) -> Section {
         blocks.push(Block::Heading("Evidence and details".to_owned()));
         blocks.extend(report.check.findings.iter().flat_map(finding_blocks));
     }
-    Section::new("findings", "Findings", "What was found", blocks)
+    Section::new("findings", "Findings", "Findings", blocks)
 }
 
 fn finding_blocks(finding: &Finding) -> Vec<Block> {

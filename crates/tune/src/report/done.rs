@@ -82,7 +82,7 @@ impl Report for TuneDoneReport {
     }
 
     fn view(&self, form: Form) -> Page {
-        let quiet = (!self.cpus.is_empty()).then(|| ("quiet", cpus(&self.cpus)));
+        let quiet = (!self.cpus.is_empty()).then(|| ("isolated", cpus(&self.cpus)));
         let journal = self.journal.as_ref().map(|journal| ("journal", journal.display().to_string()));
         let state = ("state", self.summary.clone());
         let mut blocks = vec![Block::facts(quiet.into_iter().chain([state]).chain(journal))];
@@ -97,7 +97,7 @@ impl Report for TuneDoneReport {
         if let Some(advice) = self.advice {
             blocks.extend([Block::gap(), Block::entry("  \u{2192} ", advice)]);
         }
-        let (title, subtitle) = ("Settings for quiet CPUs".to_owned(), self.summary.clone());
+        let (title, subtitle) = ("Settings of isolated CPUs".to_owned(), self.summary.clone());
         Page {
             title,
             subtitle,

@@ -10,7 +10,8 @@ use becalm_report::form::figure::{Factor, Number};
 use becalm_report::form::section::{Block, Page, Section};
 use becalm_report::form::sheet::Form;
 use becalm_report::form::table::Table;
-use becalm_report::form::value::{factor, grouped};
+use becalm_report::form::value::grouped;
+use becalm_report::predict::rounded::{self, round, times};
 use becalm_units::{CpuList, cpus};
 use serde::Serialize;
 
@@ -45,8 +46,8 @@ impl Report for TunePlanReport<'_> {
         blocks.extend(plan.notes.iter().map(|note| Block::warning(format!("{}: {}", note.family, note.text))));
         blocks.extend(boot(plan));
         let (title, subtitle) =
-            ("A plan for quiet CPUs".to_owned(), format!("{}, for {}", cpus(&plan.cpus), plan.profile));
-        let sections = vec![Section::new("plan", "Plan", "What would be changed", blocks)];
+            ("Plan to isolate CPUs".to_owned(), format!("{}, for {}", cpus(&plan.cpus), plan.profile));
+        let sections = vec![Section::new("plan", "Plan", "Changes", blocks)];
         Page { title, subtitle, sections, foot: Vec::new() }
     }
 }
@@ -82,10 +83,22 @@ fields! {
         SLOWDOWN_RATIO = catalogue::SLOWDOWN_RATIO, |row| Factor(row.slowdown.mean);
         SLOWDOWN_LOW = "slowdown_low", "low", |row| row.slowdown.low.map(Factor);
         SLOWDOWN_HIGH = "slowdown_high", "high", |row| row.slowdown.high.map(Factor);
-        WITHOUT_RATIO = "without_ratio", "without what the plan removes", |row| Factor(row.without.mean);
+        WITHOUT_RATIO = "without_ratio", "with the plan, at best", |row| Factor(row.without.mean);
         WITHOUT_LOW = "without_low", "low", |row| row.without.low.map(Factor);
         WITHOUT_HIGH = "without_high", "high", |row| row.without.high.map(Factor);
     }
+}
+
+fields! {
+    /// Fields only of tables.
+    gain_columns: Gain {
+        INTERVAL = "interval", "95 % CI", |row| interval(&row.slowdown);
+        WITHOUT_INTERVAL = "without_interval", "95 % CI", |row| interval(&row.without);
+    }
+}
+
+fn interval(slowdown: &PredictedSlowdown) -> Option<String> {
+    rounded::interval(slowdown.low, slowdown.high)
 }
 
 #[derive(Serialize)]
@@ -181,7 +194,7 @@ fn without_document((job, without): &(GainJob, PredictedSlowdown)) -> WithoutDoc
 /// The CPUs and the changes. Similar changes share a row, unless `all`.
 fn changes(report: &TunePlanReport<'_>, all: bool) -> Vec<Block> {
     let TunePlanReport { plan, gains } = *report;
-    let mut facts = vec![("quiet".to_owned(), format!("{}, for {}", cpus(&plan.cpus), plan.profile))];
+    let mut facts = vec![("isolate".to_owned(), format!("{}, for {}", cpus(&plan.cpus), plan.profile))];
     let others = [("idle", &plan.left_idle), ("offline", &plan.siblings)];
     let others = others.into_iter().filter(|(_, cpus)| !cpus.is_empty()).chain([("housekeeping", &plan.housekeeping)]);
     facts.extend(others.map(|(label, list)| (label.to_owned(), cpus(list))));
@@ -192,7 +205,10 @@ fn changes(report: &TunePlanReport<'_>, all: bool) -> Vec<Block> {
     if plan.steps.is_empty() {
         blocks.push(Block::Text("nothing to change: every setting already has its value".to_owned()));
     } else {
-        let table = Table::filled(&columns(CHANGE, &names), &rows).captioned("The changes");
+        let mut table = Table::filled(&columns(CHANGE, &names), &rows).captioned("The changes");
+        if gains.is_some() {
+            round(&mut table, names.len() - 1);
+        }
         blocks.extend(listed(table, rows.iter().flat_map(entries).collect()));
     }
     blocks
@@ -200,7 +216,7 @@ fn changes(report: &TunePlanReport<'_>, all: bool) -> Vec<Block> {
 
 /// A change, and its reason below it.
 fn entries(row: &PlannedChange) -> [Block; 2] {
-    let without = row.without.map(|ratio| format!("; slowdown without it {}", factor(ratio))).unwrap_or_default();
+    let without = row.without.map(|ratio| format!("; slowdown without it {}", times(ratio))).unwrap_or_default();
     let first = format!("  {:>4}  {:<10}  ", row.number, row.family.to_string());
     let blank = " ".repeat(first.chars().count());
     let change = transition(&row.knob, &row.from, &row.to);
@@ -212,20 +228,21 @@ fn gain_blocks(plan: &Plan, gains: &Gains) -> Vec<Block> {
     let grains: Vec<&[Gain]> = gains.total.chunk_by(|one, other| one.job.grain == other.job.grain).collect();
     let phases = if let [one] = grains[..] { format!(", in phases of {}", one[0].job.grain) } else { String::new() };
     let from = format!("the noise of {} in {}{phases}", cpus(&plan.cpus), gains.run.display());
-    let names =
-        ["ranks", "slowdown_ratio", "slowdown_low", "slowdown_high", "without_ratio", "without_low", "without_high"];
-    let names = if grains.len() > 1 { [&["grain_ns"][..], &names].concat() } else { names.to_vec() };
-    let fields = columns(GAIN, &names);
-    let mut table = Table::new(&fields).captioned("The slowdown with and without what the plan removes");
+    let mut fields = if grains.len() > 1 { vec![&gain::GRAIN_NS] } else { Vec::new() };
+    fields.extend([&gain::RANKS, &gain::SLOWDOWN_RATIO, &gain_columns::INTERVAL]);
+    fields.extend([&gain::WITHOUT_RATIO, &gain_columns::WITHOUT_INTERVAL]);
+    let mut table = Table::new(&fields).captioned("The slowdown now and with the plan");
     for rows in &grains {
         table.rule();
         rows.iter().for_each(|row| table.row(&fields, row));
     }
+    round(&mut table, fields.len() - 4);
+    round(&mut table, fields.len() - 2);
     let phases = if grains.len() > 1 { format!(" and phases of {}", shown.job.grain) } else { String::new() };
     let text = format!(
-        "a change's slowdown is for {} ranks{phases}, now {}, if it removes all of the noise that it targets; low and high: the 95 % CI",
+        "a change's slowdown is for {} ranks{phases}, now {}, if it removes all of the noise that it targets",
         grouped(shown.job.ranks),
-        factor(shown.slowdown.mean)
+        times(shown.slowdown.mean)
     );
     let title = format!("largest possible gain, predicted from {from}:");
     vec![Block::gap(), Block::Text(title), Block::gap(), Block::Table(table), Block::Text(text)]
@@ -379,14 +396,14 @@ mod tests {
         };
         let one = text(&plan, Some(&gains(&[(1, 1.5, 1.25)])), false);
         assert!(one.contains("2 tasks and kernel threads") && one.contains("CPUs of b (8)"), "{one}");
-        assert!(one.contains("1.2500") && one.contains("in phases of 1ms:") && !one.contains("grain"), "{one}");
+        assert!(one.contains("1.25") && one.contains("in phases of 1ms:") && !one.contains("grain"), "{one}");
 
         // With several grains, each has rows, and the first is next to the changes.
         let two = gains(&[(1, 1.5, 1.25), (2, 1.75, 1.375)]);
         let both = text(&plan, Some(&two), false);
         assert!(both.contains("grain") && both.contains("2.00ms") && !both.contains("in phases of"), "{both}");
-        assert!(both.contains("for 64 ranks and phases of 1ms, now 1.5000"), "{both}");
-        assert_eq!((both.matches("1.2500").count(), both.matches("1.3750").count()), (2, 1), "{both}");
+        assert!(both.contains("for 64 ranks and phases of 1ms, now 1.5,"), "{both}");
+        assert_eq!((both.matches("1.25").count(), both.matches("1.38").count()), (2, 1), "{both}");
         let document: serde_json::Value =
             serde_json::from_str(&report::json(&TunePlanReport { plan: &plan, gains: Some(&two) })).unwrap();
         assert_eq!(document["gains"][1]["grain_ns"], 2_000_000);

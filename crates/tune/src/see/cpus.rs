@@ -52,7 +52,7 @@ pub(super) fn reachable(root: &Path, identity: &Identity, answers: &mut Vec<Answ
     let measurable = group.cpus.as_ref().map_or_else(|| sets.online.clone(), |cpus| cpus.intersection(&sets.online));
     let isolated = sets.isolated.intersection(&measurable);
     let beyond = sets.online.without(&measurable);
-    let suffix = if isolated.is_empty() { String::new() } else { format!(", of which {isolated} are isolated") };
+    let suffix = if isolated.is_empty() { String::new() } else { format!(" ({isolated} isolated)") };
     if measurable.is_empty() {
         let consequence = "nothing can be measured";
         answers.push(Answer::missing(Ability::Cpus, "no CPU can be used by this process", consequence, ""));
@@ -107,7 +107,7 @@ pub(super) fn realtime(
     cpus: &CpuList,
     attempt: Option<io::Result<()>>,
 ) -> Vec<Answer> {
-    let consequence = "the loops compete with every other thread; what pre-empts them is seen as a source";
+    let consequence = "the loops compete with every other thread; what preempts them is seen as a source";
     let highest = match (limits::rt_priority(root), &attempt) {
         _ if identity.can(Capability::SysNice) => Some(99),
         (Ok(limit), _) => Some(limit.unwrap_or(99).min(99)),

@@ -29,8 +29,8 @@ pub(super) fn hypervisor(root: &Path) -> Answer {
         Ok(None) => Answer::available(Ability::Hypervisor, "none seen: the kernel runs on bare metal"),
         Ok(Some(name)) => Answer::limited(
             Ability::Hypervisor,
-            format!("a hypervisor ({name}) lies below the kernel"),
-            "detours that it makes have no kernel event and are reported as unseen; steal time bounds them",
+            format!("the kernel runs under a hypervisor ({name})"),
+            "its interruptions have no kernel event and are reported as unseen; steal time bounds them",
             "",
         ),
         Err(error) => {

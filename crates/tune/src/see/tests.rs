@@ -138,7 +138,7 @@ fn a_container_is_told_what_it_lacks() {
     assert_eq!(
         cpus,
         [
-            "CPUs 1 can be measured, of which 1 are isolated; the control group does not allow 0",
+            "CPUs 1 can be measured (1 isolated); the control group does not allow 0",
             "the control group /sys/fs/cgroup may use 0.50 CPUs, in periods of 100ms",
         ]
     );

@@ -112,7 +112,7 @@ fn a_journal_of_no_boot_is_neither_restored_nor_put_away() {
     bench.apply(&plan);
     forge(&bench.folder.journal(), &bench.owner().boot_id, "");
     let error = restore(&bench.fake, &bench.folder, RestoreOptions::default(), &mut |_| ()).unwrap_err().to_string();
-    assert!(error.contains("the journal does not say of which boot it is"), "{error}");
+    assert!(error.contains("the journal has no valid boot ID"), "{error}");
     let error = apply(&bench.fake, &bench.folder, &plan, &bench.owner(), &mut |_| ()).unwrap_err().to_string();
     assert!(error.contains("settings are changed already"), "{error}");
     assert!(bench.folder.journal().exists() && !bench.folder.last().exists());
@@ -401,7 +401,7 @@ fn a_journal_is_for_one_user_alone() {
             fs::rename(bench.folder.path(), &aside).unwrap();
         }
         assert!(refused().contains("may be written by others (its mode is 0777)"));
-        assert!(bench.folder.read().unwrap_err().to_string().contains("cannot use the journal's folder"));
+        assert!(bench.folder.read().unwrap_err().to_string().contains("cannot use the journal's directory"));
     }
     fs::rename(&aside, bench.folder.path()).unwrap();
     chmod(bench.place.path(), 0o700);

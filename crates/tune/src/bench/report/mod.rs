@@ -204,7 +204,7 @@ impl Report for BenchReport<'_> {
     fn view(&self, _: Form) -> Page {
         let sections = vec![self.summary(), self.repetitions(), self.times()];
         Page {
-            title: "A program on quiet CPUs".to_owned(),
+            title: "A program on isolated CPUs".to_owned(),
             subtitle: self.command.join(" "),
             sections,
             foot: Vec::new(),
