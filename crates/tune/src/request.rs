@@ -53,10 +53,7 @@ pub enum PlanError {
         online: CpuList,
     },
     /// No housekeeping CPU would be left.
-    #[error(
-        "no housekeeping CPU would be left: online are {online}, to isolate are {cpus}{}",
-        siblings_text(siblings)
-    )]
+    #[error("no housekeeping CPU would be left: online are {online}, to isolate are {cpus}{}", siblings_text(siblings))]
     NoHousekeeping {
         /// The CPUs that are online.
         online: CpuList,

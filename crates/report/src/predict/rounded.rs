@@ -44,6 +44,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn intervals_have_the_ends_that_are_known() {
+        for (low, high, text) in [
+            (Some(3.4), Some(22.0), Some("3.40 to 22.0")),
+            (Some(1.000_4), None, Some("from 1.0004")),
+            (None, Some(300.0), Some("up to 300")),
+            (None, None, None),
+        ] {
+            assert_eq!(interval(low, high).as_deref(), text);
+        }
+    }
+
+    #[test]
     fn slowdowns_have_three_digits_and_more_near_1() {
         for (ratio, column, sentence) in [
             (1.0, "1.00", "1"),

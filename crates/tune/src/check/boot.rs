@@ -179,7 +179,11 @@ fn unbound_cpus(subject: &Subject<'_>, findings: &mut Findings<'_>) {
         Ok(list) => {
             if let Some(hit) = subject.hit(&list) {
                 findings
-                    .add(AREA, Severity::Error, format!("{shown} sends work to {}, which should be isolated", cpus(&hit)))
+                    .add(
+                        AREA,
+                        Severity::Error,
+                        format!("{shown} sends work to {}, which should be isolated", cpus(&hit)),
+                    )
                     .seen(COMMAND_LINE, shown)
                     .boot(format!("workqueue.unbound_cpus={}", subject.others))
                     .fix("name the other CPUs");

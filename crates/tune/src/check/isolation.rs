@@ -32,7 +32,8 @@ pub(super) fn check(subject: &Subject<'_>, findings: &mut Findings<'_>) {
 fn housekeeping(subject: &Subject<'_>, findings: &mut Findings<'_>) {
     let online = &subject.sets.online;
     if subject.others.is_empty() {
-        let title = format!("no housekeeping CPU is left: {} would be isolated, and no other CPU is online", subject.named());
+        let title =
+            format!("no housekeeping CPU is left: {} would be isolated, and no other CPU is online", subject.named());
         findings
             .add(AREA, Severity::Error, title)
             .seen("/sys/devices/system/cpu/online", online.to_string())

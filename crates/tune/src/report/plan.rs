@@ -397,6 +397,7 @@ mod tests {
         let one = text(&plan, Some(&gains(&[(1, 1.5, 1.25)])), false);
         assert!(one.contains("2 tasks and kernel threads") && one.contains("CPUs of b (8)"), "{one}");
         assert!(one.contains("1.25") && one.contains("in phases of 1ms:") && !one.contains("grain"), "{one}");
+        assert_eq!(one.matches("from 1.10").count(), 2, "{one}");
 
         // With several grains, each has rows, and the first is next to the changes.
         let two = gains(&[(1, 1.5, 1.25), (2, 1.75, 1.375)]);

@@ -55,7 +55,10 @@ fn first_steps(audit: &Audit, is_root: bool) -> Vec<FirstStep> {
         steps.push(step(command, "what still reaches the isolated CPUs"));
     }
     steps.push(step(format!("{sudo}becalm top"), "the same, live"));
-    steps.push(step(format!("{sudo}becalm tune audit --cpus {last}"), "settings that let noise onto a CPU, and how to fix them"));
+    steps.push(step(
+        format!("{sudo}becalm tune audit --cpus {last}"),
+        "settings that let noise onto a CPU, and how to fix them",
+    ));
     steps.push(step(format!("{sudo}becalm bench -- COMMAND"), "run a benchmark on an isolated CPU"));
     steps
 }
