@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use becalm_units::{Count, printable};
 
 use crate::form::sheet::Sheet;
+use crate::form::value::three_digits;
 
 /// Columns of the drawing, if the page has room for them and the labels.
 const WIDTH: usize = 64;
@@ -64,13 +65,13 @@ pub fn draw(curves: &[Curve], title: &str, out: &mut Sheet<'_>) -> io::Result<()
     }
     writeln!(out, "\n{}", printable(title))?;
     for (y, row) in cells.iter().enumerate() {
-        let label = match y % 4 {
-            3 => format!("{:.4}", unscale(top * (HEIGHT - 1 - y) as f64 / (HEIGHT - 1) as f64)),
-            _ if y == 0 => format!("{highest:.4}"),
+        let text = match y % 4 {
+            3 => label(unscale(top * (HEIGHT - 1 - y) as f64 / (HEIGHT - 1) as f64)),
+            _ if y == 0 => label(highest),
             _ => String::new(),
         };
         let row: String = row.iter().collect();
-        writeln!(out, "  {label:>9} \u{2502}{}", row.trim_end())?;
+        writeln!(out, "  {text:>9} \u{2502}{}", row.trim_end())?;
     }
     writeln!(out, "  {:>9} \u{2514}{}", "", "\u{2500}".repeat(width))?;
     writeln!(out, "  {:>9}  {}", "", axis(&counts, column))?;
@@ -82,6 +83,11 @@ pub fn draw(curves: &[Curve], title: &str, out: &mut Sheet<'_>) -> io::Result<()
         writeln!(out, "  {:>9}  {}", "", names.collect::<Vec<_>>().join("   "))?;
     }
     Ok(())
+}
+
+/// A value of the vertical axis: three digits, and near 1 four decimals.
+fn label(value: f64) -> String {
+    if value < 2.0 { format!("{value:.4}") } else { three_digits(value) }
 }
 
 /// The counts below their columns, as many as there is room for.

@@ -287,8 +287,10 @@ impl Table {
         };
         let mut widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
         let mut columns: Vec<usize> = (0..self.columns.len()).filter(|at| !self.columns[*at].is_for_page).collect();
+        let natural = widths.clone();
         if !self.shorten(&columns, &mut widths, page) {
             columns.retain(|column| !self.columns[*column].is_dispensable);
+            widths = natural;
             self.shorten(&columns, &mut widths, page);
         }
         for (at, part) in parts(&columns, &widths, page).into_iter().enumerate() {

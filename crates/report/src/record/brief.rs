@@ -217,7 +217,7 @@ fn fixes(rows: &[SourceRow]) -> Option<Section> {
 
 /// The kernel counters that grew most, on nodes without sources.
 fn counters(summary: &Summary) -> Option<Section> {
-    let rows: Vec<_> = summary.nodes.iter().flat_map(|node| figures::counters(node, false)).collect();
+    let rows: Vec<_> = summary.nodes.iter().flat_map(|node| figures::others_counters(summary, node, false)).collect();
     if rows.is_empty() {
         return None;
     }
@@ -269,7 +269,7 @@ fn trust(summary: &Summary, at_scale: Option<String>) -> Section {
         }
         .to_owned(),
     ];
-    parts.push(dropped(summary));
+    parts.extend((summary.rung == Rung::Tracepoints).then(|| dropped(summary)));
     if let Some(own) = summary.total.own_ratio().filter(|own| *own > 0.0) {
         parts.push(format!("becalm's own {} excluded", ratio(own)));
     }

@@ -129,7 +129,7 @@ impl Cause<'_> {
     }
 
     /// Its share, its count, its cost per occurrence and the slowdown at scale without it:
-    /// `41.5% of it, 5,229 times, 34.0us each; without it 1,024 processes take 1.31 times as long`. For a source that another one
+    /// `41.5% of noise, 5,229 times, 34.0us each; without it 1,024 processes take 1.31 times as long`. For a source that another one
     /// raises: `41 times, always charged to another source`.
     pub(crate) fn figures(&self) -> String {
         let times = if self.count == 1 { "time" } else { "times" };
@@ -141,7 +141,7 @@ impl Cause<'_> {
         let left = self.without_slowdown_ratio.map_or_else(String::new, |left| {
             format!("; without it {} take {} times as long", processes(self.ranks), two_decimals(left))
         });
-        format!("{share} of it, {} {times}{each}{left}", grouped(self.count))
+        format!("{share} of noise, {} {times}{each}{left}", grouped(self.count))
     }
 
     /// Its kind and its name.

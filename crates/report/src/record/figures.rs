@@ -280,8 +280,27 @@ pub fn counter_rows(
             observed_ns,
         })
         .collect();
-    rows.sort_by_key(|row| (row.cpu, !is_time(&row.name), Reverse(row.growth)));
+    rank(&mut rows);
     rows
+}
+
+/// The counters without the time of the measuring loops, which `stat/user` contains.
+pub(crate) fn others_counters(summary: &Summary, node: &NodeSummary, per_cpu: bool) -> Vec<CounterRow> {
+    let mut rows = counters(node, per_cpu);
+    for row in rows.iter_mut().filter(|row| row.name == "stat/user") {
+        let is_wanted = |cpu: &&CpuSummary| cpu.node == row.node && row.cpu.is_none_or(|one| one == cpu.cpu.get());
+        let looped = |cpu: &CpuSummary| cpu.figures.duration_ns.unwrap_or(0) - cpu.figures.durations.total();
+        let looped: i64 = summary.cpus.iter().filter(is_wanted).map(looped).sum();
+        row.growth = row.growth.saturating_sub(looped.max(0) as u64);
+    }
+    rows.retain(|row| row.growth > 0);
+    rank(&mut rows);
+    rows
+}
+
+/// Sorts by CPU, times before counts, the fastest first.
+fn rank(rows: &mut [CounterRow]) {
+    rows.sort_by_key(|row| (row.cpu, !is_time(&row.name), Reverse(row.growth)));
 }
 
 /// Whether the counter is a time, in nanoseconds.

@@ -60,9 +60,9 @@ fn node_lines(node: &NodeSummary) -> Vec<(String, String)> {
 /// The facts about the whole recording.
 fn whole_lines(summary: &Summary) -> Vec<(String, String)> {
     let lines = [
-        ("books", books(summary)),
+        ("sums", books(summary)),
         ("checked", checked(summary)),
-        ("lost", Some(lost(summary))),
+        ("dropped", Some(lost(summary))),
         ("tracing", measuring(summary)),
         ("steal", steal(summary)),
         ("SMI", smis(summary)),
@@ -85,22 +85,22 @@ fn run(doc: &NodeDoc) -> String {
     };
     let SettingsDoc { sched, threshold, .. } = &doc.settings;
     let most = doc.settings.detours.map_or_else(String::new, |most| {
-        format!(", at most {} {} a CPU", grouped(most), plural(most, "detour", "detours"))
+        format!(", at most {} {} per CPU", grouped(most), plural(most, "detour", "detours"))
     });
-    format!("{lasted}class {sched}, threshold {threshold}{most}, {}{command}", ended(doc.ended))
+    format!("{lasted}scheduling class {sched}, threshold {threshold}{most}, {}{command}", ended(doc.ended))
 }
 
 pub(crate) const fn ended(ended: Option<Ended>) -> &'static str {
     match ended {
-        Some(Ended::Duration) => "ended as asked",
-        Some(Ended::Detours) => "ended with the detours asked for",
+        Some(Ended::Duration) => "completed",
+        Some(Ended::Detours) => "completed with the requested number of detours",
         Some(Ended::Command) => "ended with its command",
         Some(Ended::Signal) => "ended by a signal",
         Some(Ended::User) => "ended by its user",
         Some(Ended::BufferFull) => "ENDED EARLY: a buffer was full",
         Some(Ended::CpusGone) => "ENDED EARLY: its CPUs went offline or left the cpuset",
         Some(Ended::Unattended) => "ENDED EARLY: its real-time loops left no time to collect their data",
-        Some(Ended::Failed) => "FAILED on the way",
+        Some(Ended::Failed) => "FAILED",
         Some(Ended::Unknown) => "how it ended is not known",
         None => "NOT ENDED: still running, or killed",
     }
@@ -142,11 +142,11 @@ pub(crate) fn clock(clock: &ClockDoc) -> String {
     let mut parts = vec![format!("{}, {:.3} MHz", clock.counter, clock.rate_hz / 1e6)];
     // Foreign recordings do not contain it; a measured rate always has an error.
     parts.push(match clock.rate_error_ratio {
-        0.0 => "how exactly is not known".to_owned(),
-        ratio => format!("known to {} ppm", three_digits(ratio * 1e6)),
+        0.0 => "accuracy not known".to_owned(),
+        ratio => format!("accurate to {} ppm", three_digits(ratio * 1e6)),
     });
-    parts.push(format!("resolves {}", clock.resolution_ns));
-    parts.extend(clock.cross_cpu_ns.map(|offset| format!("CPUs agree to {offset}")));
+    parts.push(format!("resolution {}", clock.resolution_ns));
+    parts.extend(clock.cross_cpu_ns.map(|offset| format!("CPUs synchronized within {offset}")));
     parts.extend(wall(clock));
     if clock.backwards > 0 {
         parts.push(format!("RAN BACKWARDS {} times", grouped(clock.backwards)));
@@ -157,7 +157,7 @@ pub(crate) fn clock(clock: &ClockDoc) -> String {
 /// The accuracy of the wall clock, if known.
 fn wall(clock: &ClockDoc) -> Option<String> {
     match (clock.wall_synchronized?, clock.wall_error_ns?) {
-        (true, error) => Some(format!("wall clock right to {error:.1}")),
+        (true, error) => Some(format!("wall clock accurate to {error:.1}")),
         (false, _) => Some("wall clock not synchronized (no NTP/PTP)".to_owned()),
     }
 }
@@ -166,14 +166,14 @@ pub(crate) fn seen(doc: &NodeDoc) -> String {
     if let Some(change) = doc.trace_change() {
         let until = change.traced_until_ns.max(Nanos::ZERO);
         return format!(
-            "the loops, and the kernel's tracepoints for the first {until:.3}: sources are known of that alone"
+            "the loops, and the kernel's tracepoints for the first {until:.3}: sources are known for that time only"
         );
     }
     let is_all = doc.tracing.as_ref().is_none_or(|tracing| tracing.missing.is_empty());
     let seen = match doc.rung {
         Rung::Tracepoints if !doc.has_loop() => {
             if is_all {
-                "the kernel's tracepoints alone: every source by its name, and no way into or out of the kernel"
+                "the kernel's tracepoints alone: every source by its name, without kernel entry and exit"
             } else {
                 "some of the kernel's tracepoints alone: sources by their names, except those not seen"
             }
@@ -194,19 +194,19 @@ fn books(summary: &Summary) -> Option<String> {
     let activities: u64 = summary.nodes.iter().map(|node| node.activities).sum();
     match &summary.books {
         Books::Closed => Some(format!(
-            "closed: {} activities add up to {} detours, to the nanosecond",
+            "exact: {} activities add up to {} detours, to the nanosecond",
             grouped(activities),
             grouped(summary.total.detours())
         )),
-        Books::Open(_) => Some("OPEN: activities do not add up to their detours, see below".to_owned()),
+        Books::Open(_) => Some("NOT EXACT: activities do not add up to their detours, see below".to_owned()),
         Books::NoActivities => None,
     }
 }
 
 pub(crate) fn lost(summary: &Summary) -> String {
     match (summary.total.lost_events, summary.total.incomplete) {
-        (None, 0) => "not known: the file reports no loss".to_owned(),
-        (Some(0), 0) => "nothing".to_owned(),
+        (None, 0) => "not known: the file has no count".to_owned(),
+        (Some(0), 0) => "no events".to_owned(),
         (lost, incomplete) => {
             let lost = lost.map_or_else(|| "an unknown number of".to_owned(), grouped);
             let detours = plural(incomplete, "detour is", "detours are");
@@ -229,10 +229,10 @@ fn checked(summary: &Summary) -> Option<String> {
         return None;
     }
     if summary.nodes.iter().any(|node| node.doc.trace_change().is_some()) {
-        return Some("no: the trace was changed, and the kernel went on counting".to_owned());
+        return Some("no, because the trace was changed".to_owned());
     }
     let Some(checked) = &summary.checked else {
-        return Some("no: the recording does not say how often the kernel counted what is in its trace".to_owned());
+        return Some("no, because the recording has no kernel counts".to_owned());
     };
     let share = |found: Found, what: &str| format!("{} of {} {what}", grouped(found.found), grouped(found.counted));
     let parts =
@@ -260,11 +260,7 @@ fn measuring(summary: &Summary) -> Option<String> {
     let Measuring { events, event_cost_ns, cost_ns, time_ratio } = summary.measuring?;
     let share = time_ratio.map_or_else(String::new, |ratio| format!(", {} of the time", Value::Ratio(ratio).cell()));
     let each = time(event_cost_ns.round() as i64);
-    Some(format!(
-        "about {}{share}: {} kernel events, {each} each where caches are warm",
-        time(cost_ns),
-        grouped(events)
-    ))
+    Some(format!("about {}{share}: {} kernel events, {each} each with warm caches", time(cost_ns), grouped(events)))
 }
 
 /// The steal time next to the unseen time. The hypervisor took more: neither exits nor emulation count as steal.
@@ -273,8 +269,8 @@ fn steal(summary: &Summary) -> Option<String> {
     let steal = time(steal);
     Some(match summary.total.unseen_ns.filter(|ns| *ns > 0) {
         Some(unseen) => {
-            format!("{} unseen, and {steal} admitted as steal: at least that the hypervisor took", time(unseen))
+            format!("{steal} of steal time, the least that the hypervisor took; {} unseen", time(unseen))
         }
-        None => format!("{steal} admitted by the hypervisor: at least that it took"),
+        None => format!("{steal} of steal time, the least that the hypervisor took"),
     })
 }

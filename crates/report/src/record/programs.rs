@@ -58,13 +58,13 @@ pub(super) fn programs(sources: &[SourceSummary]) -> Vec<Program> {
     programs
 }
 
-/// The part of a thread's name that the threads of its program share: up to the first digit, slash or colon. Threads of interrupts keep their
-/// names, because each interrupt has its own fix.
+/// The part of a thread's name that the threads of its program share: up to the first blank, digit, slash or colon. Threads of interrupts keep
+/// their names, because each interrupt has its own fix.
 fn program(thread: &str) -> &str {
     if thread.starts_with("irq/") {
         return thread;
     }
-    let ends = |letter: char| letter.is_ascii_digit() || matches!(letter, '/' | ':');
+    let ends = |letter: char| letter.is_ascii_digit() || matches!(letter, ' ' | '/' | ':');
     let name = thread.split(ends).next().unwrap_or(thread).trim_end_matches(|letter: char| !letter.is_alphanumeric());
     if name.len() < SHORTEST { thread } else { name }
 }
@@ -94,7 +94,7 @@ mod tests {
     fn threads_share_the_name_of_their_program() {
         for (name, threads) in [
             ("tokio-worker", &["tokio-worker-0", "tokio-worker-17"][..]),
-            ("opt cgu", &["opt cgu.02", "opt cgu.03"]),
+            ("opt", &["opt cgu.02", "opt cgu.03", "opt eyjfnb3ydtr"]),
             ("kworker", &["kworker", "kworker/1:0", "kworker/1:1H", "kworker/u8:3-events", "kworker/R-rcu_gp"]),
             ("ksoftirqd", &["ksoftirqd/0", "ksoftirqd/1"]),
             ("sugov", &["sugov:0"]),
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(
             rows,
             [
-                row("opt cgu (2 threads)", 34, 3, 12),
+                row("opt (2 threads)", 34, 3, 12),
                 row("interrupt virtio1", 30, 1, 30),
                 row("thread make", 25, 1, 25),
                 row("interrupt virtio2", 15, 1, 15),

@@ -134,7 +134,8 @@ fn sources(summary: &Summary, per_cpu: bool, all: bool) -> Section {
 const COUNTERS: [&Field<CounterRow>; 4] = [&counter::CPU, &counter::NAME, &counter::GROWTH, &counter::RATE_HZ];
 
 fn counters(summary: &Summary, node: &NodeSummary, per_cpu: bool) -> Vec<Block> {
-    let rows = if node.doc.rung == Rung::Tracepoints { Vec::new() } else { figures::counters(node, per_cpu) };
+    let rows =
+        if node.doc.rung == Rung::Tracepoints { Vec::new() } else { figures::others_counters(summary, node, per_cpu) };
     if rows.is_empty() {
         return Vec::new();
     }

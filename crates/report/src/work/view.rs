@@ -219,7 +219,7 @@ fn head_lines(doc: &NodeDoc) -> Vec<(&'static str, String)> {
         };
         let ended = header::ended(doc.ended);
         lines.push(("work", done(work)));
-        lines.push(("run", format!("{lasted}class {}, {ended}{sessions}", doc.settings.sched)));
+        lines.push(("run", format!("{lasted}scheduling class {}, {ended}{sessions}", doc.settings.sched)));
     }
     lines.push(("machine", header::machine(&doc.machine)));
     lines.push(("clock", header::clock(&doc.clock)));

@@ -1,9 +1,10 @@
 use std::path::Path;
 
-use becalm_analyze::summary::{Checked, Detail, RANKS, Selection, Summary, longest, summarize, timelines};
+use becalm_analyze::summary::{Checked, CpuSummary, Detail, RANKS, Selection, Summary, longest, summarize, timelines};
 use becalm_bundle::Bundle;
+use becalm_model::node::CounterGrowth;
 use becalm_model::warning;
-use becalm_report::{DetoursReport, Form, RunReport, SourcesReport};
+use becalm_report::{DetoursReport, Form, RunReport, SourcesReport, Value};
 
 use crate::{bundles, check, check_forms, check_markdown, check_page};
 
@@ -32,14 +33,18 @@ fn nothing_is_advised_that_the_kernel_cannot_do_or_that_goes_away_with_its_cause
     let folder = tempfile::tempdir().unwrap();
     becalm_fixtures::write_ticking(&folder.path().join("ticking.becalm"));
     let summary = summary(folder.path(), "ticking.becalm");
-    let report = RunReport { summary: &summary, drawn: None, at_scale: true };
-    let text = becalm_report::text(&report, Form::within(None).with_all(true));
+    let text = full(&summary);
     let words: Vec<&str> = text.split_whitespace().collect();
     let advice = "The tick: this kernel cannot stop it because it was built without CONFIG_NO_HZ_FULL";
     assert!(words.join(" ").contains(advice), "{text}");
     assert!(!text.contains("nohz_full="), "{text}");
     let longest = "Longest, 2.50ms at once: softirq timer: 1 time, always charged to another source\n";
     assert!(text.contains(longest), "{text}");
+}
+
+/// The full report of a summary.
+fn full(summary: &Summary) -> String {
+    becalm_report::text(&RunReport { summary, drawn: None, at_scale: true }, Form::within(None).with_all(true))
 }
 
 /// The short report of a summary, with or without the cost at scale.
@@ -83,6 +88,22 @@ fn the_cost_at_scale_is_shown_if_asked_for_and_the_report_has_35_lines_at_most()
 fn a_recording_with_counters_alone() {
     let folder = bundles();
     check("run_counters", &RunReport { summary: &summary(folder.path(), "plain.becalm"), drawn: None, at_scale: true });
+}
+
+#[test]
+fn the_time_of_the_loops_is_no_growth_of_a_counter() {
+    let folder = bundles();
+    let mut summary = summary(folder.path(), "plain.becalm");
+    let user = |cpu: &CpuSummary| {
+        let looped = cpu.figures.duration_ns.unwrap() - cpu.figures.durations.total();
+        CounterGrowth { cpu: cpu.cpu, name: "stat/user".to_owned(), growth: looped as u64 + 30_000_000, traced: None }
+    };
+    summary.nodes[0].doc.counters = summary.cpus.iter().map(user).collect();
+    let others = Value::Time(30_000_000 * summary.cpus.len() as i64).cell();
+    for text in [short(&summary, false), full(&summary)] {
+        let line = text.lines().find(|line| line.contains("stat/user")).unwrap();
+        assert_eq!(line.split_whitespace().nth(1), Some(&*others), "{line}");
+    }
 }
 
 #[test]

@@ -40,20 +40,24 @@ pub(in crate::record) fn section(summary: &Summary) -> Section {
     if summary.rung != Rung::Tracepoints && summary.total.detours() > 0 {
         blocks.push(Block::OnPage(vec![Block::Text(UNNAMED.to_owned())]));
     }
-    blocks.extend((1..).zip(&conclusion.causes).map(|(place, cause)| remark(format!("{place}. "), cause)));
-    blocks.extend(conclusion.longest.iter().map(|cause| {
+    blocks.extend((1..).zip(&conclusion.causes).flat_map(|(place, cause)| remark(&format!("{place}. "), "", cause)));
+    blocks.extend(conclusion.longest.iter().flat_map(|cause| {
         let most = Value::Time(cause.max_ns.unwrap_or(0)).cell();
-        remark(format!("Longest, {most} at once: "), cause)
+        remark("", &format!("Longest, {most} at once: "), cause)
     }));
     blocks.extend(conclusion.own().map(Block::Text));
     blocks.push(Block::Lines(vec![String::new()]));
     Section::new("headline", "Summary", "Is this machine quiet?", blocks)
 }
 
-/// A cause with its figures and the fix.
-fn remark(first: String, cause: &Cause<'_>) -> Block {
+/// A cause with its figures and the fix, after a number or other words.
+fn remark(number: &str, words: &str, cause: &Cause<'_>) -> [Block; 2] {
     let advice = cause.advice.map_or_else(String::new, |advice| format!(". {}", capital(advice)));
-    Block::Remark(first + &cause.name(), cause.figures() + &advice)
+    let (name, figures) = (format!("{words}{}", cause.name()), cause.figures() + &advice);
+    [
+        Block::OnTerminal(vec![Block::entry(format!("  {number:<3}"), format!("{name}: {figures}"))]),
+        Block::OnPage(vec![Block::Remark(format!("{number}{name}"), figures)]),
+    ]
 }
 
 /// A figure of all CPUs together, as text.
