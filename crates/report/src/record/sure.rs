@@ -76,7 +76,7 @@ pub(crate) fn intervals(summary: &Summary, rows: &[CpuRow]) -> Section {
         ));
     }
     blocks.extend(missed(summary));
-    Section::named("sure", "95 % confidence intervals", blocks).explained(
+    Section::new("sure", "Intervals", "95 % confidence intervals", blocks).titled().explained(
         "Another recording of this length would give other figures. The true ones are within these intervals in 95 of 100 cases. \
          Events that are rarer than the recording is long may be missing.",
     )
@@ -148,7 +148,7 @@ pub(crate) fn tails(summary: &Summary, rows: &[CpuRow]) -> Section {
         blocks.extend([Block::Table(table(summary, &fitting, &TAIL, total)), Block::Text(note.to_owned())]);
     }
     blocks.extend(notes(summary, rows, |row| row.figures.tail.as_ref().and_then(tails::note)));
-    Section::named("tails", "Longest detours to expect", blocks)
+    Section::new("tails", "Longest", "Longest interruptions to expect", blocks).titled()
 }
 
 /// The compared peers, and their outliers; `None` for a single CPU.
@@ -187,7 +187,7 @@ pub(crate) fn equals(summary: &Summary) -> Option<Section> {
         };
         equals.push(Block::Remark(who, text));
     }
-    (!equals.is_empty()).then(|| Section::named("equals", "Peers compared", equals))
+    (!equals.is_empty()).then(|| Section::new("equals", "Peers", "Peers compared", equals).titled())
 }
 
 /// A period with all CPUs of a node that have it.
