@@ -6,7 +6,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use becalm_attribute::Attributor;
-use becalm_model::{Event, Happening, Kind, Labels, Pid, Platform};
+use becalm_model::{Event, Happening, Kind, Labels, Pid, Platform, ThreadState};
 use becalm_model::{LoopThread, Step, Task, Tasks};
 use becalm_units::{CpuId, Nanos};
 
@@ -82,10 +82,10 @@ fn detours(labels: &mut Labels) -> Vec<(i64, Vec<Event>)> {
         Happening::SoftirqExit { source: net },
     ];
     let worker = [
-        Happening::Switch { prev: LOOP, prev_runnable: true, next: KWORKER },
+        Happening::Switch { prev: LOOP, prev_state: ThreadState::RUNNABLE, next: KWORKER },
         Happening::WorkStart { source: item, work },
         Happening::WorkEnd { source: item, work },
-        Happening::Switch { prev: KWORKER, prev_runnable: false, next: LOOP },
+        Happening::Switch { prev: KWORKER, prev_state: ThreadState::SLEEPING, next: LOOP },
     ];
     let touch = [Happening::Fault { source: fault, detail: vector }];
     [tick.to_vec(), [&tick[..], &rebalance].concat(), packet.to_vec(), [&tick[..], &worker].concat(), touch.to_vec()]

@@ -2,7 +2,7 @@
 //! wake, and the thread that the CPU switches to.
 
 use becalm_model::carried::{BRINGING, Carrier, RESCHEDULING, SENT, runs};
-use becalm_model::{Event, Happening, Kind, Label, Labels, Pid};
+use becalm_model::{Event, Happening, Kind, Label, Labels, Pid, ThreadState};
 use becalm_units::Nanos;
 
 use super::frame::{FrameName, SourceName, What, saturating_sub};
@@ -207,7 +207,7 @@ impl Attributor {
                     break;
                 }
                 Happening::FunctionExit { .. } => running = false,
-                Happening::Waking { thread }
+                Happening::Waking { thread } | Happening::Woken { thread, .. }
                     if running || ahead.function.is_none() && self.carriers.is_sent(vehicle.source) =>
                 {
                     ahead.woken = ahead.woken.or(Some(thread));
@@ -252,7 +252,7 @@ fn work_begun_by(thread: Pid, event: &Event) -> Option<Label> {
 fn switches_to<'e>(mut ended: Nanos, coming: impl Iterator<Item = &'e Event>) -> Option<Pid> {
     for event in coming {
         match event.what {
-            Happening::Switch { prev_runnable: true, next, .. }
+            Happening::Switch { prev_state: ThreadState::RUNNABLE, next, .. }
                 if saturating_sub(event.time, ended) <= SWITCHES_WITHIN =>
             {
                 return Some(next);
@@ -262,7 +262,9 @@ fn switches_to<'e>(mut ended: Nanos, coming: impl Iterator<Item = &'e Event>) ->
             Happening::SoftirqEntry { .. }
             | Happening::FunctionEntry { .. }
             | Happening::FunctionExit { .. }
-            | Happening::Waking { .. } => {}
+            | Happening::Waking { .. }
+            | Happening::Woken { .. }
+            | Happening::Life(_) => {}
             _ => return None,
         }
     }

@@ -66,6 +66,7 @@
 //!
 //! Reading /proc, decoding events, choosing names: the labels of events and the entries of [`Tasks`] are used unchanged.
 
+pub mod books;
 mod carried;
 mod causes;
 mod explanations;
@@ -448,11 +449,12 @@ impl Attributor {
                 self.leave_function(CarrierEvent { carrier, interrupt }, at, context)
             }
             Happening::Fault { source, detail } => self.fault(source, detail, at, context),
-            Happening::Switch { prev, prev_runnable, next } => {
-                self.switch(Departure { thread: prev, is_runnable: prev_runnable }, throttled, next, at, context);
+            Happening::Switch { prev, prev_state, next } => {
+                let left = Departure { thread: prev, is_runnable: prev_state.is_runnable() };
+                self.switch(left, throttled, next, at, context);
             }
             // Already handled at the entry of the interrupt, by lookahead.
-            Happening::Waking { .. } => self.credit(at),
+            Happening::Waking { .. } | Happening::Woken { .. } | Happening::Life(_) => self.credit(at),
             Happening::Lost { .. } => {}
         }
     }

@@ -212,7 +212,7 @@ impl Presence {
                 self.enter_function(source, root, carrier, labels)
             }
             Happening::FunctionExit { .. } => self.leave_function(),
-            Happening::Waking { thread } => self.wake(thread, tasks, labels),
+            Happening::Waking { thread } | Happening::Woken { thread, .. } => self.wake(thread, tasks, labels),
             Happening::SoftirqEntry { source } => self.push(LayerKind::Softirq, source, Label::EMPTY),
             Happening::SoftirqExit { source } => {
                 self.pop(|layer| layer.what == LayerKind::Softirq && layer.source == source);
@@ -224,14 +224,14 @@ impl Presence {
             Happening::WorkEnd { work, .. } => {
                 self.pop(|layer| layer.what == LayerKind::Work(work));
             }
-            Happening::Switch { prev_runnable, next, .. } => {
-                if prev_runnable {
+            Happening::Switch { prev_state, next, .. } => {
+                if prev_state.is_runnable() {
                     self.bring(next, at, (tasks, labels), found);
                 }
                 self.stay(next, tasks);
             }
             // Handled above, or without a frame.
-            Happening::Nmi { .. } | Happening::Lost { .. } | Happening::Fault { .. } => {}
+            Happening::Nmi { .. } | Happening::Lost { .. } | Happening::Fault { .. } | Happening::Life(_) => {}
         }
         let is_interrupted = !self.stack.is_empty() || self.interrupts.is_some();
         match self.open {
@@ -447,6 +447,8 @@ fn root_of_thread(thread: Pid, tasks: &Tasks, labels: &mut Labels) -> Option<Lab
 
 #[cfg(test)]
 mod tests {
+    use becalm_model::ThreadState;
+
     use super::*;
     use proptest::prelude::*;
 
@@ -496,7 +498,7 @@ mod tests {
     }
 
     const fn switch(prev: Pid, next: Pid) -> Happening {
-        Happening::Switch { prev, prev_runnable: true, next }
+        Happening::Switch { prev, prev_state: ThreadState::RUNNABLE, next }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The thread on the CPU: switches, switches missing from the trace, and limits that stop the loop.
 
-use becalm_model::{Event, Happening, Kind, Label, Pid};
+use becalm_model::{Event, Happening, Kind, Label, Pid, ThreadState};
 use becalm_units::Nanos;
 
 use super::feed::EventFeed;
@@ -77,7 +77,9 @@ impl Attributor {
     /// Whether this event takes the CPU from the loop for a quota: the loop is runnable, but the CPU idles before it runs again.
     pub(super) fn throttles(&self, event: &Event, feed: &EventFeed<'_>, until: Nanos) -> bool {
         match event.what {
-            Happening::Switch { prev, prev_runnable: true, next } if prev == self.thread.pid && next != prev => {
+            Happening::Switch { prev, prev_state: ThreadState::RUNNABLE, next }
+                if prev == self.thread.pid && next != prev =>
+            {
                 next == Pid::IDLE || !self.thread.realtime && feed.idles_without(prev, until)
             }
             _ => false,

@@ -14,6 +14,8 @@ pub enum Contents {
     Costs,
     /// Measurements of the same work at several interrupt rates; see [`node_document`](super::node_document).
     Campaign,
+    /// Observed threads; see [`ObservedWriter`](super::ObservedWriter).
+    Observed,
     /// Phases of a parallel benchmark; see [`PhaseRun`](super::PhaseRun).
     Phases,
 }
@@ -21,7 +23,7 @@ pub enum Contents {
 impl Contents {
     /// The contents that belong to a schema; `None` if the schema is unknown.
     pub(super) fn from_schema(schema: &str) -> Option<Self> {
-        [Self::Recording, Self::Summary, Self::Distribution, Self::Costs, Self::Campaign, Self::Phases]
+        [Self::Recording, Self::Summary, Self::Distribution, Self::Costs, Self::Campaign, Self::Observed, Self::Phases]
             .into_iter()
             .find(|contents| contents.schema() == schema)
     }
@@ -34,6 +36,7 @@ impl Contents {
             Self::Distribution => "becalm.distribution/1",
             Self::Costs => "becalm.cost/1",
             Self::Campaign => "becalm.tick-campaign/1",
+            Self::Observed => "becalm.observed/1",
             Self::Phases => becalm_model::phases::SCHEMA,
         }
     }
@@ -46,6 +49,7 @@ impl Contents {
             Self::Distribution => "a distribution of lengths that another program measured",
             Self::Costs => "costs that becalm cost measured",
             Self::Campaign => "a campaign of becalm cost tick",
+            Self::Observed => "observed threads",
             Self::Phases => "phases of a parallel benchmark by becalm-mpi",
         }
     }
@@ -58,6 +62,7 @@ impl Contents {
             Self::Distribution => "it holds a distribution of lengths that another program measured",
             Self::Costs => "it holds costs that becalm cost measured",
             Self::Campaign => "it holds a campaign of becalm cost tick",
+            Self::Observed => "it holds observed threads",
             Self::Phases => "it holds phases of a parallel benchmark by becalm-mpi",
         }
     }

@@ -27,7 +27,7 @@ struct Encoder<'a> {
 }
 
 /// Gets a column's value from a row.
-enum Accessor<'a, R> {
+pub(super) enum Accessor<'a, R> {
     Int32(fn(&R) -> i32),
     Int64(fn(&R) -> i64),
     Flags(fn(&R) -> bool),
@@ -119,7 +119,7 @@ fn row_groups<'a, R>(parts: &[&'a [R]]) -> Vec<Vec<&'a [R]>> {
 }
 
 /// Names as stored in the files.
-fn stored_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<ByteArray> {
+pub(super) fn stored_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<ByteArray> {
     names.into_iter().map(ByteArray::from).collect()
 }
 
@@ -137,7 +137,7 @@ fn encoding_error(draft: &Draft, cause: ParquetError) -> BundleError {
 }
 
 /// A CPU as stored in the files. Numbers above the limit become negative, and the check of the rows refuses them.
-fn stored_cpu(cpu: CpuId) -> i32 {
+pub(super) fn stored_cpu(cpu: CpuId) -> i32 {
     i32::try_from(cpu.get()).unwrap_or(-1)
 }
 
@@ -315,6 +315,20 @@ pub(super) fn activities(
             Accessor::Names(|row| row.detail.index(), &texts),
         ];
         encoder.write(&group, &columns, pause)?;
+    }
+    encoder.finish()
+}
+
+/// Writes the rows of a table.
+pub(super) fn rows<R>(
+    draft: &Draft,
+    table: &'static Table,
+    rows: &[R],
+    columns: &[Accessor<'_, R>],
+) -> Result<(), BundleError> {
+    let mut encoder = Encoder::new(draft, table)?;
+    for group in row_groups(&[rows]) {
+        encoder.write(&group, columns, &mut || {})?;
     }
     encoder.finish()
 }

@@ -47,6 +47,7 @@ mod names;
 pub mod node_document;
 mod node_part;
 mod nodes;
+mod observed;
 mod order;
 mod pages;
 mod phase;
@@ -70,9 +71,13 @@ pub use error::BundleError;
 pub use held::HeldFolder;
 pub use layout::SUFFIX;
 pub use nodes::LeftOut;
+pub use observed::{ObservedSegment, ObservedWriter, ThreadRow};
 pub use phase::Phase;
 pub use phases::{PhaseRun, PhaseWriter};
 pub use reader::{ActivityBatches, Bundle, DetourBatches, ReadProgress, SampleBatches};
-pub use schema::{ACTIVITIES_SCHEMA, COSTS_SCHEMA, DETOURS_SCHEMA, PHASES_SCHEMA, SAMPLES_SCHEMA};
+pub use schema::{
+    ACTIVITIES_SCHEMA, COSTS_SCHEMA, DETOURS_SCHEMA, OWNED_ACTIVITIES_SCHEMA, PHASES_SCHEMA, SAMPLES_SCHEMA,
+    STAYS_SCHEMA, THREAD_DETOURS_SCHEMA, THREADS_SCHEMA,
+};
 pub use summary::{StoredNode, StoredNodes, SummaryBundle, SummaryWriter};
 pub use writer::BundleWriter;

@@ -22,6 +22,18 @@ pub const COSTS_SCHEMA: &str = "becalm.costs/1";
 /// The version of the table of a parallel benchmark's phases that this program writes and reads.
 pub const PHASES_SCHEMA: &str = "becalm.phases/1";
 
+/// The version of the table of observed threads that this program writes.
+pub const THREADS_SCHEMA: &str = "becalm.threads/1";
+
+/// The version of the table of the parts of their lives that this program writes.
+pub const STAYS_SCHEMA: &str = "becalm.stays/1";
+
+/// The version of the table of their interruptions that this program writes.
+pub const THREAD_DETOURS_SCHEMA: &str = "becalm.thread-detours/1";
+
+/// The version of the table of the activities in these that this program writes.
+pub const OWNED_ACTIVITIES_SCHEMA: &str = "becalm.owned-activities/1";
+
 /// The key under which Arrow's readers look for a schema.
 const ARROW_KEY: &str = "ARROW:schema";
 
@@ -65,7 +77,7 @@ pub(super) struct Column {
 pub(super) enum Content {
     /// A CPU's number: few distinct values, in long runs.
     Cpu,
-    /// A rank's number: the same for all of its rows.
+    /// The number of a rank or of a thread: few distinct values.
     Rank,
     /// A number that increases along the rows of a CPU: a time, or the number of a detour.
     Rising,
@@ -149,6 +161,72 @@ pub(super) const PHASES: Table = Table {
     arrow: include_str!("arrow/phases.base64"),
 };
 
+/// One row per observed thread.
+pub(super) const THREADS: Table = Table {
+    name: "threads",
+    schema: THREADS_SCHEMA,
+    columns: &[
+        column("thread", Content::Rank),
+        column("tid", Content::Rank),
+        column("process", Content::Rank),
+        column("parent", Content::Rank),
+        column("name", Content::Name),
+        column("command", Content::Name),
+        column("cgroup", Content::Name),
+        column("start_ns", Content::Rising),
+        column("end_ns", Content::Rising),
+        column("chosen", Content::Flag),
+        column("kernel", Content::Flag),
+    ],
+    arrow: include_str!("arrow/threads.base64"),
+};
+
+/// One row per part of the life of an observed thread, see [`becalm_model::observed::Stay`].
+pub(super) const STAYS: Table = Table {
+    name: "stays",
+    schema: STAYS_SCHEMA,
+    columns: &[
+        column("thread", Content::Rank),
+        column("cpu", Content::Cpu),
+        column("start_ns", Content::Rising),
+        column("duration_ns", Content::Length),
+        column("state", Content::Name),
+        column("why", Content::Name),
+        column("context", Content::Name),
+        column("waker", Content::Rank),
+    ],
+    arrow: include_str!("arrow/stays.base64"),
+};
+
+/// One row per interruption of an observed thread, see [`becalm_model::observed::ThreadDetour`].
+pub(super) const THREAD_DETOURS: Table = Table {
+    name: "detours",
+    schema: THREAD_DETOURS_SCHEMA,
+    columns: &[
+        column("thread", Content::Rank),
+        column("cpu", Content::Cpu),
+        column("start_ns", Content::Rising),
+        column("duration_ns", Content::Length),
+    ],
+    arrow: include_str!("arrow/thread_detours.base64"),
+};
+
+/// One row per activity in such an interruption, see [`becalm_model::observed::OwnedActivity`]. `detour` counts the rows of that table from 0.
+pub(super) const OWNED_ACTIVITIES: Table = Table {
+    name: "activities",
+    schema: OWNED_ACTIVITIES_SCHEMA,
+    columns: &[
+        column("detour", Content::Rising),
+        column("self_ns", Content::Length),
+        column("visits", Content::Amount),
+        column("owner", Content::Name),
+        column("kind", Content::Name),
+        column("source", Content::Name),
+        column("taker", Content::Rank),
+    ],
+    arrow: include_str!("arrow/owned_activities.base64"),
+};
+
 impl Content {
     /// The type of the column's values in a Parquet file.
     pub(super) const fn physical(self) -> Physical {
@@ -226,7 +304,9 @@ mod tests {
 
     #[test]
     fn arrow_would_describe_the_columns_alike() {
-        for table in [&DETOURS, &ACTIVITIES, &SAMPLES, &COSTS, &PHASES] {
+        let tables =
+            [&DETOURS, &ACTIVITIES, &SAMPLES, &COSTS, &PHASES, &THREADS, &STAYS, &THREAD_DETOURS, &OWNED_ACTIVITIES];
+        for table in tables {
             let data_type = |content| match content {
                 Content::Cpu | Content::Rank => DataType::Int32,
                 Content::Rising | Content::Length | Content::Amount => DataType::Int64,

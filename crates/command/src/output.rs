@@ -92,6 +92,16 @@ pub enum Output {
 }
 
 impl Output {
+    /// The same with all rows instead of the most important ones, if `all`.
+    #[must_use]
+    pub fn with_all(self, all: bool) -> Self {
+        match self {
+            Self::Text { .. } => Self::Text { all },
+            Self::Markdown { .. } => Self::Markdown { all },
+            other => other,
+        }
+    }
+
     /// A page in `file`. Creates the file early, before anything is read or measured. Fails if it cannot be created.
     pub fn page(file: &Path) -> fault::Result<Self> {
         Ok(Self::Page { draft: Draft::replace(file)?, file: file.to_owned(), opens: None })

@@ -263,6 +263,24 @@ pub(crate) fn known<T>(result: Result<T, FileError>, unread: &mut Vec<FileError>
 }
 
 /// Makes the files of a fake tree.
+/// Creates a file without a name in a directory, for this process alone: it is gone when the process ends, for whatever reason. Fails if no file can
+/// be created there.
+pub fn unnamed(folder: &Path) -> io::Result<fs::File> {
+    use rustix::fs::{Mode, OFlags};
+    let mode = Mode::RUSR | Mode::WUSR;
+    match rustix::fs::open(folder, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode) {
+        Ok(file) => return Ok(fs::File::from(file)),
+        // Some file systems need a name.
+        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR | rustix::io::Errno::INVAL) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let path = folder.join(format!(".becalm.{}.spool", std::process::id()));
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let file = rustix::fs::open(&path, flags, mode)?;
+    fs::remove_file(&path)?;
+    Ok(fs::File::from(file))
+}
+
 #[cfg(test)]
 pub(crate) fn write_tree(root: &Path, files: &[(&str, &str)]) {
     for (name, text) in files {

@@ -32,6 +32,7 @@ pub mod signals;
 pub mod smi;
 pub mod sockets;
 pub mod stuck;
+pub mod syscalls;
 pub mod sysfs;
 pub mod terminal;
 pub mod trusted;

@@ -8,8 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use becalm_linux::ftrace::{
-    Callback, Decoder, EventFormat, Faults, Instance, InstanceConfig, InstanceName, RawEvent, RawHappening, TraceClock,
-    Tracefs, TracefsError, remove_dead,
+    CARRIED, Callback, Decoder, EventFormat, Faults, Instance, InstanceConfig, InstanceName, RawEvent, RawHappening,
+    TraceClock, Tracefs, TracefsError, WANTED, remove_dead,
 };
 use becalm_testing::{skip, wait_until};
 use becalm_units::{CpuId, CpuList};
@@ -41,7 +41,15 @@ fn all_cpus() -> CpuList {
 
 fn config(buffer_kb: u32) -> InstanceConfig {
     let clock = if cfg!(target_arch = "x86_64") { TraceClock::X86Tsc } else { TraceClock::MonoRaw };
-    InstanceConfig { cpus: all_cpus(), clock, buffer_kb, subbuf_kb: None, faults: Faults::All, carried: true }
+    InstanceConfig {
+        cpus: all_cpus(),
+        clock,
+        buffer_kb,
+        subbuf_kb: None,
+        faults: Faults::All,
+        events: &[WANTED, CARRIED],
+        threads: None,
+    }
 }
 
 fn create(tracefs: &Tracefs, config: &InstanceConfig) -> Instance {

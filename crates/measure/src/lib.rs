@@ -24,5 +24,6 @@ pub use recorder::{Collector, Companion, HandOver, Pauses, Progress, Recording, 
 pub use shelf::Shelf;
 pub use sink::{Batch, Sink, Unstored};
 pub use trace::{
-    Disturbance, Drained, EventClock, Names, SOFTIRQS, StandingTrace, Translator, UNTRACED_TIMER, function_source,
+    Disturbance, Drained, EventClock, Names, SOFTIRQS, StandingTrace, TraceRequest, Tracing, Translator,
+    UNTRACED_TIMER, function_source,
 };

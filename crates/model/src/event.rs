@@ -1,6 +1,6 @@
 //! Kernel events as input of attribution: decoded, timed on the run's axis, with interned names.
 
-use becalm_units::Nanos;
+use becalm_units::{CpuId, Nanos};
 
 use crate::Label;
 use crate::carried::Carrier;
@@ -12,6 +12,66 @@ pub struct Pid(pub i32);
 impl Pid {
     /// The idle thread, number 0 on every CPU.
     pub const IDLE: Self = Self(0);
+}
+
+/// The state of a thread that leaves the CPU: the low eight bits of the kernel's `TASK_` flags. Higher bits only say how a runnable thread left.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ThreadState(pub u8);
+
+impl ThreadState {
+    /// It was preempted or yielded.
+    pub const RUNNABLE: Self = Self(0);
+    /// It sleeps until an event or a signal.
+    pub const SLEEPING: Self = Self(1);
+    /// It sleeps until an event, mostly of a device or of memory.
+    pub const UNINTERRUPTIBLE: Self = Self(2);
+    /// It is stopped by a signal.
+    pub const STOPPED: Self = Self(4);
+    /// It is stopped by a debugger.
+    pub const TRACED: Self = Self(8);
+    /// It has ended.
+    pub const DEAD: Self = Self(0x10);
+
+    /// It is not known why it left: the switch is not in the trace.
+    pub const UNKNOWN: Self = Self(0xff);
+
+    /// The state with a letter of `/proc/PID/stat` or of a trace's text, such as `D` in `D|W`; `None` for an unknown letter.
+    pub fn from_letter(letter: char) -> Option<Self> {
+        Self::LETTERS.iter().find(|(_, known)| *known == letter).map(|(state, _)| *state)
+    }
+
+    /// Whether it could have continued.
+    pub const fn is_runnable(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether a signal or a debugger stopped it.
+    pub const fn is_stopped(self) -> bool {
+        self.0 & (Self::STOPPED.0 | Self::TRACED.0) != 0
+    }
+
+    /// Whether it has ended.
+    pub const fn is_dead(self) -> bool {
+        self.0 & (Self::DEAD.0 | 0x20) != 0
+    }
+
+    /// Its letter, as the kernel prints it; of several bits that of the lowest.
+    pub fn letter(self) -> char {
+        Self::LETTERS.iter().find(|(state, _)| state.0 & self.0 != 0).map_or('R', |(_, letter)| *letter)
+    }
+
+    /// `task_index_to_char` in `include/linux/sched.h`.
+    const LETTERS: [(Self, char); 9] = [
+        (Self::RUNNABLE, 'R'),
+        (Self::SLEEPING, 'S'),
+        (Self::UNINTERRUPTIBLE, 'D'),
+        (Self::STOPPED, 'T'),
+        (Self::TRACED, 't'),
+        (Self::DEAD, 'X'),
+        (Self(0x20), 'Z'),
+        (Self(0x40), 'P'),
+        (Self(0x80), 'I'),
+    ];
 }
 
 /// One kernel event on one CPU.
@@ -63,8 +123,8 @@ pub enum Happening {
     Switch {
         /// The thread that ran until now.
         prev: Pid,
-        /// Whether it could have continued: it was preempted or yielded, but does not sleep.
-        prev_runnable: bool,
+        /// The state in which it leaves.
+        prev_state: ThreadState,
         /// The thread that runs from now on.
         next: Pid,
     },
@@ -106,6 +166,17 @@ pub enum Happening {
         /// The woken thread.
         thread: Pid,
     },
+    /// A woken thread is on a run queue.
+    Woken {
+        /// The woken thread.
+        thread: Pid,
+        /// The CPU whose run queue it is on.
+        cpu: CpuId,
+        /// Whether this is its first wake-up.
+        is_new: bool,
+    },
+    /// An event in the life of a thread, which says nothing about the time on the CPU.
+    Life(Life),
     /// A page fault started. The kernel does not report its end: the fault lasts until the thread makes progress.
     Fault {
         /// The code that faulted: `page_fault_user` or `page_fault_kernel`.
@@ -117,5 +188,62 @@ pub enum Happening {
     Lost {
         /// Their number, if the kernel reports it.
         count: Option<u64>,
+    },
+}
+
+/// Events in the lives of threads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Life {
+    /// A thread that waits for a CPU was moved to another one.
+    Moved {
+        /// The thread.
+        thread: Pid,
+        /// The CPU on whose run queue it waits from now on.
+        cpu: CpuId,
+    },
+    /// The current thread created another one.
+    Created {
+        /// The new thread.
+        thread: Pid,
+        /// Its name, which is that of its creator.
+        name: Label,
+        /// Whether it belongs to the process of its creator.
+        in_process: bool,
+    },
+    /// A thread has another name from now on.
+    Renamed {
+        /// The thread.
+        thread: Pid,
+        /// Its new name.
+        name: Label,
+    },
+    /// The kernel accounted run time to a thread.
+    Accounted {
+        /// The thread.
+        thread: Pid,
+        /// Its time on the CPU since the kernel last accounted to it, without the time of the hypervisor.
+        ran: Nanos,
+    },
+    /// The current thread starts work of the kernel on its own behalf.
+    WorkBegan {
+        /// The name of the work: `reclaim`, `kernel_lock`.
+        work: Label,
+    },
+    /// The current thread ends such work.
+    WorkEnded {
+        /// As at its start.
+        work: Label,
+    },
+    /// The current thread starts a system call.
+    CallBegan {
+        /// The name of the call.
+        call: Label,
+    },
+    /// The current thread returns from its system call.
+    CallEnded,
+    /// The current thread wrote to a disk.
+    Dirtied {
+        /// Whether it is made to wait, because the disk is behind.
+        is_paused: bool,
     },
 }

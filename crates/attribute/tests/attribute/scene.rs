@@ -2,7 +2,7 @@
 
 use becalm_attribute::{Attributor, Tally};
 use becalm_model::carried::{self, Carrier};
-use becalm_model::{Activity, Detour, Event, Happening, Kind, Label, Labels, Pid, root};
+use becalm_model::{Activity, Detour, Event, Happening, Kind, Label, Labels, Pid, ThreadState, root};
 use becalm_model::{LoopThread, Platform, Step, Task, Tasks};
 use becalm_units::{CpuId, Nanos};
 
@@ -152,12 +152,12 @@ impl Scene {
 
 /// A switch from a runnable thread to another.
 pub fn switch(time: i64, prev: Pid, next: Pid) -> Event {
-    at(time, Happening::Switch { prev, prev_runnable: true, next })
+    at(time, Happening::Switch { prev, prev_state: ThreadState::RUNNABLE, next })
 }
 
 /// From a thread that goes to sleep to another.
 pub fn sleep(time: i64, prev: Pid, next: Pid) -> Event {
-    at(time, Happening::Switch { prev, prev_runnable: false, next })
+    at(time, Happening::Switch { prev, prev_state: ThreadState::SLEEPING, next })
 }
 
 /// A thread is woken.

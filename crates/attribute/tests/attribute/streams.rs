@@ -3,7 +3,7 @@
 
 use becalm_model::Step;
 use becalm_model::carried::Carrier;
-use becalm_model::{Event, Happening, Pid};
+use becalm_model::{Event, Happening, Pid, ThreadState};
 use becalm_units::Nanos;
 use proptest::prelude::*;
 
@@ -235,7 +235,8 @@ impl<'a> Cpu<'a> {
     fn switch(&mut self, next: usize, prev_runnable: bool) {
         if self.irqs.is_empty() && next != self.current {
             let (prev, next_pid) = (THREADS[self.current], THREADS[next]);
-            self.write(at(self.time, Happening::Switch { prev, prev_runnable, next: next_pid }));
+            let prev_state = if prev_runnable { ThreadState::RUNNABLE } else { ThreadState::SLEEPING };
+            self.write(at(self.time, Happening::Switch { prev, prev_state, next: next_pid }));
             self.current = next;
         }
     }
@@ -315,7 +316,7 @@ pub fn hostile_event(scene: &mut Scene, (time, what, which, more): (i64, u8, u8,
         10 if more < 64 => at(time, Happening::Lost { count: Some(u64::MAX >> (more % 2)) }),
         _ => {
             let (prev, next) = (thread(which), thread(usize::from(more / 2)));
-            at(time, Happening::Switch { prev, prev_runnable: more % 2 == 0, next })
+            at(time, Happening::Switch { prev, prev_state: ThreadState(more % 2), next })
         }
     };
     event_of_thread(thread(usize::from(more / 16)), event)

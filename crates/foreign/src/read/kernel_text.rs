@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use becalm_model::ThreadState;
 use becalm_model::carried::Carrier;
 use becalm_model::node::Warning;
 use becalm_units::{CpuId, Nanos};
@@ -80,8 +81,8 @@ pub enum TextHappening<'a> {
     Switch {
         /// Number and name of the thread that ran.
         prev: (i32, &'a str),
-        /// Whether it was still runnable.
-        prev_runnable: bool,
+        /// The state in which it left.
+        prev_state: ThreadState,
         /// Number and name of the thread that runs now.
         next: (i32, &'a str),
     },
@@ -407,7 +408,8 @@ fn switch_between<'a>(left: &'a str, right: &'a str) -> Option<TextHappening<'a>
         next = short_thread(right)?;
     }
     // "R" or "R+"; sleeping ones are "S", "D", "D|W".
-    Some(TextHappening::Switch { prev, prev_runnable: state.starts_with('R'), next })
+    let prev_state = state.chars().next().and_then(ThreadState::from_letter).unwrap_or(ThreadState::SLEEPING);
+    Some(TextHappening::Switch { prev, prev_state, next })
 }
 
 /// A thread as `name:number [priority]`.

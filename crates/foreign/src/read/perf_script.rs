@@ -91,6 +91,7 @@ pub(super) fn lacks_times(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use becalm_model::ThreadState;
     use becalm_model::carried::Carrier;
     use becalm_units::Nanos;
 
@@ -112,10 +113,10 @@ mod tests {
         assert_eq!(events.len(), 2);
         assert_eq!((events[0].thread, events[0].name, events[0].cpu.get()), (Some(21653), "opt 6c [7] cg", 1));
         let (prev, next) = ((21653, "a prev_pid=9 ==> x"), (20637, "fleet::tests::a"));
-        assert_eq!(events[0].what, TextHappening::Switch { prev, prev_runnable: true, next });
+        assert_eq!(events[0].what, TextHappening::Switch { prev, prev_state: ThreadState::RUNNABLE, next });
         assert_eq!((events[1].thread, events[1].time), (None, Nanos::new(1_314_471_451_001)));
         let (prev, next) = ((33, "kworker/u4:1"), (0, "swapper/0"));
-        assert_eq!(events[1].what, TextHappening::Switch { prev, prev_runnable: false, next });
+        assert_eq!(events[1].what, TextHappening::Switch { prev, prev_state: ThreadState::SLEEPING, next });
     }
 
     #[test]

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use becalm_measure::{Names, SOFTIRQS};
-use becalm_model::{Event, Happening, Label, Pid, Step};
+use becalm_model::{Event, Happening, Label, Pid, Step, ThreadState};
 use becalm_units::{CpuId, Nanos};
 
 use super::HeldTrace;
@@ -322,7 +322,7 @@ fn end(span: &Span, below: Pid, base: Pid) -> Option<Event> {
         Who::Nmi(source) => (below, Happening::Nmi { source, delta: span.net }),
         Who::Irq { source, detail } => (below, Happening::IrqExit { source, detail }),
         Who::Softirq(source) => (below, Happening::SoftirqExit { source }),
-        Who::Thread(pid) => (pid, Happening::Switch { prev: pid, prev_runnable: true, next: base }),
+        Who::Thread(pid) => (pid, Happening::Switch { prev: pid, prev_state: ThreadState::RUNNABLE, next: base }),
         Who::Lost { .. } => return None,
     };
     Some(Event { time: span.end, thread, what })
@@ -332,7 +332,7 @@ fn begin(span: &Span, below: Pid, base: Pid) -> Option<Event> {
     let (thread, what) = match span.who {
         Who::Irq { source, detail } => (below, Happening::IrqEntry { source, detail }),
         Who::Softirq(source) => (below, Happening::SoftirqEntry { source }),
-        Who::Thread(pid) => (base, Happening::Switch { prev: base, prev_runnable: true, next: pid }),
+        Who::Thread(pid) => (base, Happening::Switch { prev: base, prev_state: ThreadState::RUNNABLE, next: pid }),
         // Only its end is an event; it contains the length.
         Who::Nmi(_) | Who::Lost { .. } => return None,
     };

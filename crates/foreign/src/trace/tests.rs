@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use becalm_measure::Names;
 use becalm_model::node::NodeDoc;
-use becalm_model::{Happening, Kind, Pid};
+use becalm_model::{Happening, Kind, Pid, ThreadState};
 use becalm_record::MemoryStore;
 use becalm_units::Nanos;
 
@@ -186,7 +186,7 @@ fn threads_that_count_as_programs_are_told_with_their_time() {
     let mut times = ThreadTimes::default();
     let order = [10, 20, 10, 30, 10, 40, 10, 0];
     for (at, pair) in order.windows(2).enumerate() {
-        let what = Happening::Switch { prev: Pid(pair[0]), prev_runnable: true, next: Pid(pair[1]) };
+        let what = Happening::Switch { prev: Pid(pair[0]), prev_state: ThreadState::RUNNABLE, next: Pid(pair[1]) };
         times.take(CpuId::new(0), &Event { time: Nanos::new(at as i64 * 100), thread: Pid(pair[0]), what });
     }
     let told = [("solver".to_owned(), Nanos::new(300)), ("odd_kthread".to_owned(), Nanos::new(100))];
@@ -233,7 +233,7 @@ fn lost_events_are_a_gap_in_which_nothing_is_known() {
     let (own, other) = (Pid(10), Pid(20));
     names.see(other, b"other");
     let source = names.labels.intern("local_timer");
-    let switch = |prev, next| Happening::Switch { prev, prev_runnable: true, next };
+    let switch = |prev, next| Happening::Switch { prev, prev_state: ThreadState::RUNNABLE, next };
     let irq = |enters| match enters {
         true => Happening::IrqEntry { source, detail: source },
         false => Happening::IrqExit { source, detail: source },
@@ -274,7 +274,7 @@ fn a_wait_ends_where_the_thread_goes_on_elsewhere() {
     let switch = |time, prev, next| Event {
         time: Nanos::new(time),
         thread: prev,
-        what: Happening::Switch { prev, prev_runnable: true, next },
+        what: Happening::Switch { prev, prev_state: ThreadState::RUNNABLE, next },
     };
     let here = vec![switch(0, other, own), switch(100, own, other), switch(900, other, Pid(30))];
     let there = vec![switch(50, Pid(30), other), switch(400, other, own), switch(800, own, other)];

@@ -87,8 +87,8 @@ impl TextNamer {
                 }
             }
             TextHappening::Nmi { handler, delta } => Happening::Nmi { source: labels.intern(handler), delta },
-            TextHappening::Switch { prev, prev_runnable, next } => {
-                Happening::Switch { prev: Pid(prev.0), prev_runnable, next: Pid(next.0) }
+            TextHappening::Switch { prev, prev_state, next } => {
+                Happening::Switch { prev: Pid(prev.0), prev_state, next: Pid(next.0) }
             }
             TextHappening::WorkStart { work, function } => {
                 Happening::WorkStart { source: labels.intern(&format!("kworker:{function}")), work }

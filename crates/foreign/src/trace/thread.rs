@@ -7,7 +7,7 @@
 
 use becalm_attribute::{Attributor, Interruptions, Tally};
 use becalm_measure::Names;
-use becalm_model::{Event, Happening, Label, LoopThread, Pid, Platform, Step};
+use becalm_model::{Event, Happening, Label, LoopThread, Pid, Platform, Step, ThreadState};
 use becalm_units::{CpuId, Nanos};
 
 /// The longest time from the end of an interrupt to a softirq or a switch on its exit path, as in attribution.
@@ -144,7 +144,7 @@ impl ThreadDetours {
     /// Tells attribution that the thread continues; this CPU has no event for it.
     fn come_back(&mut self, at: Nanos) {
         if let (Some(prev), false) = (self.current, self.is_there()) {
-            let what = Happening::Switch { prev, prev_runnable: true, next: self.thread };
+            let what = Happening::Switch { prev, prev_state: ThreadState::RUNNABLE, next: self.thread };
             self.events.push(Event { time: at, thread: prev, what });
         }
     }
@@ -184,7 +184,7 @@ impl ThreadDetours {
         let Some(end) = self.ending else { return };
         let follows = match event.what {
             Happening::SoftirqEntry { .. } => event.thread == self.thread,
-            Happening::Switch { prev, prev_runnable, .. } => prev == self.thread && prev_runnable,
+            Happening::Switch { prev, prev_state, .. } => prev == self.thread && prev_state.is_runnable(),
             _ => false,
         };
         if follows && event.time - end <= WAY_OUT {
@@ -216,8 +216,8 @@ impl ThreadDetours {
     fn happen(&mut self, event: &Event, names: &mut Names, found: &mut Interruptions) {
         let at = event.time;
         match event.what {
-            Happening::Switch { prev, prev_runnable, next } => {
-                self.switch(event, prev, prev_runnable, next, names, found)
+            Happening::Switch { prev, prev_state, next } => {
+                self.switch(event, prev, prev_state.is_runnable(), next, names, found)
             }
             Happening::IrqEntry { source, .. } => self.begin(event, Handler::Irq(source)),
             Happening::SoftirqEntry { source } => self.begin(event, Handler::Softirq(source)),
@@ -236,7 +236,9 @@ impl ThreadDetours {
             | Happening::WorkEnd { .. }
             | Happening::FunctionEntry { .. }
             | Happening::FunctionExit { .. }
-            | Happening::Waking { .. } => self.keep(event),
+            | Happening::Waking { .. }
+            | Happening::Woken { .. }
+            | Happening::Life(_) => self.keep(event),
             // No event shows the end of a fault: those of the thread are its own time.
             Happening::Fault { .. } | Happening::Lost { .. } => {}
         }

@@ -8,6 +8,11 @@ pub fn thread_time() -> Nanos {
     Nanos::new(clock_gettime_ns(libc::CLOCK_THREAD_CPUTIME_ID) as i64)
 }
 
+/// `CLOCK_MONOTONIC`, `CLOCK_REALTIME` and `CLOCK_BOOTTIME`, one right after the other, in nanoseconds.
+pub fn wall_clocks() -> [u64; 3] {
+    [libc::CLOCK_MONOTONIC, libc::CLOCK_REALTIME, libc::CLOCK_BOOTTIME].map(clock_gettime_ns)
+}
+
 /// Reads a clock of the kernel, in nanoseconds.
 pub(crate) fn clock_gettime_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -20,7 +20,7 @@ pub use counter::{Fenced, Native};
 pub(crate) use counter::{Promises, asked_processor};
 pub use cross_cpu::{CrossCpu, compare_cpus};
 pub(crate) use gettime::clock_gettime_ns;
-pub use gettime::thread_time;
+pub use gettime::{thread_time, wall_clocks};
 pub use rate::{Anchor, Calibration, RateError, calibrate};
 pub use wall::{WallError, wall_error};
 

@@ -19,6 +19,9 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use super::instance::SWITCH;
 use super::wanted::EventPath;
 
+/// The threads whose events an instance records.
+pub(super) const THREADS: &str = "set_event_pid";
+
 /// The files of an instance that describe what it records. If a kernel lacks one, there is nothing to change.
 const STATE: [&str; 11] = [
     SWITCH,
@@ -28,7 +31,7 @@ const STATE: [&str; 11] = [
     "current_tracer",
     // The enabled events.
     "set_event",
-    "set_event_pid",
+    THREADS,
     "set_event_notrace_pid",
     "set_ftrace_pid",
     "buffer_total_size_kb",
@@ -80,10 +83,12 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    /// Records how the instance in this directory is set up. Its own set-up may still write to it, if it undoes that.
-    pub fn remember(folder: &Path, events: &[EventPath]) -> Self {
+    /// Records how the instance in this directory is set up. Its own set-up may still write to it, if it undoes that. If it follows threads, the
+    /// kernel itself changes their list.
+    pub fn remember(folder: &Path, events: &[EventPath], follows_threads: bool) -> Self {
         let event_files = |event: &EventPath| OF_EVENT.map(|file| format!("events/{event}/{file}"));
-        let names = STATE.iter().map(ToString::to_string).chain(events.iter().flat_map(event_files));
+        let state = STATE.iter().filter(|name| !(follows_threads && **name == THREADS));
+        let names = state.map(ToString::to_string).chain(events.iter().flat_map(event_files));
         let kept = names.filter_map(|name| OriginalFile::open(folder, name)).collect();
         Self { notices: None, known: Mutex::new(InstanceState { kept, changed: BTreeSet::new() }) }
     }
@@ -263,7 +268,7 @@ mod tests {
 
     fn watch(tree: &Path) -> Changes {
         let event = EventPath { system: "sched".to_owned(), name: "sched_switch".to_owned() };
-        let mut changes = Changes::remember(tree, std::slice::from_ref(&event));
+        let mut changes = Changes::remember(tree, std::slice::from_ref(&event), false);
         changes.notify(tree, &"0".parse().unwrap(), &[event]);
         changes
     }
@@ -309,7 +314,7 @@ mod tests {
     #[test]
     fn without_notices_what_stays_changed_is_found() {
         let tree = instance();
-        let changes = Changes::remember(tree.path(), &[]);
+        let changes = Changes::remember(tree.path(), &[], false);
         fs::write(tree.path().join("trace_clock"), "[local] mono_raw\n").unwrap();
         assert_eq!(changes.found(), ["trace_clock"]);
     }

@@ -40,6 +40,8 @@ pub enum TracefsError {
     Format(#[from] EventFormatError),
 }
 
+becalm_units::fault::faultless!(TracefsError);
+
 impl TracefsError {
     /// Whether the kernel has no memory for the request.
     pub(super) fn is_no_memory(&self) -> bool {

@@ -31,6 +31,20 @@ pub enum Callback {
     Call,
 }
 
+/// Work that the kernel does in the context of a thread, on behalf of that thread.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
+pub enum OwnWork {
+    /// Memory is freed, because none is left on the machine or in a zone.
+    Reclaim,
+    /// Memory of a control group at its limit is freed.
+    GroupReclaim,
+    /// Memory is moved to make room for a large page.
+    Compaction,
+    /// A lock of the kernel that another CPU holds is awaited.
+    KernelLock,
+}
+
 /// An event, with the fields of the kernel's event. The start and the end of an interrupt or a work item are two events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RawHappening<'a> {
@@ -141,6 +155,63 @@ pub enum RawHappening<'a> {
         comm: &'a [u8],
         /// Its number.
         pid: i32,
+    },
+    /// A woken thread is on a run queue.
+    Woken {
+        /// Its name.
+        comm: &'a [u8],
+        /// Its number.
+        pid: i32,
+        /// The CPU of the run queue.
+        cpu: i32,
+        /// Whether it is woken for the first time.
+        is_new: bool,
+    },
+    /// A thread was moved to the run queue of another CPU.
+    Moved {
+        /// Its number.
+        pid: i32,
+        /// The CPU of the new run queue.
+        cpu: i32,
+    },
+    /// The current thread created another one.
+    Created {
+        /// The name of the new thread.
+        comm: &'a [u8],
+        /// Its number.
+        pid: i32,
+        /// Whether it belongs to the process of its creator.
+        in_process: bool,
+    },
+    /// A thread has another name from now on.
+    Renamed {
+        /// The new name.
+        comm: &'a [u8],
+        /// Its number.
+        pid: i32,
+    },
+    /// The kernel accounted run time to a thread.
+    Accounted {
+        /// Its number.
+        pid: i32,
+        /// The run time since the kernel last accounted to it, in nanoseconds.
+        runtime_ns: u64,
+    },
+    /// The current thread starts work of the kernel on its own behalf.
+    WorkBegan(OwnWork),
+    /// The current thread ends such work.
+    WorkEnded(OwnWork),
+    /// The current thread starts a system call.
+    CallBegan {
+        /// Its number.
+        number: i64,
+    },
+    /// The current thread returns from its system call.
+    CallEnded,
+    /// The current thread wrote to a disk that is behind.
+    Dirtied {
+        /// How long it is made to wait, in ticks of the kernel; at most 0 if it is not.
+        pause: i64,
     },
     /// A page fault starts. The kernel does not report its end.
     PageFault {

@@ -8,7 +8,9 @@ use rustix::thread;
 use super::error::TracefsError;
 use super::instance::Instance;
 
-/// Enables the event of a thread renaming itself: one per system call, on every kernel since 3.4.
+/// The event of a thread renaming itself: one per system call, on every kernel since 3.4.
+const EVENT: &str = "task_rename";
+/// Enables it.
 const SWITCH: &str = "events/task/task_rename/enable";
 
 /// System calls timed together, which makes the cost of reading the clock negligible.
@@ -25,6 +27,9 @@ impl Instance {
     pub fn event_cost(&self) -> Result<Option<u64>, TracefsError> {
         let name =
             thread::name().map_err(|error| TracefsError::io("name the thread in", self.folder(), error.into()))?;
+        // An instance may record this event anyway.
+        let records = self.enabled().iter().any(|event| event.name == EVENT);
+        self.set(SWITCH, "0")?;
         let mut without = batches(&name, REPETITIONS / 2);
         self.start()?;
         let enabled = self.set(SWITCH, "1");
@@ -32,6 +37,9 @@ impl Instance {
         let disabled = self.set(SWITCH, "0");
         self.stop()?;
         without.append(&mut batches(&name, REPETITIONS / 2));
+        if records {
+            self.set(SWITCH, "1")?;
+        }
         // Opening it for writing empties it.
         self.set("trace", "")?;
         enabled.and(disabled)?;

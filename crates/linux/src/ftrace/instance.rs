@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use becalm_units::{CpuId, CpuList, Named, bracketed};
 
-use super::changes::Changes;
+use super::changes::{Changes, THREADS};
 use super::decoder::Decoder;
 use super::error::TracefsError;
 use super::format::{EventFormat, HeaderPage};
@@ -25,7 +25,7 @@ use super::leftover::{InstanceName, remove_instance};
 use super::reader::PageReader;
 use super::stats::CpuStats;
 use super::tracefs::{Tracefs, read};
-use super::wanted::{EventPath, MissingEvent, discover};
+use super::wanted::{EventGroup, EventPath, MissingEvent, discover};
 use crate::janitor::Janitor;
 
 /// The clock that stamps events, named as in the kernel.
@@ -65,8 +65,10 @@ pub struct InstanceConfig {
     pub subbuf_kb: Option<u32>,
     /// Whose page faults are recorded.
     pub faults: Faults,
-    /// Whether the events of [`CARRIED`](super::CARRIED) are recorded.
-    pub carried: bool,
+    /// The recorded events, such as [`WANTED`](super::WANTED).
+    pub events: &'static [&'static [EventGroup]],
+    /// Record only events of these threads, and of those that they create; `None` records those of all.
+    pub threads: Option<Vec<i32>>,
 }
 
 /// A tracing instance, which is removed on drop. Its [`PageReader`]s must be closed by then.
@@ -162,7 +164,7 @@ impl Instance {
             _tracefs: tracefs.clone(),
         };
         instance.set_up(config)?;
-        instance.changes = Some(Changes::remember(&instance.folder, &instance.enabled));
+        instance.changes = Some(Changes::remember(&instance.folder, &instance.enabled, config.threads.is_some()));
         Ok(instance)
     }
 
@@ -193,6 +195,11 @@ impl Instance {
             self.set_buffer(cpu, config.buffer_kb)?;
         }
         self.set("tracing_cpumask", &config.cpus.to_mask())?;
+        if let Some(threads) = &config.threads {
+            self.set("trace_options", "event-fork")?;
+            let numbers: Vec<String> = threads.iter().map(ToString::to_string).collect();
+            self.set(THREADS, &numbers.join(" "))?;
+        }
         self.enable_events(config)
     }
 
@@ -238,7 +245,7 @@ impl Instance {
 
     /// Enables the wanted events one by one. Events that cannot be described or enabled are added to the missing ones.
     fn enable_events(&mut self, config: &InstanceConfig) -> Result<(), TracefsError> {
-        let found = discover(&self.folder.join("events"), std::env::consts::ARCH, config.carried)?;
+        let found = discover(&self.folder.join("events"), std::env::consts::ARCH, config.events)?;
         self.missing = found.missing;
         for (event, wanted) in found.present {
             let filter = match config.faults {
@@ -432,7 +439,8 @@ mod tests {
             buffer_kb: 64,
             subbuf_kb: None,
             faults: Faults::All,
-            carried: false,
+            events: &[super::super::wanted::WANTED],
+            threads: None,
         }
     }
 

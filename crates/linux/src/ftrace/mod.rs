@@ -26,7 +26,7 @@ mod wanted;
 
 pub use decoder::{DecodeError, Decoder, PageSummary};
 pub use error::TracefsError;
-pub use event::{Callback, RawEvent, RawHappening, VectorName};
+pub use event::{Callback, OwnWork, RawEvent, RawHappening, VectorName};
 pub use format::{EventFormat, EventFormatError, HeaderPage};
 pub use instance::{Faults, Instance, InstanceConfig, TraceClock};
 pub use leftover::{InstanceName, Leftovers, remove_dead};
@@ -34,4 +34,7 @@ pub use marks::Marks;
 pub use reader::PageReader;
 pub use stats::CpuStats;
 pub use tracefs::{Tracefs, clocks, mount_point, printk_formats};
-pub use wanted::{CARRIED, Discovery, EventGroup, EventPath, MissingEvent, WANTED, discover, discover_among};
+pub use wanted::{
+    CALLS, CARRIED, Discovery, EventGroup, EventPath, FUNCTIONS, HOST, LIVES, MissingEvent, OWN_WORK, WANTED, discover,
+    discover_among,
+};

@@ -1,6 +1,6 @@
 //! The positions of each event's fields, looked up once, and the loads that read them from a record.
 
-use super::event::{Callback, RawHappening, VectorName};
+use super::event::{Callback, OwnWork, RawHappening, VectorName};
 use super::format::{EventField, EventFormat, EventFormatError, FieldKind};
 
 /// An integer in a record.
@@ -156,6 +156,38 @@ pub(super) enum DecodingPlan {
         comm: Text,
         pid: Int,
     },
+    Woken {
+        comm: Text,
+        pid: Int,
+        cpu: Int,
+        is_new: bool,
+    },
+    Moved {
+        pid: Int,
+        cpu: Int,
+    },
+    Created {
+        comm: Text,
+        pid: Int,
+        clone_flags: Int,
+    },
+    Renamed {
+        comm: Text,
+        pid: Int,
+    },
+    Accounted {
+        pid: Int,
+        runtime: Int,
+    },
+    WorkBegan(OwnWork),
+    WorkEnded(OwnWork),
+    CallBegan {
+        number: Int,
+    },
+    CallEnded,
+    Dirtied {
+        pause: Int,
+    },
     Fault {
         user: bool,
         address: Int,
@@ -215,9 +247,27 @@ impl DecodingPlan {
                 Self::FunctionEntry { callback: Callback::Call, function: look.int("func")? }
             }
             ("csd", "csd_function_exit") => Self::FunctionExit { callback: Callback::Call },
-            ("sched", "sched_waking" | "sched_wakeup") => {
-                Self::Waking { comm: look.text("comm")?, pid: look.int("pid")? }
+            ("sched", "sched_waking") => Self::Waking { comm: look.text("comm")?, pid: look.int("pid")? },
+            ("sched", "sched_wakeup" | "sched_wakeup_new") => Self::Woken {
+                comm: look.text("comm")?,
+                pid: look.int("pid")?,
+                cpu: look.int("target_cpu")?,
+                is_new: event == "sched_wakeup_new",
+            },
+            ("sched", "sched_migrate_task") => Self::Moved { pid: look.int("pid")?, cpu: look.int("dest_cpu")? },
+            ("sched", "sched_stat_runtime") => Self::Accounted { pid: look.int("pid")?, runtime: look.int("runtime")? },
+            ("task", "task_newtask") => {
+                Self::Created { comm: look.text("comm")?, pid: look.int("pid")?, clone_flags: look.int("clone_flags")? }
             }
+            ("task", "task_rename") => Self::Renamed { comm: look.text("newcomm")?, pid: look.int("pid")? },
+            ("vmscan" | "compaction" | "lock", _) => {
+                let stem = event.strip_suffix("_begin").or_else(|| event.strip_suffix("_end"));
+                let Some(work) = stem.and_then(own_work) else { return Ok(None) };
+                if event.ends_with("_begin") { Self::WorkBegan(work) } else { Self::WorkEnded(work) }
+            }
+            ("raw_syscalls", "sys_enter") => Self::CallBegan { number: look.int("id")? },
+            ("raw_syscalls", "sys_exit") => Self::CallEnded,
+            ("writeback", "balance_dirty_pages") => Self::Dirtied { pause: look.int("pause")? },
             ("timer", "timer_expire_entry") => {
                 Self::FunctionEntry { callback: Callback::Timer, function: look.int("function")? }
             }
@@ -277,6 +327,31 @@ impl DecodingPlan {
             }
             Self::FunctionExit { callback } => RawHappening::FunctionExit { callback },
             Self::Waking { comm, pid } => RawHappening::Waking { comm: comm.read(data)?, pid: pid.read(data)? as i32 },
+            Self::Woken { comm, pid, cpu, is_new } => RawHappening::Woken {
+                comm: comm.read(data)?,
+                pid: pid.read(data)? as i32,
+                cpu: cpu.read(data)? as i32,
+                is_new,
+            },
+            Self::Moved { pid, cpu } => {
+                RawHappening::Moved { pid: pid.read(data)? as i32, cpu: cpu.read(data)? as i32 }
+            }
+            Self::Created { comm, pid, clone_flags } => RawHappening::Created {
+                comm: comm.read(data)?,
+                pid: pid.read(data)? as i32,
+                in_process: clone_flags.read(data)? & libc::CLONE_THREAD as u64 != 0,
+            },
+            Self::Renamed { comm, pid } => {
+                RawHappening::Renamed { comm: comm.read(data)?, pid: pid.read(data)? as i32 }
+            }
+            Self::Accounted { pid, runtime } => {
+                RawHappening::Accounted { pid: pid.read(data)? as i32, runtime_ns: runtime.read(data)? }
+            }
+            Self::WorkBegan(work) => RawHappening::WorkBegan(work),
+            Self::WorkEnded(work) => RawHappening::WorkEnded(work),
+            Self::CallBegan { number } => RawHappening::CallBegan { number: number.read(data)? as i64 },
+            Self::CallEnded => RawHappening::CallEnded,
+            Self::Dirtied { pause } => RawHappening::Dirtied { pause: pause.read(data)? as i64 },
             Self::Fault { user, address, ip, error_code } => RawHappening::PageFault {
                 user,
                 address: address.read(data)?,
@@ -285,6 +360,17 @@ impl DecodingPlan {
             },
         })
     }
+}
+
+/// The work that an event's name shows, without its suffix.
+fn own_work(stem: &str) -> Option<OwnWork> {
+    Some(match stem {
+        "mm_vmscan_direct_reclaim" | "mm_vmscan_node_reclaim" => OwnWork::Reclaim,
+        "mm_vmscan_memcg_reclaim" | "mm_vmscan_memcg_softlimit_reclaim" => OwnWork::GroupReclaim,
+        "mm_compaction" => OwnWork::Compaction,
+        "contention" => OwnWork::KernelLock,
+        _ => return None,
+    })
 }
 
 /// The number of a name, the same for a vector's entry and exit. There are at most as many as event numbers.

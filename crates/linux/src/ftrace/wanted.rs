@@ -136,6 +136,124 @@ pub const CARRIED: &[EventGroup] = &[
     },
 ];
 
+/// Those of [`CARRIED`] that show the functions of interrupts and softirqs.
+pub const FUNCTIONS: &[EventGroup] = CARRIED.split_at(CARRIED.len() - 1).0;
+
+/// Events that show the lives of threads.
+pub const LIVES: &[EventGroup] = &[
+    EventGroup {
+        system: "sched",
+        events: &["sched_waking"],
+        architectures: &[],
+        missed_elsewhere: false,
+        filter: "",
+        unseen: "who wakes a thread, and how long a woken thread is on its way to a run queue",
+    },
+    EventGroup {
+        system: "sched",
+        events: &["sched_wakeup", "sched_wakeup_new"],
+        architectures: &[],
+        missed_elsewhere: false,
+        filter: "",
+        unseen: "when a woken thread starts to wait for a CPU",
+    },
+    EventGroup {
+        system: "sched",
+        events: &["sched_migrate_task"],
+        architectures: &[],
+        missed_elsewhere: false,
+        filter: "",
+        unseen: "on which CPU a thread waits",
+    },
+    EventGroup {
+        system: "task",
+        events: &["task_newtask"],
+        architectures: &[],
+        missed_elsewhere: false,
+        filter: "",
+        unseen: "which process a new thread belongs to",
+    },
+    EventGroup {
+        system: "task",
+        events: &["task_rename"],
+        architectures: &[],
+        missed_elsewhere: false,
+        filter: "",
+        unseen: "the names of programs that start during the recording",
+    },
+];
+
+/// Events that show time taken by a hypervisor, and repair switches that the trace lacks.
+pub const HOST: &[EventGroup] = &[EventGroup {
+    system: "sched",
+    events: &["sched_stat_runtime"],
+    architectures: &[],
+    missed_elsewhere: false,
+    filter: "",
+    unseen: "time that the hypervisor takes from a running thread",
+}];
+
+/// Events that show what the kernel does in the context of threads, on their behalf.
+pub const OWN_WORK: &[EventGroup] = &[
+    EventGroup {
+        system: "vmscan",
+        events: &[
+            "mm_vmscan_direct_reclaim_begin",
+            "mm_vmscan_direct_reclaim_end",
+            "mm_vmscan_memcg_reclaim_begin",
+            "mm_vmscan_memcg_reclaim_end",
+        ],
+        architectures: &[],
+        missed_elsewhere: false,
+        filter: "",
+        unseen: "reclaim: it counts for the program",
+    },
+    EventGroup {
+        system: "compaction",
+        events: &["mm_compaction_begin", "mm_compaction_end"],
+        architectures: &[],
+        missed_elsewhere: false,
+        filter: "",
+        unseen: "compaction: it counts for the program",
+    },
+    EventGroup {
+        system: "lock",
+        events: &["contention_begin", "contention_end"],
+        architectures: &[],
+        missed_elsewhere: false,
+        filter: "",
+        unseen: "waits for locks of the kernel: they count for the program",
+    },
+    EventGroup {
+        system: "writeback",
+        events: &["balance_dirty_pages"],
+        architectures: &[],
+        missed_elsewhere: false,
+        filter: "",
+        unseen: "that a thread is slowed down for writing too much: it counts as sleep",
+    },
+];
+
+/// Events that show the system calls and page faults of threads.
+pub const CALLS: &[EventGroup] = &[
+    EventGroup {
+        system: "raw_syscalls",
+        events: &["sys_enter", "sys_exit"],
+        architectures: &[],
+        missed_elsewhere: false,
+        filter: "",
+        unseen: "in which system call a thread runs or sleeps",
+    },
+    EventGroup {
+        system: "exceptions",
+        events: &["page_fault_user", "page_fault_kernel"],
+        architectures: &[],
+        missed_elsewhere: false,
+        filter: "",
+        unseen: "which sleeps are those of page faults",
+    },
+];
+
 /// Selects events in interrupt handlers and softirqs: `TRACE_FLAG_HARDIRQ` and `TRACE_FLAG_SOFTIRQ` of `include/linux/trace_events.h`.
 const IN_INTERRUPT: &str = "common_flags & 24";
 
@@ -169,21 +287,25 @@ pub struct MissingEvent {
 /// The wanted events that a kernel has and lacks.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Discovery {
-    /// Present events, in the order of [`WANTED`].
+    /// Present events, in the order of their groups.
     pub present: Vec<(EventPath, &'static EventGroup)>,
     /// Expected events that are missing.
     pub missing: Vec<MissingEvent>,
 }
 
-/// Looks for the wanted events below `events` (that directory of a tracefs or an instance), and for those of [`CARRIED`] if `carried` is set. Events
+/// Looks for events of these groups below `events` (that directory of a tracefs or an instance). Events
 /// of other architectures are used if present; if absent, they are missing unless other events show the same. Fails if the directory cannot be
 /// listed. If a system has no directory, only its events are missing.
-pub fn discover(events: &Path, architecture: &str, carried: bool) -> Result<Discovery, TracefsError> {
+pub fn discover(
+    events: &Path,
+    architecture: &str,
+    groups: &[&'static [EventGroup]],
+) -> Result<Discovery, TracefsError> {
     let systems = list(events)?;
     let names_of = |system: &str| {
         if systems.contains(system) { list(&events.join(system)) } else { Ok(BTreeSet::new()) }
     };
-    sort_out(names_of, architecture, carried, "this kernel does not have it")
+    sort_out(names_of, architecture, groups, "this kernel does not have it")
 }
 
 /// Looks for the wanted events in a trace that another program recorded on a machine of that architecture.
@@ -193,7 +315,7 @@ pub fn discover_among(events: &[EventPath], architecture: &str) -> Discovery {
             events.iter().filter(|event| event.system == system).map(|event| event.name.clone()).collect(),
         )
     };
-    let Ok(found) = sort_out(names_of, architecture, true, "it is not in the trace");
+    let Ok(found) = sort_out(names_of, architecture, &[WANTED, CARRIED], "it is not in the trace");
     found
 }
 
@@ -201,12 +323,11 @@ pub fn discover_among(events: &[EventPath], architecture: &str) -> Discovery {
 fn sort_out<E>(
     names_of: impl Fn(&str) -> Result<BTreeSet<String>, E>,
     architecture: &str,
-    carried: bool,
+    groups: &[&'static [EventGroup]],
     not_there: &str,
 ) -> Result<Discovery, E> {
     let mut found = Discovery::default();
-    let carried = if carried { CARRIED } else { &[] };
-    for wanted in WANTED.iter().chain(carried) {
+    for wanted in groups.iter().copied().flatten() {
         let expected = wanted.architectures.is_empty() || wanted.architectures.contains(&architecture);
         let names = names_of(wanted.system)?;
         let mut miss = |name: &str| {
@@ -269,7 +390,7 @@ mod tests {
             "irq_vectors/vector_alloc",
             "irq_vectors/odd_entry",
         ]);
-        let found = discover(root.path(), "x86_64", false).unwrap();
+        let found = discover(root.path(), "x86_64", &[WANTED]).unwrap();
         let names: Vec<String> = found.present.iter().map(|(event, _)| event.to_string()).collect();
         assert_eq!(names, ["irq_vectors/local_timer_entry", "irq_vectors/local_timer_exit"]);
     }
@@ -277,7 +398,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_named_with_its_consequence() {
         let root = tree(&["irq/irq_handler_entry", "irq/irq_handler_exit", "sched/sched_switch"]);
-        let found = discover(root.path(), "x86_64", false).unwrap();
+        let found = discover(root.path(), "x86_64", &[WANTED]).unwrap();
         assert_eq!(found.present.len(), 3);
         let missing: Vec<&str> = found.missing.iter().map(|missing| missing.event.as_str()).collect();
         assert_eq!(
@@ -295,7 +416,7 @@ mod tests {
         );
         assert!(found.missing[0].unseen.starts_with("softirqs"));
         // An Arm kernel has no local vectors, but inter-processor interrupts.
-        let arm = discover(root.path(), "aarch64", false).unwrap();
+        let arm = discover(root.path(), "aarch64", &[WANTED]).unwrap();
         assert!(arm.missing.iter().any(|missing| missing.event == "ipi/ipi_entry"));
         assert!(!arm.missing.iter().any(|missing| missing.event.starts_with("irq_vectors")));
         // Events that no Arm kernel has still stay unseen there.
@@ -309,7 +430,8 @@ mod tests {
         let events = ["timer/hrtimer_expire_entry", "timer/hrtimer_expire_exit", "timer/timer_expire_entry"];
         let root = tree(&events);
         let found = |carried| {
-            let Discovery { present, missing } = discover(root.path(), "x86_64", carried).unwrap();
+            let Discovery { present, missing } =
+                discover(root.path(), "x86_64", if carried { &[WANTED, CARRIED] } else { &[WANTED] }).unwrap();
             let present: Vec<String> = present.iter().map(|(event, _)| event.to_string()).collect();
             (present, missing.iter().any(|missing| missing.event == "csd/csd_function_entry"))
         };
@@ -320,7 +442,7 @@ mod tests {
 
     #[test]
     fn no_folder_is_an_error_with_its_path() {
-        let error = discover(Path::new("/nonexistent/events"), "x86_64", false).unwrap_err();
+        let error = discover(Path::new("/nonexistent/events"), "x86_64", &[WANTED]).unwrap_err();
         assert!(error.to_string().starts_with("cannot list /nonexistent/events: No such file"), "{error}");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use becalm_units::Nanos;
@@ -24,6 +25,8 @@ pub struct TaskStat {
     pub ppid: i32,
     /// Whether it is a kernel thread.
     pub kthread: bool,
+    /// The CPU on which it is, or last was.
+    pub cpu: u32,
     /// When it was started, in clock ticks since boot; distinguishes two threads with the same number.
     pub start_ticks: u64,
 }
@@ -59,6 +62,8 @@ impl TaskStat {
             ppid: field(4)?.parse().map_err(|_| error())?,
             kthread: flags & KERNEL_THREAD != 0,
             start_ticks: field(22)?.parse().map_err(|_| error())?,
+            // Texts of older kernels in tests end before it.
+            cpu: fields.get(39 - 3).and_then(|number| number.parse().ok()).unwrap_or(0),
         })
     }
 
@@ -81,11 +86,54 @@ pub fn all_threads(root: &Path) -> Result<Vec<(i32, i32)>, FileError> {
     Ok(threads)
 }
 
-/// How long a thread was runnable but had to wait since it started, from `/proc/PID/schedstat`; also for one that has ended and was not reaped.
-/// `None` if it is gone, or the kernel does not count that.
-pub fn waited(root: &Path, pid: i32) -> Option<Nanos> {
-    let text = fs::read_to_string(path_below(root, format!("proc/{pid}/schedstat"))).ok()?;
-    text.split_whitespace().nth(1)?.parse().ok().map(Nanos::new)
+/// The kernel's account of a thread since it started: `/proc/PID/schedstat`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Schedstat {
+    /// Time on a CPU, without that which a hypervisor is known to have taken.
+    pub ran: Nanos,
+    /// Time on a run queue without a CPU.
+    pub waited: Nanos,
+    /// How often it got a CPU.
+    pub runs: u64,
+}
+
+impl Schedstat {
+    /// Reads the account of a thread; also of one that has ended and was not reaped. `None` if it is gone, or the kernel does not account.
+    pub fn read(root: &Path, pid: i32) -> Option<Self> {
+        let text = fs::read_to_string(path_below(root, format!("proc/{pid}/task/{pid}/schedstat")))
+            .or_else(|_| fs::read_to_string(path_below(root, format!("proc/{pid}/schedstat"))));
+        let numbers: Vec<i64> = text.ok()?.split_whitespace().map_while(|number| number.parse().ok()).collect();
+        let [ran, waited, runs] = numbers[..] else { return None };
+        Some(Self { ran: Nanos::new(ran), waited: Nanos::new(waited), runs: runs.max(0) as u64 })
+    }
+}
+
+/// The values of a process's environment variables, in the order of `names`; `None` for one that is not set. Fails if the process is gone, or belongs
+/// to another user.
+pub fn environment(root: &Path, pid: i32, names: &[&str]) -> io::Result<Vec<Option<String>>> {
+    let text = fs::read(path_below(root, format!("proc/{pid}/environ")))?;
+    let text = String::from_utf8_lossy(&text);
+    let value = |name: &&str| {
+        text.split('\0').find_map(|variable| variable.strip_prefix(name)?.strip_prefix('=')).map(str::to_owned)
+    };
+    Ok(names.iter().map(value).collect())
+}
+
+/// The command line of a process, with blanks between its arguments; empty for a kernel thread, or one that is gone.
+pub fn command(root: &Path, pid: i32) -> String {
+    let text = fs::read(path_below(root, format!("proc/{pid}/cmdline"))).unwrap_or_default();
+    let arguments = text.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+    arguments.collect::<Vec<_>>().join(" ").trim_end().to_owned()
+}
+
+/// The numbers of all processes. Fails if the directory cannot be read.
+pub fn processes(root: &Path) -> Result<Vec<i32>, FileError> {
+    Ok(numbered(root, "proc")?.unwrap_or_default())
+}
+
+/// The numbers of the threads of a process; empty if it is gone.
+pub fn threads_of(root: &Path, process: i32) -> Result<Vec<i32>, FileError> {
+    Ok(numbered(root, &format!("proc/{process}/task"))?.unwrap_or_default())
 }
 
 /// The entries of a directory that are numbers; `None` if the directory is gone.

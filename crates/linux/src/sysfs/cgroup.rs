@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use becalm_units::{CpuList, Nanos};
 
 use crate::file::{FileError, FormatError, known, optional, parse, parse_cpus, path_below, value};
-use crate::procfs::cgroup::{Membership, memberships};
+use crate::procfs::cgroup::{Membership, memberships, memberships_of};
 use crate::procfs::mountinfo::{Mount, mounts};
 
 /// The limits that apply to this process.
@@ -33,6 +33,88 @@ pub fn version(root: &Path, controller: &str) -> Option<u8> {
     let unified = mounts.iter().find(|mount| mount.kind == "cgroup2")?;
     let controllers = std::fs::read_to_string(path_below(root, unified.point.join("cgroup.controllers"))).ok()?;
     controllers.split_whitespace().any(|known| known == controller).then_some(2)
+}
+
+/// The control groups that limit CPU time, in the version that this machine uses for it.
+#[derive(Clone, Debug)]
+pub struct CpuGroups {
+    root: PathBuf,
+    /// The mounts of the hierarchy; empty without one.
+    mounts: Vec<Mount>,
+    /// The controller of a v1 hierarchy; empty for v2.
+    controller: &'static str,
+}
+
+/// The kernel's counts of a group that has a limit on CPU time: `cpu.stat`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ThrottleCounts {
+    /// How many periods had threads that wanted to run.
+    pub periods: u64,
+    /// In how many of them the group had used up its time.
+    pub throttled: u64,
+    /// How long its threads were kept from running, summed over the CPUs.
+    pub throttled_time: Nanos,
+}
+
+impl CpuGroups {
+    /// Finds the hierarchy.
+    pub fn find(root: &Path) -> Self {
+        let mounts = mounts(root).unwrap_or_default();
+        let is_v1 = mounts.iter().any(|mount| mount.kind == "cgroup" && mount.has_option("cpu"));
+        Self { root: root.to_owned(), mounts, controller: if is_v1 { "cpu" } else { "" } }
+    }
+
+    /// The path of a process's group below the top of the hierarchy; empty for the topmost one, a process that is gone, or without groups.
+    pub fn group_of(&self, pid: i32) -> String {
+        let groups = memberships_of(&self.root, pid).unwrap_or_default();
+        let is_it = |group: &&Membership| match self.controller {
+            "" => group.controllers.is_empty(),
+            controller => group.controllers.iter().any(|known| known == controller),
+        };
+        let path = groups.iter().find(is_it).map_or("", |group| group.path.as_str());
+        if path == "/" { String::new() } else { path.to_owned() }
+    }
+
+    /// The counts of a group with a limit on CPU time; `None` without a limit, or if they cannot be read.
+    pub fn throttling(&self, group: &str) -> Option<ThrottleCounts> {
+        let controllers = if self.controller.is_empty() { Vec::new() } else { vec![self.controller.to_owned()] };
+        let member = Membership { controllers, path: group.to_owned() };
+        let folder = chain(&member, self.controller, &self.mounts)?.into_iter().next()?;
+        let limit = match self.controller {
+            "" => bandwidth_v2(&self.root, folder.clone()),
+            _ => bandwidth_v1(&self.root, &folder),
+        };
+        limit.ok().flatten()?;
+        let text = std::fs::read_to_string(path_below(&self.root, folder.join("cpu.stat"))).ok()?;
+        Some(ThrottleCounts::parse(&text))
+    }
+}
+
+impl ThrottleCounts {
+    /// Skips other lines. Version 1 counts nanoseconds, version 2 microseconds.
+    fn parse(text: &str) -> Self {
+        let mut counts = Self::default();
+        for (name, number) in text.lines().filter_map(|line| line.split_once(' ')) {
+            let Ok(number) = number.trim().parse::<u64>() else { continue };
+            match name {
+                "nr_periods" => counts.periods = number,
+                "nr_throttled" => counts.throttled = number,
+                "throttled_time" => counts.throttled_time = Nanos::new(i64::try_from(number).unwrap_or(i64::MAX)),
+                "throttled_usec" => counts.throttled_time = micros(i64::try_from(number).unwrap_or(i64::MAX)),
+                _ => {}
+            }
+        }
+        counts
+    }
+
+    /// The counts since an earlier look.
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            periods: self.periods.saturating_sub(earlier.periods),
+            throttled: self.throttled.saturating_sub(earlier.throttled),
+            throttled_time: self.throttled_time - earlier.throttled_time,
+        }
+    }
 }
 
 /// A limit on CPU time: when the processes of a group have used up the quota, they wait for the next period.

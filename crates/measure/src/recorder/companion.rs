@@ -71,7 +71,13 @@ impl Companion {
         self.status
     }
 
-    pub(crate) fn has_ended(&mut self) -> bool {
+    /// The number of its process, if it was started.
+    pub fn number(&self) -> Option<i32> {
+        self.child.as_ref().and_then(|child| i32::try_from(child.id()).ok())
+    }
+
+    /// Whether a command was started and has ended.
+    pub fn has_ended(&mut self) -> bool {
         if self.status.is_none()
             && let Some(child) = &mut self.child
         {

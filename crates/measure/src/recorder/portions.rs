@@ -90,7 +90,9 @@ impl<'a> Portions<'a> {
 mod tests {
     use super::*;
     use becalm_attribute::{Attributor, Tally};
-    use becalm_model::{Activity, Detour, Happening, Kind, Labels, LoopThread, Pid, Platform, Task, Tasks};
+    use becalm_model::{
+        Activity, Detour, Happening, Kind, Labels, LoopThread, Pid, Platform, Task, Tasks, ThreadState,
+    };
     use becalm_units::CpuId;
     use proptest::prelude::*;
 
@@ -155,7 +157,7 @@ mod tests {
         let (prev, next) = (pids[thread % 4], pids[thread / 4 % 4]);
         let source = labels.intern("local_timer");
         let what = match choice {
-            0..=2 => Happening::Switch { prev, prev_runnable: !thread.is_multiple_of(3), next },
+            0..=2 => Happening::Switch { prev, prev_state: ThreadState(u8::from(thread.is_multiple_of(3))), next },
             3..=5 => Happening::IrqEntry { source, detail: source },
             6..=8 => Happening::IrqExit { source, detail: source },
             9 => Happening::Lost { count: Some(3) },

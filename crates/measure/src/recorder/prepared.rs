@@ -20,7 +20,7 @@ use crate::loops::{LOOP_NAME, Loop, StepRing};
 use crate::machine::{self, Lookout};
 use crate::plan::RecordPlan;
 use crate::sink::Sink;
-use crate::trace::{Names, Tracing};
+use crate::trace::{Names, TraceRequest, Tracing};
 
 /// How long the counter's rate is measured before the start.
 const CALIBRATION: Nanos = Nanos::from_millis(100);
@@ -87,7 +87,10 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         let platform = machine::describe(&plan.root).platform();
         let (lookout, no_smis) = Lookout::open(&plan.root, &cpus, &free, platform);
         let mut tracing = match plan.sources {
-            true => Tracing::set_up(&plan, &cpus, C::NAME, Faults::Of(LOOP_NAME), &guard, &mut warnings),
+            true => {
+                let request = TraceRequest::for_loops(&plan, &cpus, C::NAME, Faults::Of(LOOP_NAME));
+                Tracing::set_up(&request, &guard, &mut warnings)
+            }
             false => None,
         };
         if let (Some(tracing), Some(why)) = (&mut tracing, no_smis) {

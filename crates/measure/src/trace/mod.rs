@@ -11,7 +11,7 @@ mod translate;
 pub use event_clock::EventClock;
 pub use names::Names;
 pub use occurrences::{EventNames, Occurrences, Window, Windows};
-pub use setup::Tracing;
+pub use setup::{TraceRequest, Tracing};
 pub use standing::{Disturbance, Drained, StandingTrace};
 pub use translate::{SOFTIRQS, Translator, UNTRACED_TIMER, function_source};
 

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use becalm_linux::ftrace::{Faults, Instance, InstanceConfig, TraceClock, Tracefs, TracefsError, remove_dead};
+use becalm_linux::ftrace::{
+    CARRIED, EventGroup, Faults, Instance, InstanceConfig, TraceClock, Tracefs, TracefsError, WANTED, remove_dead,
+};
 use becalm_linux::janitor::Janitor;
 use becalm_linux::procfs::interrupts::Interrupts;
 use becalm_linux::procfs::kallsyms::Kallsyms;
@@ -48,25 +50,58 @@ pub struct Tracing {
     pub doc: TracingDoc,
 }
 
+/// A trace to be set up.
+#[derive(Clone, Debug)]
+pub struct TraceRequest<'a> {
+    /// The root of the file system: `/` outside of tests.
+    pub root: &'a Path,
+    /// The CPUs.
+    pub cpus: &'a CpuList,
+    /// The size of the buffer of each of them, in bytes.
+    pub buffer_bytes: usize,
+    /// The name of the counter that the trace is compared with.
+    pub counter: &'a str,
+    /// The recorded events.
+    pub events: &'static [&'static [EventGroup]],
+    /// Whose page faults are recorded.
+    pub faults: Faults,
+    /// The threads whose events are recorded, with those that they create; `None` for all.
+    pub threads: Option<Vec<i32>>,
+    /// Names of the kernel's functions, if they have been read already.
+    pub symbols: Option<Arc<Kallsyms>>,
+}
+
+impl<'a> TraceRequest<'a> {
+    /// The trace of a recording with loops.
+    pub fn for_loops(plan: &'a RecordPlan, cpus: &'a CpuList, counter: &'a str, faults: Faults) -> Self {
+        Self {
+            root: &plan.root,
+            cpus,
+            buffer_bytes: plan.trace_bytes,
+            counter,
+            events: &[WANTED, CARRIED],
+            faults,
+            threads: None,
+            symbols: plan.symbols.clone(),
+        }
+    }
+}
+
 impl Tracing {
-    /// Sets up the trace of these CPUs for loops that read a counter of this name, with these page faults. Missing parts are added to the warnings;
-    /// `None` if no trace is possible.
+    /// Sets up a trace and leaves it off. Missing parts are added to the warnings; `None` if no trace is possible.
     pub fn set_up(
-        plan: &RecordPlan,
-        cpus: &CpuList,
-        counter: &str,
-        faults: Faults,
+        request: &TraceRequest<'_>,
         guard: &Result<Arc<Janitor>, String>,
         warnings: &mut Vec<Warning>,
     ) -> Option<Self> {
         if let Err(why) = guard {
             warnings.push(warning::no_janitor(why));
         }
-        match Self::try_set_up(plan, cpus, counter, faults, guard.as_ref().ok().cloned(), warnings) {
+        match Self::try_set_up(request, guard.as_ref().ok().cloned(), warnings) {
             Ok(tracing) => Some(tracing),
             Err(error) => {
                 // In that case the kernel only returns "no such file" or "not permitted".
-                let why = match Lockdown::read(&plan.root) {
+                let why = match Lockdown::read(request.root) {
                     Ok(Lockdown::Confidentiality) => {
                         format!("kernel lockdown (confidentiality) forbids it, also to root; {error}")
                     }
@@ -79,30 +114,29 @@ impl Tracing {
     }
 
     fn try_set_up(
-        plan: &RecordPlan,
-        cpus: &CpuList,
-        counter: &str,
-        faults: Faults,
+        request: &TraceRequest<'_>,
         janitor: Option<Arc<Janitor>>,
         warnings: &mut Vec<Warning>,
     ) -> Result<Self, TracefsError> {
-        let proc_root = plan.root.join("proc");
-        let tracefs = Tracefs::find_or_mount(&plan.root, Path::new(Tracefs::MOUNT_POINT), janitor.as_ref())?;
+        let TraceRequest { root, cpus, .. } = *request;
+        let proc_root = root.join("proc");
+        let tracefs = Tracefs::find_or_mount(root, Path::new(Tracefs::MOUNT_POINT), janitor.as_ref())?;
         // Instances left by instances of becalm that were killed together with their janitors slow down every event of all users.
         remove_dead(&tracefs, &proc_root)?;
         // The counter's own clock needs no conversion. The fallback counter is the kernel's raw clock itself.
         let offered = tracefs.clocks()?;
-        let tsc = counter == "tsc" && offered.iter().any(|clock| clock == TraceClock::X86Tsc.name());
+        let tsc = request.counter == "tsc" && offered.iter().any(|clock| clock == TraceClock::X86Tsc.name());
         let clock = if tsc { TraceClock::X86Tsc } else { TraceClock::MonoRaw };
-        let untraced_timer = untraced_timer(&plan.root);
+        let untraced_timer = untraced_timer(root);
         let kib = |bytes: usize| u32::try_from(bytes >> 10).unwrap_or(u32::MAX).max(64);
         let config = InstanceConfig {
             cpus: cpus.clone(),
             clock,
-            buffer_kb: kib(plan.trace_bytes),
-            subbuf_kb: Some(sub_buffer_kb(machine::cpu_list(&plan.root, "online").without(cpus).len())),
-            faults,
-            carried: true,
+            buffer_kb: kib(request.buffer_bytes),
+            subbuf_kb: Some(sub_buffer_kb(machine::cpu_list(root, "online").without(cpus).len())),
+            faults: request.faults,
+            events: request.events,
+            threads: request.threads.clone(),
         };
         let instance = Instance::create(&tracefs, &proc_root, &config, janitor)?;
         let missing: Vec<String> = instance
@@ -113,7 +147,7 @@ impl Tracing {
         if !missing.is_empty() {
             warnings.push(warning::missing_events(&missing));
         }
-        let symbols = plan.symbols.clone().or_else(|| read_symbols(&plan.root, warnings));
+        let symbols = request.symbols.clone().or_else(|| read_symbols(root, warnings));
         let event_cost = cost_of_event(&instance, cpus);
         let buffer_kb = cpus.iter().next().map_or(Ok(0), |cpu| instance.buffer_kb(cpu))?;
         let doc = TracingDoc {

@@ -20,7 +20,7 @@ use becalm_units::{CpuId, CpuList, Nanos};
 
 use super::setup::read_symbols;
 use super::softirqs::TracedSoftirqs;
-use super::{Names, Tracing, Translator};
+use super::{Names, TraceRequest, Tracing, Translator};
 use crate::plan::RecordPlan;
 
 /// Readers are woken when a buffer is this full, in percent.
@@ -107,7 +107,8 @@ impl StandingTrace {
         guard: &Result<Arc<Janitor>, String>,
         warnings: &mut Vec<Warning>,
     ) -> Option<Self> {
-        let mut tracing = Tracing::set_up(plan, cpus, "monotonic_raw", Faults::Nobodys, guard, warnings)?;
+        let mut tracing =
+            Tracing::set_up(&TraceRequest::for_loops(plan, cpus, "monotonic_raw", Faults::Nobodys), guard, warnings)?;
         let readers = cpus.iter().map(|cpu| tracing.instance.reader(cpu)).collect::<Result<Vec<_>, _>>();
         let readers = match readers {
             Ok(readers) => readers,

@@ -3,21 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use becalm_linux::ftrace::{Callback, Decoder, RawEvent, RawHappening, VectorName};
+use becalm_linux::ftrace::{Callback, Decoder, OwnWork, RawEvent, RawHappening, VectorName};
 use becalm_linux::procfs::kallsyms::Kallsyms;
+use becalm_linux::syscalls::syscall_name;
 use becalm_model::carried::Carrier;
-use becalm_model::{Event, Happening, Label, Labels, Pid, carried, root};
-use becalm_units::{Nanos, NumberMap};
+use becalm_model::{Event, Happening, Label, Labels, Life, Pid, ThreadState, carried, root};
+use becalm_units::{CpuId, Named, Nanos, NumberMap};
 
 use super::names::Names;
 
 /// The kernel's softirqs in the order of their numbers (`include/linux/interrupt.h`), unchanged since 2.6.
 pub const SOFTIRQS: [&str; 10] =
     ["hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer", "rcu"];
-
-/// The bits of a thread's state that mean that it sleeps, is stopped or is dead; without them it can run. Higher bits tell how a runnable thread was
-/// switched out (`TASK_STATE_MAX`, "R+").
-const NOT_RUNNABLE: i64 = 0xff;
 
 /// A device interrupt, by the last handler that ran: a shared one has several.
 #[derive(Debug)]
@@ -60,6 +57,8 @@ pub struct Translator {
     ips: NumberMap<u64, Label>,
     ipis: NumberMap<u64, Label>,
     functions: NumberMap<(Callback, u64), (Label, Label)>,
+    calls: NumberMap<i64, Label>,
+    own_work: NumberMap<OwnWork, Label>,
     untraced_timer: Label,
     ipi: Label,
     unknown_irq: Label,
@@ -89,6 +88,8 @@ impl Translator {
             ips: NumberMap::default(),
             ipis: strings.iter().map(|(address, text)| (*address, labels.intern(text))).collect(),
             functions: NumberMap::default(),
+            calls: NumberMap::default(),
+            own_work: NumberMap::default(),
             untraced_timer: labels.intern(untraced_timer),
             ipi: labels.intern("ipi"),
             unknown_irq: labels.intern("irq"),
@@ -143,8 +144,9 @@ impl Translator {
                 if next_pid != 0 {
                     names.see(Pid(next_pid), next_comm);
                 }
-                let prev_runnable = prev_state & NOT_RUNNABLE == 0;
-                Happening::Switch { prev: Pid(prev_pid), prev_runnable, next: Pid(next_pid) }
+                // Higher bits tell how a runnable thread was switched out (`TASK_STATE_MAX`, "R+").
+                let prev_state = ThreadState((prev_state & 0xff) as u8);
+                Happening::Switch { prev: Pid(prev_pid), prev_state, next: Pid(next_pid) }
             }
             RawHappening::WorkStart { work, function } => {
                 Happening::WorkStart { source: self.work(function, names), work }
@@ -164,6 +166,36 @@ impl Translator {
                 names.see(Pid(pid), comm);
                 Happening::Waking { thread: Pid(pid) }
             }
+            RawHappening::Woken { comm, pid, cpu, is_new } => {
+                names.see(Pid(pid), comm);
+                Happening::Woken { thread: Pid(pid), cpu: CpuId::new(cpu as u32), is_new }
+            }
+            RawHappening::Moved { pid, cpu } => {
+                Happening::Life(Life::Moved { thread: Pid(pid), cpu: CpuId::new(cpu as u32) })
+            }
+            RawHappening::Created { comm, pid, in_process } => {
+                names.see(Pid(pid), comm);
+                Happening::Life(Life::Created { thread: Pid(pid), name: label(comm, names), in_process })
+            }
+            RawHappening::Renamed { comm, pid } => {
+                names.see(Pid(pid), comm);
+                Happening::Life(Life::Renamed { thread: Pid(pid), name: label(comm, names) })
+            }
+            RawHappening::Accounted { pid, runtime_ns } => {
+                let ran = Nanos::new(i64::try_from(runtime_ns).unwrap_or(i64::MAX));
+                Happening::Life(Life::Accounted { thread: Pid(pid), ran })
+            }
+            RawHappening::WorkBegan(work) => {
+                Happening::Life(Life::WorkBegan { work: self.own_work(work, &mut names.labels) })
+            }
+            RawHappening::WorkEnded(work) => {
+                Happening::Life(Life::WorkEnded { work: self.own_work(work, &mut names.labels) })
+            }
+            RawHappening::CallBegan { number } => {
+                Happening::Life(Life::CallBegan { call: self.call(number, &mut names.labels) })
+            }
+            RawHappening::CallEnded => Happening::Life(Life::CallEnded),
+            RawHappening::Dirtied { pause } => Happening::Life(Life::Dirtied { is_paused: pause > 0 }),
             RawHappening::PageFault { user, ip, .. } => {
                 let source = if user { self.user_fault } else { self.kernel_fault };
                 // The instruction is more specific than the address, and there are few of them; in the kernel it has a name.
@@ -182,6 +214,17 @@ impl Translator {
         *self.functions.entry((callback, function)).or_insert_with(|| {
             let symbol = symbols.and_then(|symbols| symbols.symbol(function));
             function_source(carrier(callback), symbol.map(|symbol| symbol.name), labels)
+        })
+    }
+
+    fn own_work(&mut self, work: OwnWork, labels: &mut Labels) -> Label {
+        *self.own_work.entry(work).or_insert_with(|| labels.intern(work.name()))
+    }
+
+    fn call(&mut self, number: i64, labels: &mut Labels) -> Label {
+        *self.calls.entry(number).or_insert_with(|| match syscall_name(number) {
+            Some(name) => labels.intern(name),
+            None => labels.intern(&format!("system call {number}")),
         })
     }
 
@@ -224,4 +267,9 @@ impl Translator {
         let symbols = self.symbols.as_deref();
         *self.ips.entry(address).or_insert_with(|| names.labels.intern(&Self::function(symbols, address)))
     }
+}
+
+/// The label of a thread's name.
+fn label(comm: &[u8], names: &mut Names) -> Label {
+    names.labels.intern(&String::from_utf8_lossy(comm))
 }

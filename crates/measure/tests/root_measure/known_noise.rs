@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use becalm_linux::clock::{Anchor, Calibration, Native};
-use becalm_linux::ftrace::{Faults, Instance, InstanceConfig, TraceClock, Tracefs};
+use becalm_linux::ftrace::{Faults, Instance, InstanceConfig, TraceClock, Tracefs, WANTED};
 use becalm_linux::perf::CpuClock;
 use becalm_linux::realtime::RealTimeLimits;
 use becalm_linux::sched::{Policy, ThreadUsage, allowed_cpus, current_tid, pin_current_thread};
@@ -286,7 +286,8 @@ fn trace_of(root: &Path, cpu: CpuId) -> Instance {
         buffer_kb: 16384,
         subbuf_kb: None,
         faults: Faults::All,
-        carried: false,
+        events: &[WANTED],
+        threads: None,
     };
     Instance::create(&tracefs, &root.join("proc"), &config, None).expect("an instance can be made")
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use becalm_linux::clock::{Source, choose};
 use becalm_linux::file::{FileError, path_below};
-use becalm_linux::ftrace::{self, MissingEvent, Tracefs, discover};
+use becalm_linux::ftrace::{self, CARRIED, MissingEvent, Tracefs, WANTED, discover};
 use becalm_linux::identity::Identity;
 use becalm_linux::procfs::interrupts::Interrupts;
 use becalm_linux::procfs::kallsyms::Kallsyms;
@@ -119,7 +119,7 @@ fn events(root: &Path, folder: &Path) -> Vec<Answer> {
         let consequence = "detours are recorded, but the kernel does not name their sources";
         vec![Answer::missing(Ability::Events, what, consequence, advice)]
     };
-    let found = match discover(&folder, std::env::consts::ARCH, true) {
+    let found = match discover(&folder, std::env::consts::ARCH, &[WANTED, CARRIED]) {
         Ok(found) if found.present.is_empty() => {
             return none("the kernel has none of the events that becalm records".to_owned());
         }

@@ -1,7 +1,7 @@
 //! The purpose of interrupts the plain way: from the list of all events.
 
 use becalm_model::carried::{BRINGING, Carrier, SENT, runs};
-use becalm_model::{Event, Happening, Kind, Label, Pid, root};
+use becalm_model::{Event, Happening, Kind, Label, Pid, ThreadState, root};
 use becalm_units::Nanos;
 
 use super::{Owner, Reference, Span};
@@ -110,7 +110,9 @@ impl Reference<'_> {
         let mut ended = self.events[exit].time;
         for event in self.events[exit + 1..].iter().take_while(|event| event.time < stretch.1) {
             match event.what {
-                Happening::Switch { prev_runnable: true, next, .. } if event.time - ended <= Nanos::new(50_000) => {
+                Happening::Switch { prev_state: ThreadState::RUNNABLE, next, .. }
+                    if event.time - ended <= Nanos::new(50_000) =>
+                {
                     return Some(next);
                 }
                 Happening::IrqExit { .. } | Happening::SoftirqExit { .. } => ended = event.time,

@@ -7,7 +7,7 @@ mod carried;
 
 use becalm_attribute::{AFTERMATH_LONGEST, AFTERMATH_STEPS};
 use becalm_model::carried::Carrier;
-use becalm_model::{Activity, Detour, Event, Happening, Kind, Label, Pid, Step, not_traced, root, unseen};
+use becalm_model::{Activity, Detour, Event, Happening, Kind, Label, Pid, Step, ThreadState, not_traced, root, unseen};
 use becalm_units::Nanos;
 
 use crate::scene::{LOOP, Outcome, Scene};
@@ -342,7 +342,7 @@ impl<'a> Reference<'a> {
     /// Whether the loop could go on when it last left the CPU before the event of that position.
     fn runnable(&self, at: usize, stretch: (Nanos, Nanos)) -> bool {
         let left = (0..self.events.len().min(at)).rev().find_map(|before| match self.events[before].what {
-            Happening::Switch { prev: LOOP, prev_runnable, .. } => Some((before, prev_runnable)),
+            Happening::Switch { prev: LOOP, prev_state, .. } => Some((before, prev_state.is_runnable())),
             Happening::Lost { .. } => Some((before, true)),
             _ => None,
         });
@@ -374,7 +374,7 @@ impl<'a> Reference<'a> {
         };
         let later = (at + 1..).take_while(in_stretch).take_while(|event| !ends(event));
         let left_for_it = began.filter(|event| {
-            matches!(self.events[*event].what, Happening::Switch { prev: LOOP, prev_runnable: true, .. })
+            matches!(self.events[*event].what, Happening::Switch { prev: LOOP, prev_state: ThreadState::RUNNABLE, .. })
         });
         if let Some(left) = left_for_it {
             return (left..=at).chain(later).any(|event| is_there(event, Pid::IDLE)).then_some(left);

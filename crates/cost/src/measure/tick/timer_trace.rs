@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use becalm_linux::clock::{Counter, MonotonicRaw};
 use becalm_linux::ftrace::{
-    Faults, Instance, InstanceConfig, PageReader, RawEvent, RawHappening, TraceClock, Tracefs, VectorName, remove_dead,
+    Faults, Instance, InstanceConfig, PageReader, RawEvent, RawHappening, TraceClock, Tracefs, VectorName, WANTED,
+    remove_dead,
 };
 use becalm_linux::janitor::Janitor;
 use becalm_model::warning::changed_files;
@@ -39,7 +40,8 @@ pub fn record_timer<T>(
         buffer_kb: BUFFER_KB,
         subbuf_kb: None,
         faults: Faults::All,
-        carried: false,
+        events: &[WANTED],
+        threads: None,
     };
     let mut instance = Instance::create(&tracefs, &proc_root, &config, janitor)?;
     let mut reader = instance.reader(cpu)?;

@@ -8,7 +8,7 @@ mod long;
 mod shapes;
 
 use super::decoder::Decoder;
-use super::event::{Callback, RawEvent, RawHappening};
+use super::event::{Callback, OwnWork, RawEvent, RawHappening};
 use super::format::{EventField, EventFormat, FieldKind, HeaderPage};
 
 pub use builder::PageBuilder;
@@ -186,6 +186,51 @@ impl SynthKernel {
                 texts.push(("comm", comm));
                 ints.extend([("pid", pid as u64), ("prio", 120), ("target_cpu", 0)]);
                 "sched_waking".to_owned()
+            }
+            RawHappening::Woken { comm, pid, cpu, is_new } => {
+                texts.push(("comm", comm));
+                ints.extend([("pid", pid as u64), ("prio", 120), ("target_cpu", cpu as u64)]);
+                if is_new { "sched_wakeup_new" } else { "sched_wakeup" }.to_owned()
+            }
+            RawHappening::Moved { pid, cpu } => {
+                ints.extend([("pid", pid as u64), ("dest_cpu", cpu as u64)]);
+                "sched_migrate_task".to_owned()
+            }
+            RawHappening::Created { comm, pid, in_process } => {
+                texts.push(("comm", comm));
+                ints.extend([
+                    ("pid", pid as u64),
+                    ("clone_flags", if in_process { libc::CLONE_THREAD as u64 } else { 0 }),
+                ]);
+                "task_newtask".to_owned()
+            }
+            RawHappening::Renamed { comm, pid } => {
+                texts.push(("newcomm", comm));
+                ints.push(("pid", pid as u64));
+                "task_rename".to_owned()
+            }
+            RawHappening::Accounted { pid, runtime_ns } => {
+                ints.extend([("pid", pid as u64), ("runtime", runtime_ns)]);
+                "sched_stat_runtime".to_owned()
+            }
+            RawHappening::WorkBegan(work) | RawHappening::WorkEnded(work) => {
+                let stem = match work {
+                    OwnWork::Reclaim => "mm_vmscan_direct_reclaim",
+                    OwnWork::GroupReclaim => "mm_vmscan_memcg_reclaim",
+                    OwnWork::Compaction => "mm_compaction",
+                    OwnWork::KernelLock => "contention",
+                };
+                let began = matches!(event.what, RawHappening::WorkBegan(_));
+                format!("{stem}_{}", if began { "begin" } else { "end" })
+            }
+            RawHappening::CallBegan { number } => {
+                ints.push(("id", number as u64));
+                "sys_enter".to_owned()
+            }
+            RawHappening::CallEnded => "sys_exit".to_owned(),
+            RawHappening::Dirtied { pause } => {
+                ints.push(("pause", pause as u64));
+                "balance_dirty_pages".to_owned()
             }
             RawHappening::PageFault { user, address, ip, error_code } => {
                 ints.extend([("address", address), ("ip", ip), ("error_code", error_code)]);

@@ -16,6 +16,10 @@ const UNSIGNED: C = C::Int("unsigned int", 4, false);
 const POINTER: C = C::Long("void *", false);
 const WORD: C = C::Long("unsigned long", false);
 
+const PID: C = C::Int("pid_t", 4, true);
+
+const WAKEUP: &[(C, &str)] = &[(C::Comm, "comm"), (PID, "pid"), (INT, "prio"), (INT, "target_cpu")];
+
 /// An event: its system, its name, its fields.
 type Shape = (&'static str, &'static str, &'static [(C, &'static str)]);
 
@@ -38,19 +42,49 @@ const SHAPES: &[Shape] = &[
         "sched_switch",
         &[
             (C::Comm, "prev_comm"),
-            (C::Int("pid_t", 4, true), "prev_pid"),
+            (PID, "prev_pid"),
             (INT, "prev_prio"),
             (C::Long("long", true), "prev_state"),
             (C::Comm, "next_comm"),
-            (C::Int("pid_t", 4, true), "next_pid"),
+            (PID, "next_pid"),
             (INT, "next_prio"),
         ],
     ),
+    ("sched", "sched_waking", WAKEUP),
+    ("sched", "sched_wakeup", WAKEUP),
+    ("sched", "sched_wakeup_new", WAKEUP),
     (
         "sched",
-        "sched_waking",
-        &[(C::Comm, "comm"), (C::Int("pid_t", 4, true), "pid"), (INT, "prio"), (INT, "target_cpu")],
+        "sched_migrate_task",
+        &[(C::Name, "comm"), (PID, "pid"), (INT, "prio"), (INT, "orig_cpu"), (INT, "dest_cpu")],
     ),
+    ("sched", "sched_stat_runtime", &[(C::Name, "comm"), (PID, "pid"), (C::Int("u64", 8, false), "runtime")]),
+    (
+        "task",
+        "task_newtask",
+        &[
+            (PID, "pid"),
+            (C::Comm, "comm"),
+            (C::Int("u64", 8, false), "clone_flags"),
+            (C::Int("short", 2, true), "oom_score_adj"),
+        ],
+    ),
+    (
+        "task",
+        "task_rename",
+        &[(PID, "pid"), (C::Comm, "oldcomm"), (C::Comm, "newcomm"), (C::Int("short", 2, true), "oom_score_adj")],
+    ),
+    ("vmscan", "mm_vmscan_direct_reclaim_begin", &[(INT, "order"), (WORD, "gfp_flags")]),
+    ("vmscan", "mm_vmscan_direct_reclaim_end", &[(WORD, "nr_reclaimed")]),
+    ("vmscan", "mm_vmscan_memcg_reclaim_begin", &[(INT, "order"), (WORD, "gfp_flags")]),
+    ("vmscan", "mm_vmscan_memcg_reclaim_end", &[(WORD, "nr_reclaimed")]),
+    ("compaction", "mm_compaction_begin", &[(WORD, "zone_start"), (WORD, "migrate_pfn")]),
+    ("compaction", "mm_compaction_end", &[(WORD, "zone_start"), (WORD, "migrate_pfn")]),
+    ("lock", "contention_begin", &[(POINTER, "lock_addr"), (UNSIGNED, "flags")]),
+    ("lock", "contention_end", &[(POINTER, "lock_addr"), (INT, "ret")]),
+    ("writeback", "balance_dirty_pages", &[(C::Long("long", true), "pause")]),
+    ("raw_syscalls", "sys_enter", &[(C::Long("long", true), "id")]),
+    ("raw_syscalls", "sys_exit", &[(C::Long("long", true), "id"), (C::Long("long", true), "ret")]),
     ("workqueue", "workqueue_execute_start", &[(POINTER, "work"), (POINTER, "function")]),
     ("workqueue", "workqueue_execute_end", &[(POINTER, "work"), (POINTER, "function")]),
     ("timer", "hrtimer_expire_entry", &[(POINTER, "hrtimer"), (C::Int("s64", 8, true), "now"), (POINTER, "function")]),

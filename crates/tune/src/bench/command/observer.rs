@@ -14,7 +14,7 @@ use becalm_linux::janitor::Janitor;
 use becalm_linux::procfs::interrupts::Interrupts;
 use becalm_linux::procfs::namespace::has_own_numbers;
 use becalm_linux::procfs::stat::Stat;
-use becalm_linux::procfs::task::{TaskStat, all_threads, waited};
+use becalm_linux::procfs::task::{Schedstat, TaskStat, all_threads};
 use becalm_measure::{Disturbance, Names, RecordPlan, StandingTrace};
 use becalm_model::{Event, Happening, Kind, Pid};
 use becalm_units::fault::{Context, Result};
@@ -261,7 +261,8 @@ impl Counted {
         let interruptions = self.cpus.iter().map(of_cpu).sum();
         let stolen = |cpu: CpuId| Some(stat.cpu(cpu)?.since(stat_before.cpu(cpu)?).steal);
         let stolen: Nanos = self.cpus.iter().filter_map(stolen).sum();
-        let waited = waited(Path::new(ROOT), i32::try_from(process).unwrap_or(0));
+        let account = Schedstat::read(Path::new(ROOT), i32::try_from(process).unwrap_or(0));
+        let waited = account.map(|account| account.waited);
         let parts = [("waiting for the CPU", waited), ("steal", Some(stolen))];
         let told = parts.into_iter().filter_map(|(source, time)| Some((source, time?)));
         let mut sources: Vec<LostTo> = told

@@ -1,0 +1,328 @@
+//! The books of threads against a plain simulation of a scheduler, which adds up each nanosecond.
+
+use std::collections::BTreeMap;
+
+use becalm_attribute::books::{Books, Ledger, SwitchRepair, ThreadIdentity};
+use becalm_model::observed::{LifePart, OwnedActivity, Owner, Stay, ThreadDetour, ThreadId};
+use becalm_model::{Event, Happening, Kind, Label, Labels, Life, Pid, ThreadState};
+use becalm_units::{CpuId, Nanos};
+use proptest::prelude::*;
+
+const CPUS: usize = 3;
+const THREADS: usize = 7;
+/// The threads with the lowest numbers are chosen.
+const CHOSEN: usize = 4;
+
+/// What a simulated thread does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Does {
+    Runs(usize),
+    Queues { cpu: usize, was_woken: bool },
+    Comes,
+    Sleeps,
+}
+
+/// One nanosecond at a time.
+struct Simulation {
+    now: i64,
+    threads: [Does; THREADS],
+    /// The thread on each CPU, and whether an interrupt is on top.
+    cpus: [(Option<usize>, bool); CPUS],
+    events: Vec<(usize, Event)>,
+    /// Time of each chosen thread by part.
+    parts: BTreeMap<(usize, LifePart), i64>,
+    /// Time of each chosen thread by who had its CPU while it queued.
+    takers: BTreeMap<(usize, String), i64>,
+    /// Time of interrupts on top of each chosen thread.
+    on_top: BTreeMap<usize, i64>,
+    irq: Label,
+}
+
+const fn pid(thread: usize) -> Pid {
+    Pid(100 + thread as i32)
+}
+
+impl Simulation {
+    fn new(irq: Label) -> Self {
+        Self {
+            now: 0,
+            threads: [Does::Sleeps; THREADS],
+            cpus: [(None, false); CPUS],
+            events: Vec::new(),
+            parts: BTreeMap::new(),
+            takers: BTreeMap::new(),
+            on_top: BTreeMap::new(),
+            irq,
+        }
+    }
+
+    fn write(&mut self, cpu: usize, what: Happening) {
+        let thread = self.cpus[cpu].0.map_or(Pid::IDLE, pid);
+        self.events.push((cpu, Event { time: Nanos::new(self.now), thread, what }));
+    }
+
+    fn pass(&mut self, length: i64) {
+        for _ in 0..length {
+            for thread in 0..CHOSEN {
+                let part = match self.threads[thread] {
+                    Does::Runs(cpu) => {
+                        if self.cpus[cpu].1 {
+                            *self.on_top.entry(thread).or_default() += 1;
+                        }
+                        LifePart::Ran
+                    }
+                    Does::Queues { cpu, was_woken } => {
+                        let taker = match self.cpus[cpu] {
+                            (_, true) => "interrupt".to_owned(),
+                            (Some(other), false) => format!("thread {other}"),
+                            (None, false) if was_woken => "idle exit".to_owned(),
+                            (None, false) => "limit".to_owned(),
+                        };
+                        *self.takers.entry((thread, taker)).or_default() += 1;
+                        LifePart::Queued
+                    }
+                    Does::Comes => LifePart::OnTheWay,
+                    Does::Sleeps => LifePart::Asleep,
+                };
+                *self.parts.entry((thread, part)).or_default() += 1;
+            }
+            self.now += 1;
+        }
+    }
+
+    /// Does something possible, chosen by three numbers.
+    fn act(&mut self, (what, one, other): (u8, u8, u8)) {
+        let (thread, cpu) = (usize::from(one) % THREADS, usize::from(other) % CPUS);
+        match (what % 6, self.threads[thread]) {
+            // A waking, by whoever is on another CPU.
+            (0, Does::Sleeps) => {
+                self.write(cpu, Happening::Waking { thread: pid(thread) });
+                self.threads[thread] = Does::Comes;
+            }
+            (0 | 1, Does::Comes) => {
+                self.write(cpu, Happening::Woken { thread: pid(thread), cpu: CpuId::new(cpu as u32), is_new: false });
+                self.threads[thread] = Does::Queues { cpu, was_woken: true };
+            }
+            // A switch to a waiting thread, or to idle.
+            (2 | 3, _) => {
+                let waiting = |does: &Does| matches!(does, Does::Queues { cpu: of, .. } if *of == cpu);
+                let next =
+                    (0..THREADS).map(|more| (thread + more) % THREADS).find(|next| waiting(&self.threads[*next]));
+                self.switch(cpu, next, what % 6 == 2);
+            }
+            (4, Does::Queues { cpu: from, .. }) if from != cpu => {
+                self.write(cpu, Happening::Life(Life::Moved { thread: pid(thread), cpu: CpuId::new(cpu as u32) }));
+                // On another CPU, an idle one wakes up for it.
+                self.threads[thread] = Does::Queues { cpu, was_woken: true };
+            }
+            (5, _) => {
+                let (source, detail) = (self.irq, Label::EMPTY);
+                let is_on = self.cpus[cpu].1;
+                self.write(
+                    cpu,
+                    if is_on { Happening::IrqExit { source, detail } } else { Happening::IrqEntry { source, detail } },
+                );
+                self.cpus[cpu].1 = !is_on;
+            }
+            _ => {}
+        }
+    }
+
+    fn switch(&mut self, cpu: usize, next: Option<usize>, stays_runnable: bool) {
+        let prev = self.cpus[cpu].0;
+        if prev == next || self.cpus[cpu].1 {
+            return;
+        }
+        let prev_state = if stays_runnable && prev.is_some() { ThreadState::RUNNABLE } else { ThreadState::SLEEPING };
+        let [from, to] = [prev, next].map(|thread| thread.map_or(Pid::IDLE, pid));
+        self.write(cpu, Happening::Switch { prev: from, prev_state, next: to });
+        if let Some(prev) = prev {
+            let runnable = Does::Queues { cpu, was_woken: false };
+            self.threads[prev] = if prev_state.is_runnable() { runnable } else { Does::Sleeps };
+        }
+        if let Some(next) = next {
+            self.threads[next] = Does::Runs(cpu);
+        }
+        self.cpus[cpu].0 = next;
+    }
+}
+
+/// Adds up what the books report.
+#[derive(Default)]
+struct Sums {
+    parts: BTreeMap<(ThreadId, LifePart), i64>,
+    ends: BTreeMap<ThreadId, i64>,
+    detours: i64,
+    rows: i64,
+}
+
+impl Ledger for Sums {
+    fn stay(&mut self, stay: &Stay) {
+        *self.parts.entry((stay.thread, stay.part)).or_default() += stay.duration.get();
+        let end = self.ends.entry(stay.thread).or_insert(stay.start.get());
+        assert_eq!(*end, stay.start.get(), "the stays of a thread follow each other");
+        *end += stay.duration.get();
+    }
+
+    fn detour(&mut self, detour: &ThreadDetour, rows: &[OwnedActivity]) {
+        self.detours += detour.duration.get();
+        self.rows += rows.iter().map(|row| row.time.get()).sum::<i64>();
+    }
+}
+
+/// Books with the simulation's threads, all asleep.
+fn books(labels: &mut Labels) -> Books {
+    let choose = |thread: &ThreadIdentity, _: &Labels| (100..100 + CHOSEN as i32).contains(&thread.pid.0);
+    let mut books = Books::new(Box::new(choose), &[], true, labels);
+    for thread in 0..THREADS {
+        let name = labels.intern(&format!("thread {thread}"));
+        let identity = ThreadIdentity { name, ..ThreadIdentity::unknown(pid(thread)) };
+        books.meet(pid(thread), &identity, Some((ThreadState::SLEEPING, CpuId::new(0))), Nanos::ZERO, labels);
+    }
+    books
+}
+
+fn scripts() -> impl Strategy<Value = Vec<((u8, u8, u8), i64)>> {
+    proptest::collection::vec(((any::<u8>(), any::<u8>(), any::<u8>()), 0_i64..40), 1..400)
+}
+
+proptest! {
+    #[test]
+    fn the_books_are_those_of_each_nanosecond(script in scripts()) {
+        let mut labels = Labels::new();
+        let irq = labels.intern("local_timer");
+        let mut simulation = Simulation::new(irq);
+        for (action, length) in script {
+            simulation.act(action);
+            simulation.pass(length);
+        }
+        let mut books = books(&mut labels);
+        books.open(Nanos::ZERO, &labels);
+        let mut sums = Sums::default();
+        for (cpu, event) in &simulation.events {
+            books.take(CpuId::new(*cpu as u32), event, &mut labels, &mut sums);
+        }
+        books.close(Nanos::new(simulation.now), &mut sums);
+
+        prop_assert_eq!(books.tally().unexpected_runs, 0);
+        prop_assert_eq!(sums.detours, sums.rows, "the activities of an interruption add up to it");
+        let chosen: Vec<_> = books.threads().filter(|(.., books)| books.is_some()).collect();
+        prop_assert_eq!(chosen.len(), CHOSEN);
+        for (number, (id, identity, books)) in chosen.into_iter().enumerate() {
+            let books = books.unwrap();
+            prop_assert_eq!(identity.pid, pid(number));
+            prop_assert_eq!((books.wall().get(), books.imbalance()), (simulation.now, Nanos::ZERO));
+            let expected = |part| simulation.parts.get(&(number, part)).copied().unwrap_or(0);
+            for (part, found) in [
+                (LifePart::Ran, books.ran),
+                (LifePart::Queued, books.queued),
+                (LifePart::OnTheWay, books.on_the_way),
+                (LifePart::Asleep, books.asleep),
+            ] {
+                prop_assert_eq!(found.get(), expected(part), "{:?} of thread {}", part, number);
+                prop_assert_eq!(sums.parts.get(&(id, part)).copied().unwrap_or(0), expected(part));
+            }
+            let mut takers: BTreeMap<(usize, String), i64> = BTreeMap::new();
+            for (taken, sum) in &books.takers {
+                let name = match (taken.owner, taken.kind) {
+                    (Owner::Interrupt, _) => "interrupt".to_owned(),
+                    (Owner::Quota, _) => "limit".to_owned(),
+                    (_, Kind::Kthread) => "idle exit".to_owned(),
+                    (Owner::Unknown, _) => "idle exit".to_owned(),
+                    _ => labels.text(taken.source).to_owned(),
+                };
+                *takers.entry((number, name)).or_default() += sum.time.get();
+            }
+            let expected: BTreeMap<_, _> =
+                simulation.takers.iter().filter(|((of, _), _)| *of == number).map(|(key, ns)| (key.clone(), *ns)).collect();
+            // Before a CPU's first event, nothing is known of it.
+            let sum = |of: &BTreeMap<(usize, String), i64>, idle: bool| -> i64 {
+                of.iter().filter(|((_, name), _)| (name == "idle exit" || name == "limit") == idle).map(|(_, ns)| ns).sum()
+            };
+            prop_assert_eq!(sum(&takers, true), sum(&expected, true));
+            let others = |of: &BTreeMap<(usize, String), i64>| {
+                of.iter().filter(|((_, name), _)| name != "idle exit" && name != "limit").map(|(key, ns)| (key.clone(), *ns)).collect::<Vec<_>>()
+            };
+            prop_assert_eq!(others(&takers), others(&expected));
+            let on_top: i64 = books.ran_as.iter().filter(|(part, _)| matches!(part, becalm_attribute::books::RanAs::Activity(..))).map(|(_, sum)| sum.time.get()).sum();
+            prop_assert_eq!(on_top, simulation.on_top.get(&number).copied().unwrap_or(0));
+        }
+    }
+
+    /// Whatever is missing from the trace, the parts of each life still add up.
+    #[test]
+    fn with_gaps_the_parts_still_add_up(script in scripts(), missing in proptest::collection::vec(any::<prop::sample::Index>(), 0..40)) {
+        let mut labels = Labels::new();
+        let irq = labels.intern("local_timer");
+        let mut simulation = Simulation::new(irq);
+        for (action, length) in script {
+            simulation.act(action);
+            simulation.pass(length);
+        }
+        let mut events = simulation.events.clone();
+        for index in missing {
+            if !events.is_empty() {
+                let place = index.index(events.len());
+                // Some are marked as lost, others just lack.
+                if place % 3 == 0 { events[place].1.what = Happening::Lost { count: Some(2) } } else { drop(events.remove(place)) }
+            }
+        }
+        let mut repairs = vec![SwitchRepair::default(); CPUS];
+        let mut repaired: Vec<(usize, Event)> = Vec::new();
+        for (cpu, event) in events {
+            repairs[cpu].take(event, &mut |event| repaired.push((cpu, event)));
+        }
+        for (cpu, repair) in repairs.iter_mut().enumerate() {
+            repair.finish(&mut |event| repaired.push((cpu, event)));
+        }
+        repaired.sort_by_key(|(cpu, event)| (event.time, *cpu));
+        let mut books = books(&mut labels);
+        books.open(Nanos::ZERO, &labels);
+        let mut sums = Sums::default();
+        for (cpu, event) in &repaired {
+            books.take(CpuId::new(*cpu as u32), event, &mut labels, &mut sums);
+        }
+        books.close(Nanos::new(simulation.now), &mut sums);
+        prop_assert_eq!(sums.detours, sums.rows);
+        for (_, _, books) in books.threads() {
+            if let Some(books) = books {
+                prop_assert_eq!((books.wall().get(), books.imbalance()), (simulation.now, Nanos::ZERO));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_quota_ends_with_the_period_timer_and_covers_what_the_group_was_kept_from() {
+    let mut labels = Labels::new();
+    let choose = |thread: &ThreadIdentity, _: &Labels| thread.pid == pid(0);
+    let mut books = Books::new(Box::new(choose), &["/limited".to_owned()], true, &mut labels);
+    let (group, timer) = (labels.intern("/limited/inside"), labels.intern("timer:sched_cfs_period_timer"));
+    let interrupt = labels.intern("local_timer");
+    let identity = ThreadIdentity { group, ..ThreadIdentity::unknown(pid(0)) };
+    books.meet(pid(0), &identity, Some((ThreadState::SLEEPING, CpuId::new(0))), Nanos::ZERO, &labels);
+    books.open(Nanos::ZERO, &labels);
+    let cpu = CpuId::new(0);
+    let mut sums = Sums::default();
+    let mut take = |time: i64, thread, what| {
+        books.take(cpu, &Event { time: Nanos::new(time), thread, what }, &mut labels, &mut sums);
+    };
+    let switch = |prev, prev_state, next| Happening::Switch { prev, prev_state, next };
+    take(0, Pid::IDLE, switch(Pid::IDLE, ThreadState::RUNNABLE, pid(0)));
+    // The group has used up its time after 100 ns; the CPU idles until the period ends.
+    take(100, pid(0), switch(pid(0), ThreadState::RUNNABLE, Pid::IDLE));
+    take(500, Pid::IDLE, Happening::IrqEntry { source: interrupt, detail: Label::EMPTY });
+    let carrier = becalm_model::carried::Carrier::Timer;
+    take(
+        510,
+        Pid::IDLE,
+        Happening::FunctionEntry { source: timer, root: Label::EMPTY, carrier, interrupt: Label::EMPTY },
+    );
+    take(520, Pid::IDLE, Happening::IrqExit { source: interrupt, detail: Label::EMPTY });
+    take(550, Pid::IDLE, switch(Pid::IDLE, ThreadState::RUNNABLE, pid(0)));
+    books.close(Nanos::new(600), &mut sums);
+    let (.., books) = books.threads().next().unwrap();
+    let books = books.unwrap();
+    assert_eq!([books.ran, books.quota, books.queued].map(Nanos::get), [150, 410, 40]);
+    assert_eq!((books.wall().get(), books.imbalance()), (600, Nanos::ZERO));
+}

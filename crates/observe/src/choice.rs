@@ -1,0 +1,65 @@
+//! The choice of threads to observe.
+
+use becalm_attribute::books::ThreadIdentity;
+use becalm_model::{Labels, Pid};
+
+use crate::document::ChoiceDoc;
+
+/// Which threads are observed, with those that they create.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Choice {
+    /// Processes, or threads of them, by number.
+    pub processes: Vec<i32>,
+    /// Threads and programs by name.
+    pub names: Vec<String>,
+    /// Control groups by path, with the groups below.
+    pub groups: Vec<String>,
+}
+
+impl Choice {
+    /// Whether nothing is chosen.
+    pub const fn is_empty(&self) -> bool {
+        self.processes.is_empty() && self.names.is_empty() && self.groups.is_empty()
+    }
+
+    /// Whether it has a thread with these properties.
+    pub fn has(&self, tid: i32, process: i32, name: &str, group: &str) -> bool {
+        let is_below = |chosen: &String| {
+            let chosen = chosen.trim_end_matches('/');
+            group == chosen || group.strip_prefix(chosen).is_some_and(|rest| rest.starts_with('/'))
+        };
+        self.processes.iter().any(|chosen| *chosen == tid || *chosen == process)
+            || self.names.iter().any(|chosen| chosen == name)
+            || self.groups.iter().any(is_below)
+    }
+
+    /// The same as a function on threads in the books. Threads of becalm are never chosen by name.
+    pub fn function(self) -> impl Fn(&ThreadIdentity, &Labels) -> bool {
+        move |thread, labels| {
+            let ThreadIdentity { pid: Pid(tid), process: Pid(process), .. } = *thread;
+            let (name, group) = (labels.text(thread.name), labels.text(thread.group));
+            !thread.is_becalm && self.has(tid, process, name, group)
+        }
+    }
+
+    /// The choice as stored.
+    pub fn doc(&self, command: &[String], calls: bool) -> ChoiceDoc {
+        let Self { processes, names, groups } = self.clone();
+        ChoiceDoc { processes, names, groups, command: command.to_vec(), calls }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_chosen_with_those_below() {
+        let choice = Choice { groups: vec!["/slurm/job_7/".to_owned()], ..Choice::default() };
+        assert!(choice.has(1, 1, "a", "/slurm/job_7") && choice.has(1, 1, "a", "/slurm/job_7/step_0"));
+        assert!(!choice.has(1, 1, "a", "/slurm/job_70") && !choice.has(1, 1, "a", "/slurm"));
+        let choice = Choice { names: vec!["postgres".to_owned()], processes: vec![5], ..Choice::default() };
+        assert!(choice.has(9, 5, "x", "") && choice.has(5, 1, "x", "") && choice.has(9, 9, "postgres", ""));
+        assert!(!choice.has(9, 9, "postgres-x", ""));
+    }
+}

@@ -1,0 +1,226 @@
+//! `becalm observe`: observes running threads, and prints where their time went.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process;
+
+use becalm_bundle::{ObservedWriter, node_document};
+use becalm_command::arguments::{FolderArgs, FormArgs, refuse_existing, refuse_missing};
+use becalm_command::messages::say;
+use becalm_command::output::{Output, PROGRAM, emit};
+use becalm_command::rights::{CommandUserArgs, left_as, refuse_place_of_root};
+use becalm_command::{Exit, Task};
+use becalm_measure::{Companion, PlannedCommand};
+use becalm_model::node::Ended;
+use becalm_record::Session;
+use becalm_units::fault::{self, Context, UsageError};
+use becalm_units::{Nanos, counted};
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+
+use crate::choice::Choice;
+use crate::document::{ChoiceDoc, ObservedDoc};
+use crate::recorder::{self, Observation, ObservePlan, Observed};
+use crate::report::ObservedReport;
+use crate::{replay, summing};
+
+/// Observe where the time of running threads goes
+///
+/// Records the scheduler's events of all CPUs, and divides the whole life of each chosen thread: it ran, waited for a CPU, or slept. Names who had the
+/// CPU while it waited. Threads that the chosen ones create are observed as well. Without root, becalm reads the kernel's own accounts, which do not
+/// name anyone.
+#[derive(Args, Debug)]
+pub struct ObserveArgs {
+    /// Where to store the recording [default: HOST-TIME.becalm]
+    #[arg(short, long, value_name = "RUN")]
+    output: Option<PathBuf>,
+
+    #[command(flatten)]
+    folder: FolderArgs,
+
+    /// Process to observe with all its threads, or a single thread
+    #[arg(short, long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
+    pid: Vec<i32>,
+
+    /// Threads and programs with this name, at most 15 characters
+    #[arg(long, value_name = "NAME", value_parser = name_of_thread)]
+    comm: Vec<String>,
+
+    /// Control group to observe, with those below it, such as /system.slice/postgresql.service
+    #[arg(long, value_name = "PATH", value_parser = path_of_group)]
+    cgroup: Vec<String>,
+
+    /// Time to observe, such as 500ms or 1h [default: 10s, or until COMMAND ends]
+    #[arg(short, long, value_name = "TIME", allow_hyphen_values = true)]
+    duration: Option<Nanos>,
+
+    /// Name the system calls and page faults in which threads run and sleep; slows every system call of the machine
+    #[arg(long)]
+    syscalls: bool,
+
+    /// Show all threads and all who had the CPU
+    #[arg(long)]
+    all: bool,
+
+    /// Also show waits by the control groups of both sides
+    #[arg(long, value_name = "WHAT", value_parser = PossibleValuesParser::new(["cgroup"]))]
+    by: Option<String>,
+
+    /// Kernel trace buffer per CPU, in KiB [default: 32768, or less to use at most 1/8 of the memory]
+    #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(64..=4_194_304))]
+    trace_buffer: Option<u32>,
+
+    /// Store the name of COMMAND without its arguments, which may contain secrets
+    #[arg(long)]
+    no_argv: bool,
+
+    #[command(flatten)]
+    form: FormArgs,
+
+    /// Print no progress and no report
+    #[arg(short, long)]
+    quiet: bool,
+
+    #[command(flatten)]
+    command_user: CommandUserArgs,
+
+    /// Command to run and observe, as the user who called sudo, if any
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+fn name_of_thread(text: &str) -> Result<String, String> {
+    match text.len() {
+        0 => Err("the name is empty".to_owned()),
+        1..=15 => Ok(text.to_owned()),
+        _ => Err(format!("'{text}' is longer than the 15 characters of a thread's name; try '{:.15}'", text)),
+    }
+}
+
+fn path_of_group(text: &str) -> Result<String, String> {
+    // The path as the kernel prints it, without the mount point.
+    let path = text.strip_prefix("/sys/fs/cgroup").unwrap_or(text);
+    if path.starts_with('/') && path.len() > 1 {
+        Ok(path.trim_end_matches('/').to_owned())
+    } else {
+        Err(format!("'{text}' is no path of a control group: write one as in /proc/PID/cgroup, such as /user.slice"))
+    }
+}
+
+impl Task for ObserveArgs {
+    fn run(self: Box<Self>, out: &mut dyn Write) -> fault::Result<Exit> {
+        run(&self, out)
+    }
+}
+
+/// Observes, stores the recording and prints its report.
+fn run(args: &ObserveArgs, out: &mut dyn Write) -> fault::Result<Exit> {
+    let root = Path::new("/");
+    let choice = Choice { processes: args.pid.clone(), names: args.comm.clone(), groups: args.cgroup.clone() };
+    if choice.is_empty() && args.command.is_empty() {
+        let text = "nothing to observe: give --pid, --comm, --cgroup, or a command after --";
+        return Err(UsageError::new(text).into());
+    }
+    if args.duration.is_some_and(|duration| duration < Nanos::from_millis(1)) {
+        return Err(UsageError::new("--duration is shorter than 1ms, in which nothing can be seen").into());
+    }
+    if let Some(gone) = args.pid.iter().find(|pid| !root.join(format!("proc/{pid}")).exists()) {
+        return Err(UsageError::new(format!("there is no process {gone}")).into());
+    }
+    let path = args.folder.place(args.output.as_ref(), None, root)?;
+    refuse_place_of_root(&path, args.command_user.user().as_ref())?;
+    refuse_existing(&path)?;
+    if let Some(program) = args.command.first() {
+        refuse_missing(program)?;
+    }
+    let output = args.form.output_after_set_up()?.with_all(args.all);
+    let stored = if args.no_argv { args.command.iter().take(1).cloned().collect() } else { args.command.clone() };
+    let doc_of_choice = choice.doc(&stored, args.syscalls);
+    // Must run while the process has one thread.
+    let session = Session::begin(root, true).context("cannot block signals")?;
+    let observed = recorder::observe(plan(args, choice, stored, &path, root), &session, args.quiet)?;
+    let (doc, mut command) = match observed {
+        Observed::Traced(observation) => store(*observation, doc_of_choice, &path)?,
+        Observed::Accounts(mut doc, command) => {
+            doc.choice = doc_of_choice;
+            node_document::create(&path, &*doc)?;
+            (*doc, command)
+        }
+    };
+    if !args.quiet {
+        say(format_args!("stored in {}", path.display()));
+    }
+    fault::ensure!(
+        !doc.threads.is_empty(),
+        "no chosen thread was alive during the observation; becalm observe lists none that match the choice"
+    );
+    if args.form.is_given() || !args.quiet {
+        emit(&ObservedReport { doc: &doc, by_group: args.by.is_some() }, output, out)?;
+    }
+    let stopped = doc.ended == Some(Ended::Signal);
+    if command.is_running() && !stopped {
+        say(format_args!("the observation is complete; waiting for '{}' to end", args.command.join(" ")));
+        drop(session);
+    }
+    let status = if stopped { command.end() } else { command.wait() };
+    if let Some(status) = status
+        && !stopped
+        && !status.success()
+    {
+        fault::bail!("the command '{}' ended with {status}; the observation is complete", args.command.join(" "));
+    }
+    Ok(Exit::Done)
+}
+
+fn plan(args: &ObserveArgs, choice: Choice, written: Vec<String>, path: &Path, root: &Path) -> ObservePlan {
+    let user = args.command_user.user();
+    let duration = args.duration.or_else(|| args.command.is_empty().then_some(Nanos::from_secs(10)));
+    let command = args.command.split_first().map(|(program, arguments)| {
+        let mut command = process::Command::new(program);
+        command.args(arguments);
+        if let Some(user) = &user {
+            user.equip(&mut command);
+        }
+        if args.form.takes_output() {
+            // Standard output is for a single document.
+            command.stdout(io::stderr());
+        }
+        PlannedCommand { command, written }
+    });
+    let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+    ObservePlan {
+        choice,
+        duration,
+        calls: args.syscalls,
+        buffer_bytes: args.trace_buffer.map_or_else(|| recorder::buffer_bytes(root), |kib| kib as usize * 1024),
+        rights: left_as(user, command.is_some()),
+        command,
+        folder: parent.to_owned(),
+        root: root.to_owned(),
+    }
+}
+
+/// Works out an observation and stores it.
+fn store(observation: Observation, choice: ChoiceDoc, path: &Path) -> fault::Result<(ObservedDoc, Companion)> {
+    let mut doc = summing::begun(&observation, choice, PROGRAM);
+    let mut writer = ObservedWriter::create(path, &doc)?;
+    let worked = replay::work_out(&observation, Some(&mut writer))?;
+    summing::complete(&mut doc, &observation, &worked);
+    if worked.broken_pages > 0 {
+        say(format_args!("{} of the trace could not be decoded", counted(worked.broken_pages, "page", "pages")));
+    }
+    writer.finish(&doc, &summing::thread_rows(&worked), &worked.labels)?;
+    Ok((doc, observation.command))
+}
+
+/// Reports stored observed threads, for `becalm report`. Fails if they cannot be read, or `out` cannot be written.
+pub fn report_stored(path: &Path, node: Option<&str>, output: Output, out: &mut dyn Write) -> fault::Result<Exit> {
+    let doc: ObservedDoc = node_document::load(path, node)?.doc;
+    fault::ensure!(
+        doc.ended.is_some(),
+        "{} holds no books: becalm observe was killed before it had worked them out; observe again",
+        path.display()
+    );
+    emit(&ObservedReport { doc: &doc, by_group: doc.groups.len() > 1 }, output, out)?;
+    Ok(Exit::Done)
+}

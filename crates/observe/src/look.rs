@@ -1,0 +1,94 @@
+//! Looks at the threads of a machine: their processes, names, groups and states.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use becalm_linux::procfs::task::{Schedstat, TaskStat, command, environment, processes, threads_of};
+use becalm_linux::sysfs::cgroup::CpuGroups;
+use becalm_units::fault;
+
+/// Environment variables with the rank of a process in an MPI job: Open MPI, PMI (MPICH, Intel MPI), PMIx, Slurm.
+const RANK_VARIABLES: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"];
+
+/// A thread as it was seen.
+#[derive(Clone, Debug)]
+pub struct SeenThread {
+    /// When, in ticks of the counter.
+    pub at: u64,
+    /// Number, name, state and CPU.
+    pub stat: TaskStat,
+    /// The number of its process.
+    pub process: i32,
+    /// The path of its control group.
+    pub group: String,
+    /// The command line of its process.
+    pub command: String,
+    /// Its rank in an MPI job.
+    pub rank: Option<u32>,
+}
+
+/// A thread's account, as the kernel had it between two instants.
+#[derive(Clone, Copy, Debug)]
+pub struct SeenAccount {
+    /// The thread.
+    pub tid: i32,
+    /// When it was read, in ticks of the counter.
+    pub at: u64,
+    /// The account.
+    pub account: Schedstat,
+}
+
+/// Looks at the processes of a machine, again and again.
+#[derive(Debug)]
+pub struct Lookout {
+    root: PathBuf,
+    /// The control groups that limit CPU time.
+    pub groups: CpuGroups,
+    known: HashSet<i32>,
+}
+
+impl Lookout {
+    /// For the machine with its files below `root`.
+    pub fn new(root: &Path) -> Self {
+        Self { root: root.to_owned(), groups: CpuGroups::find(root), known: HashSet::new() }
+    }
+
+    /// Looks at the threads of all processes that were not seen before. Processes that end meanwhile are left out. Fails if the processes cannot be
+    /// listed.
+    pub fn look(&mut self, now: impl Fn() -> u64) -> fault::Result<Vec<SeenThread>> {
+        let mut seen = Vec::new();
+        for process in processes(&self.root)? {
+            if self.known.insert(process) {
+                self.look_at(process, &now, &mut seen);
+            }
+        }
+        Ok(seen)
+    }
+
+    /// Looks at the threads of all processes.
+    pub fn look_at_all(&mut self, now: impl Fn() -> u64) -> fault::Result<Vec<SeenThread>> {
+        self.known.clear();
+        self.look(now)
+    }
+
+    fn look_at(&self, process: i32, now: impl Fn() -> u64, seen: &mut Vec<SeenThread>) {
+        let group = self.groups.group_of(process);
+        let command = command(&self.root, process);
+        let values = environment(&self.root, process, &RANK_VARIABLES).unwrap_or_default();
+        let rank = values.into_iter().flatten().find_map(|value| value.parse().ok());
+        for tid in threads_of(&self.root, process).unwrap_or_default() {
+            let at = now();
+            if let Ok(Some(stat)) = TaskStat::read(&self.root, tid) {
+                let (group, command) = (group.clone(), command.clone());
+                seen.push(SeenThread { at, stat, process, group, command, rank });
+            }
+        }
+    }
+
+    /// The kernel's accounts of these threads.
+    pub fn accounts(&self, threads: &[i32], now: impl Fn() -> u64) -> Vec<SeenAccount> {
+        let account =
+            |tid: &i32| Some(SeenAccount { tid: *tid, at: now(), account: Schedstat::read(&self.root, *tid)? });
+        threads.iter().filter_map(account).collect()
+    }
+}

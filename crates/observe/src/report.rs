@@ -1,0 +1,539 @@
+//! The report of observed threads.
+
+use becalm_model::Kind;
+use becalm_model::observed::Owner;
+use becalm_report::form::field::{Field, fields};
+use becalm_report::form::figure::Share;
+use becalm_report::form::section::{Block, Grade, Page, Section};
+use becalm_report::form::table::Table;
+use becalm_report::form::value::{Value, grouped};
+use becalm_report::{Form, Report};
+use becalm_units::{Nanos, counted, printable};
+use serde::Serialize;
+
+use crate::document::{ObservedDoc, PartDoc, QuotaDoc, TakerDoc, ThreadDoc};
+
+/// Threads that sleep for more than this share of their time are left out of the default report.
+const HELPER: f64 = 0.99;
+/// The rows of a table in the default report.
+const ROWS: usize = 8;
+
+/// The report of one node.
+#[derive(Clone, Copy, Debug)]
+pub struct ObservedReport<'a> {
+    /// The document.
+    pub doc: &'a ObservedDoc,
+    /// Whether waits are shown by control groups.
+    pub by_group: bool,
+}
+
+/// A part of the threads' time.
+struct TimeRow {
+    name: &'static str,
+    ns: i64,
+    whole: i64,
+    /// What it was spent on or lost to.
+    detail: String,
+}
+
+/// A taker, and the time that is divided among all.
+struct TakerRow {
+    taker: TakerDoc,
+    waited: i64,
+}
+
+/// A thread.
+struct ThreadRow {
+    thread: ThreadDoc,
+}
+
+fields! {
+    time_row: TimeRow {
+        NAME = "part", "", |row| row.name;
+        TIME = "ns", "time", |row| Nanos::new(row.ns);
+        SHARE = "share", "share", |row| Share(ratio(row.ns, row.whole));
+        DETAIL = "detail", "most of it", |row| row.detail.clone();
+    }
+}
+
+fields! {
+    taker_row: TakerRow {
+        SOURCE = "source", "who had the CPU", |row| shown(&row.taker);
+        OWNER = "owner", "whose", |row| whose(row.taker.owner);
+        TIME = "ns", "time", |row| row.taker.ns;
+        SHARE = "share", "of waits", |row| Share(ratio(row.taker.ns.get(), row.waited));
+        COUNT = "count", "times", |row| row.taker.count;
+        LONGEST = "longest_ns", "longest", |row| row.taker.longest_ns;
+        GROUP = "cgroup", "control group", |row| group_name(&row.taker.cgroup);
+    }
+}
+
+fields! {
+    thread_row: ThreadRow {
+        NAME = "name", "thread", |row| thread_name(&row.thread);
+        WALL = "wall_ns", "observed", |row| row.thread.wall_ns;
+        RAN = "ran", "ran", |row| Share(ratio(row.thread.ran_ns.get(), row.thread.wall_ns.get()));
+        WAITED = "waited", "waited", |row| Share(ratio(row.thread.waited_ns.get(), row.thread.wall_ns.get()));
+        ASLEEP = "asleep", "asleep", |row| Share(ratio(row.thread.asleep_ns.get(), row.thread.wall_ns.get()));
+        WAIT = "waited_ns", "time waited", |row| row.thread.waited_ns;
+        SWITCHES = "switches", "switches", |row| row.thread.switches;
+        TAKER = "taker", "most to", |row| row.thread.takers.first().map(shown);
+    }
+}
+
+/// The columns of takers in the default report, without that of control groups.
+const TAKER_COLUMNS: [&Field<TakerRow>; 6] = [
+    &taker_row::SOURCE,
+    &taker_row::OWNER,
+    &taker_row::TIME,
+    &taker_row::SHARE,
+    &taker_row::COUNT,
+    &taker_row::LONGEST,
+];
+
+fn ratio(part: i64, whole: i64) -> f64 {
+    if whole > 0 { part as f64 / whole as f64 } else { 0.0 }
+}
+
+/// The name of a taker as in other reports.
+fn shown(taker: &TakerDoc) -> String {
+    match (taker.kind, taker.source.as_str()) {
+        (Kind::Kthread, "idle_exit") => "way out of idle".to_owned(),
+        (Kind::Throttling, "cfs_bandwidth") => "quota of its group".to_owned(),
+        (Kind::Throttling, _) => "limit on real-time threads".to_owned(),
+        (_, source) => printable(source).into_owned(),
+    }
+}
+
+const fn whose(owner: Owner) -> &'static str {
+    match owner {
+        Owner::Process => "same process",
+        Owner::Chosen => "observed",
+        Owner::Group => "same group",
+        Owner::Others => "others",
+        Owner::Kernel => "kernel",
+        Owner::Interrupt => "interrupt",
+        Owner::Quota => "quota",
+        Owner::Host => "host",
+        Owner::Becalm => "becalm",
+        Owner::Unknown => "not known",
+    }
+}
+
+/// A control group by the name that people know: that of the pod, the container, the Slurm step, the unit.
+fn group_name(path: &str) -> String {
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let find = |prefix: &str| parts.iter().rev().find_map(|part| part.strip_prefix(prefix));
+    if let (Some(job), step) = (find("job_"), find("step_")) {
+        return format!("Slurm job {job}{}", step.map_or_else(String::new, |step| format!(" step {step}")));
+    }
+    let container = |part: &&str| {
+        let id = part.trim_end_matches(".scope");
+        let id = id.rsplit(['-', ':']).next().unwrap_or(id);
+        (id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit())).then(|| id[..12].to_owned())
+    };
+    let pod = parts.iter().rev().find_map(|part| {
+        let (_, id) = part.trim_end_matches(".slice").rsplit_once("pod")?;
+        (id.len() >= 32).then(|| id.replace('_', "-"))
+    });
+    match (pod, parts.iter().rev().find_map(container)) {
+        (Some(pod), Some(id)) => format!("pod {pod} container {id}"),
+        (Some(pod), None) => format!("pod {pod}"),
+        (None, Some(id)) => format!("container {id}"),
+        _ => match parts.iter().rev().find(|part| part.ends_with(".service") || part.ends_with(".scope")) {
+            Some(unit) => printable(unit).into_owned(),
+            None => printable(path).into_owned(),
+        },
+    }
+}
+
+fn thread_name(thread: &ThreadDoc) -> String {
+    match thread.rank {
+        Some(rank) => format!("rank {rank} ({}, {})", printable(&thread.name), thread.tid),
+        None => format!("{} ({})", printable(&thread.name), thread.tid),
+    }
+}
+
+/// Sums over the shown threads.
+struct Totals<'a> {
+    shown: Vec<&'a ThreadDoc>,
+    helpers: Vec<&'a ThreadDoc>,
+    wall: i64,
+    waited: i64,
+    /// Interrupts on top of running threads.
+    interrupts: i64,
+    host: i64,
+    /// What observed threads took from each other.
+    siblings: i64,
+}
+
+impl<'a> Totals<'a> {
+    fn new(doc: &'a ObservedDoc, all: bool) -> Self {
+        let is_helper = |thread: &&ThreadDoc| !all && ratio(thread.asleep_ns.get(), thread.wall_ns.get()) > HELPER;
+        let (mut helpers, mut shown): (Vec<&ThreadDoc>, Vec<&ThreadDoc>) = doc.threads.iter().partition(is_helper);
+        if shown.is_empty() {
+            std::mem::swap(&mut helpers, &mut shown);
+        }
+        let sum = |of: &dyn Fn(&ThreadDoc) -> i64| shown.iter().map(|thread| of(thread)).sum::<i64>();
+        let parts = |is_it: &dyn Fn(&PartDoc) -> bool| {
+            sum(&|thread| thread.ran.iter().filter(|part| is_it(part)).map(|part| part.ns.get()).sum())
+        };
+        let siblings = |thread: &ThreadDoc| {
+            let is_sibling = |taker: &&TakerDoc| matches!(taker.owner, Owner::Process | Owner::Chosen);
+            thread.takers.iter().filter(is_sibling).map(|taker| taker.ns.get()).sum()
+        };
+        Self {
+            wall: sum(&|thread| thread.wall_ns.get()),
+            waited: sum(&|thread| thread.waited_ns.get()),
+            interrupts: parts(&|part| !matches!(part.kind.as_str(), "program" | "own" | "host")),
+            host: parts(&|part| part.kind == "host"),
+            siblings: sum(&siblings),
+            shown,
+            helpers,
+        }
+    }
+
+    fn sum(&self, of: impl Fn(&ThreadDoc) -> Nanos) -> i64 {
+        self.shown.iter().map(|thread| of(thread).get()).sum()
+    }
+
+    /// What others took: waits without those for each other, interrupts on top, the hypervisor.
+    const fn lost(&self) -> i64 {
+        self.waited - self.siblings + self.interrupts + self.host
+    }
+
+    /// The largest parts of the threads' time by name, as a phrase.
+    fn largest(&self, of: impl Fn(&ThreadDoc) -> &[PartDoc], is_it: impl Fn(&PartDoc) -> bool) -> String {
+        let mut sums: Vec<(String, i64)> = Vec::new();
+        for part in self.shown.iter().flat_map(|thread| of(thread)).filter(|part| is_it(part)) {
+            match sums.iter_mut().find(|(name, _)| *name == part.source) {
+                Some((_, sum)) => *sum += part.ns.get(),
+                None => sums.push((part.source.clone(), part.ns.get())),
+            }
+        }
+        sums.retain(|(name, ns)| *ns > 0 && !name.is_empty());
+        sums.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+        let phrase = |(name, ns): &(String, i64)| format!("{} {}", printable(name), Value::Time(*ns).cell());
+        sums.iter().take(2).map(phrase).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl ObservedReport<'_> {
+    /// The program or threads observed, in a few words.
+    fn subject(&self, totals: &Totals<'_>) -> String {
+        let choice = &self.doc.choice;
+        let names: Vec<&str> = totals.shown.iter().map(|thread| thread.name.as_str()).collect();
+        let name = choice.command.first().map(String::as_str).or(choice.names.first().map(String::as_str));
+        let name = name.or(names.first().copied()).unwrap_or("no thread");
+        let name = name.rsplit('/').next().unwrap_or(name);
+        let count = counted(self.doc.threads.len() as u64, "thread", "threads");
+        format!("{} ({count})", printable(name))
+    }
+
+    fn verdict(&self, totals: &Totals<'_>) -> (Grade, String) {
+        let lost = totals.lost();
+        let share = ratio(lost, totals.wall);
+        let text = |ns: i64| Value::Time(ns).cell();
+        if totals.wall == 0 {
+            return (Grade::Plain, "no chosen thread was alive during the observation".to_owned());
+        }
+        let subject = self.subject(totals);
+        let share_text = Value::Ratio(share).cell();
+        let top = self.doc.takers.iter().find(|taker| !matches!(taker.owner, Owner::Process | Owner::Chosen));
+        let own = if totals.siblings > totals.waited / 2 && totals.siblings > 0 {
+            format!("; its threads waited {} for each other's CPU", text(totals.siblings))
+        } else {
+            String::new()
+        };
+        if share < 0.01 {
+            let rest = if totals.siblings > totals.wall / 100 { own } else { "; look in the program".to_owned() };
+            return (Grade::Good, format!("{subject}: others took {} of its time, {share_text}{rest}", text(lost)));
+        }
+        let to = top.filter(|taker| taker.ns.get() * 5 >= lost).map_or_else(String::new, |taker| {
+            let part = Value::Ratio(ratio(taker.ns.get(), lost)).cell();
+            format!("; {} had {} of that ({part})", shown(taker), text(taker.ns.get()))
+        });
+        let tone = if share < 0.05 { Grade::Fair } else { Grade::Bad };
+        (tone, format!("{subject} could have run {} longer, {share_text} of its time{to}{own}", text(lost)))
+    }
+
+    fn parts(&self, totals: &Totals<'_>) -> Table {
+        let is_interrupt = |part: &PartDoc| !matches!(part.kind.as_str(), "program" | "own" | "host");
+        let own = |part: &PartDoc| part.kind == "own";
+        let own_ns = totals.sum(|thread| thread.ran.iter().filter(|part| own(part)).map(|part| part.ns).sum());
+        let taker = |owners: &[Owner]| {
+            let is_it = |taker: &&TakerDoc| owners.is_empty() || owners.contains(&taker.owner);
+            let most: Vec<String> = self
+                .doc
+                .takers
+                .iter()
+                .filter(is_it)
+                .filter(|taker| taker.owner != Owner::Quota)
+                .take(2)
+                .map(|taker| format!("{} {}", shown(taker), Value::Time(taker.ns.get()).cell()))
+                .collect();
+            most.join(", ")
+        };
+        let queued = totals.sum(|thread| thread.queued_ns);
+        let rows = [
+            ("ran", totals.sum(|thread| thread.ran_ns), String::new()),
+            ("  interrupts on top", totals.interrupts, totals.largest(|thread| &thread.ran, is_interrupt)),
+            ("  kernel work of its own", own_ns, totals.largest(|thread| &thread.ran, own)),
+            ("  hypervisor", totals.host, String::new()),
+            ("queued", queued, taker(&[])),
+            ("quota", totals.sum(|thread| thread.quota_ns), String::new()),
+            ("on the way to a CPU", totals.sum(|thread| thread.on_the_way_ns), String::new()),
+            (
+                "asleep",
+                totals.sum(|thread| thread.asleep_ns - thread.stopped_ns),
+                totals.largest(|thread| &thread.asleep, |_| true),
+            ),
+            ("stopped", totals.sum(|thread| thread.stopped_ns), String::new()),
+            ("not known", totals.sum(|thread| thread.unknown_ns), String::new()),
+        ];
+        let rows: Vec<TimeRow> = rows
+            .into_iter()
+            .filter(|(name, ns, _)| *ns > 0 || *name == "ran")
+            .map(|(name, ns, detail)| TimeRow { name, ns, whole: totals.wall, detail })
+            .collect();
+        let fields = [&time_row::NAME, &time_row::TIME, &time_row::SHARE, &time_row::DETAIL];
+        let mut table = Table::filled(&fields, &rows).captioned("Where the time went");
+        table.keep_whole(0);
+        table.keep_whole(3);
+        table.may_leave_out(3);
+        table.sorts = false;
+        table
+    }
+
+    fn takers(&self, all: bool) -> Option<Table> {
+        let waited = self.doc.threads.iter().map(|thread| thread.queued_ns.get() + thread.quota_ns.get()).sum();
+        let rows: Vec<TakerRow> =
+            self.doc.takers.iter().map(|taker| TakerRow { taker: taker.clone(), waited }).collect();
+        if rows.is_empty() {
+            return None;
+        }
+        let mut columns = TAKER_COLUMNS.to_vec();
+        if rows.iter().any(|row| !row.taker.cgroup.is_empty()) {
+            columns.push(&taker_row::GROUP);
+        }
+        let mut table = Table::filled(&columns, &rows).captioned("Who had the CPU while they waited");
+        table.keep_whole(1);
+        if columns.len() > TAKER_COLUMNS.len() {
+            table.may_leave_out(TAKER_COLUMNS.len());
+        }
+        let rows = if all { usize::MAX } else { ROWS };
+        Some(table.with_most_important(rows, |more| format!("{more} more with --all")))
+    }
+
+    fn threads(&self, totals: &Totals<'_>) -> Option<Table> {
+        if totals.shown.len() < 2 {
+            return None;
+        }
+        let rows: Vec<ThreadRow> = totals.shown.iter().map(|thread| ThreadRow { thread: (*thread).clone() }).collect();
+        let fields = [
+            &thread_row::NAME,
+            &thread_row::RAN,
+            &thread_row::WAITED,
+            &thread_row::ASLEEP,
+            &thread_row::WAIT,
+            &thread_row::SWITCHES,
+            &thread_row::TAKER,
+        ];
+        let mut table = Table::filled(&fields, &rows).captioned("Threads");
+        table.may_leave_out(5);
+        Some(table.with_most_important(ROWS, |more| format!("{more} more with --all")))
+    }
+
+    fn groups(&self) -> Option<Table> {
+        if !self.by_group || self.doc.groups.is_empty() {
+            return None;
+        }
+        let names = |path: &str| if path.is_empty() { "/".to_owned() } else { group_name(path) };
+        let mut culprits: Vec<&str> = Vec::new();
+        for pair in &self.doc.groups {
+            if !culprits.contains(&pair.culprit.as_str()) {
+                culprits.push(&pair.culprit);
+            }
+        }
+        let mut victims: Vec<&str> = Vec::new();
+        for pair in &self.doc.groups {
+            if !victims.contains(&pair.victim.as_str()) {
+                victims.push(&pair.victim);
+            }
+        }
+        let titles = culprits.iter().map(|culprit| names(culprit)).collect();
+        let mut table = Table::matrix(&["waited \\ had the CPU"], titles).captioned("Waits by control group");
+        for victim in victims {
+            let cell = |culprit: &&str| {
+                let pair = self.doc.groups.iter().find(|pair| pair.victim == victim && pair.culprit == **culprit);
+                pair.map_or(Value::Missing, |pair| Value::Time(pair.ns.get()))
+            };
+            table.values(&[names(victim)], culprits.iter().map(cell));
+        }
+        Some(table)
+    }
+
+    /// How far the figures can be trusted.
+    fn trust(&self) -> Vec<String> {
+        let doc = self.doc;
+        let imbalance: i64 = doc.threads.iter().map(|thread| thread.imbalance_ns.get()).sum();
+        let exact = match imbalance {
+            0 => "accounting is exact".to_owned(),
+            off => format!("accounting is off by {}", Value::Time(off).cell()),
+        };
+        let lost = if doc.lost_events == 0 {
+            "none dropped".to_owned()
+        } else {
+            format!("{} dropped", grouped(doc.lost_events))
+        };
+        let mut text = vec![format!("{}; {} kernel events, {lost}", exact, grouped(doc.events))];
+        let checked = &doc.checked;
+        if checked.threads > 0 {
+            let off = |ours: Nanos, kernels: Nanos| Value::Time((ours - kernels).get().abs()).cell();
+            text.push(format!(
+                "/proc/PID/schedstat of {}: {} switches, counted here {}; run time differs by {}, waits by {}",
+                counted(checked.threads, "thread", "threads"),
+                grouped(checked.kernel_switches),
+                grouped(checked.switches),
+                off(checked.ran_ns, checked.kernel_ran_ns),
+                off(checked.queued_ns, checked.kernel_queued_ns),
+            ));
+        }
+        if doc.repaired_switches + doc.unknown_switches > 0 {
+            text.push(format!(
+                "the trace lacks {} switches; the instants of {} were found",
+                grouped(doc.repaired_switches + doc.unknown_switches),
+                grouped(doc.repaired_switches)
+            ));
+        }
+        text.push(format!(
+            "becalm used {} of CPU time meanwhile, and {} MB of trace",
+            Value::Time(doc.cost.cpu_ns.get()).cell(),
+            doc.cost.trace_bytes / 1_000_000
+        ));
+        text
+    }
+
+    fn quotas(&self) -> Vec<String> {
+        let told = |quota: &QuotaDoc| {
+            format!(
+                "control group {} used up its CPU time in {} of {} periods; the kernel stopped it for {}, and observed \
+                 threads waited {} for that",
+                group_name(&quota.cgroup),
+                quota.throttled,
+                quota.periods,
+                Value::Time(quota.throttled_ns.get()).cell(),
+                Value::Time(quota.waited_ns.get()).cell()
+            )
+        };
+        self.doc.quotas.iter().filter(|quota| quota.throttled > 0).map(told).collect()
+    }
+
+    /// What to do about the first taker.
+    fn advice(&self, totals: &Totals<'_>) -> Option<String> {
+        let taker = self.doc.takers.first()?;
+        if ratio(taker.ns.get(), totals.wall) < 0.005 {
+            return None;
+        }
+        let name = shown(taker);
+        Some(match taker.owner {
+            Owner::Process | Owner::Chosen | Owner::Group => {
+                format!("the threads need more CPUs than they have: give them more, or start fewer ({name})")
+            }
+            Owner::Others | Owner::Becalm => {
+                let process = taker.process.map_or_else(|| "PID".to_owned(), |process| process.to_string());
+                format!("keep {name} away from these CPUs, such as with taskset -acp CPUS {process}, or nice it")
+            }
+            Owner::Quota if taker.source == "cfs_bandwidth" => {
+                "raise the quota of the control group (cpu.max, cpu.cfs_quota_us), or start fewer threads".to_owned()
+            }
+            Owner::Quota => "raise the limit on real-time threads: sysctl kernel.sched_rt_runtime_us".to_owned(),
+            Owner::Kernel if taker.source == "idle_exit" => {
+                "keep the CPU from deep idle: becalm tune plan; in a virtual machine, poll in the guest (haltpoll)"
+                    .to_owned()
+            }
+            Owner::Kernel | Owner::Interrupt => {
+                "becalm tune plan proposes how to keep the kernel's work away".to_owned()
+            }
+            Owner::Host => "ask the host's administrator for CPUs that are not shared".to_owned(),
+            Owner::Unknown => return None,
+        })
+    }
+}
+
+impl Report for ObservedReport<'_> {
+    fn schema(&self) -> &'static str {
+        crate::document::SCHEMA
+    }
+
+    fn document(&self) -> impl Serialize {
+        self.doc
+    }
+
+    fn named_document(&self) -> impl Serialize {
+        self.doc
+    }
+
+    fn answer(&self) -> Option<String> {
+        Some(self.verdict(&Totals::new(self.doc, false)).1)
+    }
+
+    fn view(&self, form: Form) -> Page {
+        let all = form.all();
+        let totals = Totals::new(self.doc, all);
+        let (tone, text) = self.verdict(&totals);
+        let basis = format!(
+            "observed for {} on {}",
+            Value::Time(self.doc.duration_ns.get()).cell(),
+            becalm_report::form::known::machine(&self.doc.machine)
+        );
+        let verdict = Section::new("verdict", "Verdict", "Verdict", vec![Block::Verdict { tone, text, basis }]);
+        let mut time = vec![Block::Table(self.parts(&totals))];
+        if !totals.helpers.is_empty() {
+            let helpers = counted(totals.helpers.len() as u64, "thread", "threads");
+            time.push(Block::Note(format!("{helpers} slept for more than 99 % of their time; --all shows them")));
+        }
+        time.extend(self.quotas().into_iter().map(Block::Text));
+        let mut sections = vec![verdict, Section::named("time", "Time", time)];
+        let tables = [
+            ("takers", "Waits", self.takers(all)),
+            ("threads", "Threads", self.threads(&totals)),
+            ("groups", "Control groups", self.groups()),
+        ];
+        for (id, title, table) in tables {
+            sections.extend(table.map(|table| Section::named(id, title, vec![Block::Table(table)])));
+        }
+        if let Some(advice) = self.advice(&totals) {
+            sections.push(Section::named("fix", "What to do", vec![Block::Text(advice)]));
+        }
+        let mut trust: Vec<Block> = self.trust().into_iter().map(Block::Text).collect();
+        trust.extend(self.doc.warnings.iter().map(Block::from));
+        sections.push(Section::named("trust", "Trust", trust));
+        Page {
+            title: format!("{}: where the time went", self.doc.node),
+            subtitle: self.subject(&totals),
+            sections,
+            foot: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_have_the_names_that_people_know() {
+        let id = "0123456789abcdef".repeat(4);
+        let named = |path: &str| group_name(path);
+        assert_eq!(named("/slurm/uid_1/job_42/step_3"), "Slurm job 42 step 3");
+        assert_eq!(named("/system.slice/postgresql.service"), "postgresql.service");
+        assert_eq!(named(&format!("/system.slice/docker-{id}.scope")), "container 0123456789ab");
+        let pod = "11112222_3333_4444_5555_666677778888";
+        let path = format!(
+            "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{pod}.slice/cri-containerd-{id}.scope"
+        );
+        assert_eq!(named(&path), "pod 11112222-3333-4444-5555-666677778888 container 0123456789ab");
+        assert_eq!(named("/burn"), "/burn");
+    }
+}

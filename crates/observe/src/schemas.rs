@@ -1,0 +1,7 @@
+//! The documents of `becalm observe`.
+
+use crate::document::ObservedDoc;
+
+becalm_report::documents! {
+    "observed": ObservedDoc, "becalm observe, becalm report RUN, runs/node=HOST.json", "where the time of observed threads went";
+}

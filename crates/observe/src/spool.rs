@@ -1,0 +1,71 @@
+//! Raw pages of the kernel's trace, kept in a file until the observation has ended: decoding them earlier would take CPU time from those observed.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use becalm_linux::file::unnamed;
+use becalm_linux::ftrace::{Decoder, PageReader};
+
+/// No requested record is larger; a page with more room at its end is not full.
+const LONGEST_RECORD: usize = 256;
+
+/// A page in the file.
+#[derive(Clone, Copy, Debug)]
+struct SpooledPage {
+    offset: u64,
+    length: u32,
+}
+
+/// The pages of several buffers, in the order in which they were taken.
+#[derive(Debug)]
+pub struct Spool {
+    file: File,
+    length: u64,
+    pages: Vec<Vec<SpooledPage>>,
+    page: Vec<u8>,
+}
+
+impl Spool {
+    /// A spool in a directory for this number of buffers with pages of this size. Fails if no file can be created there.
+    pub fn new(folder: &Path, buffers: usize, page_size: usize) -> io::Result<Self> {
+        Ok(Self { file: unnamed(folder)?, length: 0, pages: vec![Vec::new(); buffers], page: vec![0; page_size] })
+    }
+
+    /// Takes the pages of a buffer; with `everything` until it is empty, which only happens once recording has stopped. Fails if the trace cannot be
+    /// read, or the file cannot be written.
+    pub fn take(
+        &mut self,
+        buffer: usize,
+        reader: &mut PageReader,
+        decoder: &Decoder,
+        everything: bool,
+    ) -> io::Result<()> {
+        // The first page may be the rest of one that was half full last time; a second partial page is being written.
+        let mut partial = 0;
+        while (everything || partial < 2)
+            && let Some(length) = reader.read_page(&mut self.page)?
+        {
+            let used = decoder.used(&self.page[..length]);
+            partial += u32::from(used + LONGEST_RECORD < length);
+            self.file.write_all(&self.page[..used])?;
+            self.pages[buffer].push(SpooledPage { offset: self.length, length: used as u32 });
+            self.length += used as u64;
+        }
+        Ok(())
+    }
+
+    /// The bytes taken.
+    pub const fn bytes(&self) -> u64 {
+        self.length
+    }
+
+    /// Reads a page of a buffer, by its number, into `page`; `false` if there is none.
+    pub fn read(&self, buffer: usize, number: usize, page: &mut Vec<u8>) -> io::Result<bool> {
+        let Some(SpooledPage { offset, length }) = self.pages[buffer].get(number).copied() else { return Ok(false) };
+        page.resize(length as usize, 0);
+        self.file.read_exact_at(page, offset)?;
+        Ok(true)
+    }
+}
