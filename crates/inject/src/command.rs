@@ -37,7 +37,9 @@ use becalm_units::{CpuList, Nanos, Share};
 use clap::{ArgGroup, Args};
 
 use crate::document::{FairServerDoc, InjectDoc, InjectedPlace, InjectionWay, SharedToll, Together};
-use crate::{Burst, CpuDelivery, Fit, Grounds, Injection, PreemptPlan, SignalNoise, SignalPlan, coalesced, program};
+use crate::{
+    Burst, CpuDelivery, Fit, Grounds, Injection, KnownTolls, PreemptPlan, SignalNoise, SignalPlan, coalesced, program,
+};
 
 /// Inject noise of known length and rate
 ///
@@ -279,7 +281,6 @@ enum NoiseRequest {
     Command(SignalPlan),
 }
 
-/// A running injector.
 enum Injector {
     Cpus(Injection),
     Command(SignalNoise),
@@ -360,7 +361,8 @@ impl NoiseRequest {
                         .get_or_insert_with(|| Bar::new("measuring what a detour costs", kinds as u64, Tail::TimeLeft));
                     steps.advance(u64::from(done > 0));
                 };
-                let injection = Injection::start_after(&plan, source, &grounds, &mut told, give_up);
+                let injection =
+                    Injection::start_after(&plan, source, &grounds, &mut KnownTolls::default(), &mut told, give_up);
                 Ok(Injector::Cpus(injection?))
             }
             Self::Command(plan) => {

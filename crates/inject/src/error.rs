@@ -138,21 +138,15 @@ pub enum InjectError {
 pub enum RealTimeLimit {
     /// `kernel.sched_rt_runtime_us`.
     Throttling,
-    /// The fair server of a CPU.
-    FairServer {
-        /// The CPU.
-        cpu: CpuId,
-        /// Its limits.
-        server: FairServer,
-    },
+    /// The fair server of a CPU, with its limits.
+    FairServer(CpuId, FairServer),
 }
 
 impl fmt::Display for RealTimeLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Throttling => write!(f, "to lift that: {}", Holder::Throttling.lift()),
-            Self::FairServer { cpu, server } => {
-                let FairServer { runtime, assumed, .. } = server;
+            Self::FairServer(cpu, FairServer { runtime, assumed, .. }) => {
                 let known = if *assumed { " (the default since Linux 6.12; debugfs does not show it)" } else { "" };
                 let lift = Holder::FairServer(*cpu).lift();
                 write!(
@@ -188,11 +182,5 @@ impl Fault for InjectError {
             Self::Program(error) => error.hint(),
             _ => None,
         }
-    }
-}
-
-impl From<RateError> for InjectError {
-    fn from(error: RateError) -> Self {
-        Self::Clock(error)
     }
 }

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use becalm_linux::clock::Counter;
 
-/// The payload of a packet.
 const PAYLOAD: [u8; 64] = [0; 64];
 /// How long to wait for the packet that shows whether any arrives.
 const ARRIVES_WITHIN: Duration = Duration::from_secs(1);

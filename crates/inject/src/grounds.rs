@@ -54,7 +54,7 @@ impl Grounds {
         }
         match self.fair_server(cpu) {
             Some(server) => {
-                refused(server.period - server.runtime, server.period, RealTimeLimit::FairServer { cpu, server })
+                refused(server.period - server.runtime, server.period, RealTimeLimit::FairServer(cpu, server))
             }
             None => Ok(()),
         }

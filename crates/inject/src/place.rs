@@ -27,9 +27,6 @@ pub(crate) fn at(wall_ns: u64, shift: u64, circle: Nanos) -> Nanos {
 
 /// The circle rotated such that its place at the wall clock's time is the given circle's place at the shifted time, for code that does not know
 /// shifts.
-///
-/// # Errors
-/// Those of [`NoiseTrace::new`]; none for a valid circle.
 pub(crate) fn turned(trace: &NoiseTrace, shift: u64) -> Result<NoiseTrace, TraceError> {
     let length = trace.length();
     let back = at(0, shift, length).get();

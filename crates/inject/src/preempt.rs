@@ -139,22 +139,12 @@ impl Injection {
         grounds: &Grounds,
         known: &mut KnownTolls,
     ) -> Result<Self, InjectError> {
-        Self::with_counter(plan, counter, grounds, known, &mut |_, _| (), || Ok(()))
+        Self::start_after(plan, counter, grounds, known, &mut |_, _| (), || Ok(()))
     }
 
-    /// Like [`Self::start`]. `told` gets the number of kinds of CPU measured so far, and their total. `placed` is called when every thread has its
-    /// CPU and its class, before the first detour is due, to give up the rights that this took. The threads then give up theirs.
+    /// Like [`Self::start_again`]. `told` gets the number of kinds of CPU measured so far, and their total. `placed` is called when every thread has
+    /// its CPU and its class, before the first detour is due, to give up the rights that this took. The threads then give up theirs.
     pub fn start_after(
-        plan: &PreemptPlan,
-        counter: Source,
-        grounds: &Grounds,
-        told: &mut dyn FnMut(usize, usize),
-        placed: impl FnOnce() -> Result<(), RightsError>,
-    ) -> Result<Self, InjectError> {
-        Self::with_counter(plan, counter, grounds, &mut KnownTolls::default(), told, placed)
-    }
-
-    fn with_counter(
         plan: &PreemptPlan,
         counter: Source,
         grounds: &Grounds,
@@ -175,7 +165,7 @@ impl Injection {
         told: &mut dyn FnMut(usize, usize),
         in_place: impl FnOnce() -> Result<(), RightsError>,
     ) -> Result<Self, InjectError> {
-        let rate = calibrate::<C>(CALIBRATION)?.rate;
+        let rate = calibrate::<C>(CALIBRATION).map_err(InjectError::Clock)?.rate;
         for (cpu, trace) in &plan.cpus {
             // If it is refused anyway, there is no need to measure; checked again after measuring.
             grounds.allows(*cpu, (plan.fit == Fit::Exact).then(|| longest(trace)).flatten(), 0.0)?;

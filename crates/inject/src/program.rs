@@ -51,9 +51,6 @@ const SCRIPTS: usize = 4;
 const LIMIT: usize = 1 << 16;
 
 /// Checks the program that a command names, or the interpreter if it is a script.
-///
-/// # Errors
-/// [`ProgramError`]: it does not exist, is not a program for this processor and glibc, is linked statically, or runs with the rights of another user.
 pub fn check(name: &str) -> Result<PathBuf, ProgramError> {
     let mut path = find(name)?;
     for _ in 0..SCRIPTS {
@@ -118,9 +115,6 @@ fn find(name: &str) -> Result<PathBuf, ProgramError> {
 
 /// The dynamic linker that a program for this kind of machine requests, given its first bytes and a function to read others; `None` if it requests
 /// none.
-///
-/// # Errors
-/// Why it is not such a program.
 fn interpreter(
     head: &[u8],
     mut read: impl FnMut(u64, usize) -> io::Result<Vec<u8>>,

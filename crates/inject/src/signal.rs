@@ -22,7 +22,6 @@ use crate::place;
 use crate::schedule::Schedule;
 use crate::tally::DeliveryTally;
 
-/// [`layout::VARIABLE`] as a `str`.
 const VARIABLE: &str = match layout::VARIABLE.to_str() {
     Ok(name) => name,
     Err(_) => panic!("the name is plain ASCII"),
@@ -214,7 +213,6 @@ impl SignalNoise {
     }
 }
 
-/// The lengths of all detours.
 fn lengths(traces: &[NoiseTrace]) -> impl Iterator<Item = Nanos> {
     traces.iter().flat_map(|trace| trace.detours().map(|(_, length)| length))
 }

@@ -235,13 +235,11 @@ pub(crate) fn lines<'a, T>(
     }
 }
 
-/// Parses a list of CPUs.
 pub(crate) fn parse_cpus(text: &str) -> Result<CpuList, FormatError> {
     let text = text.trim();
     text.parse().map_err(|_| FormatError::new("a list of CPUs was expected", text))
 }
 
-/// Reads the one value in a file.
 pub(crate) fn value<T: FromStr>(root: &Path, name: impl AsRef<Path>, what: &'static str) -> Result<T, FileError> {
     parse(root, name, what, |text| {
         text.trim().parse().map_err(|_| FormatError::new("one value was expected", text.trim()))

@@ -4,7 +4,6 @@ use std::io;
 use std::mem::zeroed;
 use std::ptr::{null, null_mut};
 
-/// A set of these signals.
 pub(crate) fn set_of(signals: impl IntoIterator<Item = libc::c_int>) -> libc::sigset_t {
     // SAFETY: all-zero bytes are a valid set, which the calls fill in.
     unsafe {
@@ -43,7 +42,6 @@ pub(crate) fn action(handler: libc::sighandler_t, flags: libc::c_int) -> libc::s
     libc::sigaction { sa_sigaction: handler, sa_flags: flags, ..unsafe { zeroed() } }
 }
 
-/// The action of the process for a signal.
 pub(crate) fn action_for(signal: libc::c_int) -> libc::sigaction {
     let mut action = action(libc::SIG_DFL, 0);
     // SAFETY: only fills in the action.

@@ -55,9 +55,6 @@ pub struct BlameWanted {
 
 /// The contribution of every source at each number of ranks, and the slowdown without the largest contributors at any. `out` marks sources to remove
 /// from the start; `watch` is notified of the phases of all replays.
-///
-/// # Errors
-/// [`ScaleError`], as for [`Prediction`].
 pub fn blame(
     noise: &BookedNoise,
     question: Question,
@@ -195,9 +192,6 @@ impl Blame {
 ///
 /// Used if there are no books, and as the reference for them. Ties go to the source with the lower number. With too many ranks to replay, order
 /// statistics are used.
-///
-/// # Errors
-/// [`ScaleError`], as for [`Prediction`].
 pub fn blame_by_removal(
     noise: &BookedNoise,
     question: Question,

@@ -38,7 +38,6 @@ pub struct OwnedDetour {
 
 /// The remainder of a detour after removing sources.
 pub(crate) struct LeftDetour<'a> {
-    /// Its start.
     pub start: Nanos,
     /// Its remaining length.
     pub left: Nanos,
@@ -93,9 +92,6 @@ impl BookedTrace {
     /// From detours `(start, duration)` in a window of time, and the entries of their books in any order.
     ///
     /// Incomplete books are accepted: time without an entry stays when all sources are removed. Books that exceed a detour's duration are rejected.
-    ///
-    /// # Errors
-    /// [`BooksError`], with the number of the detour.
     pub fn new(
         begin: Nanos,
         length: Nanos,
@@ -133,9 +129,6 @@ impl BookedTrace {
     }
 
     /// The trace without some sources and everything charged to them: a detour keeps its start and is shortened by their time.
-    ///
-    /// # Errors
-    /// None that [`BookedTrace::new`] has not found.
     fn without(&self, out: &[bool]) -> Result<NoiseTrace, TraceError> {
         NoiseTrace::from_window(self.begin, self.length, self.left(out).map(|detour| (detour.start, detour.left)))
     }
@@ -173,7 +166,6 @@ impl BookedTrace {
         self.begin
     }
 
-    /// The length of the window.
     pub(crate) fn length(&self) -> Nanos {
         self.length
     }
@@ -239,9 +231,6 @@ impl BookedNoise {
     }
 
     /// The number of a source.
-    ///
-    /// # Errors
-    /// [`ScaleError::UnknownSource`] with the known names.
     pub fn source(&self, name: &str) -> Result<usize, ScaleError> {
         self.sources
             .iter()
@@ -259,9 +248,7 @@ impl BookedNoise {
     }
 
     /// The noise without the sources marked in `out`, which has an element for each.
-    ///
-    /// # Errors
-    /// [`TraceError`], as for [`BookedNoise::new`]. Panics with a list of another length.
+    /// Panics with a list of another length.
     pub fn without(&self, out: &[bool]) -> Result<Noise, TraceError> {
         assert_eq!(out.len(), self.sources.len(), "each source is in or out");
         let node = |BookedNode { name, cpus }: &BookedNode| {

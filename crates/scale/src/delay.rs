@@ -126,11 +126,9 @@ pub(crate) fn pieces(trace: &NoiseTrace, rest: i64) -> Vec<Piece> {
 /// The traces that one unit of a job, a rank or a node, replays: one, or several at one offset.
 #[derive(Clone, Debug)]
 pub(crate) struct ReplayUnit<'a> {
-    /// The traces of its ranks.
     pub traces: Vec<&'a NoiseTrace>,
     /// The whole laps and the remaining grain of each of them.
     pub laps: Vec<Laps>,
-    /// The length of their circle.
     pub length: i64,
     /// The minimum delay of every start.
     pub base: i64,

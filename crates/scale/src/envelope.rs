@@ -3,7 +3,6 @@
 /// A stretch of the circle on which the delay is `delay` for `flat`, and then falls by 1 ns per ns until `length`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Piece {
-    /// Its start on the circle.
     pub start: i64,
     /// The length of its flat part.
     pub flat: i64,

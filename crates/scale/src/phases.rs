@@ -52,7 +52,6 @@ impl PhaseDurations {
         Self { least: 0, quiet: quiet.get(), as_least: 0, more: Quantiles::default(), others: 0, delayed: 0 }
     }
 
-    /// Adds a phase.
     #[inline]
     pub(crate) fn add(&mut self, duration: Nanos) {
         let duration = duration.get();

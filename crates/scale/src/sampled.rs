@@ -229,7 +229,6 @@ struct MetSource {
     others: i64,
 }
 
-/// The detours that a phase met.
 #[derive(Default, Debug)]
 struct MetDetours {
     sources: Vec<MetSource>,
@@ -274,7 +273,6 @@ struct OpenPhases {
     /// The detour that they start in, and the time into it of the first; empty if they start at work.
     start_in: Parts,
     into: i64,
-    /// The detours that they met since.
     met: MetDetours,
     /// The longest of them, and the number of all starts that met it per sampled one.
     longest: i64,

@@ -60,9 +60,6 @@ pub struct Tolerance {
 impl Tolerance {
     /// Answers both: the maximum number of ranks at which a job loses at most `share`, and the detours to remove for each of the given numbers of
     /// ranks. Those above [`TRIED_RANKS`] are left out.
-    ///
-    /// # Errors
-    /// [`ScaleError`] as for [`Prediction::row`].
     pub fn new(
         prediction: &Prediction<'_>,
         noise: &Noise,
@@ -103,9 +100,6 @@ fn last_that_holds(limit: u64, mut holds: impl FnMut(u64) -> Result<bool, ScaleE
 }
 
 /// The maximum number of ranks, in whole nodes, at which a job loses at most `share`; at most [`TRIED_RANKS`].
-///
-/// # Errors
-/// [`ScaleError`] as for [`Prediction::row`].
 pub fn tolerated_ranks(prediction: &Prediction<'_>, share: Share) -> Result<ToleratedRanks, ScaleError> {
     let per_node = prediction.question().per_node.max(1);
     let limit = (TRIED_RANKS / per_node).max(1);
@@ -131,9 +125,6 @@ pub fn tolerated_ranks(prediction: &Prediction<'_>, share: Share) -> Result<Tole
 }
 
 /// The detours that a job of this many ranks tolerates if it may lose `share`; `None` if it tolerates all.
-///
-/// # Errors
-/// [`ScaleError`] as for [`Prediction::row`].
 pub fn tolerated_detours(
     noise: &Noise,
     question: Question,

@@ -155,7 +155,6 @@ pub const fn run_for_blocks(block_ns: i64) -> i64 {
     (block_ns as f64 * BLOCKS_MIN as f64 * RESERVE) as i64
 }
 
-/// The interval of the mean of a cell.
 #[derive(Clone, Copy, Debug)]
 struct MeanOfCells {
     low: f64,

@@ -23,7 +23,7 @@ pub const SERIES: usize = 1 << 14;
 pub const BUCKETS: usize = 1 << 20;
 
 /// What lengths are of.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
@@ -38,6 +38,7 @@ pub enum Quantity {
     /// How late a sleeping thread of a program woke up, with values put in for what it slept through. That is no stolen time either.
     Pause,
     /// The file does not say it.
+    #[default]
     Unknown,
 }
 
@@ -60,7 +61,7 @@ impl Quantity {
 }
 
 /// The content of one node's file.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct DistributionDoc {
     /// The schema that the document follows; any other is refused.
@@ -222,16 +223,9 @@ impl DistributionDoc {
             schema: SCHEMA.to_owned(),
             node: UNNAMED.to_owned(),
             program: format!("becalm {}, import", env!("CARGO_PKG_VERSION")),
-            format: String::new(),
             tool: tool.to_owned(),
-            command: None,
-            kernel: None,
-            begun: None,
-            ended: None,
             quantity,
-            loop_subtracted: None,
-            series: Vec::new(),
-            warnings: Vec::new(),
+            ..Self::default()
         }
     }
 }

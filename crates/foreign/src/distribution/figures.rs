@@ -12,23 +12,19 @@ pub struct Within {
 }
 
 impl Within {
-    /// The middle of the two.
     #[must_use]
     pub fn middle_ns(self) -> f64 {
         self.low_ns as f64 / 2.0 + self.high_ns as f64 / 2.0
     }
 }
 
-/// The figures of a series.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SeriesFigures {
-    /// The series as it was imported.
     pub series: Series,
     /// Lengths per second; `None` if the time of counting is unknown.
     pub rate_hz: Option<f64>,
     /// The share of time that was taken; `None` if the lengths are no stolen time, or the sum or the time is unknown.
     pub noise_ratio: Option<f64>,
-    /// The median.
     pub median: Option<Within>,
     /// The 99th percentile.
     pub p99: Option<Within>,
@@ -45,7 +41,6 @@ impl SeriesFigures {
         level.middle_ns().min(max as f64).max(min as f64)
     }
 
-    /// The figures of all series of a document.
     pub fn all(doc: &DistributionDoc) -> Vec<Self> {
         doc.series.iter().map(|series| Self::new(series, doc.quantity)).collect()
     }

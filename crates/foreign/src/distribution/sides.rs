@@ -19,18 +19,15 @@ use super::{Bucket, DistributionDoc, Quantity, Series, SeriesFigures};
 pub struct Side {
     /// Its name in messages.
     pub name: String,
-    /// The quantity of its lengths.
     pub quantity: Quantity,
     /// Whether the shortest step of the loop was subtracted from each.
     pub loop_subtracted: Option<bool>,
-    /// Its series.
     pub series: Vec<Series>,
 }
 
 /// Two series next to each other.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Pair {
-    /// Their name.
     pub name: String,
     /// The shortest length that both include, in nanoseconds.
     pub cut_ns: i64,
@@ -46,7 +43,6 @@ pub struct Pair {
     pub slack_ns: [i64; 2],
 }
 
-/// Two sides.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SideBySide {
     /// The names of the runs of both.
@@ -66,26 +62,11 @@ pub struct SideBySide {
 /// Why two sides cannot be compared.
 #[derive(Debug, thiserror::Error)]
 pub enum SidesError {
-    /// Their quantities differ.
     #[error("{a} holds {}, and {b} holds {}; they are not the same, and are not compared", qa.words(), qb.words())]
-    Quantities {
-        /// The first side.
-        a: String,
-        /// The quantity of its lengths.
-        qa: Quantity,
-        /// The second side.
-        b: String,
-        /// The quantity of its lengths.
-        qb: Quantity,
-    },
+    Quantities { a: String, qa: Quantity, b: String, qb: Quantity },
     /// No series of one belongs to a series of the other.
     #[error("{a} and {b} have no CPU and no series in common")]
-    Nothing {
-        /// The first side.
-        a: String,
-        /// The second side.
-        b: String,
-    },
+    Nothing { a: String, b: String },
 }
 
 impl Fault for SidesError {
@@ -95,7 +76,6 @@ impl Fault for SidesError {
 }
 
 impl Side {
-    /// A side from a distribution.
     pub fn from_distribution(name: &str, doc: DistributionDoc) -> Self {
         let DistributionDoc { quantity, loop_subtracted, series, .. } = doc;
         Self { name: name.to_owned(), quantity, loop_subtracted, series }

@@ -33,7 +33,6 @@ const LENGTHS_MIN: f64 = 10.0;
 /// If a larger difference is possible, the verdict is "not enough data".
 const BOUND_MAX: f64 = 1.0;
 
-/// A tested figure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TestedFigure {
     /// Lengths per second.
@@ -64,7 +63,6 @@ pub enum Shown {
 }
 
 impl Shown {
-    /// The name in documents.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -80,7 +78,6 @@ impl Shown {
 /// A tested figure with its result.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Tested {
-    /// The figure.
     pub figure: TestedFigure,
     /// The typical value of the runs of A, in Hz, a ratio or nanoseconds; `None` for shares.
     pub a: Option<f64>,
@@ -92,7 +89,6 @@ pub struct Tested {
     pub high: Option<f64>,
     /// The p-value of no difference, adjusted for the rows of the pair.
     pub p_adjusted: f64,
-    /// The verdict.
     pub shown: Shown,
 }
 
@@ -137,7 +133,6 @@ impl Clustering {
     }
 }
 
-/// Tests the runs of two sides.
 pub(super) fn test(sides: &[Vec<RunLengths<'_>>; 2], clustering: Option<Clustering>) -> Result<Vec<Tested>, Untested> {
     let several = sides.iter().any(|side| side.len() > 1);
     if clustering.is_none() && !several {

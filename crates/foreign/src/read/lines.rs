@@ -30,7 +30,6 @@ pub(super) struct Lines<'a, 'p> {
 #[derive(Clone, Copy)]
 struct SkippedLines {
     count: u64,
-    /// The number of the first one.
     first: usize,
 }
 

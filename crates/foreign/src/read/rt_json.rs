@@ -186,7 +186,6 @@ fn cyclictest(name: &str, thread: &JsonThread, unit_ns: i64) -> Result<Series, S
 
 #[derive(Clone, Copy, Default)]
 struct OslatForm {
-    /// The width of buckets.
     width_ns: i64,
     /// The unit of the shortest and the longest.
     unit_ns: i64,

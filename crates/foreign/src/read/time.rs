@@ -21,12 +21,10 @@ fn unknown(text: &str) -> UnknownName {
 }
 
 impl TimeUnit {
-    /// The unit in nanoseconds.
     pub(super) const fn nanoseconds(self) -> i64 {
         (self.picoseconds() / 1_000) as i64
     }
 
-    /// The unit in picoseconds.
     pub(super) const fn picoseconds(self) -> u64 {
         match self {
             Self::Ns => 1_000,

@@ -99,7 +99,6 @@ struct Sums {
     sums: HashMap<(usize, SourceId, SourceId), (u64, i64)>,
     /// By CPU: the number of detours, and the noise that no activity accounts for.
     left: Vec<(u64, i64)>,
-    /// By CPU.
     accounts: Vec<CpuAccount>,
 }
 

@@ -15,6 +15,7 @@ use std::iter;
 
 use becalm_model::{Activity, Detour, Labels, NodeDoc};
 
+use super::decimal::Decimal;
 use super::slices::{Slice, slices};
 
 /// A trace being written.
@@ -59,7 +60,6 @@ impl<W: Write> ChromeTrace<W> {
         Ok(())
     }
 
-    /// Adds a detour with its activities.
     pub fn detour(&mut self, number: u64, detour: &Detour, activities: &[Activity], labels: &Labels) -> io::Result<()> {
         let tid = detour.cpu.get() + 1;
         let event = |name: &str, category: &str, args: String| {
@@ -109,7 +109,7 @@ impl<W: Write> ChromeTrace<W> {
     /// Writes an event of this phase at an instant of the node, in nanoseconds, with its other fields.
     fn event(&mut self, phase: &str, at: i64, fields: &str) -> io::Result<()> {
         self.separate()?;
-        let ts = Micros(at.saturating_add(self.node.1));
+        let ts = Decimal::<3>(at.saturating_add(self.node.1).into());
         write!(self.out, "{{\"ph\":\"{phase}\",\"ts\":{ts},{fields}}}")
     }
 
@@ -136,17 +136,6 @@ fn about(pid: usize, doc: &NodeDoc, base: i128) -> serde_json::Value {
         "counter_at_origin": doc.clock.origin_ticks.to_string(),
         "counter_hz": doc.clock.rate_hz,
     })
-}
-
-/// Nanoseconds as microseconds with all digits.
-struct Micros(i64);
-
-impl std::fmt::Display for Micros {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let sign = if self.0 < 0 { "-" } else { "" };
-        let ns = self.0.unsigned_abs();
-        write!(f, "{sign}{}.{:03}", ns / 1_000, ns % 1_000)
-    }
 }
 
 #[cfg(test)]

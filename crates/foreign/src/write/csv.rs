@@ -2,55 +2,35 @@
 
 use std::io::{self, Write};
 
-use becalm_units::printable;
 use csv::{Terminator, Writer, WriterBuilder};
-
-/// A value in a row.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Cell<'a> {
-    /// A number.
-    Number(i64),
-    /// Yes or no.
-    Flag(bool),
-    /// A text.
-    Text(&'a str),
-}
+use serde::Serialize;
 
 /// A table being written.
-pub struct CsvTable<W: Write> {
-    out: Writer<W>,
-}
+pub struct CsvTable<W: Write>(Writer<W>);
 
 impl<W: Write> CsvTable<W> {
     /// Starts a table with these columns.
     pub fn begin(out: W, names: &[&str]) -> io::Result<Self> {
-        let mut out = WriterBuilder::new().terminator(Terminator::Any(b'\n')).from_writer(out);
+        let builder = &mut WriterBuilder::new();
+        let mut out = builder.has_headers(false).terminator(Terminator::Any(b'\n')).from_writer(out);
         out.write_record(names).map_err(io::Error::from)?;
-        Ok(Self { out })
+        Ok(Self(out))
     }
 
-    /// Adds a row, its values in column order. Control characters in texts are replaced.
-    pub fn row<'a>(&mut self, cells: impl IntoIterator<Item = Cell<'a>>) -> io::Result<()> {
-        for cell in cells {
-            let wrote = match cell {
-                Cell::Number(number) => self.out.write_field(number.to_string()),
-                Cell::Flag(flag) => self.out.write_field(flag.to_string()),
-                Cell::Text(text) => self.out.write_field(printable(text).as_bytes()),
-            };
-            wrote.map_err(io::Error::from)?;
-        }
-        self.out.write_record(None::<&[u8]>).map_err(io::Error::from)
+    /// Adds a row, its values in column order.
+    pub fn row(&mut self, values: impl Serialize) -> io::Result<()> {
+        self.0.serialize(values).map_err(io::Error::from)
     }
 
-    /// Ends the table.
     pub fn end(mut self) -> io::Result<()> {
-        self.out.flush()
+        self.0.flush()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use becalm_units::printable;
 
     const NAMES: [&str; 4] = ["cpu", "start_ns", "incomplete", "source"];
 
@@ -58,7 +38,7 @@ mod tests {
         let mut out = Vec::new();
         let mut table = CsvTable::begin(&mut out, &NAMES).unwrap();
         for text in texts {
-            table.row([Cell::Number(3), Cell::Number(-5), Cell::Flag(true), Cell::Text(text)]).unwrap();
+            table.row((3, -5, true, printable(text))).unwrap();
         }
         table.end().unwrap();
         String::from_utf8(out).unwrap()

@@ -11,6 +11,8 @@ use becalm_units::Nanos;
 use hdrhistogram::Histogram;
 use miniz_oxide::deflate::compress_to_vec_zlib;
 
+use super::decimal::Decimal;
+
 /// Cookies of the V2 encoding, plain and compressed.
 const COOKIE: u32 = 0x1c84_9313;
 const COMPRESSED_COOKIE: u32 = 0x1c84_9314;
@@ -102,7 +104,7 @@ impl<W: Write> HistogramLog<W> {
         writeln!(out, "#[Histogram log format version 1.3]")?;
         writeln!(out, "#[becalm: lengths of detours in nanoseconds; Interval_Max in milliseconds]")?;
         if let Some(base) = base {
-            let seconds = Millis(base_ms);
+            let seconds = Decimal::<3>(base_ms);
             writeln!(out, "#[BaseTime: {seconds} (seconds since epoch)]")?;
             writeln!(out, "#[StartTime: {seconds} (seconds since epoch), {base}]")?;
         }
@@ -115,10 +117,10 @@ impl<W: Write> HistogramLog<W> {
         let is_delimiter = |c: char| c == ',' || c.is_whitespace() || c.is_control();
         let tag: String = tag.chars().map(|c| if is_delimiter(c) { '_' } else { c }).collect();
         let begin = begin.div_euclid(1_000_000) - self.base_ms;
-        let length = Millis(i128::from(length.get() / 1_000_000));
+        let length = Decimal::<3>(i128::from(length.get() / 1_000_000));
         let max = if lengths.0.is_empty() { 0.0 } else { lengths.0.max() as f64 / 1e6 };
         let text = STANDARD.encode(lengths.encoded());
-        self.lines.push((begin, format!("Tag={tag},{},{length},{max:.3},{text}", Millis(begin))));
+        self.lines.push((begin, format!("Tag={tag},{},{length},{max:.3},{text}", Decimal::<3>(begin))));
     }
 
     /// Writes the intervals in the order of their start, and returns the writer.
@@ -128,17 +130,6 @@ impl<W: Write> HistogramLog<W> {
             writeln!(self.out, "{line}")?;
         }
         Ok(self.out)
-    }
-}
-
-/// Milliseconds, printed as seconds.
-#[derive(Clone, Copy)]
-struct Millis(i128);
-
-impl std::fmt::Display for Millis {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let sign = if self.0 < 0 { "-" } else { "" };
-        write!(f, "{sign}{}.{:03}", self.0.unsigned_abs() / 1_000, self.0.unsigned_abs() % 1_000)
     }
 }
 

@@ -4,6 +4,7 @@
 
 pub(crate) mod chrome;
 pub(crate) mod csv;
+mod decimal;
 pub(crate) mod folded;
 mod gzip;
 pub(crate) mod hdrhistogram;

@@ -68,7 +68,6 @@ pub struct PerfettoTrace<W> {
 }
 
 impl<W: Write> PerfettoTrace<W> {
-    /// Starts a trace.
     pub fn begin(out: W) -> Self {
         let (names, categories) = (HashMap::new(), HashMap::new());
         let (slices, packet) = (Vec::new(), Message::default());
@@ -121,7 +120,6 @@ impl<W: Write> PerfettoTrace<W> {
         Ok(())
     }
 
-    /// Adds a detour with its activities.
     pub fn detour(&mut self, number: u64, detour: &Detour, activities: &[Activity], labels: &Labels) -> io::Result<()> {
         if self.names.len() > NAMES {
             self.forget();

@@ -14,7 +14,6 @@ pub struct About<'a> {
     pub time_ns: i64,
     /// The recorded time, in nanoseconds.
     pub duration_ns: i64,
-    /// A comment.
     pub comment: &'a str,
 }
 

@@ -10,6 +10,8 @@ use std::io::{self, Write};
 
 use becalm_units::Nanos;
 
+use super::decimal::Decimal;
+
 /// The share of the speed that is left within a detour.
 const NEARLY_NONE: &str = "0.000000001";
 
@@ -24,7 +26,7 @@ impl<W: Write> SpeedProfile<W> {
     /// Starts the profile of a recording of this length, with `about` as a comment.
     pub fn begin(mut out: W, length: Nanos, about: &str) -> io::Result<Self> {
         writeln!(out, "# {}", becalm_units::printable(about))?;
-        writeln!(out, "PERIODICITY {}", Seconds(length))?;
+        writeln!(out, "PERIODICITY {}", seconds(length))?;
         Ok(Self { out, is_begun: false })
     }
 
@@ -34,8 +36,8 @@ impl<W: Write> SpeedProfile<W> {
             self.full_speed_at_first()?;
         }
         self.is_begun = true;
-        writeln!(self.out, "{} {NEARLY_NONE}", Seconds(start))?;
-        writeln!(self.out, "{} 1", Seconds(start + duration))
+        writeln!(self.out, "{} {NEARLY_NONE}", seconds(start))?;
+        writeln!(self.out, "{} 1", seconds(start + duration))
     }
 
     /// Ends it, and returns the writer.
@@ -49,18 +51,13 @@ impl<W: Write> SpeedProfile<W> {
             return Ok(());
         }
         self.is_begun = true;
-        writeln!(self.out, "{} 1", Seconds(Nanos::ZERO))
+        writeln!(self.out, "{} 1", seconds(Nanos::ZERO))
     }
 }
 
-/// A nonnegative time, in seconds with all of its digits.
-struct Seconds(Nanos);
-
-impl std::fmt::Display for Seconds {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let ns = self.0.get();
-        write!(f, "{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
-    }
+/// In seconds with all digits.
+fn seconds(time: Nanos) -> Decimal<9> {
+    Decimal(time.get().into())
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ use becalm_model::{Activity, Detour, Kind};
 pub struct Slice {
     /// Its start, in nanoseconds since the run's origin.
     pub begin: i64,
-    /// Its end.
     pub end: i64,
     /// The index of the activity in the detour.
     pub activity: usize,

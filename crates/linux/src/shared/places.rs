@@ -46,7 +46,6 @@ enum Place {
     Among(PathBuf),
 }
 
-/// The purpose of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FilePurpose {
     /// It is mapped as code.

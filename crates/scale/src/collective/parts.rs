@@ -101,7 +101,6 @@ impl Core {
         number < 2 * self.extra && !number.is_multiple_of(2)
     }
 
-    /// The place of a number in the core.
     fn place(self, number: usize) -> usize {
         if number < 2 * self.extra { number / 2 } else { number - self.extra }
     }

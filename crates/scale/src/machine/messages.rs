@@ -17,7 +17,6 @@ use crate::network::Network;
 /// The content of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Payload {
-    /// Its bytes.
     pub bytes: u64,
     /// The number of bytes that its receiver reduces on arrival.
     pub reduced: u64,

@@ -31,7 +31,6 @@ impl NodeCosts {
     }
 }
 
-/// A node in a step.
 struct NodeView<'v, 'a, T: Time> {
     /// The number of its first rank.
     first: usize,

@@ -80,7 +80,6 @@ struct Place {
 /// Work that was delayed by noise, on the critical path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct HeldUp {
-    /// The rank of the work.
     pub rank: usize,
     /// Its start, in nanoseconds since the start of the job.
     pub start: i64,

@@ -199,9 +199,6 @@ impl Network {
     }
 
     /// (bytes - 1) G: the transfer time of the bytes after the first, rounded up to the nanosecond.
-    ///
-    /// # Errors
-    /// [`ScaleError::Overflow`] above 18 minutes.
     pub fn bytes_time(&self, bytes: u64) -> Result<Nanos, ScaleError> {
         time_of(bytes.saturating_sub(1), self.costs.byte_gap_ps, 1_000)
     }

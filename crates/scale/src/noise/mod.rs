@@ -16,9 +16,6 @@ pub struct NodeNoise {
 
 impl NodeNoise {
     /// From the traces of its CPUs, in the order of rank placement.
-    ///
-    /// # Errors
-    /// [`TraceError::NoTraces`] and [`TraceError::Lengths`].
     pub fn new(name: impl Into<String>, cpus: Vec<NoiseTrace>) -> Result<Self, TraceError> {
         let name = name.into();
         let first = cpus.first().ok_or(TraceError::NoTraces)?.length();
@@ -112,9 +109,6 @@ impl Noise {
     }
 
     /// Removes all longer detours.
-    ///
-    /// # Errors
-    /// Never: the rest of a valid trace is valid.
     pub fn no_longer_than(&self, longest: Nanos) -> Result<Self, TraceError> {
         self.with_traces(self.windows, |trace| {
             NoiseTrace::new(trace.length(), trace.detours().filter(|(_, duration)| *duration <= longest))
@@ -122,9 +116,6 @@ impl Noise {
     }
 
     /// Cuts longer detours to a length, from their end.
-    ///
-    /// # Errors
-    /// Never: the rest of a valid trace is valid.
     pub(crate) fn cut_to(&self, longest: Nanos) -> Result<Self, TraceError> {
         self.with_traces(self.windows, |trace| {
             let detours = trace.detours().map(|(start, duration)| (start, duration.min(longest)));

@@ -98,7 +98,6 @@ pub struct NoiseTrace {
 /// one again, a lap later, and number -1 the last one, a lap before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct MetDetours {
-    /// The first detour met.
     pub first: i64,
     /// The first one after it that is not met.
     pub after: i64,
@@ -116,9 +115,6 @@ impl NoiseTrace {
     ///
     /// A detour may start exactly where the one before ends (they are merged), and the last may extend over the end, into the time before the first.
     /// Detours of no duration are dropped anywhere.
-    ///
-    /// # Errors
-    /// [`TraceError`], with the detour's number and times.
     pub fn new<I>(length: Nanos, detours: I) -> Result<Self, TraceError>
     where
         I: IntoIterator<Item = (Nanos, Nanos)>,
@@ -205,9 +201,6 @@ impl NoiseTrace {
 
     /// The detours of a recording that lasted from `begin` for `length`: parts outside are cut off, so a detour under way at either end counts with
     /// the part inside.
-    ///
-    /// # Errors
-    /// [`TraceError`]; the numbers are those of the detours given.
     pub fn from_window<I>(begin: Nanos, length: Nanos, detours: I) -> Result<Self, TraceError>
     where
         I: IntoIterator<Item = (Nanos, Nanos)>,

@@ -150,7 +150,6 @@ struct Tables<'a> {
     distribution: DelayDistribution,
     /// The phases of recorded noise.
     losses: Option<PhaseLosses<()>>,
-    /// The uncertainty of the recording, if requested.
     known: Option<RecordingUncertainty>,
 }
 
@@ -467,7 +466,6 @@ impl<'a> Prediction<'a> {
         Ok(Expected { ratio, law: law.map(|law| law.at(ranks)).transpose()? })
     }
 
-    /// One replica with messages.
     fn messages(&self, ranks: u64, replica: u64, quiet: Nanos) -> Result<Replica, ScaleError> {
         let noise = self.draw(replica).map_or(self.noise, |draw| draw.noise);
         let starts = self.placement(ranks).ranks(noise, self.question.seed, replica)?;

@@ -53,7 +53,6 @@ impl Replays {
     }
 }
 
-/// A replayed replica.
 pub(super) struct Replica {
     pub(super) outcome: ReplayOutcome,
     pub(super) durations: PhaseDurations,

@@ -176,7 +176,6 @@ pub(crate) mod cost {
 /// A method that visits every rank.
 struct Scan {
     method: Method,
-    /// The time of a phase.
     phase_ns: f64,
 }
 

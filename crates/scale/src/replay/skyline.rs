@@ -26,7 +26,6 @@ struct Hit {
 
 /// The end of a block's painting.
 struct Painted {
-    /// The number of painted pieces.
     pieces: usize,
     /// The cost: look-ups and hits.
     work: u64,
@@ -42,6 +41,7 @@ const HITS_PER_CELL_BITS: u32 = 3;
 /// With more hits per cell on average, further pieces are left to the walk.
 const MARKS_PER_CELL: usize = 32;
 
+#[derive(Default)]
 struct Skyline {
     cells: usize,
     /// A cell is 2^shift ns long.
@@ -62,21 +62,6 @@ struct Skyline {
 }
 
 impl Skyline {
-    fn new() -> Self {
-        Self {
-            cells: 0,
-            shift: 0,
-            floor: Vec::new(),
-            probe: Vec::new(),
-            open: Vec::new(),
-            open_count: 0,
-            hits: Vec::new(),
-            marks: Vec::new(),
-            range: Vec::new(),
-            sorted: Vec::new(),
-        }
-    }
-
     fn length(&self) -> i64 {
         (self.cells as i64) << self.shift
     }
@@ -282,7 +267,7 @@ pub(super) fn run_while_cheaper(
     let cells =
         ((8.0 * visits) as usize * CELLS_PER_PHASE).next_power_of_two().clamp(CELLS_MIN.min(cells_max), cells_max);
     let mut positions = Positions::new(index);
-    let mut skyline = Skyline::new();
+    let mut skyline = Skyline::default();
     // Until phases have been seen, they are assumed to be as long as at the piece where a phase is expected to end.
     let typical = table.pieces().get(visits as usize).map_or(base, |piece| piece.delay);
     let mut mean_phase = table.grain().get() + typical.max(base);

@@ -65,7 +65,6 @@ pub(crate) enum Drawable {
 pub(crate) struct Files(HashMap<PathBuf, Vec<i64>>);
 
 impl LengthLaw {
-    /// Parses a law.
     pub(crate) fn parse(text: &str) -> Result<Self, Why> {
         let Some((name, rest)) = text.split_once(':') else {
             return Ok(Self::Constant(duration(text)?));

@@ -43,7 +43,6 @@ pub(super) struct Blocks {
 /// One of the longest delays.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BlockExtreme {
-    /// Its block.
     pub(super) block: usize,
     /// Its rate per nanosecond of one unit.
     pub(super) rate: f64,
@@ -121,7 +120,6 @@ impl Blocks {
         CellDistribution(sum)
     }
 
-    /// The recorded distribution.
     pub(super) fn all(&self) -> CellDistribution {
         self.drawn(&vec![1.0; self.cells.len()])
     }

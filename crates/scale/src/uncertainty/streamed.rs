@@ -48,7 +48,7 @@ impl LongestDetours {
 }
 
 /// Sampled phases of the CPUs of a machine by blocks of time, and its longest detours.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub(crate) struct StreamedBlocks {
     grain: i64,
     nodes: Vec<NodeBlocks>,
@@ -74,16 +74,8 @@ struct StreamedDetour {
 
 impl StreamedBlocks {
     /// Empty, for phases with this much work.
-    pub(crate) const fn new(grain: Nanos) -> Self {
-        Self {
-            grain: grain.get(),
-            nodes: Vec::new(),
-            longest: Vec::new(),
-            cpus: 0,
-            recorded: 0,
-            watched: 0,
-            phases: 0.0,
-        }
+    pub(crate) fn new(grain: Nanos) -> Self {
+        Self { grain: grain.get(), ..Self::default() }
     }
 
     /// Counts phases of the current node by their lateness, and their start as a fraction of their CPU's time, 0 to 1.

@@ -10,11 +10,9 @@ use becalm_units::fault::{self, Context, UsageError};
 /// A file being written.
 pub type File = BufWriter<Draft>;
 
-/// The destination of an export.
 pub enum Destination<'a> {
     /// Standard output.
     Stdout(&'a mut dyn Write),
-    /// A file.
     File(PathBuf),
     /// A directory of files.
     Folder(PathBuf),
@@ -39,7 +37,6 @@ impl<'a> Destination<'a> {
         matches!(self, Self::Folder(_))
     }
 
-    /// Writes one file.
     pub fn write(self, write: impl FnOnce(&mut dyn Write) -> fault::Result<()>) -> fault::Result<()> {
         match self {
             Self::Stdout(out) => {
@@ -60,12 +57,10 @@ pub fn make_folder(path: &Path) -> fault::Result<()> {
     folder::make_all(path).with_context(|| format!("cannot create the directory {}", path.display()))
 }
 
-/// Starts a file.
 pub fn begin(path: &Path) -> fault::Result<File> {
     Ok(BufWriter::new(Draft::replace(path)?))
 }
 
-/// Completes a file.
 pub fn finish(path: &Path, out: File) -> fault::Result<()> {
     let draft = out.into_inner().map_err(IntoInnerError::into_error);
     draft.with_context(|| format!("cannot write {}", path.display()))?.finish()?;

@@ -59,7 +59,6 @@ pub fn export(args: &ExportArgs, destination: Destination<'_>) -> fault::Result<
     })
 }
 
-/// Adds a line for each CPU of a node.
 fn add<W: Write>(log: &mut HistogramLog<W>, base: Option<jiff::Timestamp>, doc: &NodeDoc, cpus: &[(Lengths, Nanos)]) {
     for (cpu, (lengths, end)) in doc.cpus.iter().zip(cpus) {
         // A node without a start time starts with the log.

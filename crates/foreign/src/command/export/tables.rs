@@ -1,17 +1,18 @@
 //! The tables of a run as CSV, row by row.
 
-use std::io::Write;
+use std::borrow::Cow;
+use std::io::{self, Write};
 
 use becalm_analyze::summary::SummaryError;
 use becalm_bundle::{ActivityBatch, Bundle, BundleError, DetourBatch, SampleBatch};
 use becalm_command::progress::ReadingProgress;
 use becalm_model::NodeDoc;
 use becalm_units::fault::{self, UsageError};
-use becalm_units::{CpuId, CpuList};
+use becalm_units::{CpuId, CpuList, printable};
 
 use super::destination::Destination;
 use super::{ExportArgs, TableName, tell_unstored};
-use crate::write::csv::{Cell, CsvTable};
+use crate::write::csv::CsvTable;
 
 /// The columns of the tables: the node, then those of the bundle.
 const DETOURS: [&str; 5] = ["node", "cpu", "start_ns", "duration_ns", "incomplete"];
@@ -67,55 +68,40 @@ fn documents(bundle: &Bundle, args: &ExportArgs) -> fault::Result<Vec<NodeDoc>> 
     Ok(docs)
 }
 
+/// Writes the rows. Control characters in texts are replaced.
 fn write(bundle: &Bundle, docs: &[NodeDoc], table: TableName, into: &mut CsvTable<impl Write>) -> fault::Result<()> {
     for doc in docs {
+        let node = &doc.node;
         match table {
-            TableName::Detours => rows(doc, bundle.detours(&doc.node)?, DetourBatch::cpus, into, |batch, row| {
-                [
-                    Cell::Number(batch.starts()[row]),
-                    Cell::Number(batch.durations()[row]),
-                    Cell::Flag(batch.incomplete(row)),
-                ]
+            TableName::Detours => rows(doc, bundle.detours(node)?, DetourBatch::cpus, |place, batch, row| {
+                into.row((place, batch.starts()[row], batch.durations()[row], batch.incomplete(row)))
             })?,
-            TableName::Samples => rows(doc, bundle.samples(&doc.node)?, SampleBatch::cpus, into, |batch, row| {
-                [
-                    Cell::Number(batch.starts()[row]),
-                    Cell::Number(batch.durations()[row]),
-                    Cell::Number(batch.work()[row]),
-                    Cell::Flag(batch.incomplete(row)),
-                ]
+            TableName::Samples => rows(doc, bundle.samples(node)?, SampleBatch::cpus, |place, batch, row| {
+                let times = (batch.starts()[row], batch.durations()[row]);
+                into.row((place, times, batch.work()[row], batch.incomplete(row)))
             })?,
-            TableName::Activities => {
-                rows(doc, bundle.activities(&doc.node)?, ActivityBatch::cpus, into, |batch, row| {
-                    [
-                        Cell::Number(batch.detours()[row]),
-                        Cell::Number(batch.starts()[row]),
-                        Cell::Number(batch.self_times()[row]),
-                        Cell::Text(batch.kind(row).name()),
-                        Cell::Text(batch.source(row)),
-                        Cell::Text(batch.detail(row)),
-                    ]
-                })?
-            }
+            TableName::Activities => rows(doc, bundle.activities(node)?, ActivityBatch::cpus, |place, batch, row| {
+                let numbers = (batch.detours()[row], batch.starts()[row], batch.self_times()[row]);
+                let names = [batch.kind(row).name(), batch.source(row), batch.detail(row)];
+                into.row((place, numbers, names.map(printable)))
+            })?,
         }
     }
     Ok(())
 }
 
-/// Writes the rows of the document's CPUs: the node, the CPU, then the `cells` of each.
-fn rows<B, const N: usize>(
-    doc: &NodeDoc,
+/// Gives each row of the document's CPUs: the node and the CPU, then its batch and its number in that.
+fn rows<'a, B>(
+    doc: &'a NodeDoc,
     batches: impl Iterator<Item = Result<B, BundleError>>,
     cpus: fn(&B) -> &[i32],
-    into: &mut CsvTable<impl Write>,
-    cells: for<'a> fn(&'a B, usize) -> [Cell<'a>; N],
+    mut take: impl FnMut((Cow<'a, str>, i32), &B, usize) -> io::Result<()>,
 ) -> fault::Result<()> {
     for batch in batches {
         let batch = batch?;
         let numbers = cpus(&batch);
         for row in selected(doc, numbers) {
-            let place = [Cell::Text(&doc.node), Cell::Number(numbers[row].into())];
-            into.row(place.into_iter().chain(cells(&batch, row)))?;
+            take((printable(&doc.node), numbers[row]), &batch, row)?;
         }
     }
     Ok(())

@@ -79,7 +79,6 @@ fn store(
     Ok(writer.write_doc(&doc)?)
 }
 
-/// The document of a CPU, from its detours.
 fn cpu_doc(cpu: CpuId, length: Nanos, list: &DetourList) -> CpuDoc {
     let durations = || list.detours.iter().map(|(_, duration)| *duration);
     CpuDoc {

@@ -12,13 +12,9 @@ use crate::read::{Format, Source, guessed_by, near_miss, recognize};
 /// The most bytes that are read, all files together. Memory takes a few times their size.
 const LARGEST: u64 = 1 << 30;
 
-/// A file that was read.
 pub struct InputFile {
-    /// Its path.
     pub path: PathBuf,
-    /// Its file name.
     name: String,
-    /// Its contents.
     bytes: Vec<u8>,
 }
 
@@ -29,7 +25,6 @@ impl InputFile {
         Source { name: &self.name, bytes: self.bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&self.bytes) }
     }
 
-    /// Its size in bytes.
     pub fn size(&self) -> u64 {
         self.bytes.len() as u64
     }

@@ -14,11 +14,9 @@ use crate::distribution::{Pair, SeriesFigures, Shown, SideBySide, Tested, Tested
 
 /// Two distributions, or a distribution and a recording.
 pub struct SideBySideReport<'a> {
-    /// The compared sides.
     pub sides: &'a SideBySide,
 }
 
-/// One figure of both.
 struct FigureRow {
     series: String,
     title: &'static str,
@@ -65,7 +63,6 @@ fn rows(pair: &Pair) -> Vec<FigureRow> {
     fields.iter().map(row).filter(known).collect()
 }
 
-/// A figure that was tested.
 struct TestedRow {
     series: String,
     tested: Tested,

@@ -109,7 +109,6 @@ const ALLGATHER: &[Row] = &[
     (ANY, &[(2, 3), (8, 2), (16, 3), (512, 2), (4_096, 3), (ANY, 5)]),
 ];
 
-/// The number of the algorithm.
 fn number(table: &[Row], ranks: u64, bytes: u64) -> u8 {
     let rows = table.iter().find(|(below, _)| ranks < *below || *below == ANY).map_or(&[][..], |(_, row)| row);
     rows.iter().find(|(below, _)| bytes < *below || *below == ANY).map_or(0, |(_, number)| *number)
