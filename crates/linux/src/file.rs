@@ -260,7 +260,6 @@ pub(crate) fn known<T>(result: Result<T, FileError>, unread: &mut Vec<FileError>
     result.map_err(|error| unread.push(error)).ok()
 }
 
-/// Makes the files of a fake tree.
 /// Creates a file without a name in a directory, for this process alone: it is gone when the process ends, for whatever reason. Fails if no file can
 /// be created there.
 pub fn unnamed(folder: &Path) -> io::Result<fs::File> {
@@ -279,6 +278,7 @@ pub fn unnamed(folder: &Path) -> io::Result<fs::File> {
     Ok(fs::File::from(file))
 }
 
+/// Makes the files of a fake tree.
 #[cfg(test)]
 pub(crate) fn write_tree(root: &Path, files: &[(&str, &str)]) {
     for (name, text) in files {

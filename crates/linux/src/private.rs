@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 /// The mode bits for everyone but the owner.
 const OTHERS: u32 = 0o077;
 /// The mode bits that let users other than the owner write.
-const OTHERS_WRITE: u32 = 0o022;
+pub(crate) const OTHERS_WRITE: u32 = 0o022;
 /// The maximum number of links on a path, as in the kernel.
-const LINKS: u32 = 40;
+pub(crate) const LINKS: u32 = 40;
 
 /// The users who may decide what this process does: its own, root, and the owner of the root directory, who controls everything and need not be user
 /// 0 in a container or a user namespace. Fails if the root directory cannot be read.

@@ -7,10 +7,7 @@ use std::path::Path;
 
 use rustix::fs::{Access, access};
 
-use crate::private::trusted_users;
-
-/// The mode bits that let users other than the owner write.
-const OTHERS_WRITE: u32 = 0o022;
+use crate::private::{OTHERS_WRITE, trusted_users};
 
 /// Reasons why such a text was not read.
 #[derive(Debug, thiserror::Error)]

@@ -16,12 +16,11 @@ use rustix::io::Errno;
 pub(crate) use self::walk::walk;
 use crate::access::{Access, Owner};
 
-/// The mode bits that let users other than the owner write.
-const OTHERS_WRITE: u32 = GROUP_WRITES | ALL_WRITE;
 /// The mode bit that lets the group write.
 const GROUP_WRITES: u32 = 0o020;
 /// The mode bit that lets all others write.
 const ALL_WRITE: u32 = 0o002;
+
 /// An open directory.
 #[derive(Debug)]
 pub struct Folder(pub(crate) OwnedFd);

@@ -13,11 +13,8 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{self, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::{Folder, OTHERS_WRITE};
-use crate::private::trusted_users;
-
-/// The maximum number of links on a path, as in the kernel.
-const LINKS: u32 = 40;
+use super::Folder;
+use crate::private::{LINKS, OTHERS_WRITE, trusted_users};
 
 /// A remaining step of a walk.
 enum Step {

@@ -32,11 +32,6 @@ impl<'a> Destination<'a> {
         Ok(if ends_in_slash || path.is_dir() { Self::Folder(path.to_owned()) } else { Self::File(path.to_owned()) })
     }
 
-    /// True if it holds several files.
-    pub const fn is_folder(&self) -> bool {
-        matches!(self, Self::Folder(_))
-    }
-
     pub fn write(self, write: impl FnOnce(&mut dyn Write) -> fault::Result<()>) -> fault::Result<()> {
         match self {
             Self::Stdout(out) => {

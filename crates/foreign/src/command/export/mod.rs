@@ -93,11 +93,6 @@ impl ExportFormat {
     const fn is_text(self) -> bool {
         !matches!(self, Self::Perfetto | Self::Pprof)
     }
-
-    /// True if a file holds one CPU.
-    const fn is_of_one_cpu(self) -> bool {
-        matches!(self, Self::Loggopsim | Self::Simgrid)
-    }
 }
 
 impl ExportArgs {
@@ -127,7 +122,8 @@ fn run(args: &ExportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
         return Err(UsageError::new("--table requires --to csv").into());
     }
     let destination = Destination::new(&args.output, args.to.is_text(), out)?;
-    if destination.is_folder() && !args.to.is_of_one_cpu() {
+    let is_of_one_cpu = matches!(args.to, ExportFormat::Loggopsim | ExportFormat::Simgrid);
+    if matches!(destination, Destination::Folder(_)) && !is_of_one_cpu {
         let why = format!("{} is a directory, and this format is one file: name it", args.output.display());
         return Err(UsageError::new(why).into());
     }
