@@ -264,7 +264,7 @@ proptest! {
             if !events.is_empty() {
                 let place = index.index(events.len());
                 // Some are marked as lost, others just lack.
-                if place % 3 == 0 { events[place].1.what = Happening::Lost { count: Some(2) } } else { drop(events.remove(place)) }
+                if place % 3 == 0 { events[place].1.what = Happening::Lost { count: Some(2) } } else { let _ = events.remove(place); }
             }
         }
         let mut repairs = vec![SwitchRepair::default(); CPUS];

@@ -59,7 +59,7 @@ pub struct ObserveArgs {
     syscalls: bool,
 
     /// Show all threads and all who had the CPU
-    #[arg(long)]
+    #[arg(long, visible_alias = "full")]
     all: bool,
 
     /// Also show waits by the control groups of both sides
@@ -221,6 +221,6 @@ pub fn report_stored(path: &Path, node: Option<&str>, output: Output, out: &mut 
         "{} holds no books: becalm observe was killed before it had worked them out; observe again",
         path.display()
     );
-    emit(&ObservedReport { doc: &doc, by_group: doc.groups.len() > 1 }, output, out)?;
+    emit(&ObservedReport { doc: &doc, by_group: doc.has_several_groups() }, output, out)?;
     Ok(Exit::Done)
 }

@@ -268,6 +268,16 @@ impl Document for ObservedDoc {
     }
 }
 
+impl ObservedDoc {
+    /// Whether threads of several control groups were involved.
+    pub fn has_several_groups(&self) -> bool {
+        let groups = self.threads.iter().map(|thread| &thread.cgroup);
+        let takers = self.takers.iter().filter(|taker| taker.process.is_some()).map(|taker| &taker.cgroup);
+        let mut all = groups.chain(takers);
+        all.next().is_some_and(|first| all.any(|other| other != first))
+    }
+}
+
 impl Stored for ObservedDoc {
     const CONTENTS: Contents = Contents::Observed;
 }

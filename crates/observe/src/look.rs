@@ -32,8 +32,8 @@ pub struct SeenThread {
 pub struct SeenAccount {
     /// The thread.
     pub tid: i32,
-    /// When it was read, in ticks of the counter.
-    pub at: u64,
+    /// When reading it started and ended, in ticks of the counter.
+    pub read: (u64, u64),
     /// The account.
     pub account: Schedstat,
 }
@@ -72,14 +72,14 @@ impl Lookout {
     }
 
     fn look_at(&self, process: i32, now: impl Fn() -> u64, seen: &mut Vec<SeenThread>) {
-        let group = self.groups.group_of(process);
         let command = command(&self.root, process);
         let values = environment(&self.root, process, &RANK_VARIABLES).unwrap_or_default();
         let rank = values.into_iter().flatten().find_map(|value| value.parse().ok());
         for tid in threads_of(&self.root, process).unwrap_or_default() {
             let at = now();
             if let Ok(Some(stat)) = TaskStat::read(&self.root, tid) {
-                let (group, command) = (group.clone(), command.clone());
+                // Threads of a process may be in different groups of version 1.
+                let (group, command) = (self.groups.group_of(tid), command.clone());
                 seen.push(SeenThread { at, stat, process, group, command, rank });
             }
         }
@@ -87,8 +87,11 @@ impl Lookout {
 
     /// The kernel's accounts of these threads.
     pub fn accounts(&self, threads: &[i32], now: impl Fn() -> u64) -> Vec<SeenAccount> {
-        let account =
-            |tid: &i32| Some(SeenAccount { tid: *tid, at: now(), account: Schedstat::read(&self.root, *tid)? });
+        let account = |tid: &i32| {
+            let start = now();
+            let account = Schedstat::read(&self.root, *tid)?;
+            Some(SeenAccount { tid: *tid, read: (start, now()), account })
+        };
         threads.iter().filter_map(account).collect()
     }
 }

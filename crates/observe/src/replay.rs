@@ -8,7 +8,7 @@ use becalm_bundle::{BundleError, ObservedSegment, ObservedWriter};
 use becalm_linux::procfs::task::Schedstat;
 use becalm_measure::{EventClock, Names, Translator};
 use becalm_model::observed::{OwnedActivity, Stay, ThreadDetour};
-use becalm_model::{Event, Happening, Labels, Pid, ThreadState};
+use becalm_model::{Event, Labels, Pid, ThreadState};
 use becalm_units::fault::{self, Context};
 use becalm_units::{CpuId, Nanos, Ticks, TicksToNanos};
 
@@ -180,12 +180,21 @@ pub fn work_out(observation: &Observation, writer: Option<&mut ObservedWriter>) 
             stream.events.pop_front();
             while interjections.front().is_some_and(|(at, _)| *at <= event.time) {
                 let Some((at, what)) = interjections.pop_front() else { break };
-                interject(&what, at, &mut books, &mut source.names.labels, &mut tables, &mut compared, observation);
+                interject(
+                    &what,
+                    at,
+                    &mut books,
+                    &mut source.names.labels,
+                    &mut tables,
+                    &mut compared,
+                    (observation, axis),
+                );
             }
-            match event.what {
-                // They do not show who has the CPU.
-                Happening::Lost { .. } if stream.buffer.is_own => books.lose_contexts(),
-                _ => books.take(stream.buffer.cpu, &event, &mut source.names.labels, &mut tables),
+            let (cpu, labels) = (stream.buffer.cpu, &mut source.names.labels);
+            if stream.buffer.is_own {
+                books.take_own(cpu, &event, labels, &mut tables);
+            } else {
+                books.take(cpu, &event, labels, &mut tables);
             }
             if stream.events.is_empty() {
                 source.fill(number, stream)?;
@@ -197,7 +206,7 @@ pub fn work_out(observation: &Observation, writer: Option<&mut ObservedWriter>) 
         }
     }
     for (at, what) in interjections {
-        interject(&what, at, &mut books, &mut source.names.labels, &mut tables, &mut compared, observation);
+        interject(&what, at, &mut books, &mut source.names.labels, &mut tables, &mut compared, (observation, axis));
     }
     tables.write(&source.names.labels)?;
     let mut missing = MissingSwitches::default();
@@ -223,8 +232,8 @@ fn interjections(observation: &Observation, instant: impl Fn(u64) -> Nanos) -> V
     let mut all: Vec<(Nanos, Interjection<'_>)> =
         observation.seen.iter().map(|seen| (instant(seen.at), Interjection::Seen(seen))).collect();
     all.push((instant(observation.books.0), Interjection::Open));
-    all.extend(observation.accounts.iter().map(|seen| (instant(seen.at), Interjection::Account(seen, false))));
-    all.extend(observation.last_accounts.iter().map(|seen| (instant(seen.at), Interjection::Account(seen, true))));
+    all.extend(observation.accounts.iter().map(|seen| (instant(seen.read.1), Interjection::Account(seen, false))));
+    all.extend(observation.last_accounts.iter().map(|seen| (instant(seen.read.1), Interjection::Account(seen, true))));
     all.push((instant(observation.books.1), Interjection::Close));
     // Stable: the books open before the first account and close after the last one.
     all.sort_by_key(|(at, _)| *at);
@@ -245,7 +254,7 @@ fn interject(
     labels: &mut Labels,
     tables: &mut Tables<'_>,
     compared: &mut Comparison,
-    observation: &Observation,
+    (observation, axis): (&Observation, TicksToNanos),
 ) {
     match what {
         Interjection::Seen(seen) => {
@@ -265,7 +274,10 @@ fn interject(
         Interjection::Open => books.open(at, labels),
         Interjection::Close => books.close(at, tables),
         Interjection::Account(seen, is_last) => {
-            let Some(counts) = books.counts(Pid(seen.tid), at).filter(|counts| counts.is_asleep) else { return };
+            // A thread that did not sleep all the while may have changed its account.
+            let began = axis.instant(Ticks::new(seen.read.0));
+            let slept = |counts: &ThreadCounts| counts.asleep_since.is_some_and(|since| since <= began);
+            let Some(counts) = books.counts(Pid(seen.tid), at).filter(slept) else { return };
             if !is_last {
                 compared.first.push((**seen, counts));
             } else if let Some((before, first)) = compared.first.iter().find(|(first, _)| first.tid == seen.tid) {

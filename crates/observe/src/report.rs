@@ -322,7 +322,7 @@ impl ObservedReport<'_> {
             table.may_leave_out(TAKER_COLUMNS.len());
         }
         let rows = if all { usize::MAX } else { ROWS };
-        Some(table.with_most_important(rows, |more| format!("{more} more with --all")))
+        Some(table.with_most_important(rows, |more| format!("{more} more")))
     }
 
     fn threads(&self, totals: &Totals<'_>) -> Option<Table> {
@@ -341,7 +341,7 @@ impl ObservedReport<'_> {
         ];
         let mut table = Table::filled(&fields, &rows).captioned("Threads");
         table.may_leave_out(5);
-        Some(table.with_most_important(ROWS, |more| format!("{more} more with --all")))
+        Some(table.with_most_important(ROWS, |more| format!("{more} more")))
     }
 
     fn groups(&self) -> Option<Table> {
@@ -386,6 +386,10 @@ impl ObservedReport<'_> {
         } else {
             format!("{} dropped", grouped(doc.lost_events))
         };
+        if doc.tracing.is_none() {
+            let text = "from the kernel's own accounts (/proc/PID/schedstat), which do not name who had the CPU";
+            return vec![text.to_owned()];
+        }
         let mut text = vec![format!("{}; {} kernel events, {lost}", exact, grouped(doc.events))];
         let checked = &doc.checked;
         if checked.threads > 0 {
@@ -441,8 +445,10 @@ impl ObservedReport<'_> {
                 format!("the threads need more CPUs than they have: give them more, or start fewer ({name})")
             }
             Owner::Others | Owner::Becalm => {
-                let process = taker.process.map_or_else(|| "PID".to_owned(), |process| process.to_string());
-                format!("keep {name} away from these CPUs, such as with taskset -acp CPUS {process}, or nice it")
+                let process = taker
+                    .process
+                    .map_or_else(String::new, |process| format!(", such as with taskset -acp CPUS {process}"));
+                format!("keep {name} away from these CPUs{process}, or lower its priority (nice)")
             }
             Owner::Quota if taker.source == "cfs_bandwidth" => {
                 "raise the quota of the control group (cpu.max, cpu.cfs_quota_us), or start fewer threads".to_owned()

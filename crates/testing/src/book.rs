@@ -116,6 +116,7 @@ const HOLDERS: &[(&str, Holder)] = &[
     ("becalm work --body empty --samples", Holder::As("report work")),
     ("becalm work", Holder::Reader),
     ("becalm record", Holder::Reader),
+    ("becalm observe", Holder::Reader),
     ("becalm top", Holder::Reader),
     ("becalm watch", Holder::Reader),
     ("becalm import trace", Holder::Reader),

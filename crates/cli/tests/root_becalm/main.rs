@@ -13,6 +13,7 @@ mod hosts;
 mod inject;
 mod kubernetes;
 mod names;
+mod observe;
 mod quota;
 mod recording;
 mod rights;

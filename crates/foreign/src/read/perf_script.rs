@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(events[0].what, TextHappening::Switch { prev, prev_state: ThreadState::RUNNABLE, next });
         assert_eq!((events[1].thread, events[1].time), (None, Nanos::new(1_314_471_451_001)));
         let (prev, next) = ((33, "kworker/u4:1"), (0, "swapper/0"));
-        assert_eq!(events[1].what, TextHappening::Switch { prev, prev_state: ThreadState::SLEEPING, next });
+        assert_eq!(events[1].what, TextHappening::Switch { prev, prev_state: ThreadState::UNINTERRUPTIBLE, next });
     }
 
     #[test]
