@@ -43,8 +43,8 @@ fn nonsense_is_refused_before_anything_is_done() {
         (&["--duration", "5 parsecs"], "--duration", time),
         (&["--duration", "-1s"], "--duration", time),
         (&["--duration", "99999999999h"], "--duration", "it is longer than 292 years"),
-        (&["--duration", "0s"], "--duration", "shorter than 1ms"),
-        (&["--segment", "1ms"], "--segment", "shorter than 100ms"),
+        (&["--duration", "0s"], "--duration", "below 1ms"),
+        (&["--segment", "1ms"], "--segment", "below 100ms"),
         (&["--threshold", "fast"], "--threshold", time),
         (&["--threshold", "-1us"], "--threshold", time),
         (&["--max-detour", "-5us"], "--max-detour", time),
@@ -59,10 +59,10 @@ fn nonsense_is_refused_before_anything_is_done() {
         (&["--trace-buffer", "1"], "--trace-buffer", "64..=4194304"),
         (&["--until-stopped", "--duration", "1s"], "--until-stopped", "cannot be used with"),
         (&["--until-stopped", "--detours", "5"], "--until-stopped", "cannot be used with"),
-        (&["--detours", "0"], "--detours", "is no number of detours"),
-        (&["--detours", "many"], "--detours", "is no number of detours"),
-        (&["--node", "n/17"], "--node", "is no name of a node: it may hold only letters, digits"),
-        (&["--node", ""], "--node", "is no name of a node: it is empty"),
+        (&["--detours", "0"], "--detours", "is not a number of interruptions"),
+        (&["--detours", "many"], "--detours", "is not a number of interruptions"),
+        (&["--node", "n/17"], "--node", "is not a name of a node: it may hold only letters, digits"),
+        (&["--node", ""], "--node", "is not a name of a node: it is empty"),
         (&["--output", ""], "--output", "a value is required"),
         (&["--frobnicate"], "--frobnicate", "unexpected argument"),
     ];
@@ -199,7 +199,7 @@ fn a_recording_ends_with_the_detours_asked_for() {
     }
     assert_eq!(warning_codes(&doc).iter().filter(|code| **code == "cut_short").count(), 0, "{doc:#}");
     let shown = run_becalm(&["report", path(&bundle), "--full"]);
-    let said = "at most 25 detours a CPU, ended with the detours asked for";
+    let said = "at most 25 detours per CPU, completed";
     assert!(shown.expect(0, &[]).stdout.contains(said), "{}", shown.stdout);
 }
 

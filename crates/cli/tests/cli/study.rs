@@ -15,8 +15,8 @@ fn a_study_has_a_page_or_none_if_a_recording_is_gone() {
     let text = fs::read_to_string(&page).unwrap();
     for part in [
         "<html",
-        "What it costs at scale",
-        "Is it more than chance?",
+        "Cost at scale",
+        "Is the change significant?",
         "sibling-idle was skipped",
         "isolated",
         "</html>",

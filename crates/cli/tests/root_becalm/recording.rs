@@ -457,6 +457,6 @@ fn a_recording_begins_at_an_instant() {
     assert!((-1_000_000..20_000_000).contains(&late), "{late} ns late");
     assert!(doc.clock.wall_error_ns.is_some() && doc.clock.wall_synchronized.is_some(), "{:?}", doc.clock);
     run(becalm(&["record", "--at", "@1", "-o", path(&folder.path().join("never.becalm"))]))
-        .expect(2, &["is over already"]);
-    run(becalm(&["record", "--at", "noon"])).expect(2, &["is no instant"]);
+        .expect(2, &["is in the past"]);
+    run(becalm(&["record", "--at", "noon"])).expect(2, &["is not a time"]);
 }
