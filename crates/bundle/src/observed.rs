@@ -11,7 +11,7 @@
 //! ```
 //!
 //! `thread`, `parent`, `waker` and `taker` are numbers of the recording, -1 for none. The stays of a thread follow each other without gap or overlap. The rows of
-//! each table are in the order in which they ended.
+//! each table are in the order of their ends.
 
 use std::path::{Path, PathBuf};
 

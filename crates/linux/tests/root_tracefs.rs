@@ -8,8 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use becalm_linux::ftrace::{
-    CARRIED, Callback, Decoder, EventFormat, Faults, Instance, InstanceConfig, InstanceName, RawEvent, RawHappening,
-    TraceClock, Tracefs, TracefsError, WANTED, remove_dead,
+    CALLS, Callback, Decoder, EventFormat, EventGroup, FUNCTIONS, Faults, HOST, Instance, InstanceConfig, InstanceName,
+    LIVES, OWN_WORK, OwnWork, RawEvent, RawHappening, TraceClock, Tracefs, TracefsError, WANTED, remove_dead,
 };
 use becalm_testing::{skip, wait_until};
 use becalm_units::{CpuId, CpuList};
@@ -39,6 +39,9 @@ fn all_cpus() -> CpuList {
     fs::read_to_string("/sys/devices/system/cpu/online").unwrap().parse().unwrap()
 }
 
+/// All events that becalm decodes, once each.
+const EVENTS: &[&[EventGroup]] = &[WANTED, FUNCTIONS, LIVES, HOST, OWN_WORK, CALLS.split_at(1).0];
+
 fn config(buffer_kb: u32) -> InstanceConfig {
     let clock = if cfg!(target_arch = "x86_64") { TraceClock::X86Tsc } else { TraceClock::MonoRaw };
     InstanceConfig {
@@ -47,7 +50,7 @@ fn config(buffer_kb: u32) -> InstanceConfig {
         buffer_kb,
         subbuf_kb: None,
         faults: Faults::All,
-        events: &[WANTED, CARRIED],
+        events: EVENTS,
         threads: None,
     }
 }
@@ -179,6 +182,36 @@ fn rendered(decoder: &Decoder, what: &RawHappening<'_>) -> (String, Vec<String>)
         RawHappening::Waking { comm, pid } => {
             ("sched_waking".to_owned(), vec![format!("comm={} pid={pid} prio=", text(comm))])
         }
+        RawHappening::Woken { comm, pid, cpu, is_new } => {
+            let event = if *is_new { "sched_wakeup_new" } else { "sched_wakeup" };
+            (event.to_owned(), vec![format!("comm={} pid={pid} prio=", text(comm)), format!("target_cpu={cpu:03}")])
+        }
+        RawHappening::Moved { pid, cpu } => {
+            ("sched_migrate_task".to_owned(), vec![format!(" pid={pid} prio="), format!("dest_cpu={cpu}")])
+        }
+        RawHappening::Created { comm, pid, in_process } => {
+            let flag = if *in_process { "1" } else { "" };
+            ("task_newtask".to_owned(), vec![format!("pid={pid} comm={} clone_flags={flag}", text(comm))])
+        }
+        RawHappening::Renamed { comm, pid } => {
+            ("task_rename".to_owned(), vec![format!("pid={pid} oldcomm="), format!("newcomm={} ", text(comm))])
+        }
+        RawHappening::Accounted { pid, runtime_ns } => {
+            ("sched_stat_runtime".to_owned(), vec![format!(" pid={pid} runtime={runtime_ns} [ns]")])
+        }
+        RawHappening::WorkBegan(work) | RawHappening::WorkEnded(work) => {
+            let began = matches!(what, RawHappening::WorkBegan(_));
+            let event = match work {
+                OwnWork::Reclaim => "mm_vmscan_direct_reclaim",
+                OwnWork::GroupReclaim => "mm_vmscan_memcg_reclaim",
+                OwnWork::Compaction => "mm_compaction",
+                OwnWork::KernelLock => "contention",
+            };
+            (format!("{event}_{}", if began { "begin" } else { "end" }), vec![])
+        }
+        RawHappening::CallBegan { number } => ("sys_enter".to_owned(), vec![format!("NR {number} (")]),
+        RawHappening::CallEnded => ("sys_exit".to_owned(), vec!["NR ".to_owned()]),
+        RawHappening::Dirtied { pause } => ("balance_dirty_pages".to_owned(), vec![format!(" pause={pause} ")]),
         RawHappening::WorkStart { work, .. } => {
             ("workqueue_execute_start".to_owned(), vec![format!("work struct {work:016x}: function ")])
         }

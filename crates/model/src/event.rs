@@ -55,7 +55,7 @@ impl ThreadState {
         self.0 & (Self::DEAD.0 | 0x20) != 0
     }
 
-    /// Its letter, as the kernel prints it; of several bits that of the lowest.
+    /// Its letter, as printed by the kernel; of several bits that of the lowest.
     pub fn letter(self) -> char {
         Self::LETTERS.iter().find(|(state, _)| state.0 & self.0 != 0).map_or('R', |(_, letter)| *letter)
     }
@@ -123,7 +123,7 @@ pub enum Happening {
     Switch {
         /// The thread that ran until now.
         prev: Pid,
-        /// The state in which it leaves.
+        /// Its state when it leaves.
         prev_state: ThreadState,
         /// The thread that runs from now on.
         next: Pid,

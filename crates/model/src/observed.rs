@@ -45,7 +45,7 @@ pub enum LifePart {
     Unknown,
 }
 
-/// Who had the CPU, relative to the threads that were chosen.
+/// The owner of CPU time, relative to the threads that were chosen.
 #[derive(
     Clone,
     Copy,
@@ -138,13 +138,13 @@ pub struct Stay {
     pub part: LifePart,
     /// Why the stay started.
     pub reason: StayReason,
-    /// Where a thread sleeps, if known: the system call, `page_fault`, `reclaim`; otherwise empty.
+    /// The place where a thread sleeps, if known: the system call, `page_fault`, `reclaim`; otherwise empty.
     pub context: Label,
     /// The thread that woke it, for stays on the way and in the queue; `None` if it was not woken, or an interrupt did.
     pub by: Option<ThreadId>,
 }
 
-/// A stretch in which an observed thread could have made progress, and something else had its CPU.
+/// A stretch when an observed thread could have made progress, and something else had its CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ThreadDetour {
     /// The thread.

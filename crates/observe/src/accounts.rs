@@ -58,7 +58,7 @@ pub fn observe(
             }
             let Some(account) = Schedstat::read(&plan.root, tid) else { continue };
             let at = now();
-            // A thread that started meanwhile began with nothing.
+            // A thread that started meanwhile had no account before.
             let first = if at - began < INTERVAL.as_nanos() as u64 { account } else { Schedstat::default() };
             let known = threads.entry(tid).or_insert(Accounted { seen, first: (at, first), last: (at, account) });
             known.last = (at, account);

@@ -54,7 +54,7 @@ pub struct ObserveArgs {
     #[arg(short, long, value_name = "TIME", allow_hyphen_values = true)]
     duration: Option<Nanos>,
 
-    /// Name the system calls and page faults in which threads run and sleep; slows every system call of the machine
+    /// Name the system calls and page faults that threads run and sleep in; slows every system call of the machine
     #[arg(long)]
     syscalls: bool,
 
@@ -84,7 +84,7 @@ pub struct ObserveArgs {
     #[command(flatten)]
     command_user: CommandUserArgs,
 
-    /// Command to run and observe, as the user who called sudo, if any
+    /// Command to run and observe; it runs with the rights of the user who called sudo, if any
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -122,7 +122,7 @@ fn run(args: &ObserveArgs, out: &mut dyn Write) -> fault::Result<Exit> {
         return Err(UsageError::new(text).into());
     }
     if args.duration.is_some_and(|duration| duration < Nanos::from_millis(1)) {
-        return Err(UsageError::new("--duration is shorter than 1ms, in which nothing can be seen").into());
+        return Err(UsageError::new("--duration is shorter than 1ms, too short to see anything").into());
     }
     if let Some(gone) = args.pid.iter().find(|pid| !root.join(format!("proc/{pid}")).exists()) {
         return Err(UsageError::new(format!("there is no process {gone}")).into());

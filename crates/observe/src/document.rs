@@ -48,7 +48,7 @@ pub struct ObservedDoc {
     pub unknown_switches: u64,
     /// The observed threads, those that waited longest first.
     pub threads: Vec<ThreadDoc>,
-    /// Who had the CPU while observed threads waited, the most costly first.
+    /// The takers of the CPU while observed threads waited, the most costly first.
     pub takers: Vec<TakerDoc>,
     /// Waits by the control groups of those who waited and of those who had the CPU.
     pub groups: Vec<GroupPair>,
@@ -56,7 +56,7 @@ pub struct ObservedDoc {
     pub quotas: Vec<QuotaDoc>,
     /// Comparison with the kernel's own account.
     pub checked: CheckDoc,
-    /// What the observation cost.
+    /// The cost of the observation.
     pub cost: CostDoc,
     /// Everything the reader must know before believing the numbers.
     pub warnings: Vec<Warning>,
@@ -117,7 +117,7 @@ pub struct ThreadDoc {
     pub wall_ns: Nanos,
     /// Time on a CPU, with interrupts on top.
     pub ran_ns: Nanos,
-    /// Time in which it could have run: queued, on the way, or kept by a quota.
+    /// Time that it could have run: queued, on the way, or kept by a quota.
     pub waited_ns: Nanos,
     /// Time on a run queue without a CPU.
     pub queued_ns: Nanos,
@@ -137,7 +137,7 @@ pub struct ThreadDoc {
     pub ran: Vec<PartDoc>,
     /// The time asleep or stopped by state and place.
     pub asleep: Vec<PartDoc>,
-    /// Who had its CPU while it waited.
+    /// The takers of its CPU while it waited.
     pub takers: Vec<TakerDoc>,
     /// By how much the parts of its life differ from its length: 0.
     pub imbalance_ns: Nanos,
@@ -157,7 +157,7 @@ pub struct PartDoc {
     pub count: u64,
 }
 
-/// Who had the CPU while observed threads waited.
+/// A taker of the CPU while observed threads waited.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct TakerDoc {
@@ -165,7 +165,7 @@ pub struct TakerDoc {
     pub kind: Kind,
     /// The name.
     pub source: String,
-    /// Who it belongs to, relative to the choice.
+    /// Its owner, relative to the choice.
     pub owner: Owner,
     /// The time of waits.
     pub ns: Nanos,
@@ -230,7 +230,7 @@ pub struct CheckDoc {
     pub queued_ns: Nanos,
 }
 
-/// What the observation cost.
+/// The cost of the observation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct CostDoc {

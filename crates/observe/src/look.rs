@@ -27,7 +27,7 @@ pub struct SeenThread {
     pub rank: Option<u32>,
 }
 
-/// A thread's account, as the kernel had it between two instants.
+/// The kernel's account of a thread between two instants.
 #[derive(Clone, Copy, Debug)]
 pub struct SeenAccount {
     /// The thread.

@@ -156,7 +156,7 @@ const NO_FAULTS: &[EventGroup] = WANTED.split_at(WANTED.len() - 1).0;
 const OWN: &[&[EventGroup]] = &[OWN_WORK];
 const OWN_WITH_CALLS: &[&[EventGroup]] = &[OWN_WORK, CALLS];
 
-/// What was observed.
+/// The result of an observation.
 pub enum Observed {
     /// The kernel's trace, not yet worked out.
     Traced(Box<Observation>),

@@ -32,7 +32,7 @@ struct TimeRow {
     name: &'static str,
     ns: i64,
     whole: i64,
-    /// What it was spent on or lost to.
+    /// The largest uses or takers.
     detail: String,
 }
 
@@ -202,7 +202,7 @@ impl<'a> Totals<'a> {
         self.waited - self.siblings + self.interrupts + self.host
     }
 
-    /// The largest parts of the threads' time by name, as a phrase.
+    /// The largest parts of the threads' time by name, for a table cell.
     fn largest(&self, of: impl Fn(&ThreadDoc) -> &[PartDoc], is_it: impl Fn(&PartDoc) -> bool) -> String {
         let mut sums: Vec<(String, i64)> = Vec::new();
         for part in self.shown.iter().flat_map(|thread| of(thread)).filter(|part| is_it(part)) {
@@ -297,7 +297,7 @@ impl ObservedReport<'_> {
             .map(|(name, ns, detail)| TimeRow { name, ns, whole: totals.wall, detail })
             .collect();
         let fields = [&time_row::NAME, &time_row::TIME, &time_row::SHARE, &time_row::DETAIL];
-        let mut table = Table::filled(&fields, &rows).captioned("Where the time went");
+        let mut table = Table::filled(&fields, &rows).captioned("The time by parts");
         table.keep_whole(0);
         table.keep_whole(3);
         table.may_leave_out(3);
@@ -316,7 +316,7 @@ impl ObservedReport<'_> {
         if rows.iter().any(|row| !row.taker.cgroup.is_empty()) {
             columns.push(&taker_row::GROUP);
         }
-        let mut table = Table::filled(&columns, &rows).captioned("Who had the CPU while they waited");
+        let mut table = Table::filled(&columns, &rows).captioned("Takers of the CPU during waits");
         table.keep_whole(1);
         if columns.len() > TAKER_COLUMNS.len() {
             table.may_leave_out(TAKER_COLUMNS.len());

@@ -18,7 +18,7 @@ struct SpooledPage {
     length: u32,
 }
 
-/// The pages of several buffers, in the order in which they were taken.
+/// The pages of several buffers, in the order of their arrival.
 #[derive(Debug)]
 pub struct Spool {
     file: File,

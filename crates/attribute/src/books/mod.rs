@@ -34,8 +34,8 @@
 //!
 //! # Host
 //!
-//! On a guest whose kernel accounts for steal time, `sched_stat_runtime` reports the run time of a thread without it. What a stay on the CPU took
-//! longer is the host's.
+//! On a guest whose kernel accounts for steal time, `sched_stat_runtime` reports the run time of a thread without it. The host has the
+//! rest of a stay on the CPU.
 
 mod cpu;
 mod lives;
@@ -125,7 +125,7 @@ pub trait Ledger {
     /// A stay ended.
     fn stay(&mut self, stay: &Stay);
 
-    /// A stretch ended in which others had the CPU of a thread that could have used it.
+    /// A stretch ended: others had the CPU of a thread that could have used it.
     fn detour(&mut self, detour: &ThreadDetour, rows: &[OwnedActivity]);
 }
 
@@ -292,7 +292,7 @@ impl Books {
         let [mut ran, mut queued] = [books.ran, books.queued + books.quota];
         match thread.condition {
             Condition::Ran => {
-                // What is not credited yet.
+                // The time since the last credit.
                 let credited = self.cpu(thread.cpu).map_or(at, |cpu| cpu.since);
                 ran += (at - credited).max(Nanos::ZERO);
             }
@@ -422,7 +422,7 @@ impl Books {
     }
 }
 
-/// Counts of a thread up to an instant, as the kernel has them in `/proc/PID/schedstat`.
+/// Counts of a thread up to an instant, like those of `/proc/PID/schedstat`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ThreadCounts {
     /// Time on a CPU, without that of the hypervisor.

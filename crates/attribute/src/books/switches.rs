@@ -24,12 +24,12 @@ pub struct MissingSwitches {
     pub repaired: u64,
     /// The others.
     pub unknown: u64,
-    /// The time around the others, in which the thread on the CPU is unknown.
+    /// The time around the others: the thread on the CPU is unknown.
     pub unknown_time: Nanos,
 }
 
 /// Passes on the events of one CPU, in order of time, with a switch where one is missing: from a thread that left in
-/// [`ThreadState::UNKNOWN`]. Where the instant is not found, the CPU has no thread between the two events.
+/// [`ThreadState::UNKNOWN`]. If the instant is not found, the CPU has no thread between the two events.
 #[derive(Clone, Debug, Default)]
 pub struct SwitchRepair {
     /// The thread on the CPU; `None` if unknown.
@@ -82,7 +82,7 @@ impl SwitchRepair {
         }
     }
 
-    /// When the found thread came: `Some(None)` if that cannot be told, `None` if a later event may tell it.
+    /// When the found thread came: `Some(None)` if that stays unknown, `None` if a later event may show it.
     fn came(&self, is_end: bool) -> Option<Option<Nanos>> {
         let (Some(found), Some(last), Some(first)) = (self.found, self.last, self.held.front()) else {
             return Some(None);

@@ -32,7 +32,7 @@ pub struct ThreadIdentity {
 }
 
 impl ThreadIdentity {
-    /// A thread of which only the number is known.
+    /// A thread with only its number.
     pub const fn unknown(pid: Pid) -> Self {
         Self {
             pid,
@@ -50,7 +50,7 @@ impl ThreadIdentity {
     }
 }
 
-/// What a thread does now.
+/// The current activity of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Condition {
     /// The trace does not tell.
@@ -123,7 +123,7 @@ impl Condition {
 pub(super) struct Wait {
     /// The CPUs, each with the instant from which it was waited for.
     places: Vec<(CpuId, Nanos)>,
-    /// Stretches in which a quota kept the thread from running, in order of time.
+    /// Stretches during which a quota kept the thread from running, in order of time.
     quotas: Vec<(Nanos, Nanos)>,
 }
 
@@ -146,7 +146,7 @@ impl Wait {
         self.places[0].1
     }
 
-    /// The last instant of which something is known.
+    /// The last known instant.
     pub fn latest(&self) -> Nanos {
         let moved = self.places.last().map_or(Nanos::ZERO, |(_, at)| *at);
         self.quotas.last().map_or(moved, |(_, until)| moved.max(*until))
@@ -217,7 +217,7 @@ impl TimeCount {
     }
 }
 
-/// What a thread's time on the CPU was spent on.
+/// The use of a thread's time on the CPU.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum RanAs {
     /// The program itself, in user mode or in the kernel.
@@ -233,7 +233,7 @@ pub enum RanAs {
 /// Sleep of one sort.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Sleep {
-    /// The state in which the thread left the CPU.
+    /// The state of the thread when it left the CPU.
     pub state: ThreadState,
     /// Where: the system call, `page_fault`, `reclaim`; empty if unknown.
     pub context: Label,
@@ -402,7 +402,7 @@ impl ObservedThread {
         self.wait.as_ref().map_or(self.since, Wait::since)
     }
 
-    /// Where it falls asleep now.
+    /// The place where it falls asleep now.
     pub fn sleeps_in(&self, dirty: Label, page_fault: Label) -> Label {
         if self.is_paused {
             dirty

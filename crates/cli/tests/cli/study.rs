@@ -13,14 +13,9 @@ fn a_study_has_a_page_or_none_if_a_recording_is_gone() {
     let written = run(&["study", "--from", "node1.study", "--phases", "1000", "--html", "study.html"]);
     assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
     let text = fs::read_to_string(&page).unwrap();
-    for part in [
-        "<html",
-        "Cost at scale",
-        "Is the change significant?",
-        "sibling-idle was skipped",
-        "isolated",
-        "</html>",
-    ] {
+    for part in
+        ["<html", "Cost at scale", "Is the change significant?", "sibling-idle was skipped", "isolated", "</html>"]
+    {
         assert!(text.contains(part), "{part}");
     }
     // A recording that the study names and that is gone is an error, and no page comes of it.

@@ -81,7 +81,7 @@ pub enum TextHappening<'a> {
     Switch {
         /// Number and name of the thread that ran.
         prev: (i32, &'a str),
-        /// The state in which it left.
+        /// Its state when it left.
         prev_state: ThreadState,
         /// Number and name of the thread that runs now.
         next: (i32, &'a str),

@@ -242,7 +242,7 @@ pub const CALLS: &[EventGroup] = &[
         architectures: &[],
         missed_elsewhere: false,
         filter: "",
-        unseen: "in which system call a thread runs or sleeps",
+        unseen: "the system calls that threads run and sleep in",
     },
     EventGroup {
         system: "exceptions",
