@@ -23,6 +23,7 @@ use becalm_fuzz::bundles::{Valid, valid};
 use becalm_fuzz::edits::{self, Edits};
 use becalm_fuzz::tree::scratch;
 use becalm_fuzz::truths::{check_page, check_report};
+use becalm_observe::report::ObservedReport;
 use becalm_report::{
     CompareReport, DetoursReport, Drawn, PredictReport, RunReport, Scaling, SourcesReport, WorkReport,
 };
@@ -69,6 +70,10 @@ fn show(path: &Path, valid: &Valid, edits: &Edits) -> anyhow::Result<()> {
         Contents::Distribution => {
             let docs = becalm_bundle::load_documents(path, None)?;
             check_report(&DistributionReport { docs: &docs });
+        }
+        Contents::Observed => {
+            let doc = node_document::load(path, None)?.doc;
+            check_report(&ObservedReport { doc: &doc, by_group: true });
         }
         Contents::Phases => check_report(&JobPhases::from_run(&PhaseRun::open(path)?)?),
         Contents::Summary => {

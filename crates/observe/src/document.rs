@@ -251,22 +251,46 @@ impl Document for ObservedDoc {
         &self.node
     }
 
-    /// Checks that the parts of each thread's life add up.
+    /// Checks that the parts of each thread's life add up, and that no sum of times overflows.
     fn check(&self) -> Result<(), String> {
+        let mut total = 0_i64;
+        let mut times: Vec<Nanos> = vec![self.duration_ns, self.cost.cpu_ns];
         for thread in &self.threads {
             let parts = [thread.ran_ns, thread.waited_ns, thread.asleep_ns, thread.unknown_ns];
             let sum = parts.iter().fold(0_i64, |sum, part| sum.saturating_add(part.get()));
-            if parts.iter().any(|part| *part < Nanos::ZERO) || sum != thread.wall_ns.get() {
+            if sum != thread.wall_ns.get() {
                 return Err(format!(
                     "the parts of thread {} add up to {sum} ns, and it was observed for {} ns",
                     thread.tid,
                     thread.wall_ns.get()
                 ));
             }
+            times.extend(parts);
+            times.extend([thread.queued_ns, thread.on_the_way_ns, thread.quota_ns, thread.stopped_ns]);
+            times.extend([thread.wall_ns, thread.imbalance_ns]);
+            times.extend(thread.ran.iter().chain(&thread.asleep).map(|part| part.ns));
+            times.extend(thread.takers.iter().map(|taker| taker.ns));
+        }
+        let CheckDoc { kernel_ran_ns, ran_ns, kernel_queued_ns, queued_ns, .. } = self.checked;
+        times.extend([kernel_ran_ns, ran_ns, kernel_queued_ns, queued_ns]);
+        times.extend(self.takers.iter().flat_map(|taker| [taker.ns, taker.longest_ns]));
+        times.extend(self.groups.iter().map(|pair| pair.ns));
+        times.extend(self.quotas.iter().flat_map(|quota| [quota.throttled_ns, quota.waited_ns]));
+        for time in times {
+            if time < Nanos::ZERO {
+                return Err(format!("it has a negative time: {} ns", time.get()));
+            }
+            total = total.saturating_add(time.get());
+        }
+        if total > MOST_TOGETHER {
+            return Err("its times are longer than any observation".to_owned());
         }
         Ok(())
     }
 }
+
+/// The most that all times of a document may add up to, in nanoseconds: no sum of some of them overflows.
+const MOST_TOGETHER: i64 = 1 << 61;
 
 impl ObservedDoc {
     /// Whether threads of several control groups were involved.

@@ -291,8 +291,9 @@ fn sizes(cost: &FleetCost, accounting: Option<&Accounting>) -> Section {
     );
     if let Some(jobs) = accounting {
         note += &format!(
-            "; {} in {} hours, scaled to a year; sizes are powers of two, rounded down",
-            format!("{} {}", grouped(jobs.jobs), plural(jobs.jobs, "job", "jobs")),
+            "; {} {} in {} hours, scaled to a year; sizes are powers of two, rounded down",
+            grouped(jobs.jobs),
+            plural(jobs.jobs, "job", "jobs"),
             three_digits(jobs.span_hours)
         );
     }
