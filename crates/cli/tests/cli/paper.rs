@@ -130,7 +130,10 @@ fn jobs_run_under_the_launcher_and_are_held_against_each_other() {
         let (none, _) = campaign();
         let [_, here, verdict] = row(&none, 0, 0);
         assert!(here.is_empty() && verdict.contains("becalm-mpi is neither beside becalm"), "{verdict}");
-        assert!(row(&none, 1, 0)[2].contains("there is no baseline.becalm"), "{none:#}");
+        assert!(
+            row(&none, 1, 0)[2].contains("baseline.becalm or the recordings to compare it with are missing"),
+            "{none:#}"
+        );
     }
 
     fake_mpi(place.path());
