@@ -236,8 +236,11 @@ fn is_out_of_range(name: &OsStr) -> bool {
 fn is_whole(bundle: &Path) -> bool {
     match Bundle::open(bundle) {
         Ok(bundle) => bundle.nodes().iter().all(|node| node.ended.is_some()),
-        // A bundle without a document was hardly started. One with an unreadable document, for example of a later version, is not ours to remove.
-        Err(_) => fs::read_dir(bundle.join("runs")).is_ok_and(|mut entries| entries.next().is_some()),
+        // A bundle without a document, or with a hidden draft of one, was hardly started. One with an unreadable document, for example of a later
+        // version, is not ours to remove.
+        Err(_) => fs::read_dir(bundle.join("runs")).is_ok_and(|entries| {
+            entries.flatten().any(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."))
+        }),
     }
 }
 
@@ -321,6 +324,18 @@ mod tests {
         let mut ring = Ring::open(folder.path()).unwrap();
         assert_eq!((names(folder.path()).len(), ring.len()), (2, 2));
         assert!(ring.next(Holds::Window).ends_with("00000004-window.becalm"));
+    }
+
+    #[test]
+    fn a_bundle_with_only_the_draft_of_a_document_was_hardly_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let runs = folder.path().join("runs");
+        fs::create_dir(&runs).unwrap();
+        assert!(!is_whole(folder.path()));
+        fs::write(runs.join(".node=vm.json.0.draft"), "{").unwrap();
+        assert!(!is_whole(folder.path()));
+        fs::write(runs.join("node=vm.json"), "of a later version").unwrap();
+        assert!(is_whole(folder.path()));
     }
 
     #[test]

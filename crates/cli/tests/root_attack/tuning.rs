@@ -159,7 +159,7 @@ fn journals_of_another_boot() {
             }
             1 => {
                 let ended = run(bench.tune(&["restore"]));
-                assert!(ended.expect(0, &[]).stdout.contains("of an earlier boot"), "{ended:#?}");
+                assert!(ended.expect(0, &[]).stdout.contains("from an earlier boot"), "{ended:#?}");
                 assert!(!bench.journal().exists());
                 assert_eq!(fs::read_to_string(INTERVAL).unwrap(), "120\n");
             }

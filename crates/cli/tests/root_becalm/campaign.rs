@@ -172,7 +172,10 @@ fn an_interrupted_measurement_keeps_what_it_has() {
     let report: Value = serde_json::from_str(&ended.stdout).expect("standard output is one document");
     let rows = report["rows"].as_array().expect("rows").len();
     assert!((1..6).contains(&rows), "{report:#}");
-    assert_eq!(report["incomplete"], format!("a signal ended it: {rows} of 6 numbers of runnable processes are there"));
+    assert_eq!(
+        report["incomplete"],
+        format!("a signal ended it: only {rows} of 6 numbers of runnable processes are complete")
+    );
     assert_eq!(run_becalm(&["report", "--json", path(&bundle)]).expect(0, &[]).stdout, ended.stdout);
 
     // Killed while it measured, it leaves a bundle that says so.
