@@ -189,9 +189,8 @@ fn rendered(decoder: &Decoder, what: &RawHappening<'_>) -> (String, Vec<String>)
         RawHappening::Moved { pid, cpu } => {
             ("sched_migrate_task".to_owned(), vec![format!(" pid={pid} prio="), format!("dest_cpu={cpu}")])
         }
-        RawHappening::Created { comm, pid, in_process } => {
-            let flag = if *in_process { "1" } else { "" };
-            ("task_newtask".to_owned(), vec![format!("pid={pid} comm={} clone_flags={flag}", text(comm))])
+        RawHappening::Created { comm, pid, .. } => {
+            ("task_newtask".to_owned(), vec![format!("pid={pid} comm={} clone_flags=", text(comm))])
         }
         RawHappening::Renamed { comm, pid } => {
             ("task_rename".to_owned(), vec![format!("pid={pid} oldcomm="), format!("newcomm={} ", text(comm))])
