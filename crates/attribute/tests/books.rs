@@ -94,7 +94,7 @@ impl Simulation {
     fn act(&mut self, (what, one, other): (u8, u8, u8)) {
         let (thread, cpu) = (usize::from(one) % THREADS, usize::from(other) % CPUS);
         match (what % 6, self.threads[thread]) {
-            // A waking, by whoever is on another CPU.
+            // A waking, by the thread on another CPU.
             (0, Does::Sleeps) => {
                 self.write(cpu, Happening::Waking { thread: pid(thread) });
                 self.threads[thread] = Does::Comes;

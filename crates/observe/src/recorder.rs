@@ -359,7 +359,7 @@ fn set_up(
         buffer_bytes: plan.buffer_bytes,
         counter,
         events: if is_guest { ALL_ON_GUEST } else { ALL_ON_METAL },
-        faults: Faults::Nobodys,
+        faults: Faults::None,
         threads: None,
         symbols: None,
     };
@@ -367,7 +367,7 @@ fn set_up(
     let own = TraceRequest {
         buffer_bytes: OWN_BUFFER.min(plan.buffer_bytes),
         events: if plan.calls { OWN_WITH_CALLS } else { OWN },
-        faults: if plan.calls { Faults::All } else { Faults::Nobodys },
+        faults: if plan.calls { Faults::All } else { Faults::None },
         threads: Some(followed),
         symbols: first.symbols.clone(),
         ..all

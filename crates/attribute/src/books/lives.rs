@@ -169,6 +169,9 @@ impl Books {
         labels: &Labels,
         ledger: &mut impl Ledger,
     ) {
+        if cpu.get() >= CpuId::LIMIT {
+            return;
+        }
         let thread = self.thread(pid);
         match self.threads[thread.0 as usize].condition {
             Condition::Ran => self.threads[thread.0 as usize].pending = None,
@@ -257,7 +260,8 @@ impl Books {
 
     /// A waiting thread was moved to the run queue of another CPU.
     pub(super) fn moved(&mut self, pid: Pid, cpu: CpuId, at: Nanos) {
-        let Some(thread) = self.numbers.get(&pid).copied() else { return };
+        let known = self.numbers.get(&pid).copied().filter(|_| cpu.get() < CpuId::LIMIT);
+        let Some(thread) = known else { return };
         let observed = &mut self.threads[thread.0 as usize];
         if observed.condition == Condition::Left {
             // A sleeping thread would have been woken first.

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_account_nobody_is_known_to_have_had_the_cpu() {
+    fn without_an_account_the_thread_on_the_cpu_is_unknown() {
         let events = [waking(100, LOOP), waking(900, OTHER), switch(950, OTHER, ThreadState::SLEEPING, LOOP)];
         let (passed, tally) = repaired(&events);
         assert_eq!(

@@ -84,7 +84,7 @@ impl ReadBy {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ClockWayDoc {
-    /// Its name, also that of its samples.
+    /// Its name, which its samples have too.
     pub name: String,
     /// Place where it is read: by an instruction, in user space or in the kernel.
     pub path: ReadBy,

@@ -93,7 +93,7 @@ pub(crate) struct FleetDocument<'a> {
     outliers: Vec<OutlierDoc<'a>>,
     heat: Option<HeatDoc<'a>>,
     together: Option<Vec<Object<Struck>>>,
-    /// The length of a slot, within which events are simultaneous, and the largest clock error.
+    /// The length of a slot, and the largest clock error. Events in one slot are simultaneous.
     together_slot_ns: Option<i64>,
     together_clock_error_ns: Option<i64>,
     together_missing: Option<String>,

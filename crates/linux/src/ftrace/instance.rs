@@ -49,7 +49,7 @@ pub enum Faults {
     /// Only those of threads whose names start with this. Each fault of other threads costs a name comparison.
     Of(&'static str),
     /// None, at no cost for any thread.
-    Nobodys,
+    None,
 }
 
 /// The configuration of an instance: its CPUs, clock and buffers.
@@ -252,7 +252,7 @@ impl Instance {
                 _ if event.system != "exceptions" => Some(wanted.filter.to_owned()).filter(|filter| !filter.is_empty()),
                 Faults::All => None,
                 Faults::Of(name) => Some(format!("comm ~ \"{name}*\"")),
-                Faults::Nobodys => continue,
+                Faults::None => continue,
             };
             match self.enable(&event, filter.as_deref()) {
                 Ok(()) => self.enabled.push(event),

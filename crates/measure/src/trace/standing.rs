@@ -108,7 +108,7 @@ impl StandingTrace {
         warnings: &mut Vec<Warning>,
     ) -> Option<Self> {
         let mut tracing =
-            Tracing::set_up(&TraceRequest::for_loops(plan, cpus, "monotonic_raw", Faults::Nobodys), guard, warnings)?;
+            Tracing::set_up(&TraceRequest::for_loops(plan, cpus, "monotonic_raw", Faults::None), guard, warnings)?;
         let readers = cpus.iter().map(|cpu| tracing.instance.reader(cpu)).collect::<Result<Vec<_>, _>>();
         let readers = match readers {
             Ok(readers) => readers,
