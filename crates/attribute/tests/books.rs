@@ -26,6 +26,8 @@ enum Does {
 struct Simulation {
     now: i64,
     threads: [Does; THREADS],
+    /// Whether each was woken since it has the CPU.
+    pending: [bool; THREADS],
     /// The thread on each CPU, and whether an interrupt is on top.
     cpus: [(Option<usize>, bool); CPUS],
     events: Vec<(usize, Event)>,
@@ -44,16 +46,24 @@ const fn pid(thread: usize) -> Pid {
 
 impl Simulation {
     fn new(irq: Label) -> Self {
-        Self {
+        let mut simulation = Self {
             now: 0,
             threads: [Does::Sleeps; THREADS],
+            pending: [false; THREADS],
             cpus: [(None, false); CPUS],
             events: Vec::new(),
             parts: BTreeMap::new(),
             takers: BTreeMap::new(),
             on_top: BTreeMap::new(),
             irq,
+        };
+        // Each CPU is known to idle from the start.
+        let (source, detail) = (irq, Label::EMPTY);
+        for cpu in 0..CPUS {
+            simulation.write(cpu, Happening::IrqEntry { source, detail });
+            simulation.write(cpu, Happening::IrqExit { source, detail });
         }
+        simulation
     }
 
     fn write(&mut self, cpu: usize, what: Happening) {
@@ -99,6 +109,16 @@ impl Simulation {
                 self.write(cpu, Happening::Waking { thread: pid(thread) });
                 self.threads[thread] = Does::Comes;
             }
+            // It leaves for sleep later, or finds its reason to sleep gone.
+            (0, Does::Runs(_)) => {
+                self.write(cpu, Happening::Waking { thread: pid(thread) });
+                self.pending[thread] = true;
+            }
+            (1, Does::Runs(on)) if self.pending[thread] => {
+                let on = CpuId::new(on as u32);
+                self.write(cpu, Happening::Woken { thread: pid(thread), cpu: on, is_new: false });
+                self.pending[thread] = false;
+            }
             (0 | 1, Does::Comes) => {
                 self.write(cpu, Happening::Woken { thread: pid(thread), cpu: CpuId::new(cpu as u32), is_new: false });
                 self.threads[thread] = Does::Queues { cpu, was_woken: true };
@@ -137,8 +157,12 @@ impl Simulation {
         let [from, to] = [prev, next].map(|thread| thread.map_or(Pid::IDLE, pid));
         self.write(cpu, Happening::Switch { prev: from, prev_state, next: to });
         if let Some(prev) = prev {
-            let runnable = Does::Queues { cpu, was_woken: false };
-            self.threads[prev] = if prev_state.is_runnable() { runnable } else { Does::Sleeps };
+            self.threads[prev] = match (prev_state.is_runnable(), self.pending[prev]) {
+                (true, _) => Does::Queues { cpu, was_woken: false },
+                (false, true) => Does::Comes,
+                (false, false) => Does::Sleeps,
+            };
+            self.pending[prev] = false;
         }
         if let Some(next) = next {
             self.threads[next] = Does::Runs(cpu);
@@ -228,22 +252,13 @@ proptest! {
                     (Owner::Interrupt, _) => "interrupt".to_owned(),
                     (Owner::Quota, _) => "limit".to_owned(),
                     (_, Kind::Kthread) => "idle exit".to_owned(),
-                    (Owner::Unknown, _) => "idle exit".to_owned(),
                     _ => labels.text(taken.source).to_owned(),
                 };
                 *takers.entry((number, name)).or_default() += sum.time.get();
             }
             let expected: BTreeMap<_, _> =
                 simulation.takers.iter().filter(|((of, _), _)| *of == number).map(|(key, ns)| (key.clone(), *ns)).collect();
-            // Before a CPU's first event, nothing is known of it.
-            let sum = |of: &BTreeMap<(usize, String), i64>, idle: bool| -> i64 {
-                of.iter().filter(|((_, name), _)| (name == "idle exit" || name == "limit") == idle).map(|(_, ns)| ns).sum()
-            };
-            prop_assert_eq!(sum(&takers, true), sum(&expected, true));
-            let others = |of: &BTreeMap<(usize, String), i64>| {
-                of.iter().filter(|((_, name), _)| name != "idle exit" && name != "limit").map(|(key, ns)| (key.clone(), *ns)).collect::<Vec<_>>()
-            };
-            prop_assert_eq!(others(&takers), others(&expected));
+            prop_assert_eq!(takers, expected);
             let on_top: i64 = books.ran_as.iter().filter(|(part, _)| matches!(part, becalm_attribute::books::RanAs::Activity(..))).map(|(_, sum)| sum.time.get()).sum();
             prop_assert_eq!(on_top, simulation.on_top.get(&number).copied().unwrap_or(0));
         }

@@ -118,6 +118,19 @@ impl Condition {
     }
 }
 
+/// A part of a wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Stretch {
+    /// The CPU.
+    pub cpu: CpuId,
+    pub from: Nanos,
+    pub until: Nanos,
+    /// Whether a quota kept the thread from running.
+    pub is_quota: bool,
+    /// Whether the thread has not been moved to another CPU yet.
+    pub is_first: bool,
+}
+
 /// A wait for a CPU, possibly on several in turn.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Wait {
@@ -152,10 +165,6 @@ impl Wait {
         self.quotas.last().map_or(moved, |(_, until)| moved.max(*until))
     }
 
-    pub fn first_cpu(&self) -> CpuId {
-        self.places[0].0
-    }
-
     pub fn cpus(&self) -> impl Iterator<Item = CpuId> {
         self.places.iter().map(|(cpu, _)| *cpu)
     }
@@ -166,21 +175,22 @@ impl Wait {
         self.quotas.push((from, until));
     }
 
-    /// The stretches of the wait until `end`: the CPU, from, until, and whether a quota was used up.
-    pub fn stretches(&self, end: Nanos) -> Vec<(CpuId, Nanos, Nanos, bool)> {
+    /// The stretches of the wait until `end`.
+    pub fn stretches(&self, end: Nanos) -> Vec<Stretch> {
         let mut found = Vec::new();
-        for (place, (cpu, from)) in self.places.iter().enumerate() {
-            let until = self.places.get(place + 1).map_or(end, |next| next.1);
-            let mut since = *from;
-            for (begin, over) in &self.quotas {
-                let (begin, over) = ((*begin).clamp(since, until.max(since)), (*over).clamp(since, until.max(since)));
-                found.push((*cpu, since, begin, false));
-                found.push((*cpu, begin, over, true));
-                since = over;
+        for (place, (cpu, start)) in self.places.iter().enumerate() {
+            let over = self.places.get(place + 1).map_or(end, |next| next.1).max(*start);
+            let stretch = |from, until, is_quota| Stretch { cpu: *cpu, from, until, is_quota, is_first: place == 0 };
+            let mut since = *start;
+            for (from, until) in &self.quotas {
+                let (from, until) = ((*from).clamp(since, over), (*until).clamp(since, over));
+                found.push(stretch(since, from, false));
+                found.push(stretch(from, until, true));
+                since = until;
             }
-            found.push((*cpu, since, until, false));
+            found.push(stretch(since, over, false));
         }
-        found.retain(|(_, from, until, _)| until > from);
+        found.retain(|stretch| stretch.until > stretch.from);
         found
     }
 

@@ -4,7 +4,7 @@ use becalm_model::observed::{LifePart, OwnedActivity, Owner, Stay, StayReason, T
 use becalm_model::{Kind, Label, Labels};
 use becalm_units::Nanos;
 
-use super::thread::{Condition, Sleep, Taken, Wait};
+use super::thread::{Condition, Sleep, Stretch, Taken, Wait};
 use super::{Books, LEAST_STEAL, Ledger, Occupant, Present};
 
 impl Books {
@@ -133,13 +133,13 @@ impl Books {
         let mut taken = std::mem::take(&mut self.taken);
         taken.clear();
         let mut quota = Nanos::ZERO;
-        for (cpu, from, until, is_quota) in wait.stretches(at) {
+        for Stretch { cpu, from, until, is_quota, is_first } in wait.stretches(at) {
             if is_quota {
                 quota += until - from;
                 continue;
             }
             // A preempted thread that waits for an idle CPU is kept from running; one that was moved there waits for it to wake up.
-            let is_limited = reason == StayReason::Preempted && cpu == wait.first_cpu();
+            let is_limited = reason == StayReason::Preempted && is_first;
             let Some(book) = self.cpus.get_mut(cpu.get() as usize).and_then(Option::as_mut) else { continue };
             book.occupancy.shares(from, until, |occupant, share| {
                 let known = taken.iter_mut().find(|known| known.0 == occupant && known.1 == is_limited);
