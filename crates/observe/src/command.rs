@@ -143,6 +143,7 @@ fn run(args: &ObserveArgs, out: &mut dyn Write) -> fault::Result<Exit> {
         Observed::Traced(observation) => store(*observation, doc_of_choice, &path)?,
         Observed::Accounts(mut doc, command) => {
             doc.choice = doc_of_choice;
+            refuse_nothing(&doc)?;
             node_document::create(&path, &*doc)?;
             (*doc, command)
         }
@@ -150,10 +151,6 @@ fn run(args: &ObserveArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     if !args.quiet {
         say(format_args!("stored in {}", path.display()));
     }
-    fault::ensure!(
-        !doc.threads.is_empty(),
-        "no chosen thread was alive during the observation; becalm observe lists none that match the choice"
-    );
     if args.form.is_given() || !args.quiet {
         emit(&ObservedReport { doc: &doc, by_group: args.by.is_some() }, output, out)?;
     }
@@ -209,8 +206,19 @@ fn store(observation: Observation, choice: ChoiceDoc, path: &Path) -> fault::Res
     if worked.broken_pages > 0 {
         say(format_args!("{} of the trace could not be decoded", counted(worked.broken_pages, "page", "pages")));
     }
+    // Dropping the writer removes what it has written.
+    refuse_nothing(&doc)?;
     writer.finish(&doc, &summing::thread_rows(&worked), &worked.labels)?;
     Ok((doc, observation.command))
+}
+
+/// Fails if no thread was observed.
+fn refuse_nothing(doc: &ObservedDoc) -> fault::Result<()> {
+    fault::ensure!(
+        !doc.threads.is_empty(),
+        "no chosen thread was alive during the observation, so nothing was stored; ps -eLo pid,tid,comm,cgroup lists all threads"
+    );
+    Ok(())
 }
 
 /// Reports stored observed threads, for `becalm report`. Fails if they cannot be read, or `out` cannot be written.

@@ -277,9 +277,9 @@ impl ObservedReport<'_> {
         let queued = totals.sum(|thread| thread.queued_ns);
         let rows = [
             ("ran", totals.sum(|thread| thread.ran_ns), String::new()),
-            ("  interrupts on top", totals.interrupts, totals.largest(|thread| &thread.ran, is_interrupt)),
-            ("  kernel work of its own", own_ns, totals.largest(|thread| &thread.ran, own)),
-            ("  hypervisor", totals.host, String::new()),
+            ("ran, interrupts on top", totals.interrupts, totals.largest(|thread| &thread.ran, is_interrupt)),
+            ("ran, kernel work of its own", own_ns, totals.largest(|thread| &thread.ran, own)),
+            ("ran, hypervisor", totals.host, String::new()),
             ("queued", queued, taker(&[])),
             ("quota", totals.sum(|thread| thread.quota_ns), String::new()),
             ("on the way to a CPU", totals.sum(|thread| thread.on_the_way_ns), String::new()),
@@ -486,7 +486,8 @@ impl Report for ObservedReport<'_> {
 
     fn view(&self, form: Form) -> Page {
         let all = form.all();
-        let totals = Totals::new(self.doc, all);
+        // The answer does not depend on the form.
+        let totals = Totals::new(self.doc, false);
         let (tone, text) = self.verdict(&totals);
         let basis = format!(
             "observed for {} on {}",
@@ -496,14 +497,16 @@ impl Report for ObservedReport<'_> {
         let verdict = Section::new("verdict", "Verdict", "Verdict", vec![Block::Verdict { tone, text, basis }]);
         let mut time = vec![Block::Table(self.parts(&totals))];
         if !totals.helpers.is_empty() {
-            let helpers = counted(totals.helpers.len() as u64, "thread", "threads");
-            time.push(Block::Note(format!("{helpers} slept for more than 99 % of their time; --all shows them")));
+            let helpers = counted(totals.helpers.len() as u64, "thread is", "threads are");
+            time.push(Block::Note(format!(
+                "{helpers} left out: asleep for more than 99 % of the time; --all shows all"
+            )));
         }
         time.extend(self.quotas().into_iter().map(Block::Text));
         let mut sections = vec![verdict, Section::named("time", "Time", time)];
         let tables = [
             ("takers", "Waits", self.takers(all)),
-            ("threads", "Threads", self.threads(&totals)),
+            ("threads", "Threads", self.threads(&Totals::new(self.doc, all))),
             ("groups", "Control groups", self.groups()),
         ];
         for (id, title, table) in tables {
@@ -526,7 +529,95 @@ impl Report for ObservedReport<'_> {
 
 #[cfg(test)]
 mod tests {
+    use becalm_model::node::{ClockDoc, Ended, MachineDoc};
+    use becalm_report::text;
+
     use super::*;
+    use crate::document::{CheckDoc, ChoiceDoc, CostDoc, SCHEMA};
+
+    /// A busy thread that loses 100 of 1,000 ms to a program, and a helper that sleeps.
+    fn doc() -> ObservedDoc {
+        let ms = Nanos::from_millis;
+        let taker = TakerDoc {
+            kind: Kind::Task,
+            source: "grem1".to_owned(),
+            owner: Owner::Others,
+            ns: ms(100),
+            count: 20,
+            longest_ns: ms(5),
+            process: Some(77),
+            command: String::new(),
+            cgroup: String::new(),
+        };
+        let busy = ThreadDoc {
+            tid: 10,
+            name: "solver".to_owned(),
+            wall_ns: ms(1_000),
+            ran_ns: ms(900),
+            waited_ns: ms(100),
+            queued_ns: ms(100),
+            takers: vec![taker.clone()],
+            ..ThreadDoc::default()
+        };
+        let helper = ThreadDoc {
+            tid: 11,
+            name: "helper".to_owned(),
+            wall_ns: ms(1_000),
+            asleep_ns: ms(1_000),
+            ..ThreadDoc::default()
+        };
+        ObservedDoc {
+            schema: SCHEMA.to_owned(),
+            node: "node1".to_owned(),
+            program: String::new(),
+            origin: None,
+            ended: Some(Ended::Duration),
+            machine: MachineDoc::default(),
+            clock: ClockDoc::default(),
+            clock_pairs: Vec::new(),
+            choice: ChoiceDoc::default(),
+            tracing: None,
+            start_ns: Nanos::ZERO,
+            duration_ns: ms(1_000),
+            events: 0,
+            lost_events: 0,
+            repaired_switches: 0,
+            unknown_switches: 0,
+            threads: vec![busy, helper],
+            takers: vec![taker],
+            groups: Vec::new(),
+            quotas: Vec::new(),
+            checked: CheckDoc::default(),
+            cost: CostDoc::default(),
+            warnings: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_answer_is_the_same_with_all_threads() {
+        let doc = doc();
+        let report = ObservedReport { doc: &doc, by_group: false };
+        let shown = |all| text(&report, Form::default().with_all(all));
+        let answer =
+            "solver (2 threads) could have run 100ms longer, 10.0% of its time; grem1 had 100ms of that (100%)";
+        assert!(shown(false).contains(answer) && shown(true).contains(answer), "{}", shown(true));
+        assert!(shown(true).contains("helper (11)") && !shown(false).contains("helper (11)"), "{}", shown(false));
+        assert!(shown(false).contains("taskset -acp CPUS 77"), "{}", shown(false));
+    }
+
+    #[test]
+    fn a_document_whose_parts_do_not_add_up_is_refused() {
+        use becalm_model::Document;
+        assert_eq!(doc().check(), Ok(()));
+        let mut wrong = doc();
+        wrong.threads[0].ran_ns += Nanos::new(1);
+        assert!(wrong.check().unwrap_err().contains("add up to 1000000001 ns"));
+        let mut wrong = doc();
+        wrong.takers[0].ns = Nanos::new(-1);
+        assert!(wrong.check().unwrap_err().contains("negative"));
+        wrong.takers[0].ns = Nanos::MAX;
+        assert!(wrong.check().unwrap_err().contains("longer than any observation"));
+    }
 
     #[test]
     fn groups_have_the_names_that_people_know() {
