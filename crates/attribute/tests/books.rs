@@ -104,7 +104,7 @@ impl Simulation {
     fn act(&mut self, (what, one, other): (u8, u8, u8)) {
         let (thread, cpu) = (usize::from(one) % THREADS, usize::from(other) % CPUS);
         match (what % 6, self.threads[thread]) {
-            // A waking, by the thread on another CPU.
+            // The thread on another CPU wakes it.
             (0, Does::Sleeps) => {
                 self.write(cpu, Happening::Waking { thread: pid(thread) });
                 self.threads[thread] = Does::Comes;

@@ -4,7 +4,7 @@ use becalm_model::observed::{StayReason, ThreadId};
 use becalm_model::{Label, Labels, Life, Pid, ThreadState};
 use becalm_units::{CpuId, Nanos};
 
-use super::switches::NOBODY;
+use super::switches::UNKNOWN_THREAD;
 use super::thread::{Condition, RanAs, ThreadBooks, ThreadIdentity, Wait};
 use super::{Books, DEPTH, Ledger, Present, REMEMBERED};
 
@@ -26,7 +26,7 @@ impl Books {
         }
         self.at(place).present = Present::Unknown;
         let present = match next {
-            NOBODY => Present::Unknown,
+            UNKNOWN_THREAD => Present::Unknown,
             Pid::IDLE => Present::Idle,
             pid => Present::Thread(self.thread(pid)),
         };

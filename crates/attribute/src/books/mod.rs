@@ -364,7 +364,7 @@ impl Books {
         }
         self.tally.events += 1;
         let present = match event.thread {
-            switches::NOBODY => Present::Unknown,
+            switches::UNKNOWN_THREAD => Present::Unknown,
             Pid::IDLE => Present::Idle,
             pid => Present::Thread(self.thread(pid)),
         };

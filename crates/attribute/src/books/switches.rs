@@ -10,7 +10,7 @@ use becalm_model::{Event, Happening, Life, Pid, ThreadState};
 use becalm_units::Nanos;
 
 /// No thread: the one on the CPU is not known.
-pub(super) const NOBODY: Pid = Pid(-1);
+pub(super) const UNKNOWN_THREAD: Pid = Pid(-1);
 
 /// An account that comes later than this is not awaited: the tick accounts at least every 10 ms.
 const PATIENCE: Nanos = Nanos::from_millis(20);
@@ -120,8 +120,8 @@ impl SwitchRepair {
                 let until = self.held.front().map_or(last.time, |event| event.time);
                 self.tally.unknown += 1;
                 self.tally.unknown_time += until - last.time;
-                pass(switch(last.time, prev, NOBODY));
-                pass(switch(until, NOBODY, next));
+                pass(switch(last.time, prev, UNKNOWN_THREAD));
+                pass(switch(until, UNKNOWN_THREAD, next));
             }
         }
         self.current = Some(next);
@@ -196,7 +196,10 @@ mod tests {
         let (passed, tally) = repaired(&events);
         assert_eq!(
             passed[1..3],
-            [switch(100, LOOP, ThreadState::UNKNOWN, NOBODY), switch(900, NOBODY, ThreadState::UNKNOWN, OTHER)]
+            [
+                switch(100, LOOP, ThreadState::UNKNOWN, UNKNOWN_THREAD),
+                switch(900, UNKNOWN_THREAD, ThreadState::UNKNOWN, OTHER)
+            ]
         );
         assert_eq!((tally.unknown, tally.unknown_time.get()), (1, 800));
     }

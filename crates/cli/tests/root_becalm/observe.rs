@@ -174,7 +174,7 @@ fn a_quota_is_what_the_kernel_counts() {
     let Some(group) = ControlGroup::with_time(20_000, 100_000) else { return skip("there is no group with a quota") };
     let folder = tempfile::tempdir().unwrap();
     let bundle = folder.path().join("quota.becalm");
-    // A program that computes without end.
+    // A busy loop.
     let mut program = Command::new("sh");
     program.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
     let mut program = group.inside(&program).spawn().unwrap();
