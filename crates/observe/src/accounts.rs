@@ -111,6 +111,7 @@ pub fn observe(
         groups: Vec::new(),
         quotas: quotas.collect(),
         checked: crate::document::CheckDoc::default(),
+        rows: becalm_model::observed::ObservedRows::default(),
         cost: CostDoc { trace_bytes: 0, cpu_ns: thread_time() - cpu_before },
         warnings: host.warning.into_iter().chain(warnings).collect(),
     };

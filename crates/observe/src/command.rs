@@ -12,6 +12,7 @@ use becalm_command::rights::{CommandUserArgs, left_as, refuse_place_of_root};
 use becalm_command::{Exit, Task};
 use becalm_measure::{Companion, PlannedCommand};
 use becalm_model::node::Ended;
+use becalm_model::observed::ObservedRows;
 use becalm_record::Session;
 use becalm_units::fault::{self, Context, UsageError};
 use becalm_units::{Nanos, counted};
@@ -208,7 +209,9 @@ fn store(observation: Observation, choice: ChoiceDoc, path: &Path) -> fault::Res
     }
     // Dropping the writer removes what it has written.
     refuse_nothing(&doc)?;
-    writer.finish(&doc, &summing::thread_rows(&worked), &worked.labels)?;
+    let threads = summing::thread_rows(&worked);
+    doc.rows = ObservedRows { threads: threads.len() as u64, ..writer.rows() };
+    writer.finish(&doc, &threads, &worked.labels)?;
     Ok((doc, observation.command))
 }
 

@@ -2,7 +2,7 @@
 
 use becalm_bundle::{Contents, Stored};
 use becalm_model::node::{ClockDoc, Ended, MachineDoc, TracingDoc, Warning};
-use becalm_model::observed::Owner;
+use becalm_model::observed::{ObservedRows, Owner};
 use becalm_model::{Document, Kind};
 use becalm_units::Nanos;
 use serde::{Deserialize, Serialize};
@@ -56,6 +56,8 @@ pub struct ObservedDoc {
     pub quotas: Vec<QuotaDoc>,
     /// Comparison with the kernel's own account.
     pub checked: CheckDoc,
+    /// The rows of its tables.
+    pub rows: ObservedRows,
     /// The cost of the observation.
     pub cost: CostDoc,
     /// Everything the reader must know before believing the numbers.

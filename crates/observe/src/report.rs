@@ -530,6 +530,7 @@ impl Report for ObservedReport<'_> {
 #[cfg(test)]
 mod tests {
     use becalm_model::node::{ClockDoc, Ended, MachineDoc};
+    use becalm_model::observed::ObservedRows;
     use becalm_report::text;
 
     use super::*;
@@ -588,6 +589,7 @@ mod tests {
             groups: Vec::new(),
             quotas: Vec::new(),
             checked: CheckDoc::default(),
+            rows: ObservedRows::default(),
             cost: CostDoc::default(),
             warnings: Vec::new(),
         }

@@ -6,7 +6,7 @@ use becalm_attribute::books::{RanAs, Taken, ThreadBooks, ThreadIdentity, TimeCou
 use becalm_bundle::ThreadRow;
 use becalm_linux::procfs::names::stable_name;
 use becalm_model::node::Ended;
-use becalm_model::observed::{Owner, ThreadId};
+use becalm_model::observed::{ObservedRows, Owner, ThreadId};
 use becalm_model::{Kind, Labels, ThreadState, warning};
 use becalm_units::{Nanos, Ticks};
 
@@ -40,6 +40,7 @@ pub fn begun(observation: &Observation, choice: ChoiceDoc, program: &str) -> Obs
         groups: Vec::new(),
         quotas: Vec::new(),
         checked: CheckDoc::default(),
+        rows: ObservedRows::default(),
         cost: CostDoc { trace_bytes: observation.spool.bytes(), cpu_ns: observation.cpu_time },
         warnings: observation.warnings.clone(),
     }
