@@ -63,7 +63,7 @@ mod writer;
 
 pub use batch::{ActivityBatch, DetourBatch, SampleBatch};
 pub use contents::Contents;
-pub use decode::is_decoding;
+pub use decode::{fenced, is_decoding};
 pub use document::Stored;
 pub use documents::{load_documents, store_document};
 pub use draft::Draft;

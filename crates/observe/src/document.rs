@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub const SCHEMA: &str = "becalm.observed/1";
 
 /// One node's observed threads. Durations are integers in `_ns` fields.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ObservedDoc {
     /// The schema that the document follows: [`SCHEMA`].

@@ -17,5 +17,6 @@ pub mod report;
 pub mod schemas;
 mod spool;
 mod summing;
+pub mod words;
 
 pub use command::{ObserveArgs, report_stored};

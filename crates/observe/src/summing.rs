@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, HashMap};
 
 use becalm_attribute::books::{RanAs, Taken, ThreadBooks, ThreadIdentity, TimeCount};
 use becalm_bundle::ThreadRow;
-use becalm_linux::procfs::names::stable_name;
 use becalm_model::node::Ended;
-use becalm_model::observed::{ObservedRows, Owner, ThreadId};
+use becalm_model::observed::{Owner, ThreadId};
 use becalm_model::{Kind, Labels, ThreadState, warning};
 use becalm_units::{Nanos, Ticks};
 
 use crate::document::{
-    CheckDoc, ChoiceDoc, ClockPair, CostDoc, GroupPair, ObservedDoc, PartDoc, QuotaDoc, SCHEMA, TakerDoc, ThreadDoc,
+    ChoiceDoc, ClockPair, CostDoc, GroupPair, ObservedDoc, PartDoc, QuotaDoc, SCHEMA, TakerDoc, ThreadDoc,
 };
 use crate::recorder::Observation;
 use crate::replay::WorkedOut;
+use crate::words::taker_source;
 
 /// The document before anything is worked out.
 pub fn begun(observation: &Observation, choice: ChoiceDoc, program: &str) -> ObservedDoc {
@@ -23,26 +23,13 @@ pub fn begun(observation: &Observation, choice: ChoiceDoc, program: &str) -> Obs
         node: observation.host.clone(),
         program: program.to_owned(),
         origin: jiff::Timestamp::from_nanosecond(i128::from(observation.anchors.0.wall_ns)).ok(),
-        ended: None,
         machine: observation.machine.clone(),
         clock: observation.clock.clone(),
-        clock_pairs: Vec::new(),
         choice,
         tracing: Some(observation.tracing.clone()),
-        start_ns: Nanos::ZERO,
-        duration_ns: Nanos::ZERO,
-        events: 0,
-        lost_events: 0,
-        repaired_switches: 0,
-        unknown_switches: 0,
-        threads: Vec::new(),
-        takers: Vec::new(),
-        groups: Vec::new(),
-        quotas: Vec::new(),
-        checked: CheckDoc::default(),
-        rows: ObservedRows::default(),
         cost: CostDoc { trace_bytes: observation.spool.bytes(), cpu_ns: observation.cpu_time },
         warnings: observation.warnings.clone(),
+        ..ObservedDoc::default()
     }
 }
 
@@ -188,11 +175,7 @@ impl Takers {
         let identity = taken.thread.map(|thread| worked.books.identity(thread));
         let name = worked.labels.text(taken.source);
         let is_kernel = identity.is_some_and(|identity| identity.is_kernel);
-        let source = match identity {
-            Some(identity) if name.is_empty() => format!("pid {}", identity.pid.0),
-            Some(_) => stable_name(name, is_kernel).0.into_owned(),
-            None => name.to_owned(),
-        };
+        let source = taker_source(name, identity.map(|identity| (identity.pid.0, is_kernel)));
         let group = identity.map_or("", |identity| worked.labels.text(identity.group)).to_owned();
         let process = identity.filter(|_| !is_kernel).map(|identity| identity.process.0);
         let command = identity.map_or("", |identity| worked.labels.text(identity.command)).to_owned();

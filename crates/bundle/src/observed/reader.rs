@@ -36,7 +36,8 @@ impl ObservedTables {
         self.read(&THREADS, self.rows.threads, &mut |mut rows| {
             let numbers = rows.int32("thread")?;
             let (tids, processes, parents) = (rows.int32("tid")?, rows.int32("process")?, rows.int32("parent")?);
-            let mut texts = |name| -> Result<Vec<Label>, String> { Ok(interned(&rows.names(name)?, numbers.len(), labels)) };
+            let mut texts =
+                |name| -> Result<Vec<Label>, String> { Ok(interned(&rows.names(name)?, numbers.len(), labels)) };
             let (names, commands, groups) = (texts("name")?, texts("command")?, texts("cgroup")?);
             let (starts, ends) = (rows.int64("start_ns")?, rows.int64("end_ns")?);
             let mut flags = |name: &str| rows.flags(name)?.ok_or_else(|| format!("it has no column {name}"));
@@ -65,7 +66,7 @@ impl ObservedTables {
     }
 
     /// Calls `each` for every stay, in the order of their ends. Fails as [`Self::threads`], and with its errors.
-    pub fn stays(&self, labels: &mut Labels, each: &mut dyn FnMut(&Stay)) -> Result<(), BundleError> {
+    pub fn stays(&self, labels: &mut Labels, each: &mut dyn FnMut(&Stay, &Labels)) -> Result<(), BundleError> {
         self.read(&STAYS, self.rows.stays, &mut |mut rows| {
             let (threads, cpus) = (rows.int32("thread")?, rows.int32("cpu")?);
             let (starts, lengths) = (rows.int64("start_ns")?, rows.int64("duration_ns")?);
@@ -79,7 +80,7 @@ impl ObservedTables {
                 let Some((part, reason)) = known else {
                     return Err(format!("a stay is '{}', '{}'", parts.name(row), reasons.name(row)));
                 };
-                each(&Stay {
+                let stay = Stay {
                     thread: self.known(threads[row])?,
                     cpu: CpuId::new(u32::try_from(cpus[row]).unwrap_or(0)),
                     start: Nanos::new(starts[row]),
@@ -87,8 +88,9 @@ impl ObservedTables {
                     part,
                     reason,
                     context: contexts[row],
-                    by: thread(wakers[row]),
-                });
+                    by: thread(wakers[row]).filter(|waker| u64::from(waker.0) < self.rows.threads),
+                };
+                each(&stay, labels);
             }
             Ok(threads.len())
         })
@@ -99,7 +101,7 @@ impl ObservedTables {
     pub fn detours(
         &self,
         labels: &mut Labels,
-        each: &mut dyn FnMut(&ThreadDetour, &[OwnedActivity]),
+        each: &mut dyn FnMut(&ThreadDetour, &[OwnedActivity], &Labels),
     ) -> Result<(), BundleError> {
         let mut detours: Vec<ThreadDetour> = Vec::new();
         let mut first = 0_usize;
@@ -122,12 +124,12 @@ impl ObservedTables {
             })?;
             let mut open = Vec::new();
             let mut place = 0;
-            let mut pass = |place: usize, open: &mut Vec<OwnedActivity>| -> Result<(), String> {
+            let mut pass = |place: usize, open: &mut Vec<OwnedActivity>, labels: &Labels| -> Result<(), String> {
                 let detour = detours.get(place).ok_or("it has activities of no detour")?;
                 if open.iter().map(|row: &OwnedActivity| row.time).sum::<Nanos>() != detour.duration {
                     return Err(format!("the activities of detour {} do not add up to it", first + place));
                 }
-                each(detour, open);
+                each(detour, open, labels);
                 open.clear();
                 Ok(())
             };
@@ -141,9 +143,10 @@ impl ObservedTables {
                 for row in 0..numbers.len() {
                     let wanted = usize::try_from(numbers[row]).ok().and_then(|number| number.checked_sub(first));
                     let wanted = wanted.filter(|wanted| *wanted >= place);
-                    let wanted = wanted.ok_or_else(|| format!("activities of detour {} are not in order", numbers[row]))?;
+                    let wanted =
+                        wanted.ok_or_else(|| format!("activities of detour {} are not in order", numbers[row]))?;
                     while place < wanted {
-                        pass(place, &mut open)?;
+                        pass(place, &mut open, labels)?;
                         place += 1;
                     }
                     let known = owners_by_key[owners.key(row)].zip(kinds_by_key[kinds.key(row)]);
@@ -161,9 +164,13 @@ impl ObservedTables {
                 }
                 Ok(())
             })?;
-            let rest = |why| BundleError::Table { path: self.file(&OWNED_ACTIVITIES, segment), table: OWNED_ACTIVITIES.name, why };
+            let rest = |why| BundleError::Table {
+                path: self.file(&OWNED_ACTIVITIES, segment),
+                table: OWNED_ACTIVITIES.name,
+                why,
+            };
             while place < detours.len() {
-                pass(place, &mut open).map_err(rest)?;
+                pass(place, &mut open, labels).map_err(&rest)?;
                 place += 1;
             }
             first += detours.len();

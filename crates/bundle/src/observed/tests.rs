@@ -76,8 +76,12 @@ fn the_tables_are_read_as_they_were_written() {
         by: (number > 2).then_some(ThreadId(1)),
     };
     let stays: Vec<Stay> = reasons.iter().enumerate().map(|(number, reason)| stay(number, *reason)).collect();
-    let detour =
-        |start| ThreadDetour { thread: ThreadId(0), cpu: CpuId::new(1), start: Nanos::new(start), duration: Nanos::new(7) };
+    let detour = |start| ThreadDetour {
+        thread: ThreadId(0),
+        cpu: CpuId::new(1),
+        start: Nanos::new(start),
+        duration: Nanos::new(7),
+    };
     let activity = |time, thread| OwnedActivity {
         owner: Owner::Others,
         kind: Kind::Task,
@@ -90,7 +94,8 @@ fn the_tables_are_read_as_they_were_written() {
     let activities = vec![(0, activity(3, Some(ThreadId(1)))), (0, activity(4, None)), (1, activity(7, None))];
     // The numbers of detours go on from segment to segment.
     for _ in 0..2 {
-        let segment = ObservedSegment { stays: stays.clone(), detours: detours.clone(), activities: activities.clone() };
+        let segment =
+            ObservedSegment { stays: stays.clone(), detours: detours.clone(), activities: activities.clone() };
         writer.write_segment(&segment, &labels).unwrap();
     }
     let threads = [row(0, name), row(1, Label::EMPTY)];
@@ -101,10 +106,10 @@ fn the_tables_are_read_as_they_were_written() {
     let tables = ObservedTables::new(&path, "n", rows);
     assert_eq!(tables.threads(&mut labels).unwrap(), threads);
     let mut read = Vec::new();
-    tables.stays(&mut labels, &mut |stay| read.push(*stay)).unwrap();
+    tables.stays(&mut labels, &mut |stay, _| read.push(*stay)).unwrap();
     assert_eq!(read, [stays.clone(), stays].concat());
     let mut read = Vec::new();
-    tables.detours(&mut labels, &mut |detour, rows| read.push((*detour, rows.to_vec()))).unwrap();
+    tables.detours(&mut labels, &mut |detour, rows, _| read.push((*detour, rows.to_vec()))).unwrap();
     let one = (detours[0], vec![activities[0].1, activities[1].1]);
     let other = (detours[1], vec![activities[2].1]);
     assert_eq!(read, [one.clone(), other.clone(), one, other]);
@@ -119,8 +124,8 @@ fn the_tables_are_read_as_they_were_written() {
         let tables = ObservedTables::new(&path, "n", rows);
         let failed = [
             tables.threads(&mut labels).err(),
-            tables.stays(&mut labels, &mut |_| {}).err(),
-            tables.detours(&mut labels, &mut |_, _| {}).err(),
+            tables.stays(&mut labels, &mut |_, _| {}).err(),
+            tables.detours(&mut labels, &mut |_, _, _| {}).err(),
         ];
         let texts: Vec<String> = failed.into_iter().flatten().map(|error| error.to_string()).collect();
         assert_eq!(texts.len(), 1, "{texts:?}");
@@ -128,6 +133,6 @@ fn the_tables_are_read_as_they_were_written() {
     }
     // A thread that is in no table of threads.
     let tables = ObservedTables::new(&path, "n", ObservedRows { threads: 1, ..rows });
-    let error = tables.stays(&mut labels, &mut |_| {}).unwrap_err().to_string();
+    let error = tables.stays(&mut labels, &mut |_, _| {}).unwrap_err().to_string();
     assert!(error.contains("thread 1 is not in the table of threads"), "{error}");
 }
