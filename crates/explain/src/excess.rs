@@ -337,7 +337,8 @@ mod tests {
             let length: i64 = one.iter().sum();
             let pieces = vec![Piece { thread: ThreadId(0), start: now, end: now + length }];
             spans.push(PlacedSpan { name: Label::EMPTY, group: Label::EMPTY, pieces });
-            all.push(numbers.iter().zip(one).map(|(cause, ns)| CauseTime { cause: *cause, ns: *ns }).collect());
+            let times = numbers.iter().zip(one).filter(|(_, ns)| **ns > 0);
+            all.push(times.map(|(cause, ns)| CauseTime { cause: *cause, ns: *ns }).collect());
             now += length;
         }
         (spans, SpanCauses::from_lists(all), causes)
