@@ -259,7 +259,10 @@ impl Report for ExplainedReport<'_> {
         if !doc.by.is_empty() {
             sections.push(Section::named("groups", "By group", vec![Block::Table(self.groups())]));
         }
-        sections.push(Section::named("causes", "Causes", vec![Block::Table(self.sources(&doc.all, form.all()))]));
+        let sources = self.sources(&doc.all, form.all());
+        if !sources.is_empty() {
+            sections.push(Section::named("causes", "Causes", vec![Block::Table(sources)]));
+        }
         for group in doc.by.iter().filter(|_| form.all()) {
             let Some(found) = &group.explanation else { continue };
             let blocks = vec![

@@ -16,6 +16,7 @@ mod record_batch;
 mod report;
 mod run;
 mod sources;
+mod spans;
 mod table;
 mod values;
 
@@ -40,6 +41,8 @@ mod _native {
     use super::run::StoredRun;
     #[pymodule_export]
     use super::sources::sources;
+    #[pymodule_export]
+    use super::spans::{Span, flush_spans, forget_spans};
     #[pymodule_export]
     use super::table::{Column, Table};
 

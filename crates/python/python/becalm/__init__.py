@@ -21,6 +21,7 @@ from ._native import VERSION as __version__
 from ._native import BecalmError, UsageError
 from ._record import LimitExceededError, program, record
 from ._run import Run, Table, open
+from ._spans import span
 
 __all__ = [
     "BecalmError",
@@ -38,4 +39,5 @@ __all__ = [
     "record",
     "report",
     "sources",
+    "span",
 ]

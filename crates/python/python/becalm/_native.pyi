@@ -13,10 +13,13 @@ __all__ = [
     "Table",
     "UsageError",
     "compare",
+    "flush_spans",
+    "forget_spans",
     "law",
     "predict",
     "report",
     "sources",
+    "span",
 ]
 
 VERSION: str
@@ -99,3 +102,14 @@ def compare(
     side_after: tuple[str | None, list[int] | None],
     with_self: bool,
 ) -> tuple[str, str]: ...
+
+@final
+class span:
+    """A part of the program whose runs are written down."""
+
+    def __new__(cls, name: str) -> span: ...
+    def __enter__(self) -> span: ...
+    def __exit__(self, *exception: object) -> None: ...
+
+def flush_spans() -> None: ...
+def forget_spans() -> None: ...
