@@ -10,6 +10,7 @@ mod gzip;
 pub(crate) mod hdrhistogram;
 pub mod loggopsim;
 pub(crate) mod perfetto;
+pub(crate) mod perfetto_threads;
 pub(crate) mod pprof;
 pub(crate) mod simgrid;
 mod slices;

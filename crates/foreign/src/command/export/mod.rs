@@ -5,13 +5,14 @@ mod destination;
 mod histogram;
 mod stacks;
 mod tables;
+mod threads;
 mod timeline;
 
 use std::io::Write;
 use std::path::PathBuf;
 
 use becalm_analyze::summary::Selection;
-use becalm_bundle::Bundle;
+use becalm_bundle::{Bundle, Contents};
 use becalm_command::Exit;
 use becalm_command::Task;
 use becalm_command::arguments::run::open;
@@ -49,6 +50,10 @@ pub struct ExportArgs {
     /// Table to write as CSV [default: detours, or samples for a recording of work]
     #[arg(long, value_name = "TABLE")]
     table: Option<TableName>,
+
+    /// Spans of the program to show with its threads, as for `becalm explain`; for perfetto
+    #[arg(long, value_name = "FILE")]
+    spans: Option<PathBuf>,
 
     /// File to write or replace; - is standard output. If it ends in /, loggopsim and simgrid write a file per CPU to
     /// this directory
@@ -125,6 +130,14 @@ fn run(args: &ExportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let is_of_one_cpu = matches!(args.to, ExportFormat::Loggopsim | ExportFormat::Simgrid);
     if matches!(destination, Destination::Folder(_)) && !is_of_one_cpu {
         let why = format!("{} is a directory, and this format is one file: name it", args.output.display());
+        return Err(UsageError::new(why).into());
+    }
+    if Contents::read(&args.path)? == Contents::Observed {
+        threads::export(args, destination)?;
+        return Ok(Exit::Done);
+    }
+    if args.spans.is_some() {
+        let why = format!("--spans is for recordings of becalm observe, and {} is none", args.path.display());
         return Err(UsageError::new(why).into());
     }
     match args.to {
