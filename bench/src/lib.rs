@@ -11,3 +11,4 @@ pub mod kernel_load;
 pub mod large_bundle;
 pub mod mersenne;
 pub mod programs;
+pub mod switching;

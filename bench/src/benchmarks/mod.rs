@@ -10,6 +10,7 @@ mod costs;
 mod equal;
 mod fleet;
 mod loggopsim;
+mod observe;
 mod published;
 mod python;
 mod quiet;
@@ -24,7 +25,7 @@ mod threads;
 pub type Run = fn() -> ExitCode;
 
 /// Benchmarks that record on this machine or tune it, by name, in running order.
-pub const RECORDING: [(&str, Run); 7] = [
+pub const RECORDING: [(&str, Run); 8] = [
     ("sharp", sharp::run),
     ("quiet", quiet::run),
     ("storms", storms::run),
@@ -32,6 +33,7 @@ pub const RECORDING: [(&str, Run); 7] = [
     ("costs", costs::run),
     ("afterwards", afterwards::run),
     ("threads", threads::run),
+    ("observe", observe::run),
 ];
 
 /// Benchmarks that only compute.

@@ -280,7 +280,8 @@ fn interject(
             let Some(counts) = books.counts(Pid(seen.tid), at).filter(slept) else { return };
             if !is_last {
                 compared.first.push((**seen, counts));
-            } else if let Some((before, first)) = compared.first.iter().find(|(first, _)| first.tid == seen.tid) {
+            } else if let Some((before, first)) = compared.first.iter().find(|(_, first)| first.thread == counts.thread)
+            {
                 let (one, other) = (before.account, seen.account);
                 compared.accounts.push(ComparedAccount {
                     kernel: Schedstat {

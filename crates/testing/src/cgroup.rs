@@ -44,6 +44,39 @@ impl ControlGroup {
         Some(group)
     }
 
+    /// Creates a group with this name and these shares of CPU time, of 1,024 by default; `None` if that is impossible.
+    #[must_use]
+    pub fn with_shares(name: &str, shares: u32) -> Option<Self> {
+        let (group, is_old) = Self::make_named("cpu", "cpu.shares", name)?;
+        // Version 2 has weights, of 100 by default.
+        let (file, value) = if is_old { ("cpu.shares", shares) } else { ("cpu.weight", shares * 100 / 1_024) };
+        group.set(file, &value.to_string())?;
+        Some(group)
+    }
+
+    /// Its path as in `/proc/PID/cgroup`.
+    ///
+    /// # Panics
+    ///
+    /// If its name is no text.
+    #[must_use]
+    pub fn path(&self) -> String {
+        format!("/{}", self.0.file_name().and_then(|name| name.to_str()).expect("its name is a text"))
+    }
+
+    /// How often its limit on memory kept a process from getting some.
+    ///
+    /// # Panics
+    ///
+    /// If the kernel does not count that.
+    #[must_use]
+    pub fn memory_failures(&self) -> u64 {
+        let read = |name: &str| fs::read_to_string(self.0.join(name)).ok();
+        let old = read("memory.failcnt").and_then(|text| text.trim().parse().ok());
+        let events = || read("memory.events")?.lines().find_map(|line| line.strip_prefix("max ")?.trim().parse().ok());
+        old.or_else(events).expect("a group of the controller memory counts that")
+    }
+
     /// Adds one thread of a process. `None` if a group of version 2 cannot: its process must be in the top-level group then.
     #[must_use]
     pub fn take_thread(&self, thread: i32) -> Option<()> {
@@ -78,6 +111,10 @@ impl ControlGroup {
 
     /// A group of a controller, and whether its hierarchy has this file, i.e. is of version 1.
     fn make(controller: &str, file_of_old: &str) -> Option<(Self, bool)> {
+        Self::make_named(controller, file_of_old, "group")
+    }
+
+    fn make_named(controller: &str, file_of_old: &str, name: &str) -> Option<(Self, bool)> {
         let new = Path::new("/sys/fs/cgroup");
         let old = new.join(controller);
         let is_old = old.join(file_of_old).exists();
@@ -86,7 +123,7 @@ impl ControlGroup {
             let _ = fs::write(new.join("cgroup.subtree_control"), format!("+{controller}"));
         }
         let parent = if is_old { old.as_path() } else { new };
-        let group = parent.join(format!("becalm-test-{}", std::process::id()));
+        let group = parent.join(format!("becalm-test-{}-{name}", std::process::id()));
         fs::create_dir(&group).ok()?;
         Some((Self(group), is_old))
     }

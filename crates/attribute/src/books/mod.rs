@@ -289,7 +289,8 @@ impl Books {
 
     /// The running, queued and switch counts of a thread at an instant, for comparison with the kernel's; `None` unless it is chosen.
     pub fn counts(&self, pid: Pid, at: Nanos) -> Option<ThreadCounts> {
-        let thread = &self.threads[self.numbers.get(&pid)?.0 as usize];
+        let id = *self.numbers.get(&pid)?;
+        let thread = &self.threads[id.0 as usize];
         let books = thread.books.as_ref()?;
         let [mut ran, mut queued] = [books.ran, books.queued + books.quota];
         match thread.condition {
@@ -303,7 +304,7 @@ impl Books {
         }
         let is_asleep = matches!(thread.condition, Condition::Asleep { .. } | Condition::Stopped { .. });
         let asleep_since = is_asleep.then_some(thread.since);
-        Some(ThreadCounts { ran: ran - books.host(), queued, switches: books.switches, asleep_since })
+        Some(ThreadCounts { thread: id, ran: ran - books.host(), queued, switches: books.switches, asleep_since })
     }
 
     fn register(&mut self, pid: Pid, identity: ThreadIdentity) -> ThreadId {
@@ -425,8 +426,10 @@ impl Books {
 }
 
 /// Counts of a thread up to an instant, like those of `/proc/PID/schedstat`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ThreadCounts {
+    /// The thread. A number of the kernel may be used by several threads in turn.
+    pub thread: ThreadId,
     /// Time on a CPU, without that of the hypervisor.
     pub ran: Nanos,
     /// Time on a run queue without a CPU.

@@ -107,7 +107,23 @@ impl<T: Copy + Eq + Hash> Occupancy<T> {
 
     /// The place of the entry at this instant; the first one if it is later.
     fn position(&self, at: Nanos) -> usize {
-        self.entries.partition_point(|entry| entry.start <= at).saturating_sub(1)
+        // Most waits are short: in growing steps from the end, which stays in the processor's cache, then between the last two.
+        let is_later = |place: usize| self.entries[place].start > at;
+        let (mut before, mut after, mut step) = (0, self.entries.len(), 1);
+        while step <= self.entries.len() {
+            let place = self.entries.len() - step;
+            if !is_later(place) {
+                before = place + 1;
+                break;
+            }
+            after = place;
+            step *= 2;
+        }
+        while before < after {
+            let middle = usize::midpoint(before, after);
+            if is_later(middle) { after = middle } else { before = middle + 1 }
+        }
+        before.saturating_sub(1)
     }
 
     /// Passes the share of each occupant from `from` to `to`, which is no earlier than the last entry. An occupant that was there at the start

@@ -149,8 +149,10 @@ impl Books {
             // A preempted thread that waits for an idle CPU is kept from running; one that was moved there waits for it to wake up.
             let is_limited = reason == StayReason::Preempted && is_first;
             let Some(book) = self.cpus.get_mut(cpu.get() as usize).and_then(Option::as_mut) else { continue };
+            // An occupant comes once per stretch.
+            let earlier = taken.len();
             book.occupancy.shares(from, until, |occupant, share| {
-                let known = taken.iter_mut().find(|known| known.0 == occupant && known.1 == is_limited);
+                let known = taken[..earlier].iter_mut().find(|known| known.0 == occupant && known.1 == is_limited);
                 match known {
                     Some(known) => (known.2, known.3) = (known.2 + share.time, known.3 + share.visits),
                     None => taken.push((occupant, is_limited, share.time, share.visits)),

@@ -1,5 +1,11 @@
 //! `becalm observe` against the kernel's own accounts, and against planted noise with its own log.
 
+mod lives;
+mod neighbors;
+mod planted;
+mod scale;
+mod work;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -65,6 +71,20 @@ fn start_thread<'scope>(
         }
     };
     thread.spawn_scoped(scope, repeat).expect("a thread can be started");
+}
+
+/// Ends the threads of a test, also if it fails.
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The kernel's trace of it lacks no switches, unlike that of a CPU that was offline.
+fn first_cpu() -> CpuId {
+    sched::allowed_cpus().unwrap().iter().next().expect("there is a CPU")
 }
 
 fn last_cpu() -> CpuId {
@@ -218,25 +238,6 @@ fn a_stopped_program_is_stopped() {
     let off = (ns - stopped.as_nanos() as i64).abs();
     // The signals take their time on a busy machine.
     assert!(off < 200_000_000 && ns > 300_000_000, "stopped for {ns} ns, and the signals are {stopped:?} apart");
-}
-
-#[test]
-fn children_of_a_command_are_observed_with_it() {
-    const CHILDREN: usize = 300;
-    let Some(_alone) = alone() else { return };
-    let folder = tempfile::tempdir().unwrap();
-    let bundle = folder.path().join("children.becalm");
-    let script = format!("i=0; while [ $i -lt {CHILDREN} ]; do /bin/true; i=$((i+1)); done");
-    let words = ["observe", "-q", "-o", path(&bundle), "--", "sh", "-c", &script];
-    run(becalm(&words)).expect(0, &[]);
-    let doc = document(&bundle);
-    let found = threads(&doc);
-    let named = |name: &str| found.iter().filter(|thread| thread["name"] == name).count();
-    // An event that the trace lacks may be one's new name.
-    assert!(named("true") + 2 >= CHILDREN && found.len() > CHILDREN, "{} of {} threads", named("true"), found.len());
-    assert_eq!(doc["ended"], "command", "{doc:#}");
-    let idle = found.iter().filter(|thread| number(thread, "switches") == 0).count();
-    assert!(idle <= 2, "{idle} threads never had a CPU");
 }
 
 #[test]
