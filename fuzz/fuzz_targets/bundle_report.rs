@@ -73,7 +73,7 @@ fn show(path: &Path, valid: &Valid, edits: &Edits) -> anyhow::Result<()> {
         }
         Contents::Observed => {
             let doc = node_document::load(path, None)?.doc;
-            check_report(&ObservedReport { doc: &doc, by_group: true });
+            check_report(&ObservedReport { doc: &doc, by_group: true, lanes: None });
         }
         Contents::Phases => check_report(&JobPhases::from_run(&PhaseRun::open(path)?)?),
         Contents::Summary => {

@@ -6,6 +6,7 @@ use becalm_report::form::figure::Share;
 use becalm_report::form::section::{Block, Grade, Page, Section};
 use becalm_report::form::table::Table;
 use becalm_report::form::value::{Value, grouped};
+use becalm_report::html::{Axis, AxisScale, AxisUnit, Chart, Lane, LaneSort, Lanes, Spec};
 use becalm_report::{Form, Report};
 use becalm_units::{Named, Nanos, counted, printable};
 use serde::Serialize;
@@ -75,6 +76,23 @@ fields! {
         START = "start_ns", "at", |row| row.span.start_ns;
         LENGTH = "ns", "length", |row| row.span.ns;
         MOST = "most", "most of it", |row| most(&row.span);
+    }
+}
+
+/// The color of a class.
+const fn color(class: Class) -> &'static str {
+    match class {
+        Class::Ran => "kind-workqueue",
+        Class::Call => "kind-kthread",
+        Class::OwnWork => "kind-fault",
+        Class::OnTop => "kind-irq",
+        Class::Queued => "kind-task",
+        Class::OnTheWay => "kind-softirq",
+        Class::Quota => "kind-throttling",
+        Class::Host => "kind-unseen",
+        Class::Asleep => "line",
+        Class::Stopped => "kind-self",
+        Class::Unknown => "kind-not_traced",
     }
 }
 
@@ -187,6 +205,35 @@ impl ExplainedReport<'_> {
         table.with_most_important(shown, |more| format!("{more} more"))
     }
 
+    /// What happened in the longest spans.
+    fn timelines(&self) -> Chart {
+        let rows = self.doc.worst.iter().map(|span| {
+            let sort = |class: Class| Class::ALL.iter().position(|known| *known == class).unwrap_or(0) as u32;
+            Lane {
+                name: format!("{} at {}", printable(&span.name), Value::Time(span.start_ns.get()).cell()),
+                start: 0,
+                ends: span.timeline.iter().map(|stretch| stretch.until_ns.get()).collect(),
+                sorts: span.timeline.iter().map(|stretch| sort(stretch.class)).collect(),
+                texts: span.timeline.iter().map(|stretch| printable(&stretch.source).into_owned()).collect(),
+            }
+        });
+        let sorts =
+            Class::ALL.iter().map(|class| LaneSort { name: class.name().replace('_', " "), color: color(*class) });
+        let spec = Lanes {
+            x: Axis::new("time since the start of the span", AxisScale::Linear, AxisUnit::Time),
+            sorts: sorts.collect(),
+            rows: rows.collect(),
+        };
+        Chart {
+            id: "timelines",
+            title: String::new(),
+            label: "What happened in turn in the longest spans".to_owned(),
+            height: 96 + 30 * self.doc.worst.len() as u32,
+            spec: Spec::Lanes(spec),
+            figures: None,
+        }
+    }
+
     /// How far the figures can be trusted.
     fn trust(&self) -> Vec<String> {
         let doc = self.doc;
@@ -272,7 +319,9 @@ impl Report for ExplainedReport<'_> {
             ];
             sections.push(Section::new("group", "Group", printable(&group.name).into_owned(), blocks));
         }
-        sections.push(Section::named("worst", "Longest spans", vec![Block::Table(self.worst(form.all()))]));
+        let worst =
+            vec![Block::OnPage(vec![Block::Charts(vec![self.timelines()])]), Block::Table(self.worst(form.all()))];
+        sections.push(Section::named("worst", "Longest spans", worst));
         if !doc.all.advice.is_empty() {
             sections.push(Section::named("fix", "What to do", vec![Block::Text(doc.all.advice.clone())]));
         }

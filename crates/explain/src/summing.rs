@@ -258,12 +258,12 @@ fn sentence(
     let slow = counted(excess.slow as u64, "slowest span", "slowest spans");
     if verdict == Verdict::Even {
         return format!(
-            "the {slow} took {} longer than the middle half, {} of it: there is nothing to explain",
+            "The {slow} took {} longer than the middle half, {} of it: there is nothing to explain",
             time(excess.excess),
             Value::Ratio(excess.excess as f64 / excess.ordinary_mean.max(1.0)).cell()
         );
     }
-    let takes = format!("the {slow} took {} longer than the middle half", time(excess.excess));
+    let takes = format!("The {slow} took {} longer than the middle half", time(excess.excess));
     let system = share_text(side(Side::System));
     let named = |joint: &str| {
         named

@@ -14,6 +14,7 @@ use becalm_measure::{Companion, PlannedCommand};
 use becalm_model::node::Ended;
 use becalm_model::observed::ObservedRows;
 use becalm_record::Session;
+use becalm_report::html::Chart;
 use becalm_units::fault::{self, Context, UsageError};
 use becalm_units::{Nanos, counted};
 use clap::Args;
@@ -22,8 +23,8 @@ use clap::builder::PossibleValuesParser;
 use crate::choice::Choice;
 use crate::document::{ChoiceDoc, ObservedDoc};
 use crate::recorder::{self, Observation, ObservePlan, Observed};
-use crate::report::ObservedReport;
-use crate::{replay, summing};
+use crate::report::{ObservedReport, thread_name};
+use crate::{lanes, replay, summing};
 
 /// Observe where the time of running threads goes
 ///
@@ -153,7 +154,8 @@ fn run(args: &ObserveArgs, out: &mut dyn Write) -> fault::Result<Exit> {
         say(format_args!("stored in {}", path.display()));
     }
     if args.form.is_given() || !args.quiet {
-        emit(&ObservedReport { doc: &doc, by_group: args.by.is_some() }, output, out)?;
+        let lanes = lanes_of(&path, &doc, &output)?;
+        emit(&ObservedReport { doc: &doc, by_group: args.by.is_some(), lanes: lanes.as_ref() }, output, out)?;
     }
     let stopped = doc.ended == Some(Ended::Signal);
     if command.is_running() && !stopped {
@@ -226,12 +228,22 @@ fn refuse_nothing(doc: &ObservedDoc) -> fault::Result<()> {
 
 /// Reports stored observed threads, for `becalm report`. Fails if they cannot be read, or `out` cannot be written.
 pub fn report_stored(path: &Path, node: Option<&str>, output: Output, out: &mut dyn Write) -> fault::Result<Exit> {
-    let doc: ObservedDoc = node_document::load(path, node)?.doc;
+    let stored = node_document::load::<ObservedDoc>(path, node)?;
+    let doc = stored.doc;
     fault::ensure!(
         doc.ended.is_some(),
         "{} holds no books: becalm observe was killed before it had worked them out; observe again",
         path.display()
     );
-    emit(&ObservedReport { doc: &doc, by_group: doc.has_several_groups() }, output, out)?;
+    let lanes = lanes_of(&stored.bundle, &doc, &output)?;
+    emit(&ObservedReport { doc: &doc, by_group: doc.has_several_groups(), lanes: lanes.as_ref() }, output, out)?;
     Ok(Exit::Done)
+}
+
+/// The lives of the threads over time, if a page is written.
+fn lanes_of(bundle: &Path, doc: &ObservedDoc, output: &Output) -> fault::Result<Option<Chart>> {
+    match output {
+        Output::Page { .. } => lanes::chart(bundle, doc, thread_name),
+        _ => Ok(None),
+    }
 }

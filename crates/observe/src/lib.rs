@@ -9,6 +9,7 @@ mod accounts;
 mod choice;
 mod command;
 pub mod document;
+mod lanes;
 mod look;
 mod recorder;
 mod replay;

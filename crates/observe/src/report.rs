@@ -6,6 +6,7 @@ use becalm_report::form::figure::Share;
 use becalm_report::form::section::{Block, Grade, Page, Section};
 use becalm_report::form::table::Table;
 use becalm_report::form::value::{Value, grouped};
+use becalm_report::html::Chart;
 use becalm_report::{Form, Report};
 use becalm_units::{Nanos, counted, printable};
 use serde::Serialize;
@@ -25,6 +26,8 @@ pub struct ObservedReport<'a> {
     pub doc: &'a ObservedDoc,
     /// Whether waits are shown by control groups.
     pub by_group: bool,
+    /// The lives of the threads over time, for a page.
+    pub lanes: Option<&'a Chart>,
 }
 
 /// A part of the threads' time.
@@ -99,7 +102,8 @@ fn taker_name(taker: &TakerDoc) -> String {
     words::taker_name(taker.kind, &taker.source)
 }
 
-fn thread_name(thread: &ThreadDoc) -> String {
+/// The name of a thread, with its rank in a job.
+pub fn thread_name(thread: &ThreadDoc) -> String {
     match thread.rank {
         Some(rank) => format!("rank {rank} ({}, {})", printable(&thread.name), thread.tid),
         None => format!("{} ({})", printable(&thread.name), thread.tid),
@@ -432,6 +436,10 @@ impl Report for ObservedReport<'_> {
         }
         time.extend(self.quotas().into_iter().map(Block::Text));
         let mut sections = vec![verdict, Section::named("time", "Time", time)];
+        if let Some(lanes) = self.lanes {
+            let blocks = vec![Block::OnPage(vec![Block::Charts(vec![lanes.clone()])])];
+            sections.push(Section::new("lives", "Lives", "The threads over time", blocks));
+        }
         let tables = [
             ("takers", "Waits", self.takers(all)),
             ("threads", "Threads", self.threads(&Totals::new(self.doc, all))),
@@ -509,7 +517,7 @@ mod tests {
     #[test]
     fn the_answer_is_the_same_with_all_threads() {
         let doc = doc();
-        let report = ObservedReport { doc: &doc, by_group: false };
+        let report = ObservedReport { doc: &doc, by_group: false, lanes: None };
         let shown = |all| text(&report, Form::default().with_all(all));
         let answer =
             "solver (2 threads) could have run 100ms longer, 10.0% of its time; grem1 had 100ms of that (100%)";

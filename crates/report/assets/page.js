@@ -494,6 +494,55 @@
     });
   }
 
+  // -- Stretches over time, row by row -----------------------------------------------------------------------------------
+
+  function lanes(spec) {
+    const option = base();
+    const width = narrow() ? 96 : 190;
+    const text = write[spec.x.unit];
+    const axisX = axis(spec.x, { nameGap: 26, splitNumber: narrow() ? 2 : 5 });
+    // The ends of a recording are no round instants.
+    if (spec.x.max !== undefined) Object.assign(axisX.axisLabel, { showMinLabel: false, showMaxLabel: false });
+    // A series of each sort, so that the legend hides it.
+    const data = spec.sorts.map(() => []);
+    spec.rows.forEach((row, y) => {
+      let begin = row.start;
+      row.ends.forEach((end, at) => {
+        data[row.sorts[at]].push([begin, end, y, at]);
+        begin = end;
+      });
+    });
+    return Object.assign(option, {
+      legend: { ...legendOf(spec.sorts.map((sort) => ({ name: sort.name, icon: 'rect' }))), itemHeight: 8 },
+      grid: { left: width + 12, right: 26, top: 40, bottom: 46 },
+      xAxis: axisX,
+      yAxis: names(spec.rows.map((row) => row.name), width),
+      tooltip: {
+        ...option.tooltip,
+        formatter: (item) => {
+          const [begin, end, y, at] = item.value;
+          const row = spec.rows[y];
+          const what = row.texts[at] || spec.sorts[row.sorts[at]].name;
+          return [row.name, `${what}: ${time(end - begin)}`, `${text(begin)} to ${text(end)}`].join('\n');
+        },
+      },
+      dataZoom: [{ type: 'inside', filterMode: 'weakFilter', zoomOnMouseWheel: 'ctrl' }],
+      series: spec.sorts.map((sort, which) => ({
+        type: 'custom', name: sort.name, clip: true, encode: { x: [0, 1], y: 2 }, data: data[which], ...AT_ONCE,
+        itemStyle: { color: color(sort.color) },
+        renderItem: (params, api) => {
+          const [from, y] = api.coord([api.value(0), api.value(2)]);
+          const [to] = api.coord([api.value(1), api.value(2)]);
+          const height = Math.min(api.size([0, 1])[1] * 0.66, 26);
+          return {
+            type: 'rect', shape: { x: from, y: y - height / 2, width: Math.max(to - from, 0.5), height },
+            style: { fill: api.visual('color') },
+          };
+        },
+      })),
+    });
+  }
+
   // -- Values by rows and columns -------------------------------------------------------------------------------------
 
   const STOPS = [1, 2, 3, 4, 5, 6];
@@ -973,7 +1022,7 @@
 
   // -- Drawing --------------------------------------------------------------------------------------------------------
 
-  const makers = { lines, bars, pairs, forest, ranges, surface, heat, points };
+  const makers = { lines, bars, pairs, forest, ranges, lanes, surface, heat, points };
   const drawn = new Map();
 
   function draw(id) {

@@ -41,6 +41,8 @@ pub enum Spec {
     Surface(Surface),
     /// Values with their ranges, row by row.
     Ranges(Ranges),
+    /// Stretches over time, row by row.
+    Lanes(Lanes),
 }
 
 /// The scale of an axis.
@@ -304,6 +306,41 @@ pub struct RangeRow {
     pub other: Option<f64>,
     /// The value as text.
     pub text: String,
+}
+
+/// Stretches over time, row by row, each of one sort.
+#[derive(Clone, Debug, Serialize)]
+pub struct Lanes {
+    /// The axis of time.
+    pub x: Axis,
+    /// The sorts of stretches, in the order of the legend.
+    pub sorts: Vec<LaneSort>,
+    /// The rows, from top to bottom.
+    pub rows: Vec<Lane>,
+}
+
+/// A sort of stretch.
+#[derive(Clone, Debug, Serialize)]
+pub struct LaneSort {
+    /// Its name.
+    pub name: String,
+    /// The name of its color in the style sheet.
+    pub color: &'static str,
+}
+
+/// A row of stretches, which follow each other.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Lane {
+    /// The name next to the row.
+    pub name: String,
+    /// The start of the first stretch, in the unit of the axis.
+    pub start: i64,
+    /// The end of each.
+    pub ends: Vec<i64>,
+    /// The sort of each, as an index.
+    pub sorts: Vec<u32>,
+    /// What each is, for the tooltip; empty if the sort says it.
+    pub texts: Vec<String>,
 }
 
 /// Detours over time, as columns of data; the longest first.

@@ -12,6 +12,6 @@ mod write;
 
 pub use crate::form::section::{Block, Finding, Grade, Opening, Page, Section, Tile, foot, sentence};
 pub use chart::{
-    Axis, AxisScale, AxisUnit, Bar, BarPair, Bars, Chart, ChartSeries, Forest, ForestRow, Heat, HeatLabel, Lines, Mark,
-    PairedBars, Points, RangeRow, Ranges, Spec, Surface,
+    Axis, AxisScale, AxisUnit, Bar, BarPair, Bars, Chart, ChartSeries, Forest, ForestRow, Heat, HeatLabel, Lane,
+    LaneSort, Lanes, Lines, Mark, PairedBars, Points, RangeRow, Ranges, Spec, Surface,
 };
