@@ -14,7 +14,7 @@ use becalm_record::Session;
 use becalm_units::Nanos;
 use becalm_units::fault::{self, Context};
 
-use crate::document::{ChoiceDoc, CostDoc, ObservedDoc, PartDoc, QuotaDoc, SCHEMA, ThreadDoc};
+use crate::document::{CostDoc, ObservedDoc, PartDoc, QuotaDoc, ThreadDoc};
 use crate::look::{Lookout, SeenThread};
 use crate::recorder::ObservePlan;
 
@@ -84,9 +84,6 @@ pub fn observe(
         Some(QuotaDoc { cgroup, periods, throttled, throttled_ns, waited_ns: Nanos::ZERO })
     });
     let mut doc = ObservedDoc {
-        schema: SCHEMA.to_owned(),
-        node: host.node,
-        program,
         origin: jiff::Timestamp::from_nanosecond(i128::from(anchor.wall_ns)).ok(),
         ended: Some(ended),
         machine: machine::describe(&plan.root),
@@ -97,22 +94,12 @@ pub fn observe(
             resolution_ns: Nanos::new(1),
             ..ClockDoc::default()
         },
-        clock_pairs: Vec::new(),
-        choice: ChoiceDoc::default(),
-        tracing: None,
-        start_ns: Nanos::ZERO,
         duration_ns: Nanos::new((now() - began) as i64),
-        events: 0,
-        lost_events: 0,
-        repaired_switches: 0,
-        unknown_switches: 0,
         threads: threads.into_values().map(|thread| thread_doc(thread, anchor.ticks.get())).collect(),
-        takers: Vec::new(),
-        groups: Vec::new(),
         quotas: quotas.collect(),
-        checked: crate::document::CheckDoc::default(),
         cost: CostDoc { trace_bytes: 0, cpu_ns: thread_time() - cpu_before },
         warnings: host.warning.into_iter().chain(warnings).collect(),
+        ..ObservedDoc::new(host.node, program)
     };
     doc.threads.sort_by_key(|thread| (std::cmp::Reverse(thread.waited_ns), thread.process, thread.tid));
     Ok((doc, command))

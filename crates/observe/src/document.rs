@@ -293,6 +293,35 @@ impl Document for ObservedDoc {
 const MOST_TOGETHER: i64 = 1 << 61;
 
 impl ObservedDoc {
+    /// A document without anything observed.
+    pub fn new(node: String, program: String) -> Self {
+        Self {
+            schema: SCHEMA.to_owned(),
+            node,
+            program,
+            origin: None,
+            ended: None,
+            machine: MachineDoc::default(),
+            clock: ClockDoc::default(),
+            clock_pairs: Vec::new(),
+            choice: ChoiceDoc::default(),
+            tracing: None,
+            start_ns: Nanos::ZERO,
+            duration_ns: Nanos::ZERO,
+            events: 0,
+            lost_events: 0,
+            repaired_switches: 0,
+            unknown_switches: 0,
+            threads: Vec::new(),
+            takers: Vec::new(),
+            groups: Vec::new(),
+            quotas: Vec::new(),
+            checked: CheckDoc::default(),
+            cost: CostDoc::default(),
+            warnings: Vec::new(),
+        }
+    }
+
     /// Whether threads of several control groups were involved.
     pub fn has_several_groups(&self) -> bool {
         let groups = self.threads.iter().map(|thread| &thread.cgroup);
