@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use becalm_attribute::books::{Books, Ledger, SwitchRepair, ThreadIdentity};
+use becalm_attribute::books::{Books, Ledger, RanAs, SwitchRepair, ThreadIdentity};
 use becalm_model::observed::{LifePart, OwnedActivity, Owner, Stay, ThreadDetour, ThreadId};
 use becalm_model::{Event, Happening, Kind, Label, Labels, Life, Pid, ThreadState};
 use becalm_units::{CpuId, Nanos};
@@ -12,6 +12,9 @@ const CPUS: usize = 3;
 const THREADS: usize = 7;
 /// The threads with the lowest numbers are chosen.
 const CHOSEN: usize = 4;
+
+/// The deepest work of the kernel on behalf of a thread.
+const WORKS: usize = 3;
 
 /// What a simulated thread does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,7 +40,12 @@ struct Simulation {
     takers: BTreeMap<(usize, String), i64>,
     /// Time of interrupts on top of each chosen thread.
     on_top: BTreeMap<usize, i64>,
+    /// The depth of work of the kernel on behalf of each thread.
+    works: [usize; THREADS],
+    /// Time of each chosen thread on a CPU by this depth, without interrupts and with them.
+    own: BTreeMap<(usize, usize), (i64, i64)>,
     irq: Label,
+    names: [Label; WORKS],
 }
 
 const fn pid(thread: usize) -> Pid {
@@ -45,7 +53,9 @@ const fn pid(thread: usize) -> Pid {
 }
 
 impl Simulation {
-    fn new(irq: Label) -> Self {
+    fn new(labels: &mut Labels) -> Self {
+        let irq = labels.intern("local_timer");
+        let names = ["work 1", "work 2", "work 3"].map(|name| labels.intern(name));
         let mut simulation = Self {
             now: 0,
             threads: [Does::Sleeps; THREADS],
@@ -55,7 +65,10 @@ impl Simulation {
             parts: BTreeMap::new(),
             takers: BTreeMap::new(),
             on_top: BTreeMap::new(),
+            works: [0; THREADS],
+            own: BTreeMap::new(),
             irq,
+            names,
         };
         // Each CPU is known to idle from the start.
         let (source, detail) = (irq, Label::EMPTY);
@@ -76,8 +89,12 @@ impl Simulation {
             for thread in 0..CHOSEN {
                 let part = match self.threads[thread] {
                     Does::Runs(cpu) => {
+                        let (alone, all) = self.own.entry((thread, self.works[thread])).or_default();
+                        *all += 1;
                         if self.cpus[cpu].1 {
                             *self.on_top.entry(thread).or_default() += 1;
+                        } else {
+                            *alone += 1;
                         }
                         LifePart::Ran
                     }
@@ -103,7 +120,7 @@ impl Simulation {
     /// Does something possible, chosen by three numbers.
     fn act(&mut self, (what, one, other): (u8, u8, u8)) {
         let (thread, cpu) = (usize::from(one) % THREADS, usize::from(other) % CPUS);
-        match (what % 6, self.threads[thread]) {
+        match (what % 7, self.threads[thread]) {
             // The thread on another CPU wakes it.
             (0, Does::Sleeps) => {
                 self.write(cpu, Happening::Waking { thread: pid(thread) });
@@ -128,7 +145,7 @@ impl Simulation {
                 let waiting = |does: &Does| matches!(does, Does::Queues { cpu: of, .. } if *of == cpu);
                 let next =
                     (0..THREADS).map(|more| (thread + more) % THREADS).find(|next| waiting(&self.threads[*next]));
-                self.switch(cpu, next, what % 6 == 2);
+                self.switch(cpu, next, what % 7 == 2);
             }
             (4, Does::Queues { cpu: from, .. }) if from != cpu => {
                 self.write(cpu, Happening::Life(Life::Moved { thread: pid(thread), cpu: CpuId::new(cpu as u32) }));
@@ -143,6 +160,16 @@ impl Simulation {
                     if is_on { Happening::IrqExit { source, detail } } else { Happening::IrqEntry { source, detail } },
                 );
                 self.cpus[cpu].1 = !is_on;
+            }
+            (6, Does::Runs(on)) if !self.cpus[on].1 => {
+                let depth = self.works[thread];
+                if other.is_multiple_of(2) && depth < WORKS {
+                    self.write(on, Happening::Life(Life::WorkBegan { work: self.names[depth] }));
+                    self.works[thread] += 1;
+                } else if depth > 0 {
+                    self.write(on, Happening::Life(Life::WorkEnded { work: self.names[depth - 1] }));
+                    self.works[thread] -= 1;
+                }
             }
             _ => {}
         }
@@ -175,6 +202,8 @@ impl Simulation {
 #[derive(Default)]
 struct Sums {
     parts: BTreeMap<(ThreadId, LifePart), i64>,
+    /// Time on a CPU by the work of the kernel.
+    own: BTreeMap<(ThreadId, Label), i64>,
     ends: BTreeMap<ThreadId, i64>,
     detours: i64,
     rows: i64,
@@ -183,6 +212,9 @@ struct Sums {
 impl Ledger for Sums {
     fn stay(&mut self, stay: &Stay) {
         *self.parts.entry((stay.thread, stay.part)).or_default() += stay.duration.get();
+        if stay.part == LifePart::Ran {
+            *self.own.entry((stay.thread, stay.context)).or_default() += stay.duration.get();
+        }
         let end = self.ends.entry(stay.thread).or_insert(stay.start.get());
         assert_eq!(*end, stay.start.get(), "the stays of a thread follow each other");
         *end += stay.duration.get();
@@ -214,8 +246,7 @@ proptest! {
     #[test]
     fn the_books_are_those_of_each_nanosecond(script in scripts()) {
         let mut labels = Labels::new();
-        let irq = labels.intern("local_timer");
-        let mut simulation = Simulation::new(irq);
+        let mut simulation = Simulation::new(&mut labels);
         for (action, length) in script {
             simulation.act(action);
             simulation.pass(length);
@@ -259,8 +290,15 @@ proptest! {
             let expected: BTreeMap<_, _> =
                 simulation.takers.iter().filter(|((of, _), _)| *of == number).map(|(key, ns)| (key.clone(), *ns)).collect();
             prop_assert_eq!(takers, expected);
-            let on_top: i64 = books.ran_as.iter().filter(|(part, _)| matches!(part, becalm_attribute::books::RanAs::Activity(..))).map(|(_, sum)| sum.time.get()).sum();
+            let on_top: i64 = books.ran_as.iter().filter(|(part, _)| matches!(part, RanAs::Activity(..))).map(|(_, sum)| sum.time.get()).sum();
             prop_assert_eq!(on_top, simulation.on_top.get(&number).copied().unwrap_or(0));
+            for depth in 0..=WORKS {
+                let (alone, all) = simulation.own.get(&(number, depth)).copied().unwrap_or_default();
+                let work = depth.checked_sub(1).map_or(Label::EMPTY, |depth| simulation.names[depth]);
+                let as_what = depth.checked_sub(1).map_or(RanAs::Program, |_| RanAs::Own(work));
+                prop_assert_eq!(books.ran_as.get(&as_what).map_or(0, |sum| sum.time.get()), alone);
+                prop_assert_eq!(sums.own.get(&(id, work)).copied().unwrap_or(0), all, "{:?} of thread {}", as_what, number);
+            }
         }
     }
 
@@ -268,8 +306,7 @@ proptest! {
     #[test]
     fn with_gaps_the_parts_still_add_up(script in scripts(), missing in proptest::collection::vec(any::<prop::sample::Index>(), 0..40)) {
         let mut labels = Labels::new();
-        let irq = labels.intern("local_timer");
-        let mut simulation = Simulation::new(irq);
+        let mut simulation = Simulation::new(&mut labels);
         for (action, length) in script {
             simulation.act(action);
             simulation.pass(length);

@@ -223,7 +223,7 @@ pub fn is_decoding() -> bool {
 
 /// Runs the third-party decoder on untrusted data. Known causes of panics are rejected earlier (see [`super::pages`]); if there are others, a damaged
 /// file must still not end the program.
-fn fenced<T>(decode: impl FnOnce() -> ParquetResult<T>) -> ParquetResult<T> {
+pub fn fenced<T>(decode: impl FnOnce() -> ParquetResult<T>) -> ParquetResult<T> {
     IS_FENCED.set(true);
     // The decoder's state is dropped after an error, so no code sees it half done.
     let decoded = catch_unwind(AssertUnwindSafe(decode));

@@ -63,7 +63,7 @@ mod writer;
 
 pub use batch::{ActivityBatch, DetourBatch, SampleBatch};
 pub use contents::Contents;
-pub use decode::is_decoding;
+pub use decode::{fenced, is_decoding};
 pub use document::Stored;
 pub use documents::{load_documents, store_document};
 pub use draft::Draft;
@@ -71,7 +71,7 @@ pub use error::BundleError;
 pub use held::HeldFolder;
 pub use layout::SUFFIX;
 pub use nodes::LeftOut;
-pub use observed::{ObservedSegment, ObservedWriter, ThreadRow};
+pub use observed::{ObservedSegment, ObservedTables, ObservedWriter, ThreadRow};
 pub use phase::Phase;
 pub use phases::{PhaseRun, PhaseWriter};
 pub use reader::{ActivityBatches, Bundle, DetourBatches, ReadProgress, SampleBatches};

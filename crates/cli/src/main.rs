@@ -204,8 +204,8 @@ mod tests {
     }
 
     /// The libraries whose reports and warnings tell a user what to do next; `model` has those that are stored with a run.
-    const ADVISERS: [&str; 10] =
-        ["cost", "fleet", "inject", "live", "observe", "model", "report", "research", "tune", "watch"];
+    const ADVISERS: [&str; 11] =
+        ["cost", "explain", "fleet", "inject", "live", "observe", "model", "report", "research", "tune", "watch"];
 
     /// The crates that have options of their own, and those for tests.
     const NO_LIBRARIES: [&str; 5] = ["cli", "command", "fixtures", "mpi", "testing"];

@@ -138,13 +138,31 @@ pub struct Stay {
     pub part: LifePart,
     /// Why the stay started.
     pub reason: StayReason,
-    /// The place where a thread sleeps, if known: the system call, `page_fault`, `reclaim`; otherwise empty.
+    /// The place where a thread sleeps or runs, if known: the system call, `page_fault`, [`own_work`]; otherwise empty.
     pub context: Label,
     /// The thread that woke it, for stays on the way and in the queue; `None` if it was not woken, or an interrupt did.
     pub by: Option<ThreadId>,
 }
 
-/// A stretch when an observed thread could have made progress, and something else had its CPU.
+/// Work of the kernel on behalf of the thread that needs it.
+pub mod own_work {
+    /// Memory is freed, because none is left on the machine or in a zone.
+    pub const RECLAIM: &str = "reclaim";
+    /// Memory of a control group at its limit is freed.
+    pub const GROUP_RECLAIM: &str = "group_reclaim";
+    /// Memory is moved to make room for a large page.
+    pub const COMPACTION: &str = "compaction";
+    /// A lock of the kernel that another CPU holds is awaited.
+    pub const KERNEL_LOCK: &str = "kernel_lock";
+    /// A thread that writes faster than the disk is made to wait.
+    pub const DIRTY_THROTTLING: &str = "dirty_throttling";
+
+    /// All of it.
+    pub const ALL: [&str; 5] = [RECLAIM, GROUP_RECLAIM, COMPACTION, KERNEL_LOCK, DIRTY_THROTTLING];
+}
+
+/// A stretch when an observed thread could have made progress, and something else had its CPU: a wait, or an interrupt on top of it. For the time
+/// of the hypervisor, the stretch before the instant at which the kernel accounted for it, because its own place is not known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ThreadDetour {
     /// The thread.
@@ -172,4 +190,18 @@ pub struct OwnedActivity {
     pub time: Nanos,
     /// How often it came.
     pub visits: u64,
+}
+
+/// The rows of an observation's tables.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub struct ObservedRows {
+    /// Threads: those observed, and those that had the CPU meanwhile.
+    pub threads: u64,
+    /// Parts of the lives of observed threads.
+    pub stays: u64,
+    /// Their waits and interruptions.
+    pub detours: u64,
+    /// The activities in these.
+    pub activities: u64,
 }

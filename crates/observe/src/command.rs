@@ -195,7 +195,7 @@ fn store(observation: Observation, choice: ChoiceDoc, path: &Path) -> fault::Res
     }
     // Dropping the writer removes what it has written.
     refuse_nothing(&doc)?;
-    writer.finish(&doc, &summing::thread_rows(&replayed.worked), &replayed.worked.labels)?;
+    summing::finish(&mut doc, &replayed.worked, &mut writer)?;
     Ok((doc, observation.command))
 }
 

@@ -2,7 +2,7 @@
 
 use becalm_bundle::{Contents, Stored};
 use becalm_model::node::{ClockDoc, Ended, MachineDoc, TracingDoc, Warning};
-use becalm_model::observed::Owner;
+use becalm_model::observed::{ObservedRows, Owner};
 use becalm_model::{Document, Kind};
 use becalm_units::Nanos;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub const SCHEMA: &str = "becalm.observed/1";
 
 /// One node's observed threads. Durations are integers in `_ns` fields.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ObservedDoc {
     /// The schema that the document follows: [`SCHEMA`].
@@ -56,6 +56,8 @@ pub struct ObservedDoc {
     pub quotas: Vec<QuotaDoc>,
     /// Comparison with the kernel's own account.
     pub checked: CheckDoc,
+    /// The rows of its tables.
+    pub rows: ObservedRows,
     /// The cost of the observation.
     pub cost: CostDoc,
     /// Everything the reader must know before believing the numbers.
@@ -295,31 +297,7 @@ const MOST_TOGETHER: i64 = 1 << 61;
 impl ObservedDoc {
     /// A document without anything observed.
     pub fn new(node: String, program: String) -> Self {
-        Self {
-            schema: SCHEMA.to_owned(),
-            node,
-            program,
-            origin: None,
-            ended: None,
-            machine: MachineDoc::default(),
-            clock: ClockDoc::default(),
-            clock_pairs: Vec::new(),
-            choice: ChoiceDoc::default(),
-            tracing: None,
-            start_ns: Nanos::ZERO,
-            duration_ns: Nanos::ZERO,
-            events: 0,
-            lost_events: 0,
-            repaired_switches: 0,
-            unknown_switches: 0,
-            threads: Vec::new(),
-            takers: Vec::new(),
-            groups: Vec::new(),
-            quotas: Vec::new(),
-            checked: CheckDoc::default(),
-            cost: CostDoc::default(),
-            warnings: Vec::new(),
-        }
+        Self { schema: SCHEMA.to_owned(), node, program, ..Self::default() }
     }
 
     /// Whether threads of several control groups were involved.

@@ -19,6 +19,7 @@ pub mod report;
 pub mod schemas;
 mod spool;
 pub mod summing;
+pub mod words;
 
 pub use choice::{Choice, ThreadArgs};
 pub use command::{ObserveArgs, report_stored};

@@ -38,6 +38,9 @@ pub struct SeenAccount {
     pub account: Schedstat,
 }
 
+/// The bytes that are kept of a command line. Some have thousands of arguments, and the names of tables are limited.
+const LONGEST_COMMAND: usize = 1_000;
+
 /// Looks at the processes of a machine, again and again.
 #[derive(Debug)]
 pub struct Lookout {
@@ -72,7 +75,8 @@ impl Lookout {
     }
 
     fn look_at(&self, process: i32, now: impl Fn() -> u64, seen: &mut Vec<SeenThread>) {
-        let command = command(&self.root, process);
+        let mut command = command(&self.root, process);
+        command.truncate(command.floor_char_boundary(LONGEST_COMMAND));
         let values = environment(&self.root, process, &RANK_VARIABLES).unwrap_or_default();
         let rank = values.into_iter().flatten().find_map(|value| value.parse().ok());
         for tid in threads_of(&self.root, process).unwrap_or_default() {

@@ -1,6 +1,5 @@
 //! The report of observed threads.
 
-use becalm_model::Kind;
 use becalm_model::observed::Owner;
 use becalm_report::form::field::{Field, fields};
 use becalm_report::form::figure::Share;
@@ -12,6 +11,7 @@ use becalm_units::{Nanos, counted, printable};
 use serde::Serialize;
 
 use crate::document::{CostDoc, ObservedDoc, PartDoc, QuotaDoc, TakerDoc, ThreadDoc};
+use crate::words;
 
 /// Threads that sleep for more than this share of their time are left out of the default report.
 const HELPER: f64 = 0.99;
@@ -58,13 +58,13 @@ fields! {
 
 fields! {
     taker_row: TakerRow {
-        SOURCE = "source", "who had the CPU", |row| shown(&row.taker);
-        OWNER = "owner", "whose", |row| whose(row.taker.owner);
+        SOURCE = "source", "who had the CPU", |row| taker_name(&row.taker);
+        OWNER = "owner", "whose", |row| words::owner(row.taker.owner);
         TIME = "ns", "time", |row| row.taker.ns;
         SHARE = "share", "of waits", |row| Share(ratio(row.taker.ns.get(), row.waited));
         COUNT = "count", "times", |row| row.taker.count;
         LONGEST = "longest_ns", "longest", |row| row.taker.longest_ns;
-        GROUP = "cgroup", "control group", |row| group_name(&row.taker.cgroup);
+        GROUP = "cgroup", "control group", |row| words::group_name(&row.taker.cgroup);
     }
 }
 
@@ -77,7 +77,7 @@ fields! {
         ASLEEP = "asleep", "asleep", |row| Share(ratio(row.thread.asleep_ns.get(), row.thread.wall_ns.get()));
         WAIT = "waited_ns", "time waited", |row| row.thread.waited_ns;
         SWITCHES = "switches", "switches", |row| row.thread.switches;
-        TAKER = "taker", "most to", |row| row.thread.takers.first().map(shown);
+        TAKER = "taker", "most to", |row| row.thread.takers.first().map(taker_name);
     }
 }
 
@@ -95,56 +95,8 @@ fn ratio(part: i64, whole: i64) -> f64 {
     if whole > 0 { part as f64 / whole as f64 } else { 0.0 }
 }
 
-/// The name of a taker as in other reports.
-fn shown(taker: &TakerDoc) -> String {
-    match (taker.kind, taker.source.as_str()) {
-        (Kind::Kthread, "idle_exit") => "way out of idle".to_owned(),
-        (Kind::Throttling, "cfs_bandwidth") => "quota of its group".to_owned(),
-        (Kind::Throttling, _) => "limit on real-time threads".to_owned(),
-        (_, source) => printable(source).into_owned(),
-    }
-}
-
-const fn whose(owner: Owner) -> &'static str {
-    match owner {
-        Owner::Process => "same process",
-        Owner::Chosen => "observed",
-        Owner::Group => "same group",
-        Owner::Others => "others",
-        Owner::Kernel => "kernel",
-        Owner::Interrupt => "interrupt",
-        Owner::Quota => "quota",
-        Owner::Host => "host",
-        Owner::Becalm => "becalm",
-        Owner::Unknown => "not known",
-    }
-}
-
-/// A control group by the name that people know: that of the pod, the container, the Slurm step, the unit.
-fn group_name(path: &str) -> String {
-    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-    let find = |prefix: &str| parts.iter().rev().find_map(|part| part.strip_prefix(prefix));
-    if let (Some(job), step) = (find("job_"), find("step_")) {
-        return format!("Slurm job {job}{}", step.map_or_else(String::new, |step| format!(" step {step}")));
-    }
-    let container = |part: &&str| {
-        let id = part.trim_end_matches(".scope");
-        let id = id.rsplit(['-', ':']).next().unwrap_or(id);
-        (id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit())).then(|| id[..12].to_owned())
-    };
-    let pod = parts.iter().rev().find_map(|part| {
-        let (_, id) = part.trim_end_matches(".slice").rsplit_once("pod")?;
-        (id.len() >= 32).then(|| id.replace('_', "-"))
-    });
-    match (pod, parts.iter().rev().find_map(container)) {
-        (Some(pod), Some(id)) => format!("pod {pod} container {id}"),
-        (Some(pod), None) => format!("pod {pod}"),
-        (None, Some(id)) => format!("container {id}"),
-        _ => match parts.iter().rev().find(|part| part.ends_with(".service") || part.ends_with(".scope")) {
-            Some(unit) => printable(unit).into_owned(),
-            None => printable(path).into_owned(),
-        },
-    }
+fn taker_name(taker: &TakerDoc) -> String {
+    words::taker_name(taker.kind, &taker.source)
 }
 
 fn thread_name(thread: &ThreadDoc) -> String {
@@ -251,7 +203,7 @@ impl ObservedReport<'_> {
         }
         let to = top.filter(|taker| taker.ns.get() * 5 >= lost).map_or_else(String::new, |taker| {
             let part = Value::Ratio(ratio(taker.ns.get(), lost)).cell();
-            format!("; {} had {} of that ({part})", shown(taker), text(taker.ns.get()))
+            format!("; {} had {} of that ({part})", taker_name(taker), text(taker.ns.get()))
         });
         let tone = if share < 0.05 { Grade::Fair } else { Grade::Bad };
         (tone, format!("{subject} could have run {} longer, {share_text} of its time{to}{own}", text(lost)))
@@ -270,7 +222,7 @@ impl ObservedReport<'_> {
                 .filter(is_it)
                 .filter(|taker| taker.owner != Owner::Quota)
                 .take(2)
-                .map(|taker| format!("{} {}", shown(taker), Value::Time(taker.ns.get()).cell()))
+                .map(|taker| format!("{} {}", taker_name(taker), Value::Time(taker.ns.get()).cell()))
                 .collect();
             most.join(", ")
         };
@@ -348,7 +300,7 @@ impl ObservedReport<'_> {
         if !self.by_group || self.doc.groups.is_empty() {
             return None;
         }
-        let names = |path: &str| if path.is_empty() { "/".to_owned() } else { group_name(path) };
+        let names = |path: &str| if path.is_empty() { "/".to_owned() } else { words::group_name(path) };
         let mut culprits: Vec<&str> = Vec::new();
         for pair in &self.doc.groups {
             if !culprits.contains(&pair.culprit.as_str()) {
@@ -426,7 +378,7 @@ impl ObservedReport<'_> {
             format!(
                 "control group {} used up its CPU time in {} of {} periods; the kernel stopped it for {}, and observed \
                  threads waited {} for that",
-                group_name(&quota.cgroup),
+                words::group_name(&quota.cgroup),
                 quota.throttled,
                 quota.periods,
                 Value::Time(quota.throttled_ns.get()).cell(),
@@ -442,31 +394,7 @@ impl ObservedReport<'_> {
         if ratio(taker.ns.get(), totals.wall) < 0.005 {
             return None;
         }
-        let name = shown(taker);
-        Some(match taker.owner {
-            Owner::Process | Owner::Chosen | Owner::Group => {
-                format!("the threads need more CPUs than they have: give them more, or start fewer ({name})")
-            }
-            Owner::Others | Owner::Becalm => {
-                let process = taker
-                    .process
-                    .map_or_else(String::new, |process| format!(", such as with taskset -acp CPUS {process}"));
-                format!("keep {name} away from these CPUs{process}, or lower its priority (nice)")
-            }
-            Owner::Quota if taker.source == "cfs_bandwidth" => {
-                "raise the quota of the control group (cpu.max, cpu.cfs_quota_us), or start fewer threads".to_owned()
-            }
-            Owner::Quota => "raise the limit on real-time threads: sysctl kernel.sched_rt_runtime_us".to_owned(),
-            Owner::Kernel if taker.source == "idle_exit" => {
-                "keep the CPU from deep idle: becalm tune plan; in a virtual machine, poll in the guest (haltpoll)"
-                    .to_owned()
-            }
-            Owner::Kernel | Owner::Interrupt => {
-                "becalm tune plan proposes how to keep the kernel's work away".to_owned()
-            }
-            Owner::Host => "ask the host's administrator for CPUs that are not shared".to_owned(),
-            Owner::Unknown => return None,
-        })
+        words::advice(taker.owner, taker.kind, &taker.source, taker.process)
     }
 }
 
@@ -532,11 +460,12 @@ impl Report for ObservedReport<'_> {
 
 #[cfg(test)]
 mod tests {
-    use becalm_model::node::{ClockDoc, Ended, MachineDoc};
+    use becalm_model::Kind;
+    use becalm_model::node::Ended;
     use becalm_report::text;
 
     use super::*;
-    use crate::document::{CheckDoc, ChoiceDoc, SCHEMA};
+    use crate::document::SCHEMA;
 
     /// A busy thread that loses 100 of 1,000 ms to a program, and a helper that sleeps.
     fn doc() -> ObservedDoc {
@@ -572,27 +501,11 @@ mod tests {
         ObservedDoc {
             schema: SCHEMA.to_owned(),
             node: "node1".to_owned(),
-            program: String::new(),
-            origin: None,
             ended: Some(Ended::Duration),
-            machine: MachineDoc::default(),
-            clock: ClockDoc::default(),
-            clock_pairs: Vec::new(),
-            choice: ChoiceDoc::default(),
-            tracing: None,
-            start_ns: Nanos::ZERO,
             duration_ns: ms(1_000),
-            events: 0,
-            lost_events: 0,
-            repaired_switches: 0,
-            unknown_switches: 0,
             threads: vec![busy, helper],
             takers: vec![taker],
-            groups: Vec::new(),
-            quotas: Vec::new(),
-            checked: CheckDoc::default(),
-            cost: CostDoc::default(),
-            warnings: Vec::new(),
+            ..ObservedDoc::default()
         }
     }
 
@@ -620,20 +533,5 @@ mod tests {
         assert!(wrong.check().unwrap_err().contains("negative"));
         wrong.takers[0].ns = Nanos::MAX;
         assert!(wrong.check().unwrap_err().contains("longer than any observation"));
-    }
-
-    #[test]
-    fn groups_have_the_names_that_people_know() {
-        let id = "0123456789abcdef".repeat(4);
-        let named = |path: &str| group_name(path);
-        assert_eq!(named("/slurm/uid_1/job_42/step_3"), "Slurm job 42 step 3");
-        assert_eq!(named("/system.slice/postgresql.service"), "postgresql.service");
-        assert_eq!(named(&format!("/system.slice/docker-{id}.scope")), "container 0123456789ab");
-        let pod = "11112222_3333_4444_5555_666677778888";
-        let path = format!(
-            "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{pod}.slice/cri-containerd-{id}.scope"
-        );
-        assert_eq!(named(&path), "pod 11112222-3333-4444-5555-666677778888 container 0123456789ab");
-        assert_eq!(named("/burn"), "/burn");
     }
 }

@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use becalm_attribute::books::{RanAs, Taken, ThreadBooks, ThreadIdentity, TimeCount};
-use becalm_bundle::ThreadRow;
-use becalm_linux::procfs::names::stable_name;
+use becalm_bundle::{BundleError, ObservedWriter, ThreadRow};
 use becalm_model::node::Ended;
-use becalm_model::observed::{Owner, ThreadId};
+use becalm_model::observed::{ObservedRows, Owner, ThreadId};
 use becalm_model::{Kind, Labels, ThreadState, warning};
 use becalm_units::{Nanos, Ticks};
 
@@ -14,6 +13,7 @@ use crate::document::{ChoiceDoc, ClockPair, CostDoc, GroupPair, ObservedDoc, Par
 use crate::merge::WorkedOut;
 use crate::recorder::{Observation, ThrottledGroup};
 use crate::replay::Replayed;
+use crate::words::taker_source;
 
 /// The document before anything is worked out.
 pub fn begun(observation: &Observation, choice: ChoiceDoc, program: &str) -> ObservedDoc {
@@ -175,11 +175,7 @@ impl Takers {
         let identity = taken.thread.map(|thread| worked.books.identity(thread));
         let name = worked.labels.text(taken.source);
         let is_kernel = identity.is_some_and(|identity| identity.is_kernel);
-        let source = match identity {
-            Some(identity) if name.is_empty() => format!("pid {}", identity.pid.0),
-            Some(_) => stable_name(name, is_kernel).0.into_owned(),
-            None => name.to_owned(),
-        };
+        let source = taker_source(name, identity.map(|identity| (identity.pid.0, is_kernel)));
         let group = identity.map_or("", |identity| worked.labels.text(identity.group)).to_owned();
         let process = identity.filter(|_| !is_kernel).map(|identity| identity.process.0);
         let command = identity.map_or("", |identity| worked.labels.text(identity.command)).to_owned();
@@ -227,7 +223,7 @@ fn culprit(taken: &Taken, worked: &WorkedOut) -> String {
 }
 
 /// The rows of the table of threads: the observed ones, and those that had the CPU meanwhile.
-pub fn thread_rows(worked: &WorkedOut) -> Vec<ThreadRow> {
+fn thread_rows(worked: &WorkedOut) -> Vec<ThreadRow> {
     let number = |thread: ThreadId| i32::try_from(thread.0).unwrap_or(-1);
     let row = |(thread, identity, books): (ThreadId, &ThreadIdentity, Option<&ThreadBooks>)| ThreadRow {
         thread: number(thread),
@@ -243,4 +239,11 @@ pub fn thread_rows(worked: &WorkedOut) -> Vec<ThreadRow> {
         kernel: identity.is_kernel,
     };
     worked.books.threads().map(row).collect()
+}
+
+/// Completes the tables and the document of worked-out threads. Fails if the document is invalid, or the system refuses.
+pub fn finish(doc: &mut ObservedDoc, worked: &WorkedOut, writer: &mut ObservedWriter) -> Result<(), BundleError> {
+    let threads = thread_rows(worked);
+    doc.rows = ObservedRows { threads: threads.len() as u64, ..writer.rows() };
+    writer.finish(doc, &threads, &worked.labels)
 }

@@ -54,6 +54,12 @@ impl ControlGroup {
         self.set("cgroup.threads", &thread.to_string())
     }
 
+    /// Moves a thread back to the group above. `None` if that is impossible.
+    #[must_use]
+    pub fn release_thread(&self, thread: i32) -> Option<()> {
+        fs::write(self.0.parent()?.join("tasks"), thread.to_string()).ok()
+    }
+
     /// The number of times that the kernel throttled its threads, and the total time, from `cpu.stat`.
     ///
     /// # Panics

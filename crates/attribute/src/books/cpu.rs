@@ -1,7 +1,7 @@
 //! A CPU in the books: who has it now, and the time of what is on top of observed threads.
 
 use becalm_model::carried::{Carrier, runs};
-use becalm_model::observed::{OwnedActivity, Owner, ThreadDetour};
+use becalm_model::observed::{OwnedActivity, Owner, ThreadDetour, ThreadId};
 use becalm_model::{Kind, Label, Labels};
 use becalm_units::Nanos;
 
@@ -144,11 +144,16 @@ impl Books {
     }
 
     /// The thread in whose own context an event was written; `None` for one within an interrupt.
-    pub(super) fn own_context(&mut self, place: usize) -> Option<&mut ObservedThread> {
+    pub(super) fn in_own_context(&mut self, place: usize) -> Option<ThreadId> {
         let cpu = self.at(place);
         match cpu.present {
-            Present::Thread(thread) if cpu.stack.is_empty() => Some(&mut self.threads[thread.0 as usize]),
+            Present::Thread(thread) if cpu.stack.is_empty() => Some(thread),
             _ => None,
         }
+    }
+
+    /// The same thread, to be changed.
+    pub(super) fn own_context(&mut self, place: usize) -> Option<&mut ObservedThread> {
+        self.in_own_context(place).map(|thread| &mut self.threads[thread.0 as usize])
     }
 }

@@ -47,7 +47,7 @@ impl Books {
             if self.threads[thread.0 as usize].cpu != cpu {
                 self.take_off(thread, at, ledger);
             }
-            self.settle_host(thread);
+            self.settle_host(thread, at, ledger);
         }
         self.leave(thread, at, ledger);
         let limit = self.limit(self.threads[thread.0 as usize].identity.group, labels);
@@ -213,19 +213,19 @@ impl Books {
                     let observed = &mut self.threads[thread.0 as usize];
                     observed.excess += at - observed.accounted_until - ran;
                     observed.accounted_until = at;
-                    self.settle_host(thread);
+                    self.settle_host(thread, at, ledger);
                 }
             }
-            Life::WorkBegan { work } => self.set_work(place, Some(work), at),
-            Life::WorkEnded { work } => self.end_work(place, |known| known == work, at),
+            Life::WorkBegan { work } => self.begin_work(place, work, at, ledger),
+            Life::WorkEnded { work } => self.end_work(place, |known| known == work, at, ledger),
             Life::CallBegan { call } => {
-                self.end_work(place, |_| true, at);
-                self.set_work(place, Some(call), at);
+                self.end_work(place, |_| true, at, ledger);
+                self.begin_work(place, call, at, ledger);
                 if let Some(thread) = self.own_context(place) {
                     thread.faults = false;
                 }
             }
-            Life::CallEnded => self.end_work(place, |_| true, at),
+            Life::CallEnded => self.end_work(place, |_| true, at, ledger),
             Life::Dirtied { is_paused } => {
                 if let Some(thread) = self.own_context(place) {
                     thread.is_paused = is_paused;
@@ -234,25 +234,34 @@ impl Books {
         }
     }
 
-    pub(super) fn set_work(&mut self, place: usize, work: Option<Label>, at: Nanos) {
+    /// The thread on a CPU starts work of the kernel on its own behalf.
+    pub(super) fn begin_work(&mut self, place: usize, work: Label, at: Nanos, ledger: &mut impl Ledger) {
         self.credit(place, at);
-        if let Some(thread) = self.own_context(place) {
-            if thread.works.len() >= DEPTH {
-                thread.works.clear();
-            }
-            thread.works.extend(work);
-            if let (Some(work), Some(books)) = (work, &mut thread.books) {
-                books.ran_as.entry(RanAs::Own(work)).or_default().count += 1;
-            }
+        let Some(thread) = self.in_own_context(place) else { return };
+        self.leave(thread, at, ledger);
+        let observed = &mut self.threads[thread.0 as usize];
+        if observed.works.len() >= DEPTH {
+            observed.works.clear();
+        }
+        observed.works.push(work);
+        if let Some(books) = &mut observed.books {
+            books.ran_as.entry(RanAs::Own(work)).or_default().count += 1;
         }
     }
 
-    pub(super) fn end_work(&mut self, place: usize, is_it: impl Fn(Label) -> bool, at: Nanos) {
+    /// The thread on a CPU ends the outermost such work that `is_it`, and all within.
+    pub(super) fn end_work(
+        &mut self,
+        place: usize,
+        is_it: impl Fn(Label) -> bool,
+        at: Nanos,
+        ledger: &mut impl Ledger,
+    ) {
         self.credit(place, at);
-        if let Some(thread) = self.own_context(place)
-            && let Some(depth) = thread.works.iter().position(|work| is_it(*work))
-        {
-            thread.works.truncate(depth);
+        let Some(thread) = self.in_own_context(place) else { return };
+        if let Some(depth) = self.threads[thread.0 as usize].works.iter().position(|work| is_it(*work)) {
+            self.leave(thread, at, ledger);
+            self.threads[thread.0 as usize].works.truncate(depth);
         }
     }
 

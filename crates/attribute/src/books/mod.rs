@@ -46,7 +46,7 @@ mod waits;
 
 use std::collections::{HashMap, HashSet};
 
-use becalm_model::observed::{OwnedActivity, Stay, StayReason, ThreadDetour, ThreadId};
+use becalm_model::observed::{OwnedActivity, Stay, StayReason, ThreadDetour, ThreadId, own_work};
 use becalm_model::{Event, Happening, Kind, Label, Labels, Pid, ThreadState, not_traced};
 use becalm_units::{CpuId, Nanos, NumberMap};
 
@@ -138,6 +138,7 @@ struct BookLabels {
     lost: Label,
     dirty: Label,
     page_fault: Label,
+    hypervisor: Label,
     unthrottle: [Label; 3],
 }
 
@@ -182,8 +183,9 @@ impl Books {
             quota: labels.intern("cfs_bandwidth"),
             limit: labels.intern("limit"),
             lost: labels.intern(not_traced::LOST_EVENTS),
-            dirty: labels.intern("dirty_throttling"),
+            dirty: labels.intern(own_work::DIRTY_THROTTLING),
             page_fault: labels.intern("page_fault"),
+            hypervisor: labels.intern("hypervisor"),
             unthrottle: ["timer:sched_cfs_period_timer", "timer:sched_cfs_slack_timer", "ipi:__cfsb_csd_unthrottle"]
                 .map(|name| labels.intern(name)),
         };

@@ -331,12 +331,13 @@ impl ThreadBooks {
         self.ran_as.get(&RanAs::Host).map_or(Nanos::ZERO, |host| host.time)
     }
 
-    /// Moves time of the program to the hypervisor, as far as there is any.
-    pub(super) fn move_to_host(&mut self, excess: Nanos) {
-        let Some(program) = self.ran_as.get_mut(&RanAs::Program) else { return };
+    /// Moves time of the program to the hypervisor, as far as there is any, and returns it.
+    pub(super) fn move_to_host(&mut self, excess: Nanos) -> Nanos {
+        let Some(program) = self.ran_as.get_mut(&RanAs::Program) else { return Nanos::ZERO };
         let taken = excess.min(program.time);
         program.time -= taken;
         self.ran_as.entry(RanAs::Host).or_default().add(taken, 1);
+        taken
     }
 
     /// The length of the observed life.

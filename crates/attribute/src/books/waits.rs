@@ -46,7 +46,7 @@ impl Books {
     }
 
     /// Books what the hypervisor took from a thread on the CPU. The excess of a stay is settled at its end, or once it is large.
-    pub(super) fn settle_host(&mut self, thread: ThreadId) {
+    pub(super) fn settle_host(&mut self, thread: ThreadId, at: Nanos, ledger: &mut impl Ledger) {
         let observed = &mut self.threads[thread.0 as usize];
         let excess = observed.excess;
         if excess < LEAST_STEAL {
@@ -54,7 +54,12 @@ impl Books {
         }
         observed.excess = Nanos::ZERO;
         let Some(books) = observed.books.as_mut().filter(|_| self.is_open) else { return };
-        books.move_to_host(excess);
+        let time = books.move_to_host(excess);
+        if time > Nanos::ZERO {
+            let (kind, source) = (Kind::Unseen, self.names.hypervisor);
+            let row = OwnedActivity { owner: Owner::Host, kind, source, thread: None, time, visits: 1 };
+            ledger.detour(&ThreadDetour { thread, cpu: observed.cpu, start: at - time, duration: time }, &[row]);
+        }
     }
 
     /// Events of a CPU were lost.
@@ -100,7 +105,10 @@ impl Books {
         let Some(books) = &mut observed.books else { return };
         books.end = at;
         let (condition, cpu) = (observed.condition, observed.cpu);
-        let (reason, context, by) = condition.told();
+        let (reason, mut context, by) = condition.told();
+        if condition == Condition::Ran {
+            context = observed.works.last().copied().unwrap_or(Label::EMPTY);
+        }
         let stay = |part, start, duration| Stay { thread, cpu, start, duration, part, reason, context, by };
         if let (Condition::Queued { reason, .. }, Some(wait)) = (condition, &wait) {
             self.end_wait(thread, wait, reason, at, ledger);

@@ -13,6 +13,7 @@ fn main() -> std::io::Result<()> {
         becalm_foreign::schemas::DOCUMENTS,
         becalm_inject::schemas::DOCUMENTS,
         becalm_live::schemas::DOCUMENTS,
+        becalm_explain::schemas::DOCUMENTS,
         becalm_observe::schemas::DOCUMENTS,
         becalm_research::schemas::DOCUMENTS,
         becalm_tune::schemas::DOCUMENTS,

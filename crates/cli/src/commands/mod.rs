@@ -51,6 +51,8 @@ commands! {
     Watch(becalm_watch::WatchArgs),
     Check(check::CheckArgs),
     Report(report::ReportArgs),
+    #[cfg(feature = "observe")]
+    Explain(becalm_explain::ExplainArgs),
     Detours(detours::DetoursArgs),
     Compare(compare::CompareArgs),
     #[cfg(feature = "fleet")]
@@ -88,7 +90,7 @@ commands! {
 /// The groups of commands in the list of `becalm help`.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Measure", &["record", "observe", "top", "watch", "check"]),
-    ("Understand", &["report", "detours", "compare", "fleet", "predict"]),
+    ("Understand", &["report", "explain", "detours", "compare", "fleet", "predict"]),
     ("Fix", &["tune", "bench"]),
     ("Files", &["import", "export", "condense"]),
     ("Research", &["inject", "work", "cost", "study", "paper"]),
@@ -117,7 +119,7 @@ const OPTIONAL: [(&str, bool, &[&str]); 8] = [
     ("fleet", cfg!(feature = "fleet"), &["fleet"]),
     ("foreign", cfg!(feature = "foreign"), &["import", "export"]),
     ("manual", cfg!(feature = "manual"), &["completions", "man"]),
-    ("observe", cfg!(feature = "observe"), &["observe"]),
+    ("observe", cfg!(feature = "observe"), &["observe", "explain"]),
     ("research", cfg!(feature = "research"), &["paper", "study"]),
     ("top", cfg!(feature = "top"), &["top"]),
     ("watch", cfg!(feature = "watch"), &["watch"]),

@@ -7,6 +7,7 @@ mod bench;
 mod book;
 mod campaign;
 mod cost;
+mod explain;
 mod foreign;
 mod habits;
 mod hosts;

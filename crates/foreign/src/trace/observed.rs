@@ -113,7 +113,7 @@ impl FoundThreads<'_> {
         doc.ended = Some(Ended::Unknown);
         // Dropping the writer removes what it has written.
         fault::ensure!(!doc.threads.is_empty(), "the trace is over as soon as the first chosen thread comes");
-        writer.finish(&doc, &summing::thread_rows(&worked), &worked.labels)?;
+        summing::finish(&mut doc, &worked, &mut writer)?;
         Ok(doc)
     }
 

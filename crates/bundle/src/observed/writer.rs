@@ -1,57 +1,18 @@
-//! Observed threads as a bundle: the document of the crate `observe`, and tables.
-//!
-//! ```text
-//! NAME.becalm/
-//!   runs/node=HOST.json                the document
-//!   threads/node=HOST/0000.parquet     thread i32, tid i32, process i32, parent i32, name, command, cgroup, start_ns i64, end_ns i64, chosen bool,
-//!                                      kernel bool
-//!   stays/node=HOST/0000.parquet       thread i32, cpu i32, start_ns i64, duration_ns i64, state, why, context, waker i32
-//!   detours/node=HOST/0000.parquet     thread i32, cpu i32, start_ns i64, duration_ns i64
-//!   activities/node=HOST/0000.parquet  detour i64, self_ns i64, visits i64, owner, kind, source, taker i32
-//! ```
-//!
-//! `thread`, `parent`, `waker` and `taker` are numbers of the recording, -1 for none. The stays of a thread follow each other without gap or overlap. The rows of
-//! each table are in the order of their ends.
+//! Writes the tables of observed threads.
 
 use std::path::{Path, PathBuf};
 
-use becalm_model::observed::{LifePart, OwnedActivity, Owner, Stay, ThreadDetour, ThreadId};
-use becalm_model::{Kind, Label, Labels};
+use becalm_model::observed::{LifePart, ObservedRows, OwnedActivity, Owner, Stay, ThreadDetour};
+use becalm_model::{Kind, Labels};
 use becalm_units::Named;
 
-use super::document::Stored;
-use super::draft::Draft;
-use super::encode::{self, Accessor, stored_cpu};
-use super::place::{self, MadeFolders};
-use super::schema::{OWNED_ACTIVITIES, STAYS, THREAD_DETOURS, THREADS, Table};
-use super::{BundleError, document, draft, layout};
-
-/// A row of the table of threads.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ThreadRow {
-    /// Its number in the recording.
-    pub thread: i32,
-    /// The kernel's number.
-    pub tid: i32,
-    /// The number of its process.
-    pub process: i32,
-    /// The thread that created it; -1 if that was not observed.
-    pub parent: i32,
-    /// Its name.
-    pub name: Label,
-    /// The command line of its process.
-    pub command: Label,
-    /// The path of its control group.
-    pub group: Label,
-    /// The start of its books or of its life, since the run's origin.
-    pub start_ns: i64,
-    /// The end.
-    pub end_ns: i64,
-    /// Whether it was observed; the others had the CPU meanwhile.
-    pub chosen: bool,
-    /// Whether it is a kernel thread.
-    pub kernel: bool,
-}
+use super::{ObservedSegment, REASONS, ThreadRow, number, reason};
+use crate::document::Stored;
+use crate::draft::Draft;
+use crate::encode::{self, Accessor, stored_cpu};
+use crate::place::{self, MadeFolders};
+use crate::schema::{OWNED_ACTIVITIES, STAYS, THREAD_DETOURS, THREADS, Table};
+use crate::{BundleError, document, draft, layout};
 
 /// Writes a node's observed threads. If nothing was stored, dropping the writer leaves nothing behind.
 #[derive(Debug)]
@@ -59,32 +20,9 @@ pub struct ObservedWriter {
     bundle: PathBuf,
     node: String,
     next_segment: u32,
-    detours: u64,
+    rows: ObservedRows,
     /// `None` once something is stored.
     made: Option<MadeFolders>,
-}
-
-/// The parts of a segment.
-#[derive(Clone, Debug, Default)]
-pub struct ObservedSegment {
-    /// The stays that ended.
-    pub stays: Vec<Stay>,
-    /// The interruptions that ended.
-    pub detours: Vec<ThreadDetour>,
-    /// The activities of each interruption, in the same order, with its place in `detours`.
-    pub activities: Vec<(usize, OwnedActivity)>,
-}
-
-impl ObservedSegment {
-    /// The number of rows.
-    pub const fn len(&self) -> usize {
-        self.stays.len() + self.detours.len() + self.activities.len()
-    }
-
-    /// Whether there are no rows.
-    pub const fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
 }
 
 impl ObservedWriter {
@@ -96,7 +34,7 @@ impl ObservedWriter {
             bundle: bundle.to_owned(),
             node: doc.node().to_owned(),
             next_segment: 0,
-            detours: 0,
+            rows: ObservedRows::default(),
             made: Some(made),
         })
     }
@@ -104,6 +42,11 @@ impl ObservedWriter {
     /// The bundle's directory.
     pub fn path(&self) -> &Path {
         &self.bundle
+    }
+
+    /// The rows written so far.
+    pub const fn rows(&self) -> ObservedRows {
+        self.rows
     }
 
     /// Writes a segment. Fails if the system refuses. Panics on labels of another table than `labels`.
@@ -119,7 +62,7 @@ impl ObservedWriter {
                 Accessor::Int64(|row| row.start.get()),
                 Accessor::Int64(|row| row.duration.get()),
                 Accessor::Names(|row| row.part as usize, &parts),
-                Accessor::Names(|row| reason(row.reason.name()), &reasons),
+                Accessor::Names(|row| reason(row.reason), &reasons),
                 Accessor::Names(|row| row.context.index(), &texts),
                 Accessor::Int32(|row| number(row.by)),
             ];
@@ -134,7 +77,7 @@ impl ObservedWriter {
             ];
             encode::rows(draft, &THREAD_DETOURS, detours, &columns)
         })?;
-        let before = self.detours;
+        let before = self.rows.detours;
         let numbered: Vec<(i64, OwnedActivity)> = activities
             .iter()
             .map(|(place, row)| (i64::try_from(before + *place as u64).unwrap_or(i64::MAX), *row))
@@ -153,12 +96,15 @@ impl ObservedWriter {
             ];
             encode::rows(draft, &OWNED_ACTIVITIES, &numbered, &columns)
         })?;
-        self.detours += detours.len() as u64;
+        self.rows.stays += stays.len() as u64;
+        self.rows.detours += detours.len() as u64;
+        self.rows.activities += activities.len() as u64;
         self.next_segment += 1;
         Ok(())
     }
 
-    /// Writes the threads, and the document for the last time. Fails if the document is invalid, or the system refuses.
+    /// Writes the threads, and the document for the last time, which tells the rows of all tables. Fails if the document is invalid, or the system
+    /// refuses.
     pub fn finish<D: Stored>(&mut self, doc: &D, threads: &[ThreadRow], labels: &Labels) -> Result<(), BundleError> {
         let texts = encode::stored_names(labels.iter());
         self.next_segment = 0;
@@ -195,18 +141,6 @@ impl ObservedWriter {
         made.keep();
         Ok(())
     }
-}
-
-/// A thread's number as stored.
-fn number(thread: Option<ThreadId>) -> i32 {
-    thread.and_then(|thread| i32::try_from(thread.0).ok()).unwrap_or(-1)
-}
-
-/// The names of reasons, in the order of [`reason`].
-const REASONS: [&str; 12] = ["", "preempted", "woken", "new", "?", "S", "D", "T", "t", "I", "P", "X"];
-
-fn reason(name: &str) -> usize {
-    REASONS.iter().position(|known| *known == name).unwrap_or(0)
 }
 
 impl Drop for ObservedWriter {

@@ -1,0 +1,273 @@
+//! Spans joined with the lives of their threads: the causes of each span, which add up to its length.
+//!
+//! Spans of one thread and one name that contain each other are taken apart: the outer one is without the inner ones. Spans with the same `id` are one:
+//! the time of each of its threads in any of them.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use becalm_bundle::ThreadRow;
+use becalm_model::Label;
+use becalm_model::observed::ThreadId;
+
+use crate::causes::CauseTime;
+use crate::clocks::ClockMap;
+use crate::lives::Lives;
+use crate::spans::ReadSpan;
+
+/// An interval of a thread that belongs to a span.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Piece {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The start, since the origin of the recording.
+    pub start: i64,
+    /// The end.
+    pub end: i64,
+}
+
+/// A span on the time of the recording.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PlacedSpan {
+    /// Its name.
+    pub name: Label,
+    /// The value by which spans are grouped.
+    pub group: Label,
+    /// Its intervals, in order of time; at least one.
+    pub pieces: Vec<Piece>,
+}
+
+impl PlacedSpan {
+    /// The length: the sum of its intervals.
+    pub fn length(&self) -> i64 {
+        self.pieces.iter().map(|piece| piece.end - piece.start).sum()
+    }
+
+    /// The start of the first interval.
+    pub fn start(&self) -> i64 {
+        self.pieces.iter().map(|piece| piece.start).min().unwrap_or_default()
+    }
+}
+
+/// Spans that are not in the recording.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct LeftOutSpans {
+    /// How many were not within its time.
+    pub outside: u64,
+    /// How far the first of these is from its start, in nanoseconds.
+    pub first_outside: Option<i64>,
+    /// How many were of threads that were not observed.
+    pub unknown_threads: u64,
+    /// The numbers of some of these threads.
+    pub tids: Vec<i32>,
+}
+
+/// The most numbers of unknown threads that are named.
+const NAMED: usize = 5;
+
+/// Finds the threads and places of spans. `books` are the start and the end of the recording.
+pub fn place(
+    spans: &[ReadSpan],
+    map: &ClockMap,
+    threads: &[ThreadRow],
+    books: (i64, i64),
+) -> (Vec<PlacedSpan>, LeftOutSpans) {
+    let mut by_tid: HashMap<i32, Vec<&ThreadRow>> = HashMap::new();
+    for row in threads.iter().filter(|row| row.chosen) {
+        by_tid.entry(row.tid).or_default().push(row);
+    }
+    let error = map.error().get();
+    let mut left_out = LeftOutSpans::default();
+    let mut placed: Vec<(ReadSpan, Piece)> = Vec::with_capacity(spans.len());
+    for span in spans {
+        let (start, end) = (map.convert(span.start), map.convert(span.end).max(map.convert(span.start)));
+        if start < books.0 - error || end > books.1 + error {
+            left_out.outside += 1;
+            left_out.first_outside.get_or_insert(start.saturating_sub(books.0));
+            continue;
+        }
+        // A number may be used by several threads in turn.
+        let known = by_tid.get(&span.tid).and_then(|rows| {
+            let overlap = |row: &&&ThreadRow| row.end_ns.min(end) - row.start_ns.max(start);
+            rows.iter().max_by_key(overlap).and_then(|row| u32::try_from(row.thread).ok())
+        });
+        match known {
+            Some(thread) => placed.push((*span, Piece { thread: ThreadId(thread), start, end })),
+            None => {
+                left_out.unknown_threads += 1;
+                if !left_out.tids.contains(&span.tid) && left_out.tids.len() < NAMED {
+                    left_out.tids.push(span.tid);
+                }
+            }
+        }
+    }
+    (assembled(placed), left_out)
+}
+
+/// Takes nested spans apart, and joins those of one request.
+fn assembled(placed: Vec<(ReadSpan, Piece)>) -> Vec<PlacedSpan> {
+    let mut alone: BTreeMap<(ThreadId, Label), Vec<(ReadSpan, Piece)>> = BTreeMap::new();
+    let mut requests: BTreeMap<Label, Vec<(ReadSpan, Piece)>> = BTreeMap::new();
+    for (span, piece) in placed {
+        if span.id == Label::EMPTY {
+            alone.entry((piece.thread, span.name)).or_default().push((span, piece));
+        } else {
+            requests.entry(span.id).or_default().push((span, piece));
+        }
+    }
+    let mut all: Vec<PlacedSpan> = alone.into_values().flat_map(apart).collect();
+    for spans in requests.into_values() {
+        let Some((first, _)) = spans.iter().min_by_key(|(_, piece)| (piece.start, -piece.end)).copied() else {
+            continue;
+        };
+        let pieces = union(spans.into_iter().map(|(_, piece)| piece).collect());
+        all.push(PlacedSpan { name: first.name, group: first.group, pieces });
+    }
+    all.sort_by_key(|span| (span.start(), span.pieces[0].thread));
+    all
+}
+
+/// The spans of one thread and name, each without those within it. One that consists of others has no time of its own, and is dropped.
+fn apart(mut spans: Vec<(ReadSpan, Piece)>) -> Vec<PlacedSpan> {
+    spans.sort_by_key(|(_, piece)| (piece.start, std::cmp::Reverse(piece.end)));
+    let mut done: Vec<PlacedSpan> = Vec::with_capacity(spans.len());
+    // The spans that have not ended, with their ends.
+    let mut open: Vec<(usize, i64)> = Vec::new();
+    for (span, piece) in spans {
+        open.retain(|(_, end)| *end > piece.start);
+        if let Some((outer, _)) = open.iter().rev().find(|(_, end)| *end >= piece.end).copied()
+            && let Some(rest) = done[outer].pieces.pop()
+        {
+            let around = [Piece { end: piece.start, ..rest }, Piece { start: piece.end, ..rest }];
+            done[outer].pieces.extend(around);
+        }
+        open.push((done.len(), piece.end));
+        done.push(PlacedSpan { name: span.name, group: span.group, pieces: vec![piece] });
+    }
+    done.retain_mut(|span| {
+        if span.pieces.len() > 1 {
+            span.pieces.retain(|piece| piece.end > piece.start);
+        }
+        !span.pieces.is_empty()
+    });
+    done
+}
+
+/// Intervals without overlap, by thread and time.
+fn union(mut pieces: Vec<Piece>) -> Vec<Piece> {
+    pieces.sort_by_key(|piece| (piece.thread, piece.start));
+    let mut done: Vec<Piece> = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        match done.last_mut().filter(|last| last.thread == piece.thread && last.end >= piece.start) {
+            Some(last) => last.end = last.end.max(piece.end),
+            None => done.push(piece),
+        }
+    }
+    done
+}
+
+/// The causes of spans.
+#[derive(Clone, Debug, Default)]
+pub struct SpanCauses {
+    /// The first of the causes of each span, and the end of the last one's.
+    firsts: Vec<usize>,
+    times: Vec<CauseTime>,
+}
+
+impl SpanCauses {
+    /// Finds the causes of spans.
+    pub fn new(spans: &[PlacedSpan], lives: &Lives) -> Self {
+        let mut found = Self { firsts: Vec::with_capacity(spans.len() + 1), times: Vec::new() };
+        let mut times: Vec<CauseTime> = Vec::new();
+        for span in spans {
+            found.firsts.push(found.times.len());
+            times.clear();
+            span.pieces.iter().for_each(|piece| lives.causes_of(piece.thread, piece.start, piece.end, &mut times));
+            times.sort_unstable_by_key(|time| time.cause);
+            for time in times.iter().filter(|time| time.ns > 0) {
+                let begin = found.firsts[found.firsts.len() - 1];
+                match found.times[begin..].last_mut().filter(|last| last.cause == time.cause) {
+                    Some(last) => last.ns += time.ns,
+                    None => found.times.push(*time),
+                }
+            }
+        }
+        found.firsts.push(found.times.len());
+        found
+    }
+
+    /// The causes of spans as lists.
+    #[cfg(test)]
+    pub fn from_lists(lists: Vec<Vec<CauseTime>>) -> Self {
+        let mut found = Self { firsts: vec![0], times: Vec::new() };
+        for list in lists {
+            found.times.extend(list);
+            found.firsts.push(found.times.len());
+        }
+        found
+    }
+
+    /// The causes of a span, one entry each, which add up to its length.
+    pub fn get(&self, span: usize) -> &[CauseTime] {
+        &self.times[self.firsts[span]..self.firsts[span + 1]]
+    }
+}
+
+/// The threads of spans.
+pub fn threads_of(spans: &[PlacedSpan]) -> HashSet<ThreadId> {
+    spans.iter().flat_map(|span| &span.pieces).map(|piece| piece.thread).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use becalm_model::Labels;
+
+    use super::*;
+
+    fn span(start: i64, end: i64, name: Label, id: Label) -> (ReadSpan, Piece) {
+        let read = ReadSpan { tid: 1, start, end, name, group: name, id };
+        (read, Piece { thread: ThreadId(0), start, end })
+    }
+
+    fn intervals(span: &PlacedSpan) -> Vec<(i64, i64)> {
+        span.pieces.iter().map(|piece| (piece.start, piece.end)).collect()
+    }
+
+    #[test]
+    fn nested_spans_of_one_name_are_taken_apart() {
+        let mut labels = Labels::new();
+        let none = labels.intern("");
+        let [outer, other] = ["f", "g"].map(|name| labels.intern(name));
+        let found = assembled(vec![
+            span(0, 100, outer, none),
+            span(10, 30, outer, none),
+            span(15, 20, outer, none),
+            span(50, 60, outer, none),
+            // Another name stays whole, and what only overlaps as well.
+            span(5, 95, other, none),
+            span(90, 120, other, none),
+        ]);
+        let found: Vec<_> = found.iter().map(intervals).collect();
+        let expected = [
+            vec![(0, 10), (30, 50), (60, 100)],
+            vec![(5, 95)],
+            vec![(10, 15), (20, 30)],
+            vec![(15, 20)],
+            vec![(50, 60)],
+            vec![(90, 120)],
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn spans_of_one_request_are_one() {
+        let mut labels = Labels::new();
+        let none = labels.intern("");
+        let [name, id] = ["request", "7"].map(|name| labels.intern(name));
+        let mut far = span(20, 60, none, id);
+        far.1.thread = ThreadId(1);
+        let found = assembled(vec![span(0, 50, name, id), span(10, 20, none, id), span(70, 80, none, id), far]);
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].name, intervals(&found[0])), (name, vec![(0, 50), (70, 80), (20, 60)]));
+        assert_eq!(found[0].length(), 100);
+    }
+}

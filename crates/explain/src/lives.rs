@@ -1,0 +1,472 @@
+//! The lives of threads as segments, each of them divided among causes.
+//!
+//! The segments of a thread follow each other without gap, and the times of a segment's causes add up to it. So the causes of any interval of a thread
+//! add up to its length.
+
+use std::collections::{HashMap, HashSet};
+
+use becalm_bundle::{ObservedTables, ThreadRow};
+use becalm_model::observed::{LifePart, OwnedActivity, Owner, Stay, ThreadId};
+use becalm_model::{Kind, Label, Labels};
+use becalm_observe::words::taker_source;
+use becalm_units::fault;
+
+use crate::causes::{Cause, CauseTime, Causes, Class};
+
+/// The segments of a thread.
+#[derive(Clone, Debug, Default)]
+struct Life {
+    /// The start of each segment, rising; the last is the end of the life.
+    starts: Vec<i64>,
+    /// The first of the causes of each segment, and the end of the last one's.
+    firsts: Vec<usize>,
+}
+
+/// The lives of some threads of a recording.
+#[derive(Clone, Debug)]
+pub struct Lives {
+    /// The causes.
+    pub causes: Causes,
+    lives: HashMap<ThreadId, Life>,
+    times: Vec<CauseTime>,
+    unknown: u32,
+}
+
+/// A wait or an interruption, with its causes.
+#[derive(Clone, Copy, Debug)]
+struct Interruption {
+    start: i64,
+    length: i64,
+    first: usize,
+    count: usize,
+    is_host: bool,
+}
+
+/// A segment that is being made.
+#[derive(Clone, Copy, Debug)]
+struct Draft {
+    end: i64,
+    what: What,
+    /// The part of it that the hypervisor had.
+    host: i64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum What {
+    /// All of it goes to one cause.
+    One(u32),
+    /// The causes of an interruption.
+    Rows(Interruption),
+}
+
+impl Lives {
+    /// Reads the lives of the threads that are wanted. Fails if a table is missing, damaged, or contradicts itself.
+    pub fn read(
+        tables: &ObservedTables,
+        threads: &[ThreadRow],
+        wanted: &HashSet<ThreadId>,
+        labels: &mut Labels,
+    ) -> fault::Result<Self> {
+        let mut causes = Causes::default();
+        let mut stays: HashMap<ThreadId, Vec<Stay>> = HashMap::new();
+        tables.stays(labels, &mut |stay, _| {
+            if wanted.contains(&stay.thread) {
+                stays.entry(stay.thread).or_default().push(*stay);
+            }
+        })?;
+        let mut rows: Vec<CauseTime> = Vec::new();
+        let mut known: HashMap<(Owner, Kind, Label, Option<ThreadId>), u32> = HashMap::new();
+        let mut interruptions: HashMap<ThreadId, Vec<Interruption>> = HashMap::new();
+        tables.detours(labels, &mut |detour, activities, labels| {
+            if !wanted.contains(&detour.thread) {
+                return;
+            }
+            interruptions.entry(detour.thread).or_default().push(Interruption {
+                start: detour.start.get(),
+                length: detour.duration.get(),
+                first: rows.len(),
+                count: activities.len(),
+                is_host: activities.first().is_some_and(|row| row.owner == Owner::Host),
+            });
+            for row in activities {
+                let key = (row.owner, row.kind, row.source, row.thread);
+                let number = *known.entry(key).or_insert_with(|| causes.number(taker(row, threads, labels)));
+                rows.push(CauseTime { cause: number, ns: row.time.get() });
+            }
+        })?;
+        let unknown = causes.number(Cause::new(Class::Unknown, Owner::Unknown, ""));
+        let mut lives = Self { causes, lives: HashMap::new(), times: Vec::new(), unknown };
+        for (thread, stays) in stays {
+            let mut found = interruptions.remove(&thread).unwrap_or_default();
+            found.sort_by_key(|interruption| interruption.start);
+            let start = stays.first().map_or(0, |stay| stay.start.get());
+            let mut maker = Maker {
+                threads,
+                labels,
+                causes: &mut lives.causes,
+                rows: &mut rows,
+                unknown,
+                drafts: Vec::new(),
+                now: start,
+            };
+            maker.make(&stays, &found)?;
+            let drafts = maker.drafts;
+            lives.keep(thread, start, &drafts, &rows);
+        }
+        Ok(lives)
+    }
+
+    /// Keeps the segments of a thread.
+    fn keep(&mut self, thread: ThreadId, start: i64, drafts: &[Draft], rows: &[CauseTime]) {
+        let host = self.causes.number(Cause::new(Class::Host, Owner::Host, "hypervisor"));
+        let mut life = Life::default();
+        let mut since = start;
+        for draft in drafts {
+            life.starts.push(since);
+            life.firsts.push(self.times.len());
+            let length = draft.end - since;
+            match draft.what {
+                What::One(cause) => {
+                    if length > draft.host {
+                        self.times.push(CauseTime { cause, ns: length - draft.host });
+                    }
+                    if draft.host > 0 {
+                        self.times.push(CauseTime { cause: host, ns: draft.host });
+                    }
+                }
+                What::Rows(Interruption { first, count, .. }) => {
+                    scaled(&rows[first..first + count], length, &mut self.times)
+                }
+            }
+            since = draft.end;
+        }
+        life.starts.push(since);
+        life.firsts.push(self.times.len());
+        self.lives.insert(thread, life);
+    }
+
+    /// Adds the causes of an interval of a thread, which add up to its length. Outside of its life, the cause is not known.
+    pub fn causes_of(&self, thread: ThreadId, start: i64, end: i64, into: &mut Vec<CauseTime>) {
+        let mut add_unknown = |ns: i64| {
+            if ns > 0 {
+                into.push(CauseTime { cause: self.unknown, ns });
+            }
+        };
+        let Some(life) = self.lives.get(&thread) else { return add_unknown(end - start) };
+        let (first, last) = (life.starts[0], life.starts[life.starts.len() - 1]);
+        add_unknown(start.min(first).max(end.min(first)) - start.min(first));
+        add_unknown(end.max(last) - start.max(last));
+        let mut segment = life.starts.partition_point(|begin| *begin <= start).saturating_sub(1);
+        while segment + 1 < life.starts.len() && life.starts[segment] < end {
+            let (from, to) = (life.starts[segment].max(start), life.starts[segment + 1].min(end));
+            if to > from {
+                scaled(&self.times[life.firsts[segment]..life.firsts[segment + 1]], to - from, into);
+            }
+            segment += 1;
+        }
+    }
+
+    /// The segments of an interval of a thread: end and the cause with most of the time.
+    pub fn segments_of(&self, thread: ThreadId, start: i64, end: i64) -> Vec<(i64, u32)> {
+        let Some(life) = self.lives.get(&thread) else { return vec![(end, self.unknown)] };
+        let mut found: Vec<(i64, u32)> = Vec::new();
+        let mut segment = life.starts.partition_point(|begin| *begin <= start).saturating_sub(1);
+        while segment + 1 < life.starts.len() && life.starts[segment] < end {
+            let most = self.times[life.firsts[segment]..life.firsts[segment + 1]].iter().max_by_key(|time| time.ns);
+            let cause = most.map_or(self.unknown, |time| time.cause);
+            let until = life.starts[segment + 1].min(end);
+            match found.last_mut().filter(|last| last.1 == cause) {
+                Some(last) => last.0 = until,
+                None => found.push((until, cause)),
+            }
+            segment += 1;
+        }
+        found
+    }
+}
+
+/// Adds these causes with times in the same ratios that add up to `length`. The largest remainders get the nanoseconds left by rounding.
+fn scaled(times: &[CauseTime], length: i64, into: &mut Vec<CauseTime>) {
+    let whole: i64 = times.iter().map(|time| time.ns).sum();
+    if whole == length {
+        into.extend_from_slice(times);
+        return;
+    }
+    let begin = into.len();
+    let mut rest = length;
+    let mut remainders: Vec<(i128, usize)> = Vec::with_capacity(times.len());
+    for time in times {
+        let product = i128::from(time.ns) * i128::from(length);
+        let ns = (product / i128::from(whole.max(1))) as i64;
+        rest -= ns;
+        remainders.push((product % i128::from(whole.max(1)), into.len()));
+        into.push(CauseTime { ns, ..*time });
+    }
+    remainders.sort_by_key(|(remainder, place)| (std::cmp::Reverse(*remainder), *place));
+    for (_, place) in remainders.iter().take(usize::try_from(rest).unwrap_or(0)) {
+        into[*place].ns += 1;
+    }
+    debug_assert_eq!(into[begin..].iter().map(|time| time.ns).sum::<i64>(), if times.is_empty() { 0 } else { length });
+}
+
+/// Who had the CPU, as a cause.
+fn taker(row: &OwnedActivity, threads: &[ThreadRow], labels: &Labels) -> Cause {
+    let thread = row.thread.and_then(|thread| threads.get(thread.0 as usize));
+    let class = match row.owner {
+        Owner::Quota => Class::Quota,
+        Owner::Host => Class::Host,
+        _ => Class::Queued,
+    };
+    Cause {
+        kind: Some(row.kind),
+        process: thread.filter(|thread| !thread.kernel).map(|thread| thread.process),
+        ..Cause::new(class, row.owner, &taker_source(labels.text(row.source), thread.map(|row| (row.tid, row.kernel))))
+    }
+}
+
+/// Makes the segments of a thread.
+struct Maker<'a> {
+    threads: &'a [ThreadRow],
+    labels: &'a Labels,
+    causes: &'a mut Causes,
+    rows: &'a mut [CauseTime],
+    unknown: u32,
+    drafts: Vec<Draft>,
+    /// The end of the last segment.
+    now: i64,
+}
+
+impl Maker<'_> {
+    /// Makes the segments, from the start of the first stay. Fails if the stays do not follow each other.
+    fn make(&mut self, stays: &[Stay], interruptions: &[Interruption]) -> fault::Result<()> {
+        let start = self.now;
+        let mut begin = start;
+        let mut rest = interruptions.iter().filter(|found| !found.is_host).peekable();
+        for (number, stay) in stays.iter().enumerate() {
+            fault::ensure!(
+                stay.start.get() == begin,
+                "the parts of the life of thread {} do not follow each other",
+                stay.thread.0
+            );
+            let end = begin + stay.duration.get();
+            while rest.next_if(|found| found.start < begin).is_some() {}
+            let context = self.labels.text(stay.context);
+            let cause = match stay.part {
+                LifePart::Ran => {
+                    let program = self.causes.number(Cause::running(context));
+                    while let Some(found) = rest.next_if(|found| found.start < end) {
+                        self.on_top(*found);
+                        self.add(found.start, What::One(program));
+                        self.add((found.start + found.length).min(end), What::Rows(*found));
+                    }
+                    program
+                }
+                LifePart::Queued | LifePart::Quota => {
+                    if let Some(found) = rest.next_if(|found| found.start == begin) {
+                        // All parts of the wait.
+                        self.add(begin + found.length, What::Rows(*found));
+                    }
+                    self.unknown
+                }
+                LifePart::OnTheWay => self.causes.number(Cause::new(Class::OnTheWay, Owner::Kernel, "")),
+                LifePart::Asleep => {
+                    let waker = stays.get(number + 1).and_then(|next| self.threads.get(next.by?.0 as usize));
+                    let waker = waker.filter(|waker| waker.chosen).map_or("", |waker| self.labels.text(waker.name));
+                    self.causes.number(Cause::asleep(context, stay.reason.name(), waker))
+                }
+                LifePart::Stopped => self.causes.number(Cause::new(Class::Stopped, Owner::Unknown, "")),
+                LifePart::Unknown => self.unknown,
+            };
+            self.add(end, What::One(cause));
+            begin = end;
+        }
+        let hosts = interruptions.iter().filter(|found| found.is_host);
+        hosts.for_each(|found| self.give_to_host(start, found.start + found.length, found.length));
+        Ok(())
+    }
+
+    /// Makes the causes of an interruption those of one on top of the thread.
+    fn on_top(&mut self, found: Interruption) {
+        for row in &mut self.rows[found.first..found.first + found.count] {
+            let cause = self.causes.get(row.cause);
+            if cause.class == Class::Queued {
+                row.cause = self.causes.number(Cause { class: Class::OnTop, ..cause.clone() });
+            }
+        }
+    }
+
+    /// Adds a segment until `end`, unless there is one already.
+    fn add(&mut self, end: i64, what: What) {
+        if end > self.now {
+            self.drafts.push(Draft { end, what, host: 0 });
+            self.now = end;
+        }
+    }
+
+    /// Gives time of the program to the hypervisor, backward from the instant at which the kernel accounted for it.
+    fn give_to_host(&mut self, start: i64, at: i64, mut length: i64) {
+        let program = self.causes.number(Cause::running(""));
+        let mut place = self.drafts.partition_point(|draft| draft.end < at);
+        loop {
+            if let Some(draft) = self.drafts.get(place)
+                && matches!(draft.what, What::One(cause) if cause == program)
+            {
+                let begin = place.checked_sub(1).map_or(start, |before| self.drafts[before].end);
+                let taken = length.min(draft.end.min(at) - begin - draft.host).max(0);
+                self.drafts[place].host += taken;
+                length -= taken;
+            }
+            if place == 0 || length == 0 {
+                return;
+            }
+            place -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use becalm_model::ThreadState;
+    use becalm_model::observed::{StayReason, ThreadDetour};
+    use becalm_units::{CpuId, Nanos};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn scaled_times_add_up() {
+        let times: Vec<CauseTime> = [3, 3, 1].iter().zip(0..).map(|(ns, cause)| CauseTime { cause, ns: *ns }).collect();
+        let scaled_to = |length| {
+            let mut found = Vec::new();
+            scaled(&times, length, &mut found);
+            found.iter().map(|time| time.ns).collect::<Vec<_>>()
+        };
+        assert_eq!(scaled_to(7), [3, 3, 1]);
+        assert_eq!(scaled_to(5), [2, 2, 1]);
+        assert_eq!(scaled_to(1), [1, 0, 0]);
+        assert_eq!(scaled_to(0), [0, 0, 0]);
+    }
+
+    /// Lives of one thread, from its stays and interruptions.
+    fn lives(stays: &[Stay], detours: &[(ThreadDetour, Vec<OwnedActivity>)], labels: &Labels) -> Lives {
+        let mut causes = Causes::default();
+        let unknown = causes.number(Cause::new(Class::Unknown, Owner::Unknown, ""));
+        let mut rows: Vec<CauseTime> = Vec::new();
+        let mut found = Vec::new();
+        for (detour, activities) in detours {
+            found.push(Interruption {
+                start: detour.start.get(),
+                length: detour.duration.get(),
+                first: rows.len(),
+                count: activities.len(),
+                is_host: activities[0].owner == Owner::Host,
+            });
+            for row in activities {
+                rows.push(CauseTime { cause: causes.number(taker(row, &[], labels)), ns: row.time.get() });
+            }
+        }
+        let mut lives = Lives { causes, lives: HashMap::new(), times: Vec::new(), unknown };
+        let start = stays[0].start.get();
+        let mut maker = Maker {
+            threads: &[],
+            labels,
+            causes: &mut lives.causes,
+            rows: &mut rows,
+            unknown,
+            drafts: Vec::new(),
+            now: start,
+        };
+        maker.make(stays, &found).unwrap();
+        let drafts = maker.drafts;
+        lives.keep(ThreadId(0), start, &drafts, &rows);
+        lives
+    }
+
+    /// A part of a life, with interrupts on top, a taker, and the hypervisor.
+    type Part = (u8, i64, Vec<(i64, i64)>, i64);
+
+    proptest! {
+        /// The causes of any interval add up to its length, and over the whole life they are those of the parts.
+        #[test]
+        fn causes_of_any_interval_add_up(
+            parts in prop::collection::vec((0_u8..6, 1_i64..200, prop::collection::vec((0_i64..50, 1_i64..20), 0..4), 0_i64..40), 1..40),
+            cuts in prop::collection::vec((-20_i64..4_000, 0_i64..2_000), 1..30),
+        ) {
+            let mut labels = Labels::new();
+            labels.intern("");
+            let [reclaim, futex, irq, task] = ["reclaim", "futex", "tick", "grem"].map(|name| labels.intern(name));
+            let (thread, cpu) = (ThreadId(0), CpuId::new(1));
+            let (mut stays, mut detours, mut now) = (Vec::new(), Vec::new(), 100_i64);
+            let mut expected: HashMap<(Class, &str), i64> = HashMap::new();
+            let parts: Vec<Part> = parts;
+            for (what, length, on_top, steal) in &parts {
+                let (part, context) = match what {
+                    0 => (LifePart::Ran, Label::EMPTY),
+                    1 => (LifePart::Ran, reclaim),
+                    2 => (LifePart::Asleep, futex),
+                    3 => (LifePart::OnTheWay, Label::EMPTY),
+                    4 => (LifePart::Queued, Label::EMPTY),
+                    _ => (LifePart::Stopped, Label::EMPTY),
+                };
+                let row = |owner, kind, source, time| OwnedActivity { owner, kind, source, thread: None, time: Nanos::new(time), visits: 1 };
+                let detour = |start, duration| ThreadDetour { thread, cpu, start: Nanos::new(start), duration: Nanos::new(duration) };
+                let mut free = *length;
+                let mut program = *length;
+                if part == LifePart::Ran {
+                    let mut at = now;
+                    for (gap, time) in on_top {
+                        if gap + time > free {
+                            break;
+                        }
+                        detours.push((detour(at + gap, *time), vec![row(Owner::Interrupt, Kind::Irq, irq, *time)]));
+                        *expected.entry((Class::OnTop, "tick")).or_default() += time;
+                        at += gap + time;
+                        free -= gap + time;
+                        program -= time;
+                    }
+                    // The hypervisor takes time of the program, and only of the program.
+                    let taken = if context == Label::EMPTY { (*steal).min(program) } else { 0 };
+                    if taken > 0 {
+                        detours.push((detour(now + length - taken, taken), vec![row(Owner::Host, Kind::Unseen, irq, taken)]));
+                        *expected.entry((Class::Host, "hypervisor")).or_default() += taken;
+                        program -= taken;
+                    }
+                }
+                match what {
+                    0 => *expected.entry((Class::Ran, "")).or_default() += program,
+                    1 => *expected.entry((Class::OwnWork, "reclaim")).or_default() += program,
+                    2 => *expected.entry((Class::Asleep, "futex")).or_default() += length,
+                    3 => *expected.entry((Class::OnTheWay, "")).or_default() += length,
+                    4 => {
+                        detours.push((detour(now, *length), vec![row(Owner::Others, Kind::Task, task, *length)]));
+                        *expected.entry((Class::Queued, "grem")).or_default() += length;
+                    }
+                    _ => *expected.entry((Class::Stopped, "")).or_default() += length,
+                }
+                stays.push(Stay {
+                    thread, cpu, start: Nanos::new(now), duration: Nanos::new(*length), part, context,
+                    reason: StayReason::Left(ThreadState::SLEEPING), by: None,
+                });
+                now += length;
+            }
+            detours.sort_by_key(|(detour, _)| detour.start + detour.duration);
+            let lives = lives(&stays, &detours, &labels);
+            let sum = |start, end| {
+                let mut found = Vec::new();
+                lives.causes_of(thread, start, end, &mut found);
+                found
+            };
+            let mut whole: HashMap<(Class, &str), i64> = HashMap::new();
+            for time in sum(100, now) {
+                let cause = lives.causes.get(time.cause);
+                *whole.entry((cause.class, cause.source.as_str())).or_default() += time.ns;
+            }
+            expected.retain(|_, ns| *ns > 0);
+            prop_assert_eq!(whole, expected);
+            for (start, length) in cuts {
+                let found: i64 = sum(start, start + length).iter().map(|time| time.ns).sum();
+                prop_assert_eq!(found, length);
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Spans: intervals of threads that a program or its tracer wrote, such as requests, steps and repetitions.
+
+mod chrome;
+mod decimal;
+mod nccl;
+mod otlp;
+mod table;
+#[cfg(test)]
+mod tests;
+mod wide;
+
+use std::fs;
+use std::path::Path;
+
+use becalm_model::{Label, Labels};
+use becalm_units::fault::{self, Context, UsageError};
+
+use crate::clocks::SpanClock;
+
+pub use decimal::decimal_ns;
+
+/// A span as its file has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReadSpan {
+    /// The kernel's number of the thread.
+    pub tid: i32,
+    /// The start on the file's clock, in nanoseconds; for [`SpanClock::Counter`] in ticks.
+    pub start: i64,
+    /// The end.
+    pub end: i64,
+    /// The name, without a number after `#` at its end: `ProfilerStep#12` is one of `ProfilerStep`.
+    pub name: Label,
+    /// The value of the column or attribute by which spans are grouped; the name unless another one is wanted.
+    pub group: Label,
+    /// What several spans of one request have in common; empty if it stands alone.
+    pub id: Label,
+}
+
+/// Which spans are wanted, and how.
+#[derive(Clone, Debug, Default)]
+pub struct SpanRequest {
+    /// Only spans with this name, in which `*` stands for any characters.
+    pub name: Option<String>,
+    /// The column or attribute by which they are grouped, instead of the name.
+    pub by: Option<String>,
+    /// The thread of spans whose file names none.
+    pub tid: Option<i32>,
+}
+
+/// The spans of a file.
+#[derive(Clone, Debug, Default)]
+pub struct Spans {
+    /// The spans, in the order of the file.
+    pub all: Vec<ReadSpan>,
+    /// Their names.
+    pub labels: Labels,
+    /// The clock, if the format or the file tells it.
+    pub clock: Option<SpanClock>,
+    /// Entries that are no spans of a thread: of a GPU, instants, counters.
+    pub others: u64,
+    /// Whether only processes are named, so each span is taken as one of the main thread.
+    pub of_main_threads: bool,
+}
+
+/// A span as found.
+#[derive(Clone, Copy, Debug, Default)]
+struct FoundSpan<'a> {
+    tid: Option<i64>,
+    process: Option<i64>,
+    start: i64,
+    end: i64,
+    name: &'a str,
+    id: &'a str,
+    group: Option<&'a str>,
+}
+
+/// Collects the wanted spans.
+#[derive(Debug)]
+struct SpanSink<'a> {
+    request: &'a SpanRequest,
+    spans: Spans,
+}
+
+impl SpanSink<'_> {
+    /// Takes a span. Fails if it ends before it starts, has no thread, or lacks the column by which spans are grouped.
+    fn push(&mut self, found: FoundSpan<'_>) -> Result<(), String> {
+        if self.request.name.as_ref().is_some_and(|pattern| !is_like(found.name, pattern)) {
+            return Ok(());
+        }
+        if found.end < found.start {
+            return Err(format!("the span ends at {}, before its start at {}", found.end, found.start));
+        }
+        let tid = match (found.tid, self.request.tid, found.process) {
+            (Some(tid), ..) => tid,
+            (None, Some(tid), _) => i64::from(tid),
+            (None, None, Some(process)) => {
+                self.spans.of_main_threads = true;
+                process
+            }
+            (None, None, None) => return Err("the span names no thread; give it with --tid".to_owned()),
+        };
+        let Ok(tid) = i32::try_from(tid) else { return Err(format!("{tid} is no number of a thread")) };
+        let Spans { all, labels, .. } = &mut self.spans;
+        let name = labels.intern(without_number(found.name));
+        let group = match (&self.request.by, found.group) {
+            (None, _) => name,
+            (Some(by), _) if by == "name" => name,
+            (Some(_), Some(group)) => labels.intern(group),
+            (Some(by), None) => return Err(format!("the span has no '{by}'")),
+        };
+        all.push(ReadSpan { tid, start: found.start, end: found.end, name, group, id: labels.intern(found.id) });
+        Ok(())
+    }
+
+    /// The column or attribute by which spans are grouped, if it is not the name.
+    fn by(&self) -> Option<&str> {
+        self.request.by.as_deref().filter(|by| *by != "name")
+    }
+}
+
+/// Reads the spans of a file; its contents determine the format. Fails if it cannot be read, is in no known format, is damaged, or holds none of the
+/// wanted spans.
+pub fn read(path: &Path, request: &SpanRequest) -> fault::Result<Spans> {
+    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut sink = SpanSink { request, spans: Spans::default() };
+    // The empty label comes first.
+    sink.spans.labels.intern("");
+    let outcome = if bytes.starts_with(b"PAR1") {
+        wide::read(bytes, &mut sink)
+    } else {
+        let text = std::str::from_utf8(&bytes)
+            .map_err(|error| format!("byte {} is no UTF-8 text", error.valid_up_to()))
+            .map(|text| text.trim_start_matches('\u{feff}').trim_start());
+        text.and_then(
+            |text| if text.starts_with(['{', '[']) { json(text, &mut sink) } else { table::read(text, &mut sink) },
+        )
+    };
+    outcome.map_err(|why| UsageError::new(format!("{}: {why}", path.display())))?;
+    let spans = sink.spans;
+    if spans.all.is_empty() {
+        let named = request.name.as_ref().map_or_else(String::new, |name| format!(" named '{name}'"));
+        let others = if spans.others > 0 { ", only other entries, such as those of a GPU" } else { "" };
+        return Err(UsageError::new(format!("{} has no spans of threads{named}{others}", path.display())).into());
+    }
+    Ok(spans)
+}
+
+/// Reads JSON in the format that its first keys show.
+fn json(text: &str, sink: &mut SpanSink<'_>) -> Result<(), String> {
+    let begins = &text[..text.floor_char_boundary(1 << 16)];
+    let has = |key: &str| begins.contains(key);
+    if has("\"resourceSpans\"") {
+        otlp::read(text, sink)
+    } else if has("\"coll_perf\"") {
+        nccl::read(text, sink)
+    } else if has("\"traceEvents\"") || text.starts_with('[') {
+        chrome::read(text, sink)
+    } else if has("\"results\"") && has("\"times\"") {
+        Err("this is a file of hyperfine, which has the lengths of its runs and not when they started; \
+             record with becalm observe, and write spans around the runs"
+            .to_owned())
+    } else if text.contains("\"traceEvents\"") {
+        chrome::read(text, sink)
+    } else {
+        Err("this JSON is no trace of Chrome, OpenTelemetry or the NCCL Inspector: a key traceEvents, resourceSpans or \
+             coll_perf was expected"
+            .to_owned())
+    }
+}
+
+/// A name without a number after `#` at its end.
+fn without_number(name: &str) -> &str {
+    match name.rsplit_once('#') {
+        Some((stem, number)) if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => stem,
+        _ => name,
+    }
+}
+
+/// Whether a name is like a pattern, in which `*` stands for any characters.
+fn is_like(name: &str, pattern: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    for part in parts {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.len() >= last.len() && rest.ends_with(last)
+}

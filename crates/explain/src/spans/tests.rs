@@ -1,0 +1,140 @@
+use std::fs;
+
+use super::*;
+
+/// Reads spans from a text.
+fn spans_of(text: &str, request: &SpanRequest) -> fault::Result<Spans> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("spans");
+    fs::write(&path, text).unwrap();
+    read(&path, request)
+}
+
+fn error_of(text: &str) -> String {
+    spans_of(text, &SpanRequest::default()).unwrap_err().to_string()
+}
+
+/// Number of the thread, start, end, name and group.
+fn rows(spans: &Spans) -> Vec<(i32, i64, i64, &str, &str)> {
+    let row =
+        |span: &ReadSpan| (span.tid, span.start, span.end, spans.labels.text(span.name), spans.labels.text(span.group));
+    spans.all.iter().map(row).collect()
+}
+
+/// Two spans since 1970, as each format has them.
+const CSV: &str = "tid,start,end,name,rank\n7,1796043453123456789,1796043453123556790,step#1,0\n8,1796043453123456790,1796043453123456790,load,1\n";
+const CHROME: &str = r#"{"baseTimeNanoseconds": 1796043453000000000, "traceEvents": [
+ {"ph":"M","pid":1,"tid":7,"name":"thread_name","args":{"name":"main"}},
+ {"ph":"X","pid":1,"tid":7,"ts":123456.789,"dur":100.001,"name":"step#1","args":{"rank":0}},
+ {"ph":"X","cat":"kernel","pid":0,"tid":7,"ts":1,"dur":5,"name":"gemm"},
+ {"ph":"B","pid":1,"tid":"8","ts":"123456.790","name":"load","args":{"rank":"1"}},
+ {"ph":"i","pid":1,"tid":7,"ts":123456.789,"name":"mark"},
+ {"ph":"E","pid":1,"tid":8,"ts":123456.79}]}"#;
+const OTLP: &str = r#"{"resourceSpans":[{"resource":{"attributes":[{"key":"process.pid","value":{"intValue":"8"}}]},"scopeSpans":[{"spans":[
+ {"traceId":"a","name":"step#1","startTimeUnixNano":"1796043453123456789","endTimeUnixNano":"1796043453123556790",
+  "attributes":[{"key":"thread.id","value":{"intValue":"7"}},{"key":"rank","value":{"intValue":0}}]}]}]}]}
+{"resourceSpans":[{"scopeSpans":[{"spans":[
+ {"name":"load","startTimeUnixNano":1796043453123456790,"endTimeUnixNano":"1796043453123456790",
+  "attributes":[{"key":"rank","value":{"stringValue":"1"}},{"key":"thread.id","value":{"intValue":8}}]}]}]}]}"#;
+
+#[test]
+fn all_formats_give_the_same_spans() {
+    let by_rank = SpanRequest { by: Some("rank".to_owned()), ..SpanRequest::default() };
+    let expected = [
+        (7, 1_796_043_453_123_456_789, 1_796_043_453_123_556_790, "step", "0"),
+        (8, 1_796_043_453_123_456_790, 1_796_043_453_123_456_790, "load", "1"),
+    ];
+    for text in [CSV, CHROME, OTLP] {
+        let found = spans_of(text, &by_rank).unwrap();
+        assert_eq!(rows(&found), expected, "{text}");
+        let by_name = spans_of(text, &SpanRequest::default()).unwrap();
+        assert_eq!(rows(&by_name)[0].4, "step");
+    }
+    assert_eq!(spans_of(CSV, &by_rank).unwrap().clock, None);
+    assert_eq!(spans_of(CHROME, &by_rank).unwrap().clock, Some(SpanClock::Realtime));
+    assert_eq!(spans_of(CHROME, &by_rank).unwrap().others, 2);
+    assert_eq!(spans_of(OTLP, &by_rank).unwrap().clock, Some(SpanClock::Realtime));
+}
+
+#[test]
+fn tables_have_units_comments_and_durations() {
+    let text = "# becalm spans\n# clock: boottime\nName, TID ,ts_us,dur_ms\na b,5,1.5,2\n\"c,d\",6,2,0.25\n";
+    let found = spans_of(text, &SpanRequest::default()).unwrap();
+    assert_eq!(rows(&found), [(5, 1_500, 2_001_500, "a b", "a b"), (6, 2_000, 252_000, "c,d", "c,d")]);
+    assert_eq!(found.clock, Some(SpanClock::Boottime));
+    let without_thread = "start,end\n1,2\n";
+    let request = SpanRequest { tid: Some(9), ..SpanRequest::default() };
+    assert_eq!(rows(&spans_of(without_thread, &request).unwrap()), [(9, 1, 2, "span", "span")]);
+    let of_process = spans_of("pid,start,end\n4,1,2\n", &SpanRequest::default()).unwrap();
+    assert!(of_process.of_main_threads && of_process.all[0].tid == 4);
+}
+
+#[test]
+fn only_the_wanted_names_are_taken() {
+    let request = |name: &str| SpanRequest { name: Some(name.to_owned()), ..SpanRequest::default() };
+    assert_eq!(spans_of(CSV, &request("step*")).unwrap().all.len(), 1);
+    assert_eq!(spans_of(CHROME, &request("*a*")).unwrap().all.len(), 1);
+    assert!(spans_of(OTLP, &request("step")).unwrap_err().to_string().contains("no spans of threads named 'step'"));
+    for (name, pattern, is) in [
+        ("abc", "abc", true),
+        ("abc", "a*c", true),
+        ("ac", "a*c", true),
+        ("abc", "*b*", true),
+        ("a", "a*a", false),
+        ("ab", "a", false),
+    ] {
+        assert_eq!(is_like(name, pattern), is, "{name} {pattern}");
+    }
+}
+
+#[test]
+fn a_trace_in_the_making_is_read_up_to_its_end() {
+    let text = r#"[{"ph":"X","pid":1,"tid":1,"ts":1,"dur":2,"name":"a"},{"ph":"X","pid":1,"tid":1,"ts":5,"dur":2,"name":"a"},"#;
+    assert_eq!(spans_of(text, &SpanRequest::default()).unwrap().all.len(), 2);
+}
+
+#[test]
+fn collectives_last_until_their_last_kernel() {
+    let text = r#"{"header":{"rank":4},"metadata":{"pid":438776,"hostname":"h"},"coll_perf":{"coll":"ReduceScatter","coll_msg_size_bytes":2147483648,
+        "event_trace_ts":{"coll_start_ts":1752867229235059,"coll_stop_ts":1752867229235064,
+        "kernel_events":[{"channel_id":0,"kernel_start_ts":1752867229235181,"kernel_stop_ts":1752867229275811}]}}}"#;
+    let by = SpanRequest { by: Some("coll_msg_size_bytes".to_owned()), ..SpanRequest::default() };
+    let found = spans_of(text, &by).unwrap();
+    let expected = (438_776, 1_752_867_229_235_059_000, 1_752_867_229_275_811_000, "ReduceScatter", "2147483648");
+    assert_eq!(rows(&found), [expected]);
+    let brief = r#"{"metadata":{"pid":1},"coll_perf":{"coll":"AllReduce","coll_exec_time_us":5}}"#;
+    assert!(error_of(brief).contains("NCCL_INSPECTOR_DUMP_VERBOSE=1"));
+}
+
+#[test]
+fn faulty_files_are_refused_with_the_place() {
+    for (text, why) in [
+        ("tid,start,end\n1,5,4\n", "line 2: the span ends at 4, before its start at 5"),
+        ("tid,start,end\n1,x,4\n", "line 2: 'x' is no start time"),
+        ("tid,start,end\n1,2,3\n\nq,2,3\n", "line 4: 'q' is no number"),
+        ("tid,start,end\n99999999999,2,3\n", "line 2: 99999999999 is no number of a thread"),
+        ("start,end\n1,2\n", "the span names no thread; give it with --tid"),
+        ("tid,start\n1,2\n", "no column end or duration among tid, start"),
+        ("a,b\n1,2\n", "no column start among a, b"),
+        ("tid,start,end\n1,2\n", "found record with 2 fields"),
+        ("# clock: sundial\ntid,start,end\n1,2,3\n", "'sundial' is no clock"),
+        ("", "no column start"),
+        ("{\"a\":1}", "traceEvents, resourceSpans or coll_perf"),
+        ("[{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":1,\"name\":\"a\"}]", "the event 'a' has no duration"),
+        ("[{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":1e300,\"dur\":1,\"name\":\"a\"}]", "the event 'a' has no time"),
+        ("{\"traceEvents\":[{]}", "line 1 column"),
+        ("{\"traceEvents\":[]}", "has no spans of threads"),
+        (
+            "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"a\",\"startTimeUnixNano\":\"1\",\"endTimeUnixNano\":\"2\"}]}]}]}",
+            "the span 'a': the span names no thread",
+        ),
+        ("{\"results\":[{\"command\":\"a\",\"times\":[1.0]}]}", "file of hyperfine"),
+        ("PAR1xxxx", "the Parquet file is damaged"),
+    ] {
+        let error = error_of(text);
+        assert!(error.contains(why), "{text}: {error}");
+    }
+    let request = SpanRequest { by: Some("rank".to_owned()), ..SpanRequest::default() };
+    let error = spans_of("tid,start,end\n1,2,3\n", &request).unwrap_err().to_string();
+    assert!(error.contains("no column rank"), "{error}");
+}
