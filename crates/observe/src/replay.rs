@@ -35,7 +35,7 @@ pub struct ComparedAccount {
     pub books: Schedstat,
 }
 
-/// What a look showed.
+/// The result of a look.
 enum Look<'a> {
     Thread(&'a SeenThread),
     /// An account, and whether it is the last one.

@@ -1,4 +1,4 @@
-//! What a trace shows of its threads besides their events: when each is first mentioned, its names, and its process.
+//! The threads of a trace besides their events: when each is first mentioned, its names, and its process.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

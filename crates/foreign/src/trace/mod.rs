@@ -5,7 +5,7 @@
 //!
 //! Except for the last, detours lack everything that no event shows: interrupt entry and exit, the time of a hypervisor or the firmware.
 //!
-//! For chosen threads, a trace becomes an observation: the [`Books`] of their lives, waits included, as those of `becalm observe`.
+//! For chosen threads, a trace becomes an observation: the [`Books`] of their lives, waits included, like those of `becalm observe`.
 //!
 //! [`Books`]: becalm_attribute::books::Books
 //! [`Presence`]: becalm_attribute::Presence
@@ -75,7 +75,7 @@ pub trait KernelTrace {
         Ok(())
     }
 
-    /// What the trace shows of its threads besides their events. Fails if the trace is damaged.
+    /// The threads of the trace besides their events. Fails if the trace is damaged.
     fn threads(&mut self, names: &mut Names) -> Result<ThreadLog, TraceError>;
 
     /// The number of time stamps read so far that are earlier than the one before.

@@ -13,7 +13,7 @@ use super::{CpuSpan, DetourSearch, KernelTrace, TraceError};
 /// The number of detours of a CPU that are stored at once.
 const PORTION: usize = 1 << 13;
 
-/// What was found in a trace besides its detours.
+/// Facts about a trace besides its detours.
 #[derive(Clone, Debug, Default)]
 pub struct TraceFindings {
     /// The span of each CPU that has events.

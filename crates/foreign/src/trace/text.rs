@@ -18,7 +18,7 @@ pub struct TextNamer {
     irqs: HashMap<i32, (Label, Label)>,
     first: Option<Nanos>,
     log: ThreadLog,
-    /// Threads of which an event showed the creation. A second event of the same creation adds nothing.
+    /// Threads with an event of their creation. A second event of the same creation adds nothing.
     created: HashSet<i32>,
 }
 
