@@ -431,12 +431,12 @@ pub fn taken_for_programs(programs: &[(String, Nanos)]) -> Warning {
 
 warnings! {
     /// A trace that another program recorded lost this many events, in this many gaps with this total time.
-    lost_in_trace(lost: u64, gaps: u64, time: Nanos, incomplete: u64) LostEvents:
+    lost_in_trace(lost: u64, gaps: u64, time: Nanos, incomplete: Option<u64>) LostEvents:
         format!(
-            "{} lost in {}: nothing is known about these {time:.3}; {} incomplete",
+            "{} lost in {}: nothing is known about these {time:.3}{}",
             counted(lost, "kernel event was", "kernel events were"),
             counted(gaps, "gap", "gaps"),
-            counted(incomplete, "detour is", "detours are")
+            incomplete.map_or_else(String::new, |count| format!("; {} incomplete", counted(count, "detour is", "detours are")))
         ),
         "record with more room: trace-cmd record -b, perf record -m";
 

@@ -34,6 +34,9 @@ pub fn complete(doc: &mut ObservedDoc, observation: &Observation, replayed: &Rep
     doc.ended = Some(observation.ended);
     doc.clock_pairs = observation.pairs.iter().map(|(ticks, pair)| placed(*ticks, *pair, replayed)).collect();
     enter(doc, &replayed.worked);
+    if doc.lost_events > 0 {
+        doc.warnings.push(warning::lost_events(doc.lost_events, 0));
+    }
     let ranks: HashMap<i32, u32> =
         observation.seen.iter().filter_map(|seen| Some((seen.stat.pid, seen.rank?))).collect();
     for thread in &mut doc.threads {
@@ -95,9 +98,6 @@ pub fn enter(doc: &mut ObservedDoc, worked: &WorkedOut) {
     doc.takers = all_takers.sorted();
     doc.groups = groups.into_iter().map(|((victim, culprit), ns)| GroupPair { victim, culprit, ns }).collect();
     doc.groups.sort_by_key(|pair| std::cmp::Reverse(pair.ns));
-    if doc.lost_events > 0 {
-        doc.warnings.push(warning::lost_events(doc.lost_events, 0));
-    }
 }
 
 fn placed(ticks: u64, pair: ClockPair, replayed: &Replayed) -> ClockPair {

@@ -8,7 +8,7 @@ use becalm_units::{CpuId, CpuList, Nanos, fault};
 
 use super::facts::{OpenTrace, open};
 use super::search::{CpuPart, plan, survey};
-use super::{DetourSearch, ThreadTimes, TraceError, TraceFindings, TracerLoop, Wholeness, store};
+use super::{CpuSpan, DetourSearch, ThreadTimes, TraceError, TraceFindings, TracerLoop, Wholeness, store};
 use crate::read::{Format, Progress, Source};
 
 /// A request for the detours of a trace.
@@ -48,6 +48,11 @@ impl<'a> WholeTrace<'a> {
             without_idle = whole.without_idle();
         }
         Ok(Self { trace, names, parts, without_idle, times })
+    }
+
+    /// Warns about events that the trace lost, if it becomes no detours.
+    pub fn lost_events(&self) -> Option<Warning> {
+        lost_events(|| self.parts.iter().map(|(_, span)| span), None, self.trace.facts.counted_lost)
     }
 
     /// Faults of the trace that concern all of its uses.
@@ -131,7 +136,9 @@ impl FoundDetours<'_> {
         if !kinds.is_empty() {
             warnings.push(warning::not_in_trace(&kinds, facts.lists_recorded));
         }
-        warnings.extend(lost_events(cpus, found, facts.counted_lost));
+        let spans = || found.spans.iter().map(|(_, span)| span);
+        let incomplete = cpus.iter().map(|cpu| cpu.incomplete).sum();
+        warnings.extend(lost_events(spans, Some(incomplete), facts.counted_lost));
         // One or two were under way when the trace started.
         warnings.extend(cpus.iter().filter(|cpu| cpu.unmatched_events > 2).map(warning::unmatched_events));
         warnings.extend(self.whole.faults());
@@ -163,8 +170,12 @@ fn enter_thresholds(docs: &mut [CpuDoc], cpus: &[CpuId], loops: &[TracerLoop]) {
     }
 }
 
-fn lost_events(cpus: &[CpuDoc], found: &TraceFindings, counted_lost: u64) -> Option<Warning> {
-    let spans = || found.spans.iter().map(|(_, span)| span);
+/// Warns about lost events; `incomplete` is the number of detours that this touches.
+fn lost_events<'s, S: Iterator<Item = &'s CpuSpan>>(
+    spans: impl Fn() -> S,
+    incomplete: Option<u64>,
+    counted_lost: u64,
+) -> Option<Warning> {
     let gaps: u64 = spans().map(|span| span.gaps).sum();
     if gaps == 0 {
         return (counted_lost > 0).then(|| warning::lost_untold_in_trace(counted_lost));
@@ -172,5 +183,5 @@ fn lost_events(cpus: &[CpuDoc], found: &TraceFindings, counted_lost: u64) -> Opt
     // A file may contain any number.
     let lost = spans().map(|span| span.lost).fold(0, u64::saturating_add);
     let gap_time = spans().map(|span| span.gap_time).fold(Nanos::ZERO, Nanos::saturating_add);
-    Some(warning::lost_in_trace(lost, gaps, gap_time, cpus.iter().map(|cpu| cpu.incomplete).sum()))
+    Some(warning::lost_in_trace(lost, gaps, gap_time, incomplete))
 }

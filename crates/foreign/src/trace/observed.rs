@@ -109,6 +109,7 @@ impl FoundThreads<'_> {
         let mut writer = ObservedWriter::create(path, &doc)?;
         let worked = self.work_out(Some(&mut writer))?;
         summing::enter(&mut doc, &worked);
+        doc.warnings.extend(self.whole.lost_events());
         doc.warnings.extend(self.whole.faults());
         doc.ended = Some(Ended::Unknown);
         // Dropping the writer removes what it has written.

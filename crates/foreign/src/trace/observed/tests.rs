@@ -130,6 +130,18 @@ fn without_wake_ups_a_thread_counts_as_asleep_until_it_runs() {
     }
 }
 
+#[test]
+fn nothing_is_known_of_a_wait_in_a_gap() {
+    let line = " other-60 [000] d..2. 1.000305:";
+    let text = TRACE.replace(line, &format!("CPU:0 [LOST 3 EVENTS]\n{line}"));
+    let doc = stored(Format::Ftrace, text.as_bytes(), named(&["app"]));
+    let app = thread(&doc, "app");
+    assert_eq!((parts(app), doc.lost_events), ([110, 7, 113, 579, 100], 3));
+    let lost: Vec<&str> =
+        doc.warnings.iter().filter(|one| one.code == "lost_events").map(|one| &*one.message).collect();
+    assert_eq!(lost, ["3 kernel events were lost in 1 gap: nothing is known about these 100.000us"]);
+}
+
 /// The option `record-tgid` prints the process of each thread.
 #[test]
 fn a_process_has_all_threads_of_which_the_trace_tells_it() {
