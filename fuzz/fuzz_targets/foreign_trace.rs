@@ -4,11 +4,10 @@
 
 use becalm_foreign::read::{Source, osnoise, perf_data, perf_script, trace_dat};
 use becalm_foreign::trace::{
-    self, DetourSearch, KernelTrace, NoiseNamer, NoiseTrace, PagedTrace, PerfTrace, StampClock, TextNamer, Whereabouts,
+    self, DetourSearch, KernelTrace, NoiseNamer, NoiseTrace, PagedTrace, PerfTrace, StampClock, TextNamer,
 };
 use becalm_measure::Names;
 use becalm_model::node::{ClockDoc, MachineDoc, NodeDoc, SCHEMA, SettingsDoc};
-use becalm_model::{Event, Pid};
 use becalm_record::MemoryStore;
 use becalm_units::Nanos;
 use libfuzzer_sys::fuzz_target;
@@ -69,32 +68,19 @@ fn follow_tracer(source: Source<'_>, names: &mut Names) {
     run(&mut trace, names, &DetourSearch::Gaps { cpus, loops });
 }
 
-/// Without a thread, and for the first one in a switch.
+/// All interruptions, and the books of all threads.
 fn attribute(trace: &mut dyn KernelTrace, names: &mut Names) {
     let cpus: Vec<usize> = (0..trace.cpus().len()).collect();
-    let mut thread = None;
     for index in &cpus {
-        let see = &mut |event: &Event, _: &mut Names| {
-            if thread.is_none() && event.thread != Pid::IDLE {
-                thread = Some(event.thread);
-            }
-            Ok(())
-        };
-        if trace.each(*index, names, see).is_err() {
+        if trace.each(*index, names, &mut |_, _| Ok(())).is_err() {
             return;
         }
     }
-    run(trace, names, &DetourSearch::Interruptions { cpus: cpus.clone(), has_switches: true });
-    let Some(thread) = thread else { return };
-    let mut whereabouts = Whereabouts::default();
-    for (index, cpu) in trace.cpus().into_iter().enumerate() {
-        let see = &mut |event: &Event, _: &mut Names| {
-            whereabouts.take(thread, cpu, event);
-            Ok(())
-        };
-        trace.each(index, names, see).expect("it was read before");
+    run(trace, names, &DetourSearch::Interruptions { cpus, has_switches: true });
+    let books = trace::books_of_all_threads(trace, names).expect("it was read before");
+    for (_, _, books) in books.threads() {
+        assert!(books.is_none_or(|books| books.imbalance() == Nanos::ZERO), "the books of {books:?} are open");
     }
-    run(trace, names, &DetourSearch::Thread { thread, cpus, whereabouts });
 }
 
 fn run(trace: &mut dyn KernelTrace, names: &mut Names, wanted: &DetourSearch) {

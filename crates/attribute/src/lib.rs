@@ -142,8 +142,6 @@ pub struct Attributor {
     traced_until: Nanos,
     /// The threads around missing switches: the `detail`s of the first such rows.
     missing: Vec<Label>,
-    /// Whether an event at the instant of a step's end belongs to the step.
-    ends_with_events: bool,
     tally: Tally,
 }
 
@@ -222,17 +220,8 @@ impl Attributor {
             functions: Functions::default(),
             traced_until: Nanos::MAX,
             missing: Vec::new(),
-            ends_with_events: false,
             tally: Tally::default(),
         }
-    }
-
-    /// Switches to steps of a thread that does not measure, known from the events alone: each starts with the event that took the CPU from
-    /// it and ends with the one that gave it back, inclusive.
-    #[must_use]
-    pub const fn with_events_alone(mut self) -> Self {
-        self.ends_with_events = true;
-        self
     }
 
     /// Adds observations from outside the trace since the last call: counters of this CPU between reads, and the steps of its core's
@@ -307,8 +296,7 @@ impl Attributor {
 
     /// Credits the time of the current step to its owners, by the events until its end.
     fn own_up_to(&mut self, end: Nanos, feed: &mut EventFeed<'_>, context: &mut Context<'_>) {
-        let beyond = Nanos::new(i64::from(self.ends_with_events));
-        self.replay(feed, end.checked_add(beyond).unwrap_or(end), context);
+        self.replay(feed, end, context);
         if self.lost_comes_next(feed) {
             self.lose(end, context);
         } else {

@@ -2,6 +2,7 @@
 
 use becalm_model::node::{ClockDoc, CpuDoc, Ended, MachineDoc, NodeDoc, Rung, SCHEMA, SettingsDoc, Warning};
 use becalm_model::warning;
+use becalm_observe::document::ObservedDoc;
 
 use crate::read::Format;
 
@@ -14,7 +15,7 @@ pub fn recording(node: String, format: Format, cpus: Vec<CpuDoc>) -> NodeDoc {
     NodeDoc {
         schema: SCHEMA.to_owned(),
         node,
-        program: format!("becalm {}, import of {format}", env!("CARGO_PKG_VERSION")),
+        program: importer(format),
         origin: None,
         ended: Some(Ended::Unknown),
         machine: MachineDoc {
@@ -31,6 +32,19 @@ pub fn recording(node: String, format: Format, cpus: Vec<CpuDoc>) -> NodeDoc {
         counters: Vec::new(),
         warnings: vec![warning::imported()],
     }
+}
+
+/// An observation of threads in a trace that another program recorded.
+pub fn observation(node: String, format: Format) -> ObservedDoc {
+    let mut doc = ObservedDoc::new(node, importer(format));
+    doc.machine.kernel = "unknown".to_owned();
+    doc.clock.rate_error_ratio = 1.0;
+    doc
+}
+
+/// The program that writes a document about a file of this format.
+fn importer(format: Format) -> String {
+    format!("becalm {}, import of {format}", env!("CARGO_PKG_VERSION"))
 }
 
 /// Adds warnings about files, each once.

@@ -6,7 +6,7 @@ use becalm_foreign::trace::{TraceRequest, find};
 use becalm_model::node::{Ended, NodeDoc, Rung};
 use becalm_record::MemoryStore;
 use becalm_units::fault::{self, option};
-use becalm_units::{CpuId, CpuList, Nanos};
+use becalm_units::{CpuList, Nanos};
 
 fn import(format: Format, name: &str, request: &TraceRequest<'_>) -> fault::Result<NodeDoc> {
     let bytes = std::fs::read(format!("{}/samples/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap();
@@ -90,40 +90,11 @@ fn the_loop_of_a_tracer_has_a_threshold_and_no_events_of_ours() {
     assert!(codes(&import_all(Format::Osnoise, "osnoise/lost.txt")).contains(&"lost_events"));
     let timerlat = import_all(Format::Osnoise, "osnoise/timerlat.txt");
     assert_eq!((timerlat.settings.threshold.as_str(), codes(&timerlat)[0]), ("none", "no_loop"));
-    let thread = TraceRequest { thread: Some("1"), ..TraceRequest::default() };
-    let error = import(Format::Osnoise, "osnoise/rtla.txt", &thread).unwrap_err();
-    assert!(error.is_usage() && error.message(option).starts_with("--thread is not for traces of osnoise"));
-}
-
-#[test]
-fn a_thread_is_found_by_its_number_or_name() {
-    let node = |thread| {
-        let request = TraceRequest { thread: Some(thread), ..TraceRequest::default() };
-        import(Format::TraceDat, "trace-dat/v7-local.dat", &request).unwrap()
-    };
-    let found = node("17878");
-    assert_eq!(found.cpus.iter().map(|cpu| cpu.cpu).collect::<Vec<_>>(), [CpuId::new(1)]);
-    let told =
-        "of python3, thread 17878, by the kernel's events alone, while it was on the CPU (13.943ms of 360.063ms)";
-    assert!(found.warnings[0].message.contains(told), "{:?}", found.warnings);
-    assert!(node("apt-get").warnings[0].message.contains(" of apt-get, thread "), "its name is unique");
 }
 
 #[test]
 fn requests_that_a_trace_cannot_answer_are_refused() {
-    let error = |thread, cpus: &str| {
-        let cpus: CpuList = cpus.parse().unwrap();
-        refused("trace-dat/v7-local.dat", &TraceRequest { thread, cpus: Some(&cpus), rate_hz: None })
-    };
-    for (thread, cpus, why) in [
-        (None, "0-3", "the trace holds CPUs 0-1, and not all of --cpus 0-3"),
-        (Some("0"), "0", "thread 0 is the idle thread, which nothing interrupts"),
-        (Some("-1"), "0", "--thread -1 is no number of a thread"),
-        (Some("17878"), "0", "thread 17878 was on CPU 1 only"),
-        (Some("none"), "0", "no thread of the trace is called 'none' (names have 15 characters at most)"),
-    ] {
-        assert_eq!(error(thread, cpus), why);
-    }
-    let several = error(Some("rustc"), "0");
-    assert!(several.starts_with("13 threads of the trace are called 'rustc': give the number of one: 15510, "));
+    let cpus: CpuList = "0-3".parse().unwrap();
+    let error = refused("trace-dat/v7-local.dat", &TraceRequest { cpus: Some(&cpus), rate_hz: None });
+    assert_eq!(error, "the trace holds CPUs 0-1, and not all of --cpus 0-3");
 }

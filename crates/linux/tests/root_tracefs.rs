@@ -192,6 +192,9 @@ fn rendered(decoder: &Decoder, what: &RawHappening<'_>) -> (String, Vec<String>)
         RawHappening::Created { comm, pid, .. } => {
             ("task_newtask".to_owned(), vec![format!("pid={pid} comm={} clone_flags=", text(comm))])
         }
+        RawHappening::Forked { comm, pid } => {
+            ("sched_process_fork".to_owned(), vec![format!("child_comm={} child_pid={pid}", text(comm))])
+        }
         RawHappening::Renamed { comm, pid } => {
             ("task_rename".to_owned(), vec![format!("pid={pid} oldcomm="), format!("newcomm={} ", text(comm))])
         }

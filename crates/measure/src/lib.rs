@@ -25,5 +25,5 @@ pub use shelf::Shelf;
 pub use sink::{Batch, Sink, Unstored};
 pub use trace::{
     Disturbance, Drained, EventClock, Names, SOFTIRQS, StandingTrace, TraceRequest, Tracing, Translator,
-    UNTRACED_TIMER, function_source,
+    UNTRACED_TIMER, accounted_time, function_source,
 };

@@ -364,25 +364,6 @@ warnings! {
         "another program measured this; becalm knows the detours and nothing of the machine, the loop, or what was too \
          short to be kept",
         "compare it with a recording of becalm's own";
-
-    /// No loop ran: interruptions of a thread were derived from the kernel's events. The thread is named like `python3, thread 77`; it had its CPUs
-    /// for `had` of `whole`, and waited for them for `waited`.
-    thread_of_trace(thread: &str, had: Nanos, waited: Nanos, whole: Nanos) NoLoop:
-        format!(
-            "no loop ran: these are the stretches when something else had the CPU of {thread}, by the kernel's events alone, while it was \
-             on the CPU ({had:.3} of {whole:.3}) or could have been ({waited:.3}); its ways into and out of the kernel, and what no event \
-             shows, are not in them"
-        ),
-        "ratios are of all of the time, including the sleep of the thread; compare with other recordings of this kind only";
-
-    /// The thread whose detours were found in a trace continued on another CPU after waiting, this many times.
-    thread_moved(moved: u64, cpus: &CpuList) ThreadMoved:
-        format!(
-            "the thread was on {}, and went to another one {} after it had waited: such a detour ends when it runs again elsewhere",
-            becalm_units::cpus(cpus),
-            counted(moved, "time", "times")
-        ),
-        "pin the thread to one CPU (taskset -c) and trace again, to have all of it in one place";
 }
 
 /// A trace that another program recorded has no events of these kinds of noise.
@@ -396,6 +377,22 @@ pub fn not_in_trace(kinds: &[String], are_recorded_told: bool) -> Warning {
             kinds.join(", nor of ")
         ),
         "record with more events: irq, irq_vectors, nmi, sched:sched_switch and workqueue",
+    )
+}
+
+warnings! {
+    /// Threads were chosen by the number of their process, and the trace does not name processes.
+    no_processes_in_trace() MissingEvents:
+        "the file does not show which threads belong to a process: a number stands for one thread, and for those that it creates in the trace",
+        "choose threads by name (--comm), or record with perf, whose perf.data names the processes";
+}
+
+/// Threads were observed in a trace without some events. Each text names events and the consequence.
+pub fn not_in_books(lacking: &[String]) -> Warning {
+    Warning::new(
+        Code::MissingEvents,
+        format!("the trace has no events {}", lacking.join("; none ")),
+        "record with more events: irq, irq_vectors, nmi, workqueue, and all of sched and task",
     )
 }
 
@@ -434,12 +431,12 @@ pub fn taken_for_programs(programs: &[(String, Nanos)]) -> Warning {
 
 warnings! {
     /// A trace that another program recorded lost this many events, in this many gaps with this total time.
-    lost_in_trace(lost: u64, gaps: u64, time: Nanos, incomplete: u64) LostEvents:
+    lost_in_trace(lost: u64, gaps: u64, time: Nanos, incomplete: Option<u64>) LostEvents:
         format!(
-            "{} lost in {}: nothing is known about these {time:.3}; {} incomplete",
+            "{} lost in {}: nothing is known about these {time:.3}{}",
             counted(lost, "kernel event was", "kernel events were"),
             counted(gaps, "gap", "gaps"),
-            counted(incomplete, "detour is", "detours are")
+            incomplete.map_or_else(String::new, |count| format!("; {} incomplete", counted(count, "detour is", "detours are")))
         ),
         "record with more room: trace-cmd record -b, perf record -m";
 

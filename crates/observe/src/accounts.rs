@@ -14,7 +14,7 @@ use becalm_record::Session;
 use becalm_units::Nanos;
 use becalm_units::fault::{self, Context};
 
-use crate::document::{CostDoc, ObservedDoc, PartDoc, QuotaDoc, SCHEMA, ThreadDoc};
+use crate::document::{CostDoc, ObservedDoc, PartDoc, QuotaDoc, ThreadDoc};
 use crate::look::{Lookout, SeenThread};
 use crate::recorder::ObservePlan;
 
@@ -84,9 +84,6 @@ pub fn observe(
         Some(QuotaDoc { cgroup, periods, throttled, throttled_ns, waited_ns: Nanos::ZERO })
     });
     let mut doc = ObservedDoc {
-        schema: SCHEMA.to_owned(),
-        node: host.node,
-        program,
         origin: jiff::Timestamp::from_nanosecond(i128::from(anchor.wall_ns)).ok(),
         ended: Some(ended),
         machine: machine::describe(&plan.root),
@@ -102,7 +99,7 @@ pub fn observe(
         quotas: quotas.collect(),
         cost: CostDoc { trace_bytes: 0, cpu_ns: thread_time() - cpu_before },
         warnings: host.warning.into_iter().chain(warnings).collect(),
-        ..ObservedDoc::default()
+        ..ObservedDoc::new(host.node, program)
     };
     doc.threads.sort_by_key(|thread| (std::cmp::Reverse(thread.waited_ns), thread.process, thread.tid));
     Ok((doc, command))

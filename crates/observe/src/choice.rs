@@ -2,6 +2,7 @@
 
 use becalm_attribute::books::ThreadIdentity;
 use becalm_model::{Labels, Pid};
+use clap::Args;
 
 use crate::document::ChoiceDoc;
 
@@ -14,6 +15,33 @@ pub struct Choice {
     pub names: Vec<String>,
     /// Control groups by path, with the groups below.
     pub groups: Vec<String>,
+}
+
+/// Options that choose threads.
+#[derive(Args, Debug)]
+pub struct ThreadArgs {
+    /// Process to observe with all its threads, or a single thread
+    #[arg(short, long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
+    pid: Vec<i32>,
+
+    /// Threads and programs with this name, at most 15 characters
+    #[arg(long, value_name = "NAME", value_parser = name_of_thread)]
+    comm: Vec<String>,
+}
+
+impl ThreadArgs {
+    /// The chosen threads.
+    pub fn choice(&self) -> Choice {
+        Choice { processes: self.pid.clone(), names: self.comm.clone(), groups: Vec::new() }
+    }
+}
+
+fn name_of_thread(text: &str) -> Result<String, String> {
+    match text.len() {
+        0 => Err("the name is empty".to_owned()),
+        1..=15 => Ok(text.to_owned()),
+        _ => Err(format!("'{text}' is longer than the 15 characters of a thread's name; try '{:.15}'", text)),
+    }
 }
 
 impl Choice {

@@ -12,7 +12,6 @@ use becalm_command::rights::{CommandUserArgs, left_as, refuse_place_of_root};
 use becalm_command::{Exit, Task};
 use becalm_measure::{Companion, PlannedCommand};
 use becalm_model::node::Ended;
-use becalm_model::observed::ObservedRows;
 use becalm_record::Session;
 use becalm_report::html::Chart;
 use becalm_units::fault::{self, Context, UsageError};
@@ -20,7 +19,7 @@ use becalm_units::{Nanos, counted};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
-use crate::choice::Choice;
+use crate::choice::{Choice, ThreadArgs};
 use crate::document::{ChoiceDoc, ObservedDoc};
 use crate::recorder::{self, Observation, ObservePlan, Observed};
 use crate::report::{ObservedReport, thread_name};
@@ -40,13 +39,8 @@ pub struct ObserveArgs {
     #[command(flatten)]
     folder: FolderArgs,
 
-    /// Process to observe with all its threads, or a single thread
-    #[arg(short, long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
-    pid: Vec<i32>,
-
-    /// Threads and programs with this name, at most 15 characters
-    #[arg(long, value_name = "NAME", value_parser = name_of_thread)]
-    comm: Vec<String>,
+    #[command(flatten)]
+    threads: ThreadArgs,
 
     /// Control group to observe, with those below it, such as /system.slice/postgresql.service
     #[arg(long, value_name = "PATH", value_parser = path_of_group)]
@@ -91,14 +85,6 @@ pub struct ObserveArgs {
     command: Vec<String>,
 }
 
-fn name_of_thread(text: &str) -> Result<String, String> {
-    match text.len() {
-        0 => Err("the name is empty".to_owned()),
-        1..=15 => Ok(text.to_owned()),
-        _ => Err(format!("'{text}' is longer than the 15 characters of a thread's name; try '{:.15}'", text)),
-    }
-}
-
 fn path_of_group(text: &str) -> Result<String, String> {
     // The path as the kernel prints it, without the mount point.
     let path = text.strip_prefix("/sys/fs/cgroup").unwrap_or(text);
@@ -118,7 +104,7 @@ impl Task for ObserveArgs {
 /// Observes, stores the recording and prints its report.
 fn run(args: &ObserveArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let root = Path::new("/");
-    let choice = Choice { processes: args.pid.clone(), names: args.comm.clone(), groups: args.cgroup.clone() };
+    let choice = Choice { groups: args.cgroup.clone(), ..args.threads.choice() };
     if choice.is_empty() && args.command.is_empty() {
         let text = "nothing to observe: give --pid, --comm, --cgroup, or a command after --";
         return Err(UsageError::new(text).into());
@@ -126,7 +112,7 @@ fn run(args: &ObserveArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     if args.duration.is_some_and(|duration| duration < Nanos::from_millis(1)) {
         return Err(UsageError::new("--duration is shorter than 1ms, too short to see anything").into());
     }
-    if let Some(gone) = args.pid.iter().find(|pid| !root.join(format!("proc/{pid}")).exists()) {
+    if let Some(gone) = choice.processes.iter().find(|pid| !root.join(format!("proc/{pid}")).exists()) {
         return Err(UsageError::new(format!("there is no process {gone}")).into());
     }
     let path = args.folder.place(args.output.as_ref(), None, root)?;
@@ -204,16 +190,14 @@ fn plan(args: &ObserveArgs, choice: Choice, written: Vec<String>, path: &Path, r
 fn store(observation: Observation, choice: ChoiceDoc, path: &Path) -> fault::Result<(ObservedDoc, Companion)> {
     let mut doc = summing::begun(&observation, choice, PROGRAM);
     let mut writer = ObservedWriter::create(path, &doc)?;
-    let worked = replay::work_out(&observation, Some(&mut writer))?;
-    summing::complete(&mut doc, &observation, &worked);
-    if worked.broken_pages > 0 {
-        say(format_args!("{} of the trace could not be decoded", counted(worked.broken_pages, "page", "pages")));
+    let replayed = replay::work_out(&observation, Some(&mut writer))?;
+    summing::complete(&mut doc, &observation, &replayed);
+    if replayed.broken_pages > 0 {
+        say(format_args!("{} of the trace could not be decoded", counted(replayed.broken_pages, "page", "pages")));
     }
     // Dropping the writer removes what it has written.
     refuse_nothing(&doc)?;
-    let threads = summing::thread_rows(&worked);
-    doc.rows = ObservedRows { threads: threads.len() as u64, ..writer.rows() };
-    writer.finish(&doc, &threads, &worked.labels)?;
+    summing::finish(&mut doc, &replayed.worked, &mut writer)?;
     Ok((doc, observation.command))
 }
 

@@ -295,6 +295,11 @@ impl Document for ObservedDoc {
 const MOST_TOGETHER: i64 = 1 << 61;
 
 impl ObservedDoc {
+    /// A document without anything observed.
+    pub fn new(node: String, program: String) -> Self {
+        Self { schema: SCHEMA.to_owned(), node, program, ..Self::default() }
+    }
+
     /// Whether threads of several control groups were involved.
     pub fn has_several_groups(&self) -> bool {
         let groups = self.threads.iter().map(|thread| &thread.cgroup);

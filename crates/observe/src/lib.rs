@@ -1,7 +1,8 @@
 //! `becalm observe`: where the time of running threads goes, to the nanosecond, from the recording to the report.
 //!
-//! A `recorder` takes the kernel's trace of all CPUs and looks at `/proc`; nothing is decoded meanwhile. Then `replay` merges the events by time and
-//! feeds them to the [books](becalm_attribute::books), `summing` makes the document, and [`report`] shows it.
+//! A `recorder` takes the kernel's trace of all CPUs and looks at `/proc`; nothing is decoded meanwhile. Then `replay` decodes it, [`merge`] brings the
+//! events into order and feeds them to the [books](becalm_attribute::books), [`summing`] makes the document, and [`report`] shows it. The crate `foreign`
+//! takes the same way with traces of other programs.
 
 #![forbid(unsafe_code)]
 
@@ -11,13 +12,15 @@ mod command;
 pub mod document;
 mod lanes;
 mod look;
+pub mod merge;
 mod recorder;
 mod replay;
 pub mod report;
 #[cfg(feature = "schemas")]
 pub mod schemas;
 mod spool;
-mod summing;
+pub mod summing;
 pub mod words;
 
+pub use choice::{Choice, ThreadArgs};
 pub use command::{ObserveArgs, report_stored};

@@ -25,12 +25,13 @@ use becalm_model::node::{ClockDoc, Ended, MachineDoc, TracingDoc, Warning};
 use becalm_model::warning;
 use becalm_record::Session;
 use becalm_units::fault::{self, Context};
-use becalm_units::{CpuId, CpuList, Nanos, TickRate, Ticks};
+use becalm_units::{CpuList, Nanos, TickRate, Ticks};
 
 use crate::accounts;
 use crate::choice::Choice;
 use crate::document::{ClockPair, ObservedDoc};
 use crate::look::{Lookout, SeenAccount, SeenThread};
+use crate::merge::TraceBuffer;
 use crate::spool::Spool;
 
 /// How often pages are taken while there is room: taking them disturbs those observed.
@@ -61,15 +62,6 @@ pub struct ObservePlan {
     pub folder: PathBuf,
     /// The root of the file system: `/` outside of tests.
     pub root: PathBuf,
-}
-
-/// A buffer of the kernel's trace.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TraceBuffer {
-    /// The CPU.
-    pub cpu: CpuId,
-    /// Whether it has the events of the chosen threads' own context, instead of those of all threads.
-    pub is_own: bool,
 }
 
 /// A control group with a limit on CPU time.

@@ -11,7 +11,7 @@ use becalm_report::{Form, Report};
 use becalm_units::{Nanos, counted, printable};
 use serde::Serialize;
 
-use crate::document::{ObservedDoc, PartDoc, QuotaDoc, TakerDoc, ThreadDoc};
+use crate::document::{CostDoc, ObservedDoc, PartDoc, QuotaDoc, TakerDoc, ThreadDoc};
 use crate::words;
 
 /// Threads that sleep for more than this share of their time are left out of the default report.
@@ -366,11 +366,14 @@ impl ObservedReport<'_> {
                 grouped(doc.repaired_switches)
             ));
         }
-        text.push(format!(
-            "becalm used {} of CPU time meanwhile, and {} MB of trace",
-            Value::Time(doc.cost.cpu_ns.get()).cell(),
-            doc.cost.trace_bytes / 1_000_000
-        ));
+        // A trace that another program recorded cost becalm nothing.
+        if doc.cost != CostDoc::default() {
+            text.push(format!(
+                "becalm used {} of CPU time meanwhile, and {} MB of trace",
+                Value::Time(doc.cost.cpu_ns.get()).cell(),
+                doc.cost.trace_bytes / 1_000_000
+            ));
+        }
         text
     }
 

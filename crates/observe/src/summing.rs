@@ -3,25 +3,21 @@
 use std::collections::{BTreeMap, HashMap};
 
 use becalm_attribute::books::{RanAs, Taken, ThreadBooks, ThreadIdentity, TimeCount};
-use becalm_bundle::ThreadRow;
+use becalm_bundle::{BundleError, ObservedWriter, ThreadRow};
 use becalm_model::node::Ended;
-use becalm_model::observed::{Owner, ThreadId};
+use becalm_model::observed::{ObservedRows, Owner, ThreadId};
 use becalm_model::{Kind, Labels, ThreadState, warning};
 use becalm_units::{Nanos, Ticks};
 
-use crate::document::{
-    ChoiceDoc, ClockPair, CostDoc, GroupPair, ObservedDoc, PartDoc, QuotaDoc, SCHEMA, TakerDoc, ThreadDoc,
-};
-use crate::recorder::Observation;
-use crate::replay::WorkedOut;
+use crate::document::{ChoiceDoc, ClockPair, CostDoc, GroupPair, ObservedDoc, PartDoc, QuotaDoc, TakerDoc, ThreadDoc};
+use crate::merge::WorkedOut;
+use crate::recorder::{Observation, ThrottledGroup};
+use crate::replay::Replayed;
 use crate::words::taker_source;
 
 /// The document before anything is worked out.
 pub fn begun(observation: &Observation, choice: ChoiceDoc, program: &str) -> ObservedDoc {
     ObservedDoc {
-        schema: SCHEMA.to_owned(),
-        node: observation.host.clone(),
-        program: program.to_owned(),
         origin: jiff::Timestamp::from_nanosecond(i128::from(observation.anchors.0.wall_ns)).ok(),
         machine: observation.machine.clone(),
         clock: observation.clock.clone(),
@@ -29,62 +25,37 @@ pub fn begun(observation: &Observation, choice: ChoiceDoc, program: &str) -> Obs
         tracing: Some(observation.tracing.clone()),
         cost: CostDoc { trace_bytes: observation.spool.bytes(), cpu_ns: observation.cpu_time },
         warnings: observation.warnings.clone(),
-        ..ObservedDoc::default()
+        ..ObservedDoc::new(observation.host.clone(), program.to_owned())
     }
 }
 
-/// Completes the document with the books.
-pub fn complete(doc: &mut ObservedDoc, observation: &Observation, worked: &WorkedOut) {
-    let (start, end) = worked.span;
-    (doc.start_ns, doc.duration_ns, doc.ended) = (start, end - start, Some(observation.ended));
-    doc.clock_pairs = observation.pairs.iter().map(|(ticks, pair)| placed(*ticks, *pair, worked)).collect();
-    let tally = worked.books.tally();
-    (doc.events, doc.lost_events) = (tally.events, tally.lost_events);
-    (doc.repaired_switches, doc.unknown_switches) = (worked.missing.repaired, worked.missing.unknown);
+/// Completes the document of an observation with its books.
+pub fn complete(doc: &mut ObservedDoc, observation: &Observation, replayed: &Replayed) {
+    doc.ended = Some(observation.ended);
+    doc.clock_pairs = observation.pairs.iter().map(|(ticks, pair)| placed(*ticks, *pair, replayed)).collect();
+    enter(doc, &replayed.worked);
+    if doc.lost_events > 0 {
+        doc.warnings.push(warning::lost_events(doc.lost_events, 0));
+    }
     let ranks: HashMap<i32, u32> =
         observation.seen.iter().filter_map(|seen| Some((seen.stat.pid, seen.rank?))).collect();
-
-    let mut all_takers = Takers::default();
-    let mut groups: BTreeMap<(String, String), Nanos> = BTreeMap::new();
-    let mut quotas: BTreeMap<String, Nanos> = BTreeMap::new();
-    for (_, identity, books) in worked.books.threads() {
-        let Some(books) = books.filter(|books| books.wall() > Nanos::ZERO) else { continue };
-        let mut takers = Takers::default();
-        let victim = worked.labels.text(identity.group).to_owned();
-        for (taken, sum) in &books.takers {
-            takers.add(taken, sum, worked);
-            all_takers.add(taken, sum, worked);
-            *groups.entry((victim.clone(), culprit(taken, worked))).or_default() += sum.time;
-        }
-        *quotas.entry(victim).or_default() += books.quota;
-        let mut thread = thread_doc(identity, books, &worked.labels);
-        thread.rank = ranks.get(&identity.process.0).copied();
-        thread.takers = takers.sorted();
-        doc.threads.push(thread);
+    for thread in &mut doc.threads {
+        thread.rank = ranks.get(&thread.process).copied();
     }
-    doc.threads.sort_by(|one, other| {
-        other.waited_ns.cmp(&one.waited_ns).then_with(|| (one.process, one.tid).cmp(&(other.process, other.tid)))
-    });
-    doc.takers = all_takers.sorted();
-    doc.groups = groups.into_iter().map(|((victim, culprit), ns)| GroupPair { victim, culprit, ns }).collect();
-    doc.groups.sort_by_key(|pair| std::cmp::Reverse(pair.ns));
-    doc.quotas = observation
-        .throttled
-        .iter()
-        .map(|group| {
-            let is_in = |path: &&String| {
-                **path == group.group || path.strip_prefix(&group.group).is_some_and(|rest| rest.starts_with('/'))
-            };
-            QuotaDoc {
-                cgroup: group.group.clone(),
-                periods: group.grown.periods,
-                throttled: group.grown.throttled,
-                throttled_ns: group.grown.throttled_time,
-                waited_ns: quotas.keys().filter(is_in).map(|path| quotas[path]).sum(),
-            }
-        })
-        .collect();
-    for compared in &worked.compared {
+    let quota = |group: &ThrottledGroup| {
+        let is_in = |path: &str| {
+            path == group.group || path.strip_prefix(&group.group).is_some_and(|rest| rest.starts_with('/'))
+        };
+        QuotaDoc {
+            cgroup: group.group.clone(),
+            periods: group.grown.periods,
+            throttled: group.grown.throttled,
+            throttled_ns: group.grown.throttled_time,
+            waited_ns: doc.threads.iter().filter(|thread| is_in(&thread.cgroup)).map(|thread| thread.quota_ns).sum(),
+        }
+    };
+    doc.quotas = observation.throttled.iter().map(quota).collect();
+    for compared in &replayed.compared {
         let check = &mut doc.checked;
         check.threads += 1;
         check.kernel_switches += compared.kernel.runs;
@@ -94,15 +65,44 @@ pub fn complete(doc: &mut ObservedDoc, observation: &Observation, worked: &Worke
         check.kernel_queued_ns += compared.kernel.waited;
         check.queued_ns += compared.books.waited;
     }
-    if doc.lost_events > 0 {
-        doc.warnings.push(warning::lost_events(doc.lost_events, 0));
-    }
     debug_assert!(doc.ended != Some(Ended::Failed), "a failed observation has no books");
 }
 
-fn placed(ticks: u64, pair: ClockPair, worked: &WorkedOut) -> ClockPair {
+/// Enters the books: the span, the counts of events, the threads, and who had the CPU instead of them.
+pub fn enter(doc: &mut ObservedDoc, worked: &WorkedOut) {
+    let (start, end) = worked.span;
+    (doc.start_ns, doc.duration_ns) = (start, end - start);
+    let tally = worked.books.tally();
+    (doc.events, doc.lost_events) = (tally.events, tally.lost_events);
+    (doc.repaired_switches, doc.unknown_switches) = (worked.missing.repaired, worked.missing.unknown);
+    let mut all_takers = Takers::default();
+    let mut groups: BTreeMap<(String, String), Nanos> = BTreeMap::new();
+    for (_, identity, books) in worked.books.threads() {
+        let Some(books) = books.filter(|books| books.wall() > Nanos::ZERO) else { continue };
+        let mut takers = Takers::default();
+        let victim = worked.labels.text(identity.group).to_owned();
+        for (taken, sum) in &books.takers {
+            takers.add(taken, sum, worked);
+            all_takers.add(taken, sum, worked);
+            let pair = groups.entry((victim.clone(), culprit(taken, worked))).or_default();
+            // A damaged file may hold any time; the document is refused then.
+            *pair = pair.saturating_add(sum.time);
+        }
+        let mut thread = thread_doc(identity, books, &worked.labels);
+        thread.takers = takers.sorted();
+        doc.threads.push(thread);
+    }
+    doc.threads.sort_by(|one, other| {
+        other.waited_ns.cmp(&one.waited_ns).then_with(|| (one.process, one.tid).cmp(&(other.process, other.tid)))
+    });
+    doc.takers = all_takers.sorted();
+    doc.groups = groups.into_iter().map(|((victim, culprit), ns)| GroupPair { victim, culprit, ns }).collect();
+    doc.groups.sort_by_key(|pair| std::cmp::Reverse(pair.ns));
+}
+
+fn placed(ticks: u64, pair: ClockPair, replayed: &Replayed) -> ClockPair {
     let width = Ticks::new(pair.width_ns.get() as u64);
-    ClockPair { at_ns: worked.axis.instant(Ticks::new(ticks)), width_ns: worked.axis.duration(width), ..pair }
+    ClockPair { at_ns: replayed.axis.instant(Ticks::new(ticks)), width_ns: replayed.axis.duration(width), ..pair }
 }
 
 fn thread_doc(identity: &ThreadIdentity, books: &ThreadBooks, labels: &Labels) -> ThreadDoc {
@@ -194,7 +194,7 @@ impl Takers {
         if doc.process != process {
             doc.process = None;
         }
-        doc.ns += sum.time;
+        doc.ns = doc.ns.saturating_add(sum.time);
         doc.count += sum.count;
         doc.longest_ns = doc.longest_ns.max(sum.longest);
     }
@@ -223,7 +223,7 @@ fn culprit(taken: &Taken, worked: &WorkedOut) -> String {
 }
 
 /// The rows of the table of threads: the observed ones, and those that had the CPU meanwhile.
-pub fn thread_rows(worked: &WorkedOut) -> Vec<ThreadRow> {
+fn thread_rows(worked: &WorkedOut) -> Vec<ThreadRow> {
     let number = |thread: ThreadId| i32::try_from(thread.0).unwrap_or(-1);
     let row = |(thread, identity, books): (ThreadId, &ThreadIdentity, Option<&ThreadBooks>)| ThreadRow {
         thread: number(thread),
@@ -239,4 +239,11 @@ pub fn thread_rows(worked: &WorkedOut) -> Vec<ThreadRow> {
         kernel: identity.is_kernel,
     };
     worked.books.threads().map(row).collect()
+}
+
+/// Completes the tables and the document of worked-out threads. Fails if the document is invalid, or the system refuses.
+pub fn finish(doc: &mut ObservedDoc, worked: &WorkedOut, writer: &mut ObservedWriter) -> Result<(), BundleError> {
+    let threads = thread_rows(worked);
+    doc.rows = ObservedRows { threads: threads.len() as u64, ..writer.rows() };
+    writer.finish(doc, &threads, &worked.labels)
 }

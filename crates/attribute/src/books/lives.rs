@@ -24,7 +24,6 @@ impl Books {
         if let Some(left) = self.numbers.get(&prev).copied().filter(|_| prev.0 > 0) {
             self.depart(left, place, prev_state, at, labels, ledger);
         }
-        self.at(place).present = Present::Unknown;
         let present = match next {
             UNKNOWN_THREAD => Present::Unknown,
             Pid::IDLE => Present::Idle,
@@ -45,6 +44,9 @@ impl Books {
     ) {
         let cpu = self.at(place).cpu;
         if matches!(self.threads[thread.0 as usize].condition, Condition::Ran) {
+            if self.threads[thread.0 as usize].cpu != cpu {
+                self.take_off(thread, at, ledger);
+            }
             self.settle_host(thread, at, ledger);
         }
         self.leave(thread, at, ledger);
@@ -103,16 +105,7 @@ impl Books {
                     observed.wait = Some(Wait::new(id, observed.since));
                     observed.cpu = id;
                 }
-                // The switch from it on the other CPU is not in the trace.
-                Condition::Ran => {
-                    let other = self.place(self.threads[thread.0 as usize].cpu, at);
-                    self.credit(other, at);
-                    self.end_on_top(other, ledger);
-                    let cpu = self.at(other);
-                    cpu.present = Present::Unknown;
-                    cpu.stack.clear();
-                    self.occupy(other, at, true);
-                }
+                Condition::Ran => self.take_off(thread, at, ledger),
                 _ => {}
             }
             self.leave(thread, at, ledger);
@@ -128,6 +121,17 @@ impl Books {
                 books.switches += 1;
             }
         }
+        self.occupy(place, at, true);
+    }
+
+    /// A running thread is elsewhere or ends: the switch from it is not in the trace.
+    fn take_off(&mut self, thread: ThreadId, at: Nanos, ledger: &mut impl Ledger) {
+        let place = self.place(self.threads[thread.0 as usize].cpu, at);
+        self.credit(place, at);
+        self.end_on_top(place, ledger);
+        let cpu = self.at(place);
+        cpu.present = Present::Unknown;
+        cpu.stack.clear();
         self.occupy(place, at, true);
     }
 
@@ -201,13 +205,7 @@ impl Books {
         match life {
             Life::Moved { thread, cpu } => self.moved(thread, cpu, at),
             Life::Created { thread, name, in_process } => self.created(place, thread, name, in_process, at, ledger),
-            Life::Renamed { thread, name } => {
-                let thread = self.thread(thread);
-                let observed = &mut self.threads[thread.0 as usize];
-                observed.identity.name = name;
-                observed.is_named = true;
-                self.choose_again(thread, at, labels);
-            }
+            Life::Renamed { thread, name } => self.rename(thread, name, at, labels),
             Life::Accounted { thread, ran } => {
                 if let Some(thread) = self.numbers.get(&thread).copied()
                     && self.at(place).present == Present::Thread(thread)
@@ -307,6 +305,9 @@ impl Books {
             && !matches!(self.threads[earlier.0 as usize].condition, Condition::Dead)
         {
             // Its end is not in the trace, and its number is used again.
+            if matches!(self.threads[earlier.0 as usize].condition, Condition::Ran) {
+                self.take_off(earlier, at, ledger);
+            }
             self.leave(earlier, at, ledger);
             let earlier = &mut self.threads[earlier.0 as usize];
             earlier.condition = Condition::Dead;

@@ -261,6 +261,15 @@ impl Books {
         self.choose_again(thread, at, labels);
     }
 
+    /// A thread has this name from now on.
+    pub fn rename(&mut self, pid: Pid, name: Label, at: Nanos, labels: &Labels) {
+        let thread = self.thread(pid);
+        let observed = &mut self.threads[thread.0 as usize];
+        observed.identity.name = name;
+        observed.is_named = true;
+        self.choose_again(thread, at, labels);
+    }
+
     /// The books start. All events before this instant have been taken.
     pub fn open(&mut self, at: Nanos, labels: &Labels) {
         for place in 0..self.cpus.len() {

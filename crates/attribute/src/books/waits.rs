@@ -64,7 +64,7 @@ impl Books {
 
     /// Events of a CPU were lost.
     pub(super) fn lose(&mut self, place: usize, count: Option<u64>, at: Nanos, ledger: &mut impl Ledger) {
-        self.tally.lost_events += count.unwrap_or(1);
+        self.tally.lost_events = self.tally.lost_events.saturating_add(count.unwrap_or(1));
         // Nothing is known since the event before.
         let since = self.at(place).since;
         let present = self.at(place).present;

@@ -72,16 +72,18 @@ fn traces_of_the_kernel_become_runs_that_every_command_reads() {
     };
     run("import SAMPLES/trace-dat/v7-local.dat -o all.becalm");
     run("import SAMPLES/trace-dat/v7-tsc.dat --rate 2.6GHz --cpus 0 -o one.becalm");
-    run("import SAMPLES/trace-dat/v7-local.dat --thread 17878 -o thread.becalm");
+    run("import SAMPLES/trace-dat/v7-local.dat --pid 17878 -o thread.becalm");
     run("import --from perf-script SAMPLES/perf-script/microseconds.txt -o text.becalm");
     let report: serde_json::Value = serde_json::from_str(&run("report thread.becalm --json")).unwrap();
     let codes: Vec<&str> = report["warnings"].as_array().unwrap().iter().filter_map(|it| it["code"].as_str()).collect();
-    assert!(codes.contains(&"no_loop") && codes.contains(&"clocks_differ"), "{codes:?}");
+    assert!(codes.contains(&"missing_events") && codes.contains(&"clocks_differ"), "{codes:?}");
+    assert_eq!((&report["schema"], &report["threads"][0]["name"]), (&"becalm.observed/1".into(), &"python3".into()));
     for line in [
         "report all",
         "report text",
         "report --sources all --json",
-        "detours thread --longest 3",
+        "report thread",
+        "detours all --longest 3",
         "predict all --ranks 64 --grain 1ms",
         "compare all text",
         "export --to loggopsim one -o noise.txt",
@@ -127,9 +129,9 @@ fn traces_that_cannot_be_read_leave_nothing() {
     for (line, code, why) in [
         ("import cut.dat", 1, "byte "),
         ("import --from perf-script text.txt", 1, "line 1: irq:softirq_entry has no readable vec"),
-        ("import LOCAL --thread nobody", 2, "no thread of the trace is called 'nobody'"),
-        ("import LOCAL --thread program", 2, "give the number of one"),
-        ("import LOCAL --thread 999999", 2, "thread 999999 had no CPU"),
+        ("import LOCAL --comm nobody", 2, "no thread of the trace is called 'nobody'"),
+        ("import LOCAL --pid 999999", 2, "no thread or process of the trace has the number 999999"),
+        ("import LOCAL --pid 17878 --cpus 1", 2, "--cpus is for interruptions of CPUs"),
         ("import LOCAL --cpus 7", 2, "the trace holds CPUs 0-1"),
         ("import LOCAL --length 1s", 2, "--length is not for traces"),
         ("import LOCAL cut.dat", 2, "a trace is one file"),

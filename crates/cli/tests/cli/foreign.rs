@@ -105,9 +105,12 @@ fn names_of_perf_may_hold_anything() {
             let system = if event == "sched_switch" { "sched" } else { "irq" };
             format!("{name:>16} {process}{tid} [002]   512.{micros:06}: {system:>7}:{event}: {fields}\n")
         });
-        let document = import(&text, &["--thread", "15165"]).unwrap();
-        let wanted = [("irq", "nvme0q3", 6, 72_000), ("task", other, 6, 600_000)];
-        assert_eq!(sources(&document), wanted.map(|(kind, name, count, ns)| (kind.into(), name.into(), count, ns)));
+        let document = import(&text, &["--pid", "15165"]).unwrap();
+        let [thread, others] = [&document["threads"], &document["takers"]].map(|rows| rows.as_array().unwrap());
+        assert_eq!((thread.len(), &thread[0]["name"], &thread[0]["queued_ns"]), (1, &own.into(), &600_000.into()));
+        assert_eq!((others.len(), &others[0]["source"], &others[0]["count"]), (1, &other.into(), &6.into()));
+        let interrupt = thread[0]["ran"].as_array().unwrap().iter().find(|part| part["kind"] == "irq").unwrap();
+        assert_eq!((&interrupt["source"], &interrupt["ns"]), (&"nvme0q3".into(), &72_000.into()));
     }
     // Without -a, perf prints no CPU; other fields may be left out by -F.
     let without = six_times([("redis-server", 15_165), ("b", 417)], 'S', |(name, tid), micros, event, fields| {
@@ -170,7 +173,7 @@ fn traces_of_one_process_are_no_traces_of_cpus() {
             let is_own = |line: &&str| line.trim_start().starts_with("solver") || line.starts_with('#');
             text.lines().filter(is_own).map(|line| format!("{line}\n")).collect()
         };
-        for arguments in [&[][..], &["--thread", "solver"]] {
+        for arguments in [&[][..], &["--comm", "solver"]] {
             refused(&own(&text), arguments, &["5 of its 5 switches", "'perf record -a -c 1'", "'trace-cmd record'"]);
         }
     }
@@ -365,10 +368,9 @@ fn sums_over_cpus_that_no_machine_has_are_no_panic() {
             text += &format!("CPU:{cpu} [{lost}]\n");
             text += &switch(cpu, 2_305_843_009, "other", "work");
         }
-        for arguments in [&[][..], &["--thread", "77"]] {
-            let document = import(&text, arguments).unwrap();
-            assert!(codes(&document).contains(&"lost_events"), "{document}");
-        }
+        let document = import(&text, &[]).unwrap();
+        assert!(codes(&document).contains(&"lost_events"), "{document}");
+        refused(&text, &["--pid", "77"], &["its times are longer than any observation"]);
     }
 }
 

@@ -28,6 +28,7 @@ pub fn read<'a, 'p>(source: Source<'a>, progress: Progress<'p>) -> Result<Kernel
 pub(super) struct Head<'a> {
     pub name: &'a str,
     pub thread: Option<i32>,
+    pub process: Option<i32>,
     pub cpu: &'a str,
     pub time: Nanos,
     pub decimals: usize,
@@ -47,17 +48,19 @@ pub(super) fn head(line: &str) -> Option<Head<'_>> {
         if stamp.split_whitespace().count() > 2 {
             continue;
         }
-        let thread = without_group(line[..open].trim_end());
+        let (thread, process) = split_group(line[..open].trim_end());
         let (name, tid) = thread.rsplit_once('-').unwrap_or((thread, ""));
-        return Some(Head { name: name.trim(), thread: tid.parse().ok(), cpu, time, decimals, rest: rest.trim() });
+        let thread = tid.parse().ok();
+        return Some(Head { name: name.trim(), thread, process, cpu, time, decimals, rest: rest.trim() });
     }
 }
 
-/// A thread without its group number, `(   1200)` or `(-----)`.
-fn without_group(thread: &str) -> &str {
+/// A thread without its group number, `(   1200)` or `(-----)`, and that number: its process.
+fn split_group(thread: &str) -> (&str, Option<i32>) {
     let group = thread.strip_suffix(')').and_then(|before| before.rsplit_once('('));
     let is_group = |group: &str| is_digits(group.trim()) || !group.is_empty() && group.bytes().all(|sign| sign == b'-');
-    group.filter(|(_, group)| is_group(group)).map_or(thread, |(thread, _)| thread.trim_end())
+    let group = group.filter(|(_, group)| is_group(group));
+    group.map_or((thread, None), |(thread, group)| (thread.trim_end(), group.trim().parse().ok()))
 }
 
 /// The CPU that lost events, and how many if known. The kernel prints `CPU:1 [LOST 82 EVENTS]`, trace-cmd `CPU:1 [82 EVENTS DROPPED]`; both
@@ -76,12 +79,12 @@ fn line(line: &str) -> ParsedLine<'_> {
     if let Some((cpu, count)) = gap(line) {
         return ParsedLine::Gap { cpu, count };
     }
-    let Some(Head { name, thread, cpu, time, decimals, rest }) = head(line) else { return ParsedLine::Other };
+    let Some(Head { name, thread, process, cpu, time, decimals, rest }) = head(line) else { return ParsedLine::Other };
     let Some((event, fields)) = rest.split_once(':') else { return ParsedLine::Other };
     let Some(system) = system(event, fields) else { return ParsedLine::Other };
     // A thread with a name that the kernel had forgotten.
     let name = if name == "<...>" { "" } else { name };
-    ParsedLine::Event(Line { name, thread, cpu, time, decimals, period: 1, system, event, fields })
+    ParsedLine::Event(Line { name, thread, process, cpu, time, decimals, period: 1, system, event, fields })
 }
 
 fn system(event: &str, fields: &str) -> Option<&'static str> {
@@ -89,7 +92,9 @@ fn system(event: &str, fields: &str) -> Option<&'static str> {
         "irq_handler_entry" | "irq_handler_exit" | "softirq_entry" | "softirq_exit" | "tasklet_entry" => Some("irq"),
         "ipi_entry" | "ipi_exit" => Some("ipi"),
         "nmi_handler" => Some("nmi"),
-        "sched_switch" | "sched_waking" | "sched_wakeup" => Some("sched"),
+        "sched_switch" | "sched_waking" | "sched_wakeup" | "sched_wakeup_new" | "sched_migrate_task"
+        | "sched_process_fork" | "sched_stat_runtime" => Some("sched"),
+        "task_newtask" | "task_rename" => Some("task"),
         "workqueue_execute_start" | "workqueue_execute_end" => Some("workqueue"),
         "hrtimer_expire_entry" | "hrtimer_expire_exit" | "timer_expire_entry" => Some("timer"),
         "csd_function_entry" | "csd_function_exit" => Some("csd"),
@@ -130,14 +135,14 @@ mod tests {
 
     #[test]
     fn names_flags_and_groups_of_all_kernels_are_read() {
-        for (head, name, thread) in [
-            ("          solver-15165  [002] d.h. 4338.237604: ", "solver", Some(15_165)),
-            ("          solver-15165  [002] d..h.1.. 4338.237604: ", "solver", Some(15_165)),
-            ("          solver-15165 [002] 4338.237604: ", "solver", Some(15_165)),
-            ("  a) R 1-2 (b-15165  (   1200) [002] d.h1. 4338.237604: ", "a) R 1-2 (b", Some(15_165)),
-            ("  [7] 5.0: x-77  (-------) [002] d.h1. 4338.237604: ", "[7] 5.0: x", Some(77)),
-            ("           <...>-9     [002] d.h1. 4338.237604: ", "", Some(9)),
-            ("          <idle>-0     [002] d.h1. 4338.237604: ", "<idle>", Some(0)),
+        for (head, name, thread, process) in [
+            ("          solver-15165  [002] d.h. 4338.237604: ", "solver", Some(15_165), None),
+            ("          solver-15165  [002] d..h.1.. 4338.237604: ", "solver", Some(15_165), None),
+            ("          solver-15165 [002] 4338.237604: ", "solver", Some(15_165), None),
+            ("  a) R 1-2 (b-15165  (   1200) [002] d.h1. 4338.237604: ", "a) R 1-2 (b", Some(15_165), Some(1_200)),
+            ("  [7] 5.0: x-77  (-------) [002] d.h1. 4338.237604: ", "[7] 5.0: x", Some(77), None),
+            ("           <...>-9     [002] d.h1. 4338.237604: ", "", Some(9), None),
+            ("          <idle>-0     [002] d.h1. 4338.237604: ", "<idle>", Some(0), None),
         ] {
             for (event, what) in [
                 ("irq_handler_entry: irq=41 name=nvme0 q3", TextHappening::IrqEntry { irq: 41, name: "nvme0 q3" }),
@@ -155,13 +160,37 @@ mod tests {
                     TextHappening::Waking { thread: (1_039, "opt cgu.10") },
                 ),
                 (
+                    "sched_wakeup_new: comm=a pid=1 pid=1039 prio=120 success=1 target_cpu=001",
+                    TextHappening::Woken { thread: (1_039, "a pid=1"), cpu: 1, is_new: true },
+                ),
+                (
+                    "sched_migrate_task: comm=dest_cpu=7 pid=1039 prio=120 orig_cpu=0 dest_cpu=1",
+                    TextHappening::Moved { thread: 1_039, cpu: 1 },
+                ),
+                (
+                    "sched_process_fork: comm=a pid=9 child_comm=b child_pid=1039",
+                    TextHappening::Created { thread: (1_039, "b"), in_process: None },
+                ),
+                (
+                    "sched_stat_runtime: comm=runtime=7 pid=9 runtime=46000 [ns] vruntime=81 [ns]",
+                    TextHappening::Accounted { thread: 9, ran: Nanos::new(46_000) },
+                ),
+                (
+                    "task_newtask: pid=1039 comm=a b clone_flags=3d0f00 oom_score_adj=0",
+                    TextHappening::Created { thread: (1_039, "a b"), in_process: Some(true) },
+                ),
+                (
+                    "task_rename: pid=1039 oldcomm=a newcomm=b c oom_score_adj=0",
+                    TextHappening::Renamed { thread: (1_039, "b c") },
+                ),
+                (
                     "local_timer_entry: vector=236",
                     TextHappening::VectorEntry { name: "local_timer", detail: VectorDetail::Number(236) },
                 ),
             ] {
                 let text = format!("{head}{event}\n");
                 let time = Nanos::new(4_338_237_604_000);
-                let event = TextEvent { cpu: CpuId::new(2), time, thread, name, what };
+                let event = TextEvent { cpu: CpuId::new(2), time, thread, process, name, what };
                 assert_eq!(all(&text), Ok(vec![event]), "{text}");
             }
         }

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use becalm_measure::accounted_time;
 use becalm_model::ThreadState;
 use becalm_model::carried::Carrier;
 use becalm_model::node::Warning;
@@ -25,6 +26,8 @@ pub struct TextEvent<'a> {
     pub time: Nanos,
     /// The thread on the CPU; `None` if the printing program did not know it.
     pub thread: Option<i32>,
+    /// The number of its process, if it is printed.
+    pub process: Option<i32>,
     /// The name of that thread.
     pub name: &'a str,
     /// What happened.
@@ -117,11 +120,60 @@ pub enum TextHappening<'a> {
         /// Its number and its name.
         thread: (i32, &'a str),
     },
+    /// A woken thread is on a run queue.
+    Woken {
+        /// Its number and its name.
+        thread: (i32, &'a str),
+        /// The CPU of the run queue.
+        cpu: u32,
+        /// Whether it is woken for the first time.
+        is_new: bool,
+    },
+    /// A thread was moved to the run queue of another CPU.
+    Moved {
+        /// Its number.
+        thread: i32,
+        /// The CPU of the new run queue.
+        cpu: u32,
+    },
+    /// The current thread created another one.
+    Created {
+        /// Its number and its name.
+        thread: (i32, &'a str),
+        /// Whether it belongs to the process of its creator; `None` if the event does not show it.
+        in_process: Option<bool>,
+    },
+    /// A thread has another name from now on.
+    Renamed {
+        /// Its number and its new name.
+        thread: (i32, &'a str),
+    },
+    /// The kernel accounted run time to a thread.
+    Accounted {
+        /// Its number.
+        thread: i32,
+        /// The run time since the kernel last accounted to it.
+        ran: Nanos,
+    },
     /// Events were lost before this one.
     Lost {
         /// The number of lost events, if the line has it.
         count: Option<u64>,
     },
+}
+
+impl<'a> TextHappening<'a> {
+    /// The threads that the event names, with their numbers.
+    pub fn named(&self) -> [Option<(i32, &'a str)>; 2] {
+        match *self {
+            Self::Switch { prev, next, .. } => [Some(prev), Some(next)],
+            Self::Waking { thread }
+            | Self::Woken { thread, .. }
+            | Self::Created { thread, .. }
+            | Self::Renamed { thread } => [Some(thread), None],
+            _ => [None; 2],
+        }
+    }
 }
 
 /// Facts about an interrupt other than its name.
@@ -139,6 +191,7 @@ pub(super) struct Line<'a> {
     /// Name of the thread that had the CPU, and its number if known.
     pub name: &'a str,
     pub thread: Option<i32>,
+    pub process: Option<i32>,
     pub cpu: &'a str,
     pub time: Nanos,
     /// The number of decimals of the time.
@@ -231,7 +284,8 @@ impl<'a, 'p> KernelText<'a, 'p> {
                 let what = happening(line.system, line.event, line.fields.trim())
                     .map_err(|missing| format!("{}:{} has no readable {missing}", line.system, line.event))?;
                 let Some(what) = what else { return Ok(None) };
-                if line.period > 1 {
+                // The period of this event is the run time.
+                if line.period > 1 && line.event != "sched_stat_runtime" {
                     return Err(format!(
                         "this event has a period of {}, so perf left out others, and an entry and the exit behind it need not belong together: \
                          {EVERY_EVENT}",
@@ -242,7 +296,8 @@ impl<'a, 'p> KernelText<'a, 'p> {
             }
         };
         self.decimals = self.decimals.max(line.decimals);
-        Ok(Some(TextEvent { cpu: cpu(line.cpu)?, time: line.time, thread: line.thread, name: line.name, what }))
+        let Line { time, thread, process, name, .. } = line;
+        Ok(Some(TextEvent { cpu: cpu(line.cpu)?, time, thread, process, name, what }))
     }
 }
 
@@ -352,7 +407,39 @@ fn happening<'a>(system: &str, event: &'a str, fields: &'a str) -> Result<Option
         ("irq", "tasklet_entry") => function(Carrier::Tasklet, fields)?,
         ("csd", "csd_function_entry") => function(Carrier::Call, fields)?,
         ("csd", "csd_function_exit") => TextHappening::FunctionExit { carrier: Carrier::Call },
-        ("sched", "sched_waking" | "sched_wakeup") => TextHappening::Waking { thread: woken(fields).ok_or("thread")? },
+        ("sched", "sched_waking") => TextHappening::Waking { thread: woken(fields).ok_or("thread")? },
+        ("sched", "sched_wakeup" | "sched_wakeup_new") => TextHappening::Woken {
+            thread: woken(fields).ok_or("thread")?,
+            cpu: number_in(fields, &["target_cpu=", "CPU:"]).ok_or("target_cpu")?,
+            is_new: event == "sched_wakeup_new",
+        },
+        ("sched", "sched_migrate_task") => TextHappening::Moved {
+            thread: named(fields, "comm=", " pid=").ok_or("thread")?.0,
+            cpu: number_in(fields, &["dest_cpu="]).ok_or("dest_cpu")?,
+        },
+        ("sched", "sched_process_fork") => {
+            let (_, child) = fields.rsplit_once(" child_comm=").ok_or("child_comm")?;
+            let (name, pid) = child.rsplit_once(" child_pid=").ok_or("child_pid")?;
+            TextHappening::Created { thread: (pid.trim().parse().map_err(|_| "child_pid")?, name), in_process: None }
+        }
+        ("sched", "sched_stat_runtime") => {
+            let (thread, _) = named(fields, "comm=", " pid=").ok_or("thread")?;
+            let ran: u64 = number_in(fields, &[" runtime="]).ok_or("runtime")?;
+            TextHappening::Accounted { thread, ran: accounted_time(ran) }
+        }
+        ("task", "task_newtask") => {
+            let (rest, flags) = fields.rsplit_once(" clone_flags=").ok_or("clone_flags")?;
+            let flags = flags.split_whitespace().next().unwrap_or(flags);
+            let flags = u64::from_str_radix(flags.trim_start_matches("0x"), 16).map_err(|_| "clone_flags")?;
+            let (pid, name) = rest.split_once(" comm=").ok_or("comm")?;
+            let pid = pid.strip_prefix("pid=").and_then(|pid| pid.parse().ok()).ok_or("pid")?;
+            TextHappening::Created { thread: (pid, name), in_process: Some(flags & CLONE_THREAD != 0) }
+        }
+        ("task", "task_rename") => {
+            let pid = number(fields, &["pid="]).ok_or("pid")?;
+            let (rest, _) = fields.rsplit_once(" oom_score_adj=").ok_or("oom_score_adj")?;
+            TextHappening::Renamed { thread: (pid, rest.rsplit_once(" newcomm=").ok_or("newcomm")?.1) }
+        }
         _ => return Ok(None),
     }))
 }
@@ -363,14 +450,25 @@ fn function<'a>(carrier: Carrier, fields: &'a str) -> Result<TextHappening<'a>, 
     Ok(TextHappening::FunctionEntry { carrier, function: name.split([' ', ',']).next().unwrap_or(name) })
 }
 
+/// The flag of a new thread in the process of its creator.
+const CLONE_THREAD: u64 = 0x1_0000;
+
 /// The number and the name of a woken thread. The kernel and perf print them differently.
 fn woken(fields: &str) -> Option<(i32, &str)> {
-    let Some(named) = fields.strip_prefix("comm=") else {
-        // `kworker/0:2:417 [120] CPU:000`
-        return short_thread(fields.split_inclusive(']').next()?);
-    };
-    let (comm, rest) = named.rsplit_once(" pid=")?;
+    // `kworker/0:2:417 [120] CPU:000`
+    named(fields, "comm=", " pid=").or_else(|| short_thread(fields.split_inclusive(']').next()?))
+}
+
+/// The number and the name of a thread after these keys.
+fn named<'a>(fields: &'a str, comm: &str, pid: &str) -> Option<(i32, &'a str)> {
+    let (comm, rest) = fields.strip_prefix(comm)?.rsplit_once(pid)?;
     Some((rest.split_whitespace().next()?.parse().ok()?, comm))
+}
+
+/// The number after the last of these keys: names may contain any of them, and come first.
+fn number_in<T: std::str::FromStr>(fields: &str, keys: &[&str]) -> Option<T> {
+    let (_, rest) = keys.iter().find_map(|key| fields.rsplit_once(key))?;
+    rest.split_whitespace().next()?.parse().ok()
 }
 
 /// The text after the first of these keys, up to the end.

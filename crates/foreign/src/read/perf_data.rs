@@ -130,6 +130,8 @@ pub enum PerfRecord<'a> {
     Thread {
         /// Its number.
         tid: i32,
+        /// The number of its process.
+        process: i32,
         /// True if it is the kernel's.
         is_kernel: bool,
     },
@@ -137,6 +139,8 @@ pub enum PerfRecord<'a> {
     Name {
         /// Its number.
         tid: i32,
+        /// The number of its process.
+        process: i32,
         /// The name.
         name: &'a [u8],
     },
@@ -409,13 +413,13 @@ fn fork<'a>(mut from: Binary<'a>, take: &mut TakeRecord<'_, 'a>) -> Result<(), R
     let pid = from.u32("the process of a thread")?;
     let parent = from.u32("the parent of a thread")?;
     let tid = from.u32("the number of a thread")? as i32;
-    take(PerfRecord::Thread { tid, is_kernel: pid == KTHREADD || parent == KTHREADD })
+    take(PerfRecord::Thread { tid, process: pid as i32, is_kernel: pid == KTHREADD || parent == KTHREADD })
 }
 
 fn name<'a>(mut from: Binary<'a>, take: &mut TakeRecord<'_, 'a>) -> Result<(), ReadError> {
-    from.u32("the process of a name")?;
+    let process = from.u32("the process of a name")? as i32;
     let tid = from.u32("the thread of a name")? as i32;
     let rest = from.up_to(from.left());
     let name = rest.split(|byte| *byte == 0).next().unwrap_or_default();
-    take(PerfRecord::Name { tid, name })
+    take(PerfRecord::Name { tid, process, name })
 }

@@ -30,9 +30,9 @@ fn line(line: &str) -> ParsedLine<'_> {
         if stamp.split_whitespace().count() > 2 {
             continue;
         }
-        let (name, thread) = thread(line[..open].trim_end());
+        let (name, thread, process) = thread(line[..open].trim_end());
         let Some((period, [system, event, fields])) = split_event(rest) else { return ParsedLine::Other };
-        let line = Line { name, thread, cpu, time, decimals, period, system, event, fields };
+        let line = Line { name, thread, process, cpu, time, decimals, period, system, event, fields };
         return if event == LOST {
             ParsedLine::Lost { line, count: fields.split_whitespace().find_map(|word| word.parse().ok()) }
         } else {
@@ -42,11 +42,13 @@ fn line(line: &str) -> ParsedLine<'_> {
     ParsedLine::Other
 }
 
-/// A thread's name and its number, which is `pid/tid` if both are printed, and -1 if perf does not know it.
-fn thread(text: &str) -> (&str, Option<i32>) {
-    let (name, number) = text.rsplit_once(char::is_whitespace).unwrap_or(("", text));
-    let number = number.rsplit('/').next().unwrap_or(number);
-    (name.trim(), number.parse::<i32>().ok().filter(|tid| *tid >= 0))
+/// A thread's name, its number, and that of its process. They are `process/thread` if both are printed, and -1 if perf does not know them.
+fn thread(text: &str) -> (&str, Option<i32>, Option<i32>) {
+    let (name, numbers) = text.rsplit_once(char::is_whitespace).unwrap_or(("", text));
+    let (process, thread) =
+        numbers.rsplit_once('/').map_or((None, numbers), |(process, thread)| (Some(process), thread));
+    let number = |text: &str| text.parse::<i32>().ok().filter(|number| *number >= 0);
+    (name.trim(), number(thread), process.and_then(number))
 }
 
 const LOST: &str = "PERF_RECORD_LOST";

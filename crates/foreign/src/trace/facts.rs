@@ -2,14 +2,12 @@
 
 use becalm_linux::ftrace::{CARRIED, EventPath, MissingEvent, discover_among};
 use becalm_measure::Names;
-use becalm_model::node::{ClockDoc, Warning};
+use becalm_model::node::{ClockDoc, MachineDoc, TracingDoc, Warning};
 use becalm_model::warning;
-use becalm_units::Nanos;
 use becalm_units::fault::{self, UsageError, Wording};
+use becalm_units::{CpuId, Nanos};
 
-use super::{
-    KernelTrace, NoiseNamer, NoiseTrace, PagedTrace, PerfTrace, StampClock, TextNamer, TraceRequest, TracerLoop,
-};
+use super::{KernelTrace, NoiseNamer, NoiseTrace, PagedTrace, PerfTrace, StampClock, TextNamer, TracerLoop};
 use crate::read::{Format, Progress, Source, ftrace_text, osnoise, perf_data, perf_script, trace_dat};
 
 /// A trace, and the facts about the recording in its file.
@@ -49,8 +47,47 @@ impl TraceFacts {
 
     /// True if the trace shows which thread ran.
     pub fn has_switches(&self) -> bool {
-        let is_switch = |event: &EventPath| event.system == "sched" && event.name == "sched_switch";
-        self.loops.is_some() || self.paths.iter().any(is_switch)
+        self.loops.is_some() || self.has("sched", "sched_switch")
+    }
+
+    /// True if the trace has this event.
+    pub fn has(&self, system: &str, name: &str) -> bool {
+        self.paths.iter().any(|event| event.system == system && event.name == name)
+    }
+
+    /// Enters what the file says about the machine, which has these CPUs.
+    pub fn describe(&self, machine: &mut MachineDoc, cpus: Vec<CpuId>) {
+        machine.online = cpus.into_iter().collect();
+        if let Some(kernel) = &self.kernel {
+            machine.kernel.clone_from(kernel);
+            machine.architecture = self.architecture();
+        }
+    }
+
+    /// The trace's part of the document.
+    pub fn tracing(&self) -> TracingDoc {
+        let mut found = self.missing();
+        // Several events show the same purpose of interrupts.
+        found.dedup_by(|missing, before| is_carried(before) && missing.unseen == before.unseen);
+        let missing = |missing: &MissingEvent| format!("{} ({}): {}", missing.event, missing.why, kind(missing.unseen));
+        TracingDoc {
+            clock: self.clock.counter.clone(),
+            events: self.paths.iter().map(ToString::to_string).collect(),
+            missing: found.iter().map(missing).collect(),
+            ..TracingDoc::default()
+        }
+    }
+
+    /// The kinds of noise whose events the trace lacks.
+    pub fn missing_kinds(&self) -> Vec<String> {
+        let mut kinds: Vec<String> = Vec::new();
+        for missing in self.missing().iter().filter(|missing| !is_carried(missing)) {
+            let kind = kind(missing.unseen).to_owned();
+            if !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
+        }
+        kinds
     }
 
     /// The machine's architecture. If the file does not name it, its kernel events show it.
@@ -70,29 +107,30 @@ impl TraceFacts {
     }
 }
 
+/// The kind of noise that stays unseen, without the kind that a recording of a loop would charge it to.
+fn kind(unseen: &str) -> &str {
+    unseen.split(':').next().unwrap_or(unseen)
+}
+
 /// True for events that only show the purpose of interrupts or softirqs. Detours contain these without them.
-pub(super) fn is_carried(missing: &MissingEvent) -> bool {
+fn is_carried(missing: &MissingEvent) -> bool {
     CARRIED.iter().any(|wanted| wanted.unseen == missing.unseen)
 }
 
-/// Opens the trace of a file. Fails if the file is damaged or its clock unknown, and if a thread is requested from a tracer's trace.
+/// Opens the trace of a file; `rate_hz` is that of its clock, if the file does not contain it. Fails if the file is damaged or its clock
+/// unknown.
 pub(super) fn open<'a>(
     format: Format,
     source: Source<'a>,
-    request: &TraceRequest<'_>,
+    rate_hz: Option<f64>,
     names: &mut Names,
     told: Progress<'_>,
 ) -> fault::Result<OpenTrace<'a>> {
     match format {
         Format::PerfData => open_perf_data(source, names, told),
         Format::PerfScript | Format::Ftrace => open_text(format, source, names, told),
-        Format::Osnoise if request.thread.is_some() => Err(UsageError::new(Wording::new(
-            "{thread} is not for traces of osnoise and timerlat: its thread is the tracer's own, and all of its gaps are found \
-             without {thread}",
-        ))
-        .into()),
         Format::Osnoise => open_osnoise(source, names, told),
-        _ => open_trace_dat(source, request.rate_hz, names),
+        _ => open_trace_dat(source, rate_hz, names),
     }
 }
 

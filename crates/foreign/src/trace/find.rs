@@ -1,14 +1,14 @@
 //! Turns the file of a trace into the document and the detours of a recording.
 
 use becalm_measure::Names;
-use becalm_model::node::{CpuDoc, Ended, NodeDoc, Rung, TracingDoc, Warning};
+use becalm_model::node::{CpuDoc, Ended, NodeDoc, Rung, Warning};
 use becalm_model::{Event, warning};
 use becalm_record::Store;
-use becalm_units::{CpuId, CpuList, Nanos, fault, printable};
+use becalm_units::{CpuId, CpuList, Nanos, fault};
 
-use super::facts::{OpenTrace, TraceFacts, is_carried, open};
-use super::search::{plan, survey};
-use super::{DetourSearch, ThreadTime, ThreadTimes, TraceError, TraceFindings, TracerLoop, Wholeness, store};
+use super::facts::{OpenTrace, open};
+use super::search::{CpuPart, plan, survey};
+use super::{CpuSpan, DetourSearch, ThreadTimes, TraceError, TraceFindings, TracerLoop, Wholeness, store};
 use crate::read::{Format, Progress, Source};
 
 /// A request for the detours of a trace.
@@ -16,20 +16,63 @@ use crate::read::{Format, Progress, Source};
 pub struct TraceRequest<'a> {
     /// The CPUs of interest; `None` for all.
     pub cpus: Option<&'a CpuList>,
-    /// The interrupted thread, by name or number; `None` for any program.
-    pub thread: Option<&'a str>,
     /// Ticks per second of the trace's clock, for files that do not contain them.
     pub rate_hz: Option<f64>,
 }
 
-/// A whole trace with the search that it allows.
-pub struct FoundDetours<'a> {
-    trace: OpenTrace<'a>,
-    names: Names,
-    search: DetourSearch,
+/// A trace that was read once, and is whole.
+pub(super) struct WholeTrace<'a> {
+    pub trace: OpenTrace<'a>,
+    pub names: Names,
+    /// Its CPUs, and how much it holds of each.
+    parts: Vec<CpuPart>,
     /// CPUs without their switches away from the idle task.
     without_idle: CpuList,
     times: ThreadTimes,
+}
+
+impl<'a> WholeTrace<'a> {
+    /// Reads a trace. Fails if the file is no complete trace.
+    pub fn read(format: Format, source: Source<'a>, rate_hz: Option<f64>, told: Progress<'_>) -> fault::Result<Self> {
+        let mut names = Names::for_file();
+        let mut trace = open(format, source, rate_hz, &mut names, told)?;
+        let (mut times, mut whole) = (ThreadTimes::default(), Wholeness::default());
+        let mut see = |cpu, event: &Event| {
+            times.take(cpu, event);
+            whole.take(cpu, event);
+        };
+        let parts = survey(&mut *trace.events, &mut names, &mut see)?;
+        let mut without_idle = CpuList::default();
+        if trace.facts.loops.is_none() {
+            whole.check(trace.events.backwards())?;
+            without_idle = whole.without_idle();
+        }
+        Ok(Self { trace, names, parts, without_idle, times })
+    }
+
+    /// Warns about events that the trace lost, if it becomes no detours.
+    pub fn lost_events(&self) -> Option<Warning> {
+        lost_events(|| self.parts.iter().map(|(_, span)| span), None, self.trace.facts.counted_lost)
+    }
+
+    /// Faults of the trace that concern all of its uses.
+    pub fn faults(&self) -> Vec<Warning> {
+        let mut warnings = Vec::new();
+        let backwards = self.trace.events.backwards();
+        if backwards > 0 {
+            warnings.push(warning::stamps_backwards(backwards));
+        }
+        if !self.without_idle.is_empty() {
+            warnings.push(warning::idle_not_in_trace(&self.without_idle));
+        }
+        warnings
+    }
+}
+
+/// A whole trace with the search that it allows.
+pub struct FoundDetours<'a> {
+    whole: WholeTrace<'a>,
+    search: DetourSearch,
 }
 
 /// Reads a trace and plans the search for its detours. Fails if the file is no complete trace or lacks something that was requested.
@@ -39,27 +82,15 @@ pub fn find<'a>(
     request: &TraceRequest<'_>,
     told: Progress<'_>,
 ) -> fault::Result<FoundDetours<'a>> {
-    let mut names = Names::for_file();
-    let mut trace = open(format, source, request, &mut names, told)?;
-    let (mut times, mut whole) = (ThreadTimes::default(), Wholeness::default());
-    let mut see = |cpu, event: &Event| {
-        times.take(cpu, event);
-        whole.take(cpu, event);
-    };
-    let parts = survey(&mut *trace.events, &mut names, &mut see)?;
-    let mut without_idle = CpuList::default();
-    if trace.facts.loops.is_none() {
-        whole.check(trace.events.backwards())?;
-        without_idle = whole.without_idle();
-    }
-    let search = plan(request, &mut trace, &mut names, &parts)?;
-    Ok(FoundDetours { trace, names, search, without_idle, times })
+    let whole = WholeTrace::read(format, source, request.rate_hz, told)?;
+    let search = plan(request, &whole.trace, &whole.parts)?;
+    Ok(FoundDetours { whole, search })
 }
 
 impl FoundDetours<'_> {
     /// The name of the traced host, if the file has it.
     pub fn host(&self) -> Option<&str> {
-        self.trace.facts.host.as_deref()
+        self.whole.trace.facts.host.as_deref()
     }
 
     /// Stores the detours. `node` has the fields that the caller knows, and is returned complete.
@@ -68,9 +99,10 @@ impl FoundDetours<'_> {
         TraceError: From<S::Error>,
     {
         self.describe(&mut node);
-        let found = store(&mut *self.trace.events, &mut self.names, &self.search, into, &mut node)?;
+        let WholeTrace { trace, names, .. } = &mut self.whole;
+        let found = store(&mut *trace.events, names, &self.search, into, &mut node)?;
         if let DetourSearch::Gaps { loops, .. } = &self.search {
-            enter_thresholds(&mut node.cpus, &self.trace.events.cpus(), loops);
+            enter_thresholds(&mut node.cpus, &trace.events.cpus(), loops);
         }
         node.warnings.extend(self.warnings(&node.cpus, &found));
         node.ended = Some(Ended::Unknown);
@@ -80,68 +112,39 @@ impl FoundDetours<'_> {
 
     /// Enters the facts that are known before the detours.
     fn describe(&self, node: &mut NodeDoc) {
-        let facts = &self.trace.facts;
+        let OpenTrace { events, facts } = &self.whole.trace;
         node.ended = None;
         node.origin = facts.began;
         node.rung = Rung::Tracepoints;
         node.clock = facts.clock.clone();
         let (threshold, warnings) = match self.search {
             DetourSearch::Interruptions { .. } => ("none", vec![warning::no_loop()]),
-            // The thread's time is known at the end.
-            DetourSearch::Thread { .. } => ("none", Vec::new()),
             DetourSearch::Gaps { .. } => ("the tracer's", vec![warning::imported()]),
         };
         node.settings.threshold = threshold.to_owned();
         node.warnings = warnings;
-        node.machine.online = self.trace.events.cpus().into_iter().collect();
-        if let Some(kernel) = &facts.kernel {
-            node.machine.kernel.clone_from(kernel);
-            node.machine.architecture = facts.architecture();
-        }
-        node.tracing = Some(TracingDoc {
-            clock: facts.clock.counter.clone(),
-            events: facts.paths.iter().map(ToString::to_string).collect(),
-            missing: missing(facts),
-            ..TracingDoc::default()
-        });
+        facts.describe(&mut node.machine, events.cpus());
+        node.tracing = Some(facts.tracing());
     }
 
     /// Gaps and faults of the trace.
     fn warnings(&self, cpus: &[CpuDoc], found: &TraceFindings) -> Vec<Warning> {
-        let OpenTrace { events, facts } = &self.trace;
-        let mut warnings = self.thread_warnings(cpus, found.thread);
-        warnings.extend(facts.warnings.iter().cloned());
+        let facts = &self.whole.trace.facts;
+        let mut warnings = facts.warnings.clone();
         warnings.extend(self.tracer_paused(found));
-        let kinds = missing_kinds(facts);
+        let kinds = facts.missing_kinds();
         if !kinds.is_empty() {
             warnings.push(warning::not_in_trace(&kinds, facts.lists_recorded));
         }
-        warnings.extend(lost_events(cpus, found, facts.counted_lost));
+        let spans = || found.spans.iter().map(|(_, span)| span);
+        let incomplete = cpus.iter().map(|cpu| cpu.incomplete).sum();
+        warnings.extend(lost_events(spans, Some(incomplete), facts.counted_lost));
         // One or two were under way when the trace started.
         warnings.extend(cpus.iter().filter(|cpu| cpu.unmatched_events > 2).map(warning::unmatched_events));
-        if events.backwards() > 0 {
-            warnings.push(warning::stamps_backwards(events.backwards()));
-        }
-        if !self.without_idle.is_empty() {
-            warnings.push(warning::idle_not_in_trace(&self.without_idle));
-        }
-        let programs = self.times.programs(&self.names);
+        warnings.extend(self.whole.faults());
+        let programs = self.whole.times.programs(&self.whole.names);
         if matches!(self.search, DetourSearch::Interruptions { .. }) && !programs.is_empty() {
             warnings.push(warning::taken_for_programs(&programs));
-        }
-        warnings
-    }
-
-    /// The thread's time on its CPUs, and its moves between them.
-    fn thread_warnings(&self, cpus: &[CpuDoc], time: ThreadTime) -> Vec<Warning> {
-        let DetourSearch::Thread { thread, .. } = self.search else { return Vec::new() };
-        let name = self.names.name_of(thread).map_or_else(String::new, |name| format!("{name}, "));
-        let name = format!("{}thread {}", printable(&name), thread.0);
-        let whole = cpus.iter().map(|cpu| cpu.duration_ns).max().unwrap_or_default();
-        let mut warnings = vec![warning::thread_of_trace(&name, time.had, time.waited, whole)];
-        if time.moved > 0 {
-            let cpus: CpuList = cpus.iter().map(|cpu| cpu.cpu).collect();
-            warnings.push(warning::thread_moved(time.moved, &cpus));
         }
         warnings
     }
@@ -167,32 +170,12 @@ fn enter_thresholds(docs: &mut [CpuDoc], cpus: &[CpuId], loops: &[TracerLoop]) {
     }
 }
 
-/// The events that are not in the trace, with the noise that they would have shown.
-fn missing(facts: &TraceFacts) -> Vec<String> {
-    let mut found = facts.missing();
-    // Several events show the same purpose of interrupts.
-    found.dedup_by(|missing, before| is_carried(before) && missing.unseen == before.unseen);
-    found.iter().map(|missing| format!("{} ({}): {}", missing.event, missing.why, kind(missing.unseen))).collect()
-}
-
-fn missing_kinds(facts: &TraceFacts) -> Vec<String> {
-    let mut kinds: Vec<String> = Vec::new();
-    for missing in facts.missing().iter().filter(|missing| !is_carried(missing)) {
-        let kind = kind(missing.unseen).to_owned();
-        if !kinds.contains(&kind) {
-            kinds.push(kind);
-        }
-    }
-    kinds
-}
-
-/// The kind of noise that stays unseen, without the kind that a recording of a loop would charge it to.
-fn kind(unseen: &str) -> &str {
-    unseen.split(':').next().unwrap_or(unseen)
-}
-
-fn lost_events(cpus: &[CpuDoc], found: &TraceFindings, counted_lost: u64) -> Option<Warning> {
-    let spans = || found.spans.iter().map(|(_, span)| span);
+/// Warns about lost events; `incomplete` is the number of detours that this touches.
+fn lost_events<'s, S: Iterator<Item = &'s CpuSpan>>(
+    spans: impl Fn() -> S,
+    incomplete: Option<u64>,
+    counted_lost: u64,
+) -> Option<Warning> {
     let gaps: u64 = spans().map(|span| span.gaps).sum();
     if gaps == 0 {
         return (counted_lost > 0).then(|| warning::lost_untold_in_trace(counted_lost));
@@ -200,5 +183,5 @@ fn lost_events(cpus: &[CpuDoc], found: &TraceFindings, counted_lost: u64) -> Opt
     // A file may contain any number.
     let lost = spans().map(|span| span.lost).fold(0, u64::saturating_add);
     let gap_time = spans().map(|span| span.gap_time).fold(Nanos::ZERO, Nanos::saturating_add);
-    Some(warning::lost_in_trace(lost, gaps, gap_time, cpus.iter().map(|cpu| cpu.incomplete).sum()))
+    Some(warning::lost_in_trace(lost, gaps, gap_time, incomplete))
 }

@@ -7,9 +7,9 @@ use becalm_measure::Names;
 use becalm_model::{Event, Pid};
 use becalm_units::CpuId;
 
-use super::HeldTrace;
 use super::clock::Axis;
-use super::paged::Taught;
+use super::paged::{Taught, enter_names};
+use super::{HeldTrace, ThreadLog};
 use crate::read::perf_data::{PerfData, PerfRecord};
 use crate::read::{Progress, ReadError};
 
@@ -30,6 +30,9 @@ impl PerfTrace {
     /// Reads the records of a file. Fails if one is damaged, the file's event formats cannot be used, or it has no records.
     pub fn new(file: &PerfData<'_>, names: &mut Names, told: Progress<'_>) -> Result<Self, ReadError> {
         let mut taught = Taught::new(&file.formats, names)?;
+        let events = taught.events(|id| file.recorded.contains(&id.into()));
+        taught.leave_out_repeated_creations(&events);
+        let mut log = ThreadLog::default();
         let mut cpus: BTreeMap<CpuId, Vec<RawEvent<'_>>> = BTreeMap::new();
         file.each(told, &mut |record| {
             match record {
@@ -38,9 +41,7 @@ impl PerfTrace {
                     let decoded = decoded.map_err(|error| {
                         ReadError::byte(place, format!("the event here is not as it should be: {error}"))
                     })?;
-                    if let Some((pid, what)) =
-                        decoded.filter(|(_, what)| !matches!(what, RawHappening::PageFault { .. }))
-                    {
+                    if let Some((pid, what)) = decoded {
                         cpus.entry(cpu).or_default().push(RawEvent { time, pid, what });
                     }
                 }
@@ -48,11 +49,18 @@ impl PerfTrace {
                     let what = RawHappening::Lost { count: Some(count) };
                     cpus.entry(cpu).or_default().push(RawEvent { time, pid: 0, what });
                 }
-                PerfRecord::Name { tid, name } => names.see(Pid(tid), name),
-                PerfRecord::Thread { tid, is_kernel } => names.set_kernel(Pid(tid), is_kernel),
+                PerfRecord::Name { tid, process, name } => {
+                    log.set_process(Pid(tid), Pid(process));
+                    names.see(Pid(tid), name);
+                }
+                PerfRecord::Thread { tid, process, is_kernel } => {
+                    log.set_process(Pid(tid), Pid(process));
+                    names.set_kernel(Pid(tid), is_kernel);
+                }
             }
             Ok(())
         })?;
+        cpus.values_mut().for_each(|raw| raw.retain(|event| taught.counts(&event.what)));
         let first = cpus.values().flatten().map(|event| event.time).min();
         let origin =
             first.ok_or_else(|| ReadError::new("it holds no interrupt, softirq, switch of threads or work item"))?;
@@ -63,12 +71,14 @@ impl PerfTrace {
             let mut axis = Axis::new(origin.into());
             let place = |raw: &RawEvent<'_>| -> Result<Event, ReadError> {
                 let time = axis.place(raw.time.into(), 0)?;
-                Ok(taught.translator.translate(raw, time, names))
+                let mut event = taught.translator.translate(raw, time, names);
+                log.settle(&mut event);
+                enter_names(&mut log, cpu, time, raw, names);
+                Ok(event)
             };
             events_by_cpu.push((cpu, raw.iter().map(place).collect::<Result<Vec<Event>, ReadError>>()?));
         }
-        let trace = HeldTrace::new(events_by_cpu, 0);
-        let events = taught.events(|id| file.recorded.contains(&id.into()));
+        let trace = HeldTrace::new(events_by_cpu, 0).with_threads(log);
         Ok(Self { trace, origin, events, has_symbols: taught.has_symbols })
     }
 }

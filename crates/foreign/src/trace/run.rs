@@ -8,23 +8,21 @@ use becalm_record::{LanePart, Store};
 use becalm_units::{CpuId, Nanos};
 
 use super::gaps::Gaps;
-use super::{CpuSpan, DetourSearch, KernelTrace, ThreadDetours, ThreadTime, TraceError};
+use super::{CpuSpan, DetourSearch, KernelTrace, TraceError};
 
 /// The number of detours of a CPU that are stored at once.
 const PORTION: usize = 1 << 13;
 
+/// Facts about a trace besides its detours.
 #[derive(Clone, Debug, Default)]
 pub struct TraceFindings {
     /// The span of each CPU that has events.
     pub spans: Vec<(CpuId, CpuSpan)>,
-    /// The time of the thread, if one was requested.
-    pub thread: ThreadTime,
 }
 
 /// Follows one CPU.
 enum Follower {
     Interruptions { presence: Box<Presence>, tasks: Option<Tasks>, begun: bool },
-    Thread(Box<ThreadDetours>),
     Gaps(Box<Gaps>),
 }
 
@@ -34,9 +32,6 @@ impl Follower {
             DetourSearch::Interruptions { has_switches, .. } => {
                 let tasks = (!has_switches).then(Tasks::new);
                 Self::Interruptions { presence: Box::new(Presence::new(cpu)), tasks, begun: false }
-            }
-            DetourSearch::Thread { thread, whereabouts, .. } => {
-                Self::Thread(Box::new(ThreadDetours::new(*thread, cpu, whereabouts, names)))
             }
             DetourSearch::Gaps { loops, .. } => Self::Gaps(Box::new(Gaps::new(&loops[index], cpu, names))),
         }
@@ -56,19 +51,17 @@ impl Follower {
                 let Names { tasks: named, labels, .. } = names;
                 presence.take(event, tasks.as_ref().unwrap_or(named), labels, found);
             }
-            Self::Thread(thread) => thread.take(event, names, found),
             Self::Gaps(gaps) => gaps.take(event, names, found),
         }
     }
 
-    fn end(&mut self, names: &mut Names, found: &mut Interruptions) -> (Tally, ThreadTime) {
+    fn end(&mut self, names: &mut Names, found: &mut Interruptions) -> Tally {
         match self {
             Self::Interruptions { presence, .. } => {
                 presence.end(found);
-                (Tally::default(), ThreadTime::default())
+                Tally::default()
             }
-            Self::Thread(thread) => thread.end(names, found),
-            Self::Gaps(gaps) => (gaps.end(names, found), ThreadTime::default()),
+            Self::Gaps(gaps) => gaps.end(names, found),
         }
     }
 }
@@ -116,14 +109,10 @@ where
             }
             Ok(())
         })?;
-        let (tally, time) = follower.end(names, &mut found);
+        let tally = follower.end(names, &mut found);
         span.last = follower.looked().map_or(span.last, |looked| looked.end.max(span.last));
         put(&mut found, &span, names)?;
         tallies.push(tally);
-        // A damaged file may have it on many CPUs at once.
-        result.thread.had = result.thread.had.saturating_add(time.had);
-        result.thread.waited = result.thread.waited.saturating_add(time.waited);
-        result.thread.moved += time.moved;
         let doc = &mut node.cpus[lane];
         doc.start_ns = span.first.unwrap_or(Nanos::ZERO);
         doc.duration_ns = span.length();

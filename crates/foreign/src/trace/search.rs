@@ -1,12 +1,12 @@
 //! Decides which detours a trace is searched for, and on which CPUs.
 
 use becalm_measure::Names;
-use becalm_model::{Event, Pid};
+use becalm_model::Event;
 use becalm_units::fault::{self, UsageError, Wording};
 use becalm_units::{CpuId, CpuList, Nanos};
 
 use super::facts::{OpenTrace, TraceFacts};
-use super::{CpuSpan, KernelTrace, TraceError, TraceRequest, TracerLoop, Whereabouts};
+use super::{CpuSpan, KernelTrace, TraceError, TraceRequest, TracerLoop};
 
 /// A search for detours in a trace. CPUs are numbers among those of the trace.
 #[derive(Clone, Debug)]
@@ -17,15 +17,6 @@ pub enum DetourSearch {
         cpus: Vec<usize>,
         /// True if the trace has switches. Without them, the time of a kernel thread on its CPU is unknown.
         has_switches: bool,
-    },
-    /// The interruptions of a thread.
-    Thread {
-        /// The thread.
-        thread: Pid,
-        /// The CPUs.
-        cpus: Vec<usize>,
-        /// Its arrivals on CPUs.
-        whereabouts: Whereabouts,
     },
     /// The gaps of a tracer's loop.
     Gaps {
@@ -39,7 +30,7 @@ pub enum DetourSearch {
 impl DetourSearch {
     pub(super) fn cpus(&self) -> &[usize] {
         match self {
-            Self::Interruptions { cpus, .. } | Self::Thread { cpus, .. } | Self::Gaps { cpus, .. } => cpus,
+            Self::Interruptions { cpus, .. } | Self::Gaps { cpus, .. } => cpus,
         }
     }
 }
@@ -69,8 +60,7 @@ pub(super) fn survey(
 /// Plans the requested search. Fails if the trace lacks what it needs.
 pub(super) fn plan(
     request: &TraceRequest<'_>,
-    opened: &mut OpenTrace<'_>,
-    names: &mut Names,
+    opened: &OpenTrace<'_>,
     parts: &[CpuPart],
 ) -> fault::Result<DetourSearch> {
     let there: CpuList = parts.iter().map(|(cpu, _)| *cpu).collect();
@@ -90,28 +80,9 @@ pub(super) fn plan(
         return Ok(DetourSearch::Gaps { cpus, loops: loops.to_vec() });
     }
     let has_switches = opened.facts.has_switches();
-    let Some(thread) = request.thread else {
-        let cpus = numbers(&|_, part| has_time(part));
-        fault::ensure!(!cpus.is_empty(), "{}", nothing_found(&opened.facts));
-        return Ok(DetourSearch::Interruptions { cpus, has_switches });
-    };
-    if !has_switches {
-        return Err(TraceError::NoSwitches.into());
-    }
-    let thread = find_thread(thread, names)?;
-    let mut whereabouts = Whereabouts::default();
-    survey(&mut *opened.events, names, &mut |cpu, event| whereabouts.take(thread, cpu, event))?;
-    let seen: CpuList = whereabouts.cpus().into_iter().collect();
-    let cpus = numbers(&|_, part| seen.contains(part.0) && has_time(part));
-    if cpus.is_empty() {
-        return Err(UsageError::new(if seen.is_empty() {
-            format!("thread {} had no CPU while the trace was recorded", thread.0)
-        } else {
-            format!("thread {} was on {} only", thread.0, becalm_units::cpus(&seen))
-        })
-        .into());
-    }
-    Ok(DetourSearch::Thread { thread, cpus, whereabouts })
+    let cpus = numbers(&|_, part| has_time(part));
+    fault::ensure!(!cpus.is_empty(), "{}", nothing_found(&opened.facts));
+    Ok(DetourSearch::Interruptions { cpus, has_switches })
 }
 
 fn nothing_found(facts: &TraceFacts) -> String {
@@ -122,29 +93,4 @@ fn nothing_found(facts: &TraceFacts) -> String {
     format!(
         "{nothing}: record interrupts, softirqs and switches: irq, irq_vectors, nmi, sched:sched_switch and workqueue"
     )
-}
-
-fn find_thread(text: &str, names: &Names) -> Result<Pid, UsageError> {
-    if let Ok(number) = text.parse::<i32>() {
-        return match number {
-            0 => Err(UsageError::new("thread 0 is the idle thread, which nothing interrupts")),
-            _ if number > 0 => Ok(Pid(number)),
-            _ => Err(UsageError::new(Wording::new("{thread=} is no number of a thread").with(number))),
-        };
-    }
-    match names.called(text)[..] {
-        [one] => Ok(one),
-        [] => Err(UsageError::new(format!(
-            "no thread of the trace is called '{text}' (names have 15 characters at most)"
-        ))),
-        ref several => {
-            let shown: Vec<String> = several.iter().take(20).map(|pid| pid.0.to_string()).collect();
-            let more = if several.len() > shown.len() { ", ..." } else { "" };
-            Err(UsageError::new(format!(
-                "{} threads of the trace are called '{text}': give the number of one: {}{more}",
-                several.len(),
-                shown.join(", ")
-            )))
-        }
-    }
 }

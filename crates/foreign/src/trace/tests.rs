@@ -17,7 +17,7 @@ use crate::read::{Format, Source, ftrace_text, osnoise, perf_data, perf_script, 
 
 const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/samples");
 
-fn sample(name: &str) -> Vec<u8> {
+pub(super) fn sample(name: &str) -> Vec<u8> {
     std::fs::read(format!("{SAMPLES}/{name}")).unwrap()
 }
 
@@ -25,26 +25,10 @@ fn document() -> NodeDoc {
     recording("imported".to_owned(), Format::TraceDat, Vec::new())
 }
 
-/// The detours of a trace, with its names.
-fn find(trace: &mut dyn KernelTrace, names: &mut Names, thread: Option<Pid>) -> (MemoryStore, NodeDoc, TraceFindings) {
-    let all = 0..trace.cpus().len();
-    let wanted = match thread {
-        None => DetourSearch::Interruptions { cpus: all.collect(), has_switches: true },
-        Some(thread) => {
-            let mut whereabouts = Whereabouts::default();
-            for (index, cpu) in trace.cpus().into_iter().enumerate() {
-                let mut see = |event: &Event, _: &mut Names| {
-                    whereabouts.take(thread, cpu, event);
-                    Ok(())
-                };
-                trace.each(index, names, &mut see).unwrap();
-            }
-            let seen = whereabouts.cpus();
-            let cpus =
-                trace.cpus().iter().enumerate().filter(|(_, cpu)| seen.contains(cpu)).map(|(index, _)| index).collect();
-            DetourSearch::Thread { thread, cpus, whereabouts }
-        }
-    };
+/// The interruptions of a trace, with its names.
+fn find(trace: &mut dyn KernelTrace, names: &mut Names) -> (MemoryStore, NodeDoc, TraceFindings) {
+    let cpus = (0..trace.cpus().len()).collect();
+    let wanted = DetourSearch::Interruptions { cpus, has_switches: true };
     let (mut kept, mut node) = (MemoryStore::default(), document());
     let found = store(trace, names, &wanted, &mut kept, &mut node).unwrap();
     books_close(&kept);
@@ -82,7 +66,8 @@ fn counted(kept: &MemoryStore) -> Vec<String> {
     lines.chain(ticks).collect()
 }
 
-fn expected(name: &str, is_of_thread: bool) -> Vec<String> {
+/// The lines of the script's output about a thread, or about all others.
+pub(super) fn expected(name: &str, is_of_thread: bool) -> Vec<String> {
     let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/traces");
     let text = std::fs::read_to_string(format!("{data}/{name}.counts")).unwrap();
     text.lines().filter(|line| line.contains(" thread ") == is_of_thread).map(str::to_owned).collect()
@@ -114,11 +99,11 @@ fn interrupts_and_softirqs_are_those_that_another_script_counts() {
     for name in ["v7-local", "v7-mono", "v6-mono"] {
         let bytes = sample(&format!("trace-dat/{name}.dat"));
         let names = &mut Names::for_file();
-        let (kept, ..) = find(&mut paged(&bytes, names), names, None);
+        let (kept, ..) = find(&mut paged(&bytes, names), names);
         assert_eq!(counted(&kept), expected(name, false), "{name}");
     }
     let names = &mut Names::for_file();
-    let (kept, ..) = find(&mut text_trace(&sample("perf-script/nanoseconds.txt"), names), names, None);
+    let (kept, ..) = find(&mut text_trace(&sample("perf-script/nanoseconds.txt"), names), names);
     assert_eq!(counted(&kept), expected("nanoseconds", false));
 }
 
@@ -126,11 +111,11 @@ fn interrupts_and_softirqs_are_those_that_another_script_counts() {
 #[test]
 fn the_text_of_trace_cmd_comes_to_the_same_as_its_file() {
     let names = &mut Names::for_file();
-    let (kept, node, _) = find(&mut kernel_trace(&sample("ftrace/report.txt"), names), names, None);
+    let (kept, node, _) = find(&mut kernel_trace(&sample("ftrace/report.txt"), names), names);
     assert_eq!(counted(&kept), expected("v7-mono", false));
     let bytes = sample("trace-dat/v7-mono.dat");
     let names = &mut Names::for_file();
-    let (whole, node_of_file, _) = find(&mut paged(&bytes, names), names, None);
+    let (whole, node_of_file, _) = find(&mut paged(&bytes, names), names);
     let lengths = |kept: &MemoryStore| -> Vec<Vec<Nanos>> {
         kept.lanes.iter().map(|lane| lane.detours.iter().map(|detour| detour.duration).collect()).collect()
     };
@@ -144,7 +129,7 @@ fn the_text_of_trace_cmd_comes_to_the_same_as_its_file() {
 fn the_text_of_the_kernel_is_the_same_with_all_options() {
     let find = |name: &str| {
         let names = &mut Names::for_file();
-        find(&mut kernel_trace(&sample(name), names), names, None).0
+        find(&mut kernel_trace(&sample(name), names), names).0
     };
     let kept = ["flags", "group", "group-and-flags"].map(|name| find(&format!("ftrace/{name}.txt")));
     let counts = counted(&kept[0]);
@@ -196,25 +181,10 @@ fn threads_that_count_as_programs_are_told_with_their_time() {
 }
 
 #[test]
-fn the_time_of_a_thread_is_that_which_another_script_finds() {
-    for (name, thread) in [("v7-local", 17_878), ("v6-mono", 17_734)] {
-        let bytes = sample(&format!("trace-dat/{name}.dat"));
-        let names = &mut Names::for_file();
-        let (kept, _, found) = find(&mut paged(&bytes, names), names, Some(Pid(thread)));
-        let lane = &kept.lanes[0];
-        let total: Nanos = lane.detours.iter().map(|detour| detour.duration).sum();
-        let count = lane.detours.len();
-        let [had, waited] = [found.thread.had.get(), found.thread.waited.get()];
-        let line = format!("{} thread {thread} {had} {waited} {count} {}", lane.cpu, total.get());
-        assert_eq!([line], expected(name, true)[..], "{name}");
-    }
-}
-
-#[test]
 fn microseconds_keep_the_order_and_nearly_the_lengths() {
     let find = |name| {
         let names = &mut Names::for_file();
-        find(&mut text_trace(&sample(name), names), names, None).0
+        find(&mut text_trace(&sample(name), names), names).0
     };
     let (fine, coarse) = (find("perf-script/nanoseconds.txt"), find("perf-script/microseconds.txt"));
     for (fine, coarse) in fine.lanes.iter().zip(&coarse.lanes) {
@@ -252,38 +222,12 @@ fn lost_events_are_a_gap_in_which_nothing_is_known() {
         at(1_040, own, switch(own, other)),
     ];
     let mut trace = HeldTrace::new(vec![(cpu, events)], 0);
-    let (kept, node, found) = find(&mut trace, names, Some(own));
-    let told: Vec<(i64, i64, bool)> = kept.lanes[0]
-        .detours
-        .iter()
-        .map(|detour| (detour.start.get(), detour.duration.get(), detour.incomplete))
-        .collect();
-    // The wait up to the gap; then the tick and the switch after it as one; the last wait has no end.
-    assert_eq!(told, [(0, 50 + 100, false), (950, 80, false)].map(|(start, length, _)| (start, length, start == 0)));
-    assert_eq!((node.cpus[0].lost_events, found.spans[0].1.gap_time), (4, Nanos::new(750)));
-    let rows = kept.lanes[0].activities.iter().filter(|row| row.detour == 1);
-    let rows: Vec<(Kind, i64)> = rows.map(|row| (row.kind, row.self_time.get())).collect();
-    assert_eq!(rows, [(Kind::Irq, 10), (Kind::Edge, 40), (Kind::Task, 30)]);
-}
-
-#[test]
-fn a_wait_ends_where_the_thread_goes_on_elsewhere() {
-    let names = &mut Names::for_file();
-    let (own, other) = (Pid(10), Pid(20));
-    names.see(other, b"other");
-    let switch = |time, prev, next| Event {
-        time: Nanos::new(time),
-        thread: prev,
-        what: Happening::Switch { prev, prev_state: ThreadState::RUNNABLE, next },
-    };
-    let here = vec![switch(0, other, own), switch(100, own, other), switch(900, other, Pid(30))];
-    let there = vec![switch(50, Pid(30), other), switch(400, other, own), switch(800, own, other)];
-    let mut trace = HeldTrace::new(vec![(CpuId::new(0), here), (CpuId::new(1), there)], 0);
-    let (kept, _, found) = find(&mut trace, names, Some(own));
-    let detours: Vec<(i64, i64)> =
+    let (kept, node, found) = find(&mut trace, names);
+    let told: Vec<(i64, i64)> =
         kept.lanes[0].detours.iter().map(|detour| (detour.start.get(), detour.duration.get())).collect();
-    assert_eq!(detours, [(100, 300)]);
-    assert_eq!(found.thread, ThreadTime { had: Nanos::new(500), waited: Nanos::new(300), moved: 1 });
+    // The interrupt before the gap has no end.
+    assert_eq!(told, [(0, 10), (950, 10)]);
+    assert_eq!((node.cpus[0].lost_events, found.spans[0].1.gap_time), (4, Nanos::new(750)));
 }
 
 /// A trace of the kernel's noise tracers.
@@ -343,7 +287,7 @@ fn interruptions_of_a_tracer_of_wake_ups_are_found() {
     let names = &mut Names::for_file();
     let NoiseTrace { mut trace, loops, figures, .. } = tracers(&bytes, names).unwrap();
     assert!(loops.iter().all(|one| one.steps.is_empty()) && figures == TracerFigures::default());
-    let (kept, ..) = find(&mut trace, names, None);
+    let (kept, ..) = find(&mut trace, names);
     let text = String::from_utf8(bytes).unwrap();
     let lines = |what: &str| text.lines().filter(|line| line.contains(what)).count();
     let rows = || kept.lanes.iter().flat_map(|lane| &lane.activities);
@@ -447,29 +391,23 @@ fn perf_trace(bytes: &[u8], names: &mut Names) -> Result<PerfTrace, ReadError> {
 
 #[test]
 fn a_file_of_perf_is_what_perf_prints_of_it() {
-    // The one that waits most.
-    for thread in [None, Some(Pid(9_067))] {
-        let (names, others) = (&mut Names::for_file(), &mut Names::for_file());
-        let binary = perf_trace(&sample("perf-data/tracepoints.data"), names).unwrap();
-        assert_eq!((binary.origin, binary.events.len(), binary.has_symbols), (16_344_379_128_899, 11, false));
-        let mut trace = binary.trace;
-        let (ours, _, found) = find(&mut trace, names, thread);
-        let (theirs, _, wanted) = find(&mut text_trace(&sample("perf-script/tracepoints.txt"), others), others, thread);
-        assert_eq!(found.spans, wanted.spans);
-        assert_eq!(found.thread, wanted.thread);
-        let rows = |kept: &MemoryStore| -> Vec<_> {
-            let rows = kept.lanes.iter().flat_map(|lane| &lane.activities);
-            let text = |label| kept.labels.text(label).to_owned();
-            rows.map(|row| {
-                (row.cpu, row.detour, row.start, row.self_time, row.kind, text(row.source), text(row.detail))
-            })
+    let (names, others) = (&mut Names::for_file(), &mut Names::for_file());
+    let binary = perf_trace(&sample("perf-data/tracepoints.data"), names).unwrap();
+    assert_eq!((binary.origin, binary.events.len(), binary.has_symbols), (16_344_379_128_899, 11, false));
+    let mut trace = binary.trace;
+    let (ours, _, found) = find(&mut trace, names);
+    let (theirs, _, wanted) = find(&mut text_trace(&sample("perf-script/tracepoints.txt"), others), others);
+    assert_eq!(found.spans, wanted.spans);
+    let rows = |kept: &MemoryStore| -> Vec<_> {
+        let rows = kept.lanes.iter().flat_map(|lane| &lane.activities);
+        let text = |label| kept.labels.text(label).to_owned();
+        rows.map(|row| (row.cpu, row.detour, row.start, row.self_time, row.kind, text(row.source), text(row.detail)))
             .collect()
-        };
-        assert_eq!(rows(&ours), rows(&theirs), "{thread:?}");
-        for (ours, theirs) in ours.lanes.iter().zip(&theirs.lanes) {
-            assert_eq!((ours.cpu, &ours.detours), (theirs.cpu, &theirs.detours));
-            assert!(!ours.detours.is_empty());
-        }
+    };
+    assert_eq!(rows(&ours), rows(&theirs));
+    for (ours, theirs) in ours.lanes.iter().zip(&theirs.lanes) {
+        assert_eq!((ours.cpu, &ours.detours), (theirs.cpu, &theirs.detours));
+        assert!(!ours.detours.is_empty());
     }
 }
 
@@ -501,7 +439,7 @@ fn a_file_of_perf_that_is_cut_or_changed_is_refused_or_sound() {
         match perf_trace(&bytes, names) {
             Ok(PerfTrace { mut trace, .. }) => {
                 sound += 1;
-                find(&mut trace, names, None);
+                find(&mut trace, names);
             }
             Err(_) => refused += 1,
         }
@@ -572,7 +510,7 @@ fn cut_and_damaged_files_are_refused_with_a_place() {
 }
 
 /// A reproducible stream of numbers.
-fn random(seed: &mut u64, limit: usize) -> usize {
+pub(super) fn random(seed: &mut u64, limit: usize) -> usize {
     *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     (*seed >> 33) as usize % limit
 }
@@ -608,8 +546,7 @@ fn whatever_bytes_are_changed_books_close_or_the_file_is_refused() {
             continue;
         }
         read += 1;
-        find(&mut trace, names, None);
-        find(&mut trace, names, Some(Pid(17_734)));
+        find(&mut trace, names);
     }
     assert!(read > 100 && refused > 50, "{read} files were read, {refused} refused");
 }

@@ -1,13 +1,13 @@
 //! Events from text, named like those of the kernel's own records.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use becalm_measure::{Names, SOFTIRQS, UNTRACED_TIMER, function_source};
-use becalm_model::{Event, Happening, Label, Pid};
+use becalm_model::{Event, Happening, Label, Life, Pid};
 use becalm_units::{CpuId, Nanos};
 
-use super::HeldTrace;
 use super::clock::Axis;
+use super::{HeldTrace, ThreadLog};
 use crate::read::ReadError;
 use crate::read::kernel_text::{TextEvent, TextHappening, VectorDetail};
 
@@ -17,12 +17,17 @@ pub struct TextNamer {
     cpus: BTreeMap<CpuId, TextCpu>,
     irqs: HashMap<i32, (Label, Label)>,
     first: Option<Nanos>,
+    log: ThreadLog,
+    /// Threads with an event of their creation. A second event of the same creation adds nothing.
+    created: HashSet<i32>,
 }
 
 /// The events of a CPU, with the times of the text.
 #[derive(Debug, Default)]
 struct TextCpu {
     events: Vec<Event>,
+    /// Names in events, each with the place of its event.
+    named: Vec<(usize, Pid, Label)>,
     /// The thread on the CPU after the last event.
     current: Pid,
 }
@@ -30,6 +35,13 @@ struct TextCpu {
 impl TextNamer {
     /// Takes the next event.
     pub fn take(&mut self, event: &TextEvent<'_>, names: &mut Names) {
+        if let TextHappening::Created { thread: (pid, _), in_process } = event.what {
+            match in_process {
+                Some(_) => self.created.insert(pid),
+                None if self.created.remove(&pid) => return,
+                None => false,
+            };
+        }
         let what = self.named(event.what, names);
         let cpu = self.cpus.entry(event.cpu).or_default();
         let thread = match event.what {
@@ -40,13 +52,14 @@ impl TextNamer {
         if event.thread.is_some() && thread != Pid::IDLE && !event.name.is_empty() && !event.name.starts_with(':') {
             names.see(thread, event.name.as_bytes());
         }
-        if let TextHappening::Switch { prev, next, .. } = event.what {
-            for (pid, name) in [prev, next].into_iter().filter(|(pid, _)| *pid != 0) {
-                names.see(Pid(pid), name.as_bytes());
-            }
+        if let (Some(process), true) = (event.process, event.thread.is_some()) {
+            self.log.set_process(thread, Pid(process));
         }
-        if let TextHappening::Waking { thread: (pid, name) } = event.what {
+        for (pid, name) in event.what.named().into_iter().flatten().filter(|(pid, _)| *pid != 0) {
             names.see(Pid(pid), name.as_bytes());
+            if !matches!(event.what, TextHappening::Created { .. }) {
+                cpu.named.push((cpu.events.len(), Pid(pid), names.labels.intern(name)));
+            }
         }
         cpu.current = if let Happening::Switch { next, .. } = what { next } else { thread };
         cpu.events.push(Event { time: event.time, thread, what });
@@ -107,6 +120,20 @@ impl TextNamer {
                 Happening::FunctionExit { carrier, interrupt: labels.intern(UNTRACED_TIMER) }
             }
             TextHappening::Waking { thread: (pid, _) } => Happening::Waking { thread: Pid(pid) },
+            TextHappening::Woken { thread: (pid, _), cpu, is_new } => {
+                Happening::Woken { thread: Pid(pid), cpu: CpuId::new(cpu), is_new }
+            }
+            TextHappening::Moved { thread, cpu } => {
+                Happening::Life(Life::Moved { thread: Pid(thread), cpu: CpuId::new(cpu) })
+            }
+            TextHappening::Created { thread: (pid, name), in_process } => {
+                let (name, in_process) = (labels.intern(name), in_process.unwrap_or(false));
+                Happening::Life(Life::Created { thread: Pid(pid), name, in_process })
+            }
+            TextHappening::Renamed { thread: (pid, name) } => {
+                Happening::Life(Life::Renamed { thread: Pid(pid), name: labels.intern(name) })
+            }
+            TextHappening::Accounted { thread, ran } => Happening::Life(Life::Accounted { thread: Pid(thread), ran }),
             TextHappening::Lost { count } => Happening::Lost { count },
         }
     }
@@ -117,15 +144,17 @@ impl TextNamer {
         let first = self
             .first
             .ok_or_else(|| ReadError::new("it holds no interrupt, softirq, switch of threads or work item"))?;
-        let (mut cpus, mut backwards) = (Vec::new(), 0);
-        for (cpu, TextCpu { mut events, .. }) in self.cpus {
+        let (mut cpus, mut backwards, mut log) = (Vec::new(), 0, self.log);
+        for (cpu, TextCpu { mut events, named, .. }) in self.cpus {
             let mut axis = Axis::new(first.get().into());
             for event in &mut events {
                 event.time = axis.place(event.time.get().into(), 0)?;
+                log.settle(event);
             }
             backwards += axis.backwards;
+            named.into_iter().for_each(|(place, pid, name)| log.name(cpu, events[place].time, pid, name));
             cpus.push((cpu, events));
         }
-        Ok((HeldTrace::new(cpus, backwards), first))
+        Ok((HeldTrace::new(cpus, backwards).with_threads(log), first))
     }
 }

@@ -183,6 +183,13 @@ pub enum RawHappening<'a> {
         /// Whether it belongs to the process of its creator.
         in_process: bool,
     },
+    /// The current thread created another one, of its own process or a new one. The kernel writes it after [`Self::Created`].
+    Forked {
+        /// The name of the new thread.
+        comm: &'a [u8],
+        /// Its number.
+        pid: i32,
+    },
     /// A thread has another name from now on.
     Renamed {
         /// The new name.

@@ -171,6 +171,10 @@ pub(super) enum DecodingPlan {
         pid: Int,
         clone_flags: Int,
     },
+    Forked {
+        comm: Text,
+        pid: Int,
+    },
     Renamed {
         comm: Text,
         pid: Int,
@@ -256,6 +260,9 @@ impl DecodingPlan {
             },
             ("sched", "sched_migrate_task") => Self::Moved { pid: look.int("pid")?, cpu: look.int("dest_cpu")? },
             ("sched", "sched_stat_runtime") => Self::Accounted { pid: look.int("pid")?, runtime: look.int("runtime")? },
+            ("sched", "sched_process_fork") => {
+                Self::Forked { comm: look.text("child_comm")?, pid: look.int("child_pid")? }
+            }
             ("task", "task_newtask") => {
                 Self::Created { comm: look.text("comm")?, pid: look.int("pid")?, clone_flags: look.int("clone_flags")? }
             }
@@ -341,6 +348,7 @@ impl DecodingPlan {
                 pid: pid.read(data)? as i32,
                 in_process: clone_flags.read(data)? & libc::CLONE_THREAD as u64 != 0,
             },
+            Self::Forked { comm, pid } => RawHappening::Forked { comm: comm.read(data)?, pid: pid.read(data)? as i32 },
             Self::Renamed { comm, pid } => {
                 RawHappening::Renamed { comm: comm.read(data)?, pid: pid.read(data)? as i32 }
             }

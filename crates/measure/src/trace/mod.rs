@@ -13,7 +13,7 @@ pub use names::Names;
 pub use occurrences::{EventNames, Occurrences, Window, Windows};
 pub use setup::{TraceRequest, Tracing};
 pub use standing::{Disturbance, Drained, StandingTrace};
-pub use translate::{SOFTIRQS, Translator, UNTRACED_TIMER, function_source};
+pub use translate::{SOFTIRQS, Translator, UNTRACED_TIMER, accounted_time, function_source};
 
 /// A trace may lack this many events that the kernel counted, ...
 const FEW: u64 = 10;

@@ -40,14 +40,6 @@ impl Names {
         names
     }
 
-    /// The threads that have this name now, in ascending order.
-    pub fn called(&self, name: &str) -> Vec<Pid> {
-        let named = self.comms.iter().filter(|(_, comm)| ***comm == *name.as_bytes());
-        let mut pids: Vec<Pid> = named.map(|(pid, _)| *pid).collect();
-        pids.sort_unstable();
-        pids
-    }
-
     /// The name of a thread in kernel events.
     pub fn name_of(&self, pid: Pid) -> Option<String> {
         self.comms.get(&pid).map(|comm| String::from_utf8_lossy(comm).into_owned())

@@ -36,6 +36,12 @@ pub fn function_source(carrier: Carrier, function: Option<&str>, labels: &mut La
     (labels.intern(&source), root.unwrap_or(Label::EMPTY))
 }
 
+/// The run time in an account, at most a minute: sums of a damaged file's accounts fit.
+#[must_use]
+pub fn accounted_time(nanos: u64) -> Nanos {
+    Nanos::new(i64::try_from(nanos).unwrap_or(i64::MAX)).min(Nanos::from_secs(60))
+}
+
 const fn carrier(callback: Callback) -> Carrier {
     match callback {
         Callback::HighResolutionTimer => Carrier::Timer,
@@ -173,8 +179,9 @@ impl Translator {
             RawHappening::Moved { pid, cpu } => {
                 Happening::Life(Life::Moved { thread: Pid(pid), cpu: CpuId::new(cpu as u32) })
             }
-            RawHappening::Created { comm, pid, in_process } => {
+            RawHappening::Created { comm, pid, .. } | RawHappening::Forked { comm, pid } => {
                 names.see(Pid(pid), comm);
+                let in_process = matches!(raw.what, RawHappening::Created { in_process: true, .. });
                 Happening::Life(Life::Created { thread: Pid(pid), name: label(comm, names), in_process })
             }
             RawHappening::Renamed { comm, pid } => {
@@ -182,8 +189,7 @@ impl Translator {
                 Happening::Life(Life::Renamed { thread: Pid(pid), name: label(comm, names) })
             }
             RawHappening::Accounted { pid, runtime_ns } => {
-                let ran = Nanos::new(i64::try_from(runtime_ns).unwrap_or(i64::MAX));
-                Happening::Life(Life::Accounted { thread: Pid(pid), ran })
+                Happening::Life(Life::Accounted { thread: Pid(pid), ran: accounted_time(runtime_ns) })
             }
             RawHappening::WorkBegan(work) => {
                 Happening::Life(Life::WorkBegan { work: self.own_work(work, &mut names.labels) })

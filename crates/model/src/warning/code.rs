@@ -96,7 +96,6 @@ codes! {
     SummaryForm: Shown,
     TMinDiffers: None,
     TakenForPrograms: Shown,
-    ThreadMoved: Shown,
     TraceChanged: Shown,
     TracerPaused: NotEnough,
     TracerTainted: NotEnough,

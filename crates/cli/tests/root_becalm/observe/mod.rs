@@ -23,12 +23,12 @@ use serde_json::Value;
 
 use crate::robust::alone;
 
-fn number(value: &Value, name: &str) -> i64 {
+pub fn number(value: &Value, name: &str) -> i64 {
     value[name].as_i64().unwrap_or_else(|| panic!("{name} is a number in {value:#}"))
 }
 
 /// The observed threads, after checking what holds for every thread of every observation.
-fn threads(doc: &Value) -> &Vec<Value> {
+pub fn threads(doc: &Value) -> &Vec<Value> {
     let threads = doc["threads"].as_array().expect("there are threads");
     for thread in threads {
         let of = |name: &str| number(thread, name);
@@ -50,7 +50,7 @@ fn taken(doc: &Value, source: &str) -> (i64, i64) {
     takers.fold((0, 0), |(ns, count), taker| (ns + number(taker, "ns"), count + number(taker, "count")))
 }
 
-fn spin(length: Duration) {
+pub fn spin(length: Duration) {
     let since = Instant::now();
     while since.elapsed() < length {
         std::hint::spin_loop();

@@ -21,6 +21,7 @@ use becalm_command::arguments::some_cpus;
 use becalm_command::messages::error_line;
 use becalm_command::rights::RightsKept;
 use becalm_model::check_node_name;
+use becalm_observe::ThreadArgs;
 use becalm_units::fault::{self, UsageError};
 use becalm_units::{CpuList, Named, Nanos};
 use clap::Args;
@@ -65,9 +66,8 @@ pub struct ImportArgs {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     length: Option<Nanos>,
 
-    /// Find what took the CPU from this thread [default: what would have interrupted any program]
-    #[arg(long, value_name = "NAME|NUMBER", help_heading = "Traces of the kernel")]
-    thread: Option<String>,
+    #[command(flatten, next_help_heading = "Traces of the kernel")]
+    threads: ThreadArgs,
 }
 
 /// What `--from` says: `None` is to be found out.
@@ -106,8 +106,10 @@ fn run(args: &ImportArgs) -> fault::Result<Exit> {
     let files = files::read(&args.files)?;
     let chosen = args.from.and_then(|chosen| chosen.0);
     let format = files::format(&files, chosen)?;
-    if args.thread.is_some() && format.form() != Form::Trace {
-        return Err(UsageError::new(format!("--thread is for traces of the kernel, and {format} is none")).into());
+    if !args.threads.choice().is_empty() && format.form() != Form::Trace {
+        return Err(
+            UsageError::new(format!("--pid and --comm are for traces of the kernel, and {format} is none")).into()
+        );
     }
     let done = match format.form() {
         Form::Detours => detours::run(args, format, &files),

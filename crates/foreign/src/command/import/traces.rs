@@ -1,4 +1,4 @@
-//! Turns kernel traces into a run of detours.
+//! Turns kernel traces into a run of detours, or of observed threads if some are chosen.
 
 use becalm_command::Exit;
 use becalm_command::progress::{Bar, Tail};
@@ -9,7 +9,7 @@ use super::ImportArgs;
 use super::files::InputFile;
 use crate::document;
 use crate::read::Format;
-use crate::trace::{TraceRequest, find};
+use crate::trace::{TraceRequest, find, observe};
 
 /// Reads the trace and writes the run. Fails if the file is no complete trace, lacks something that was requested, or the run cannot be
 /// written.
@@ -23,12 +23,20 @@ pub fn run(args: &ImportArgs, format: Format, files: &[InputFile]) -> fault::Res
         return Err(UsageError::new("--length is not for traces, which say themselves how long they are").into());
     }
     let progress = &Bar::new("reading", file.size(), Tail::TimeLeft);
-    let request =
-        TraceRequest { cpus: args.cpu.as_ref(), thread: args.thread.as_deref(), rate_hz: args.known().rate_hz };
-    let found = find(format, file.source(), &request, &mut |bytes| progress.advance(bytes))
-        .with_context(|| format!("cannot import {}", file.path.display()))?;
-    progress.say("storing");
-    let node = document::recording(args.node(found.host()), format, Vec::new());
-    found.store(node, &mut DetourStore::new(&args.output))?;
+    let request = TraceRequest { cpus: args.cpu.as_ref(), rate_hz: args.known().rate_hz };
+    let told = &mut |bytes| progress.advance(bytes);
+    let choice = args.threads.choice();
+    let failed = || format!("cannot import {}", file.path.display());
+    if choice.is_empty() {
+        let found = find(format, file.source(), &request, told).with_context(failed)?;
+        progress.say("storing");
+        let node = document::recording(args.node(found.host()), format, Vec::new());
+        found.store(node, &mut DetourStore::new(&args.output))?;
+    } else {
+        let found = observe(format, file.source(), &request, choice, told).with_context(failed)?;
+        progress.say("storing");
+        let doc = document::observation(args.node(found.host()), format);
+        found.store(doc, &args.output)?;
+    }
     Ok(Exit::Done)
 }

@@ -68,8 +68,21 @@ pub struct CpuPages<'a> {
 /// The size of a CPU's number of blocks, in bytes.
 const SIZE_OF_COUNT: usize = 4;
 
-/// Takes a page and its place in the file; returns whether more are wanted.
-pub type TakePage<'a> = dyn FnMut(usize, &[u8]) -> Result<bool, ReadError> + 'a;
+/// Reads the pages of a CPU one after the other.
+#[derive(Clone, Debug)]
+pub struct PageCursor<'a> {
+    cpu: CpuId,
+    page_size: usize,
+    compression: Option<Compression>,
+    from: Binary<'a>,
+    /// The number of compressed blocks; `None` before the first one.
+    blocks: Option<u32>,
+    unpacked: u32,
+    /// The present block, the offset of the next page in it, and its place in the file.
+    block: Vec<u8>,
+    at: usize,
+    place: usize,
+}
 
 /// The place of a CPU's buffer in the file.
 #[derive(Clone, Copy, Debug)]
@@ -195,53 +208,72 @@ impl TraceDat<'_> {
     }
 }
 
-impl CpuPages<'_> {
-    /// Gives the pages one by one with their place in the file, until `take` wants no more. Compressed data is unpacked block by block.
-    /// Fails if a block cannot be decompressed or a page is incomplete, and with the errors of `take`.
-    pub fn each(&self, take: &mut TakePage<'_>) -> Result<(), ReadError> {
-        let Some(compression) = self.compression else {
-            self.pages(self.stored, self.offset, true, take)?;
-            return Ok(());
-        };
-        let mut from = Binary::new(self.stored, self.offset);
-        let blocks = from.u32("the number of blocks")?;
-        for _ in 0..blocks {
-            let place = from.place();
-            let block = compression.block(&mut from)?;
-            if !self.pages(&block, place, false, take)? {
-                return Ok(());
-            }
+impl<'a> CpuPages<'a> {
+    /// Reads them from the first one on.
+    pub fn cursor(&self) -> PageCursor<'a> {
+        PageCursor {
+            cpu: self.cpu,
+            page_size: self.page_size,
+            compression: self.compression,
+            from: Binary::new(self.stored, self.offset),
+            blocks: None,
+            unpacked: 0,
+            block: Vec::new(),
+            at: 0,
+            place: self.offset,
         }
-        // If the size includes the four bytes before the blocks, up to four bytes belong to the next part.
-        if from.left() > SIZE_OF_COUNT {
-            let cpu = self.cpu;
-            return Err(from.error(format!(
-                "the {blocks} blocks of CPU {cpu} end here, and its trace goes on: the file is damaged"
-            )));
-        }
-        Ok(())
-    }
-
-    /// Gives the pages in these bytes; returns whether more are wanted.
-    fn pages(&self, bytes: &[u8], offset: usize, is_in_file: bool, take: &mut TakePage<'_>) -> Result<bool, ReadError> {
-        for (number, page) in bytes.chunks(self.page_size).enumerate() {
-            let place = offset + if is_in_file { number * self.page_size } else { 0 };
-            if page.len() < self.page_size {
-                let (cpu, got, size) = (self.cpu, page.len(), self.page_size);
-                return Err(ReadError::byte(
-                    place,
-                    format!("the last page of CPU {cpu} has {got} bytes, and not {size}"),
-                ));
-            }
-            if !take(place, page)? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 
     /// Its size in the file, in bytes.
     pub const fn size(&self) -> usize {
         self.stored.len()
+    }
+}
+
+impl PageCursor<'_> {
+    /// The next page, with its place in the file; `None` after the last one. Compressed data is unpacked block by block. Fails if a block
+    /// cannot be decompressed, or a page is incomplete.
+    pub fn next_page(&mut self) -> Result<Option<(usize, &[u8])>, ReadError> {
+        let Some(compression) = self.compression else {
+            let place = self.from.place();
+            let page = self.from.up_to(self.page_size);
+            self.from.take(page.len() as u64, "a page")?;
+            return self.whole(place, page);
+        };
+        while self.at >= self.block.len() {
+            let blocks = match self.blocks {
+                Some(blocks) => blocks,
+                None => self.from.u32("the number of blocks")?,
+            };
+            self.blocks = Some(blocks);
+            if self.unpacked == blocks {
+                // If the size includes the four bytes before the blocks, up to four bytes belong to the next part.
+                if self.from.left() > SIZE_OF_COUNT {
+                    let cpu = self.cpu;
+                    return Err(self.from.error(format!(
+                        "the {blocks} blocks of CPU {cpu} end here, and its trace goes on: the file is damaged"
+                    )));
+                }
+                return Ok(None);
+            }
+            self.unpacked += 1;
+            self.place = self.from.place();
+            (self.block, self.at) = (compression.block(&mut self.from)?, 0);
+        }
+        let from = self.at;
+        self.at = (from + self.page_size).min(self.block.len());
+        self.whole(self.place, &self.block[from..self.at])
+    }
+
+    /// Checks that a page is complete; there is none if it is empty.
+    fn whole<'p>(&self, place: usize, page: &'p [u8]) -> Result<Option<(usize, &'p [u8])>, ReadError> {
+        let (cpu, got, size) = (self.cpu, page.len(), self.page_size);
+        match got {
+            0 => Ok(None),
+            _ if got < size => {
+                Err(ReadError::byte(place, format!("the last page of CPU {cpu} has {got} bytes, and not {size}")))
+            }
+            _ => Ok(Some((place, page))),
+        }
     }
 }

@@ -5,15 +5,14 @@ they find against it.
     count_events.py TEXT [THREAD]
 
 For each CPU: entries of each interrupt vector, interrupt and softirq; how many times the local timer's entry was followed by its exit,
-and how long these took together. With the number of a thread, for each of its CPUs: how long it had the CPU, how long it waited for it
-while it could run, and how many times and how long something else had the CPU meanwhile.
+and how long these took together. With the number of a thread, for each of its CPUs: how long it had the CPU, and how long it waited for it
+while it could run.
 """
 import re
 import sys
 from collections import Counter
 
 LINE = re.compile(r"\[(\d+)\].*?(\d+)\.(\d{9}): +(?:\w+:)?(\w+): +(.*)")
-WAY_OUT = 5000
 
 
 def events(path):
@@ -46,9 +45,8 @@ def count(path):
 
 def thread(path, pid):
     for cpu in sorted({cpu for cpu, *_ in events(path)}):
-        had = waited = depth = 0
-        has, waits, began, last = None, None, None, 0
-        away = []
+        had = waited = last = 0
+        has, waits = None, None
         for other, at, event, fields in events(path):
             if other != cpu:
                 continue
@@ -58,55 +56,17 @@ def thread(path, pid):
                 come = int(re.search(r"next_pid=(\d+)", fields)[1])
                 if int(prev) == pid:
                     had += at - has if has is not None else 0
-                    if state.startswith("R"):
-                        waits = at
-                        away.append([at, None])
+                    waits = at if state.startswith("R") else waits
                     has = None
                 if come == pid:
-                    if waits is not None:
-                        waited += at - waits
-                        away[-1][1] = at
-                    has, waits, depth = at, None, 0
-            elif has is not None and ("vector=" in fields or event.startswith(("softirq_", "irq_handler_"))):
-                if event.endswith("_entry"):
-                    began = at if depth == 0 else began
-                    depth += 1
-                elif event.endswith("_exit") and depth > 0:
-                    depth -= 1
-                    if depth == 0:
-                        away.append([began, at])
-        if had == 0:
-            continue
-        if waits is not None:
-            # It still waits when the trace ends.
-            waited += last - waits
-            away[-1][1] = last
-        # What follows on the way out of an interrupt is one with it.
-        joined = []
-        for begin, end in sorted(part for part in away if part[1] is not None):
-            follows = joined and begin - joined[-1][1] <= WAY_OUT and (begin, "starts") in starts(path, cpu, pid)
-            if follows:
-                joined[-1][1] = end
-            else:
-                joined.append([begin, end])
-        print(cpu, "thread", pid, had, waited, len(joined), sum(end - begin for begin, end in joined))
+                    waited += at - waits if waits is not None else 0
+                    has, waits = at, None
+        # It may still wait when the trace ends.
+        waited += last - waits if waits is not None else 0
+        if had > 0:
+            print(cpu, "thread", pid, had, waited)
 
 
-def starts(path, cpu, pid):
-    """When a softirq began, or the thread was switched away, right behind an exit."""
-    key = path, cpu, pid
-    if key not in KNOWN:
-        found, last = set(), None
-        for other, at, event, fields in events(path):
-            if other == cpu:
-                if last and last.endswith("_exit") and (event == "softirq_entry" or f"prev_pid={pid} " in fields):
-                    found.add((at, "starts"))
-                last = event
-        KNOWN[key] = found
-    return KNOWN[key]
-
-
-KNOWN = {}
 count(sys.argv[1])
 if len(sys.argv) > 2:
     thread(sys.argv[1], int(sys.argv[2]))

@@ -204,6 +204,11 @@ impl SynthKernel {
                 ]);
                 "task_newtask".to_owned()
             }
+            RawHappening::Forked { comm, pid } => {
+                texts.push(("child_comm", comm));
+                ints.push(("child_pid", pid as u64));
+                "sched_process_fork".to_owned()
+            }
             RawHappening::Renamed { comm, pid } => {
                 texts.push(("newcomm", comm));
                 ints.push(("pid", pid as u64));

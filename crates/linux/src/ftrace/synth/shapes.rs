@@ -58,6 +58,11 @@ const SHAPES: &[Shape] = &[
         "sched_migrate_task",
         &[(C::Name, "comm"), (PID, "pid"), (INT, "prio"), (INT, "orig_cpu"), (INT, "dest_cpu")],
     ),
+    (
+        "sched",
+        "sched_process_fork",
+        &[(C::Name, "parent_comm"), (PID, "parent_pid"), (C::Name, "child_comm"), (PID, "child_pid")],
+    ),
     ("sched", "sched_stat_runtime", &[(C::Name, "comm"), (PID, "pid"), (C::Int("u64", 8, false), "runtime")]),
     (
         "task",
