@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use becalm_bundle::{ObservedTables, ThreadRow};
 use becalm_model::observed::{LifePart, OwnedActivity, Owner, Stay, ThreadId};
 use becalm_model::{Kind, Label, Labels};
-use becalm_observe::words::taker_source;
+use becalm_observe::words::{TakerNames, TakerThread};
 use becalm_units::fault;
 
 use crate::causes::{Cause, CauseTime, Causes, Class};
@@ -74,6 +74,8 @@ impl Lives {
                 stays.entry(stay.thread).or_default().push(*stay);
             }
         })?;
+        let texts = labels.clone();
+        let names = taker_names(threads, &texts);
         let mut rows: Vec<CauseTime> = Vec::new();
         let mut known: HashMap<(Owner, Kind, Label, Option<ThreadId>), u32> = HashMap::new();
         let mut interruptions: HashMap<ThreadId, Vec<Interruption>> = HashMap::new();
@@ -90,7 +92,7 @@ impl Lives {
             });
             for row in activities {
                 let key = (row.owner, row.kind, row.source, row.thread);
-                let number = *known.entry(key).or_insert_with(|| causes.number(taker(row, threads, labels)));
+                let number = *known.entry(key).or_insert_with(|| causes.number(taker(row, threads, &names, labels)));
                 rows.push(CauseTime { cause: number, ns: row.time.get() });
             }
         })?;
@@ -209,8 +211,18 @@ fn scaled(times: &[CauseTime], length: i64, into: &mut Vec<CauseTime>) {
     debug_assert_eq!(into[begin..].iter().map(|time| time.ns).sum::<i64>(), if times.is_empty() { 0 } else { length });
 }
 
+/// A thread of the recording as a taker.
+pub const fn taker_thread(row: &ThreadRow) -> TakerThread {
+    TakerThread { tid: row.tid, process: row.process, is_kernel: row.kernel }
+}
+
+/// The names of takers in a recording.
+pub fn taker_names<'a>(threads: &[ThreadRow], labels: &'a Labels) -> TakerNames<'a> {
+    TakerNames::new(threads.iter().map(|row| (taker_thread(row), labels.text(row.name))))
+}
+
 /// Who had the CPU, as a cause.
-fn taker(row: &OwnedActivity, threads: &[ThreadRow], labels: &Labels) -> Cause {
+fn taker(row: &OwnedActivity, threads: &[ThreadRow], names: &TakerNames<'_>, labels: &Labels) -> Cause {
     let thread = row.thread.and_then(|thread| threads.get(thread.0 as usize));
     let class = match row.owner {
         Owner::Quota => Class::Quota,
@@ -220,7 +232,7 @@ fn taker(row: &OwnedActivity, threads: &[ThreadRow], labels: &Labels) -> Cause {
     Cause {
         kind: Some(row.kind),
         process: thread.filter(|thread| !thread.kernel).map(|thread| thread.process),
-        ..Cause::new(class, row.owner, &taker_source(labels.text(row.source), thread.map(|row| (row.tid, row.kernel))))
+        ..Cause::new(class, row.owner, &names.source(row.owner, labels.text(row.source), thread.map(taker_thread)))
     }
 }
 
@@ -362,7 +374,10 @@ mod tests {
                 is_host: activities[0].owner == Owner::Host,
             });
             for row in activities {
-                rows.push(CauseTime { cause: causes.number(taker(row, &[], labels)), ns: row.time.get() });
+                rows.push(CauseTime {
+                    cause: causes.number(taker(row, &[], &TakerNames::default(), labels)),
+                    ns: row.time.get(),
+                });
             }
         }
         let mut lives = Lives { causes, lives: HashMap::new(), times: Vec::new(), unknown };

@@ -13,7 +13,7 @@ use crate::document::{ChoiceDoc, ClockPair, CostDoc, GroupPair, ObservedDoc, Par
 use crate::merge::WorkedOut;
 use crate::recorder::{Observation, ThrottledGroup};
 use crate::replay::Replayed;
-use crate::words::taker_source;
+use crate::words::{TakerNames, TakerThread};
 
 /// The document before anything is worked out.
 pub fn begun(observation: &Observation, choice: ChoiceDoc, program: &str) -> ObservedDoc {
@@ -75,6 +75,9 @@ pub fn enter(doc: &mut ObservedDoc, worked: &WorkedOut) {
     let tally = worked.books.tally();
     (doc.events, doc.lost_events) = (tally.events, tally.lost_events);
     (doc.repaired_switches, doc.unknown_switches) = (worked.missing.repaired, worked.missing.unknown);
+    let names = TakerNames::new(
+        worked.books.threads().map(|(_, identity, _)| (taker_thread(identity), worked.labels.text(identity.name))),
+    );
     let mut all_takers = Takers::default();
     let mut groups: BTreeMap<(String, String), Nanos> = BTreeMap::new();
     for (_, identity, books) in worked.books.threads() {
@@ -82,8 +85,8 @@ pub fn enter(doc: &mut ObservedDoc, worked: &WorkedOut) {
         let mut takers = Takers::default();
         let victim = worked.labels.text(identity.group).to_owned();
         for (taken, sum) in &books.takers {
-            takers.add(taken, sum, worked);
-            all_takers.add(taken, sum, worked);
+            takers.add(taken, sum, worked, &names);
+            all_takers.add(taken, sum, worked, &names);
             let pair = groups.entry((victim.clone(), culprit(taken, worked))).or_default();
             // A damaged file may hold any time; the document is refused then.
             *pair = pair.saturating_add(sum.time);
@@ -171,11 +174,11 @@ struct TakerKey {
 }
 
 impl Takers {
-    fn add(&mut self, taken: &Taken, sum: &TimeCount, worked: &WorkedOut) {
+    fn add(&mut self, taken: &Taken, sum: &TimeCount, worked: &WorkedOut, names: &TakerNames<'_>) {
         let identity = taken.thread.map(|thread| worked.books.identity(thread));
         let name = worked.labels.text(taken.source);
         let is_kernel = identity.is_some_and(|identity| identity.is_kernel);
-        let source = taker_source(name, identity.map(|identity| (identity.pid.0, is_kernel)));
+        let source = names.source(taken.owner, name, identity.map(taker_thread));
         let group = identity.map_or("", |identity| worked.labels.text(identity.group)).to_owned();
         let process = identity.filter(|_| !is_kernel).map(|identity| identity.process.0);
         let command = identity.map_or("", |identity| worked.labels.text(identity.command)).to_owned();
@@ -209,6 +212,10 @@ impl Takers {
         });
         takers
     }
+}
+
+const fn taker_thread(identity: &ThreadIdentity) -> TakerThread {
+    TakerThread { tid: identity.pid.0, process: identity.process.0, is_kernel: identity.is_kernel }
 }
 
 /// The group of a taker, or what it is instead.

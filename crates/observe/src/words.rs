@@ -1,17 +1,48 @@
 //! Names of takers and control groups in reports, and what to do about them.
 
+use std::collections::HashMap;
+
 use becalm_linux::procfs::names::stable_name;
 use becalm_model::Kind;
 use becalm_model::observed::Owner;
 use becalm_units::printable;
 
-/// The name of a taker in documents: the stable part of a kernel thread's, `pid N` for a thread without a name. `thread` is its number, and whether it
-/// is the kernel's, if a thread had the CPU.
-pub fn taker_source(name: &str, thread: Option<(i32, bool)>) -> String {
-    match thread {
-        Some((tid, _)) if name.is_empty() => format!("pid {tid}"),
-        Some((_, is_kernel)) => stable_name(name, is_kernel).0.into_owned(),
-        None => name.to_owned(),
+/// A thread that had the CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TakerThread {
+    /// The kernel's number.
+    pub tid: i32,
+    /// The number of its process.
+    pub process: i32,
+    /// Whether it is a kernel thread.
+    pub is_kernel: bool,
+}
+
+/// The names of takers in documents: of another program that of its first thread, of a kernel thread the stable part.
+#[derive(Clone, Debug, Default)]
+pub struct TakerNames<'a> {
+    /// The name of the first thread of each process.
+    programs: HashMap<i32, &'a str>,
+}
+
+impl<'a> TakerNames<'a> {
+    /// For these threads, with their names.
+    pub fn new(threads: impl IntoIterator<Item = (TakerThread, &'a str)>) -> Self {
+        let first = |(thread, name): (TakerThread, &'a str)| {
+            (thread.tid == thread.process && !name.is_empty()).then_some((thread.process, name))
+        };
+        Self { programs: threads.into_iter().filter_map(first).collect() }
+    }
+
+    /// The name of a taker, which was called `name` when it had the CPU; `pid N` for a thread without a name.
+    pub fn source(&self, owner: Owner, name: &str, thread: Option<TakerThread>) -> String {
+        let Some(thread) = thread else { return name.to_owned() };
+        let is_foreign = matches!(owner, Owner::Others | Owner::Group);
+        match self.programs.get(&thread.process).filter(|_| is_foreign && thread.tid != thread.process) {
+            Some(program) => (*program).to_owned(),
+            None if name.is_empty() => format!("pid {}", thread.tid),
+            None => stable_name(name, thread.is_kernel).0.into_owned(),
+        }
     }
 }
 
@@ -97,6 +128,21 @@ pub fn advice(owner: Owner, kind: Kind, source: &str, process: Option<i32>) -> O
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn threads_of_another_program_have_its_name() {
+        let thread = |tid, process, is_kernel| TakerThread { tid, process, is_kernel };
+        let (main, worker, kworker) = (thread(7, 7, false), thread(8, 7, false), thread(20, 20, true));
+        let names = TakerNames::new([(main, "rustc"), (worker, "opt cgu.1"), (kworker, "kworker/1:2-events")]);
+        assert_eq!(names.source(Owner::Others, "opt cgu.1", Some(worker)), "rustc");
+        assert_eq!(names.source(Owner::Group, "opt cgu.1", Some(worker)), "rustc");
+        // One's own threads keep their names, and so does a process that changes it.
+        assert_eq!(names.source(Owner::Process, "opt cgu.1", Some(worker)), "opt cgu.1");
+        assert_eq!(names.source(Owner::Others, "later", Some(main)), "later");
+        assert_eq!(names.source(Owner::Kernel, "kworker/1:2-events", Some(kworker)), "kworker");
+        assert_eq!(names.source(Owner::Others, "", Some(thread(9, 9, false))), "pid 9");
+        assert_eq!(names.source(Owner::Interrupt, "tick", None), "tick");
+    }
 
     #[test]
     fn groups_have_the_names_that_people_know() {

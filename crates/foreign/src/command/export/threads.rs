@@ -6,11 +6,12 @@ use std::io;
 use becalm_bundle::{ObservedTables, node_document};
 use becalm_explain::clocks::{self, span_of};
 use becalm_explain::joined::place;
+use becalm_explain::lives::{taker_names, taker_thread};
 use becalm_explain::spans::{self, SpanRequest};
 use becalm_model::Labels;
 use becalm_model::observed::{Owner, Stay};
 use becalm_observe::document::ObservedDoc;
-use becalm_observe::words::{taker_name, taker_source};
+use becalm_observe::words::taker_name;
 use becalm_units::fault::{self, UsageError};
 
 use super::destination::Destination;
@@ -46,13 +47,15 @@ pub fn export(args: &ExportArgs, destination: Destination<'_>) -> fault::Result<
     let threads = tables.threads(&mut labels)?;
     let mut stays: BTreeMap<usize, Vec<Stay>> = BTreeMap::new();
     tables.stays(&mut labels, &mut |stay, _| stays.entry(stay.thread.0 as usize).or_default().push(*stay))?;
+    let texts = labels.clone();
+    let names = taker_names(&threads, &texts);
     let mut slices: BTreeMap<usize, Vec<Slice>> = BTreeMap::new();
     tables.detours(&mut labels, &mut |detour, rows, labels| {
         // The time of the hypervisor has no place of its own.
         let most = rows.iter().filter(|row| row.owner != Owner::Host).max_by_key(|row| row.time);
         let Some(most) = most else { return };
-        let taker = most.thread.and_then(|taker| threads.get(taker.0 as usize)).map(|row| (row.tid, row.kernel));
-        let name = taker_name(most.kind, &taker_source(labels.text(most.source), taker));
+        let taker = most.thread.and_then(|taker| threads.get(taker.0 as usize)).map(taker_thread);
+        let name = taker_name(most.kind, &names.source(most.owner, labels.text(most.source), taker));
         let times = (detour.start.get(), (detour.start + detour.duration).get());
         slices.entry(detour.thread.0 as usize).or_default().push((times, name));
     })?;
