@@ -115,6 +115,8 @@ fn a_wait_that_moves_to_another_cpu_belongs_to_both() {
                 thread::sleep(Duration::from_millis(1));
             }
         };
+        // The bursts would keep the mover from its CPU before it is a real-time thread.
+        let is_ready = AtomicBool::new(false);
         let log = Mutex::new(Vec::new());
         let victim: Act<'_> = Box::new(|| {
             sched::pin_current_thread(cpus[0]).unwrap();
@@ -124,10 +126,11 @@ fn a_wait_that_moves_to_another_cpu_belongs_to_both() {
             }
         });
         let real_time = |cpu: CpuId, ends: bool| -> Act<'_> {
-            let (victim_tid, here, stop, log, is_real_time) = (&victim_tid, &here, &stop, &log, &is_real_time);
+            let (victim_tid, here, stop, log) = (&victim_tid, &here, &stop, &log);
+            let (is_ready, is_real_time) = (&is_ready, &is_real_time);
             Box::new(move || {
                 sched::pin_current_thread(cpu).unwrap();
-                wait_for(&|| victim_tid.load(Ordering::Relaxed) != 0);
+                wait_for(&|| victim_tid.load(Ordering::Relaxed) != 0 && is_ready.load(Ordering::Relaxed));
                 is_real_time.fetch_and(sched::set_policy(Policy::Fifo(10)).is_ok(), Ordering::Relaxed);
                 here.fetch_add(1, Ordering::Relaxed);
                 let since = Instant::now();
@@ -138,6 +141,7 @@ fn a_wait_that_moves_to_another_cpu_belongs_to_both() {
         };
         let mover: Act<'_> = Box::new(|| {
             let _ = sched::set_policy(Policy::Fifo(20));
+            is_ready.store(true, Ordering::Relaxed);
             wait_for(&|| here.load(Ordering::Relaxed) == 2);
             thread::sleep(BURST / 2);
             sched::set_affinity_of(victim_tid.load(Ordering::Relaxed), &[cpus[1]].into_iter().collect()).unwrap();

@@ -61,6 +61,9 @@ impl Recording {
     }
 }
 
+/// A difference of a thread with few switches, in nanoseconds: a busy host takes the CPU between the kernel's clock and the event.
+const LEAST: i64 = 100_000;
+
 /// What a planted thread does.
 pub type Act<'a> = Box<dyn FnOnce() + Send + 'a>;
 
@@ -151,8 +154,9 @@ impl Observed {
         let figures = format!("{} ran {ran}, queued {queued}, {switches} switches; {account:?}", thread["name"]);
         eprintln!("{figures}; {} switches are not in the trace", lacking(&self.doc));
         let runs = account.runs as i64;
-        let near =
-            |ours: i64, kernels: i64, percent: i64| (ours - kernels).abs() <= 5_000 * runs + kernels * percent / 100;
+        let near = |ours: i64, kernels: i64, percent: i64| {
+            (ours - kernels).abs() <= LEAST + 5_000 * runs + kernels * percent / 100
+        };
         let is_near = near(ran, account.ran.get(), 2) && near(queued, account.waited.get(), 1);
         ((switches - runs).abs() <= lacking(&self.doc) && is_near).then_some(()).ok_or(figures)
     }
