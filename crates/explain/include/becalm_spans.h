@@ -7,8 +7,8 @@
  *     becalm_span_end("step", start);
  *
  * Each span is a line of becalm-spans-PID.csv in the current directory, or of the file that the environment variable BECALM_SPANS names, where %p
- * stands for the number of the process. Names are texts that live as long as the program, without commas, quotes and line ends. A span costs some tens
- * of nanoseconds. Each thread keeps its spans and writes them when it has 4,096 of them, when a span ends a second after the last writing, and when it
+ * stands for the number of the process. Names are texts that live as long as the program, without commas, quotes and line ends. A span costs less than
+ * 0.1 us. Each thread keeps its spans and writes them when it has 4,096 of them, when a span ends a second after the last writing, and when it
  * or the program ends. A program that is killed loses those of its last second. After an error of the file, spans are dropped.
  *
  * Define BECALM_SPANS_OFF to leave all of it out.
@@ -72,12 +72,17 @@ static inline uint64_t becalm_span_begin(void) {
 /* Appends the digits of a number and a comma. */
 static inline char *becalm_spans_number(char *at, uint64_t number) {
     char digits[20];
-    int count = 0;
-    do {
-        digits[count++] = (char)('0' + number % 10);
-        number /= 10;
-    } while (number);
-    while (count) *at++ = digits[--count];
+    int first = sizeof digits;
+    while (number >= 100) {
+        unsigned pair = (unsigned)(number % 100);
+        number /= 100;
+        digits[--first] = (char)('0' + pair % 10);
+        digits[--first] = (char)('0' + pair / 10);
+    }
+    if (number >= 10) digits[--first] = (char)('0' + number % 10), number /= 10;
+    digits[--first] = (char)('0' + number);
+    memcpy(at, digits + first, sizeof digits - (size_t)first);
+    at += sizeof digits - (size_t)first;
     *at++ = ',';
     return at;
 }
@@ -107,7 +112,7 @@ static inline void becalm_spans_write(struct becalm_spans_thread *thread) {
         }
         at = becalm_spans_number(at, (uint64_t)thread->tid);
         at = becalm_spans_number(at, span->start);
-        at = becalm_spans_number(at, span->end);
+        at = becalm_spans_number(at, span->end - span->start);
         memcpy(at, span->name, length);
         at += length;
         *at++ = '\n';
@@ -148,7 +153,7 @@ static inline void becalm_spans_fork(void) {
 }
 
 static inline void becalm_spans_open(void) {
-    static const char header[] = "# clock: monotonic\ntid,start_ns,end_ns,name\n";
+    static const char header[] = "# clock: monotonic\ntid,start_ns,duration_ns,name\n";
     const char *wanted = getenv("BECALM_SPANS"), *mark;
     char path[4096];
     if (!wanted) wanted = "becalm-spans-%p.csv";

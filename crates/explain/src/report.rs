@@ -48,7 +48,7 @@ fields! {
         HOW = "class", "how", |row| how(row.source.class);
         OWNER = "owner", "whose", |row| whose(&row.source);
         TIME = "ns", "per span", |row| row.source.ns;
-        SHARE = "share_of_excess", "of it", |row| Share(row.source.share_of_excess);
+        SHARE = "share_of_excess", "of excess", |row| Share(row.source.share_of_excess);
         INTERVAL = "interval", "95 % CI", |row| interval(row.source.low, row.source.high);
         SLOW = "in_slow", "slow", |row| format!("{}/{}", row.source.in_slow, row.slow);
         ORDINARY = "in_ordinary", "ordinary", |row| format!("{}/{}", row.source.in_ordinary, row.ordinary);

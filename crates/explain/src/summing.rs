@@ -45,7 +45,7 @@ pub struct Explained<'a> {
 pub fn shown(cause: &Cause) -> String {
     let source = || printable(&cause.source).into_owned();
     match cause.class {
-        Class::Ran => "the program itself".to_owned(),
+        Class::Ran => "the program".to_owned(),
         Class::Call => format!("system call {}", source()),
         Class::OwnWork => source().replace('_', " "),
         Class::OnTheWay => "way to a CPU".to_owned(),

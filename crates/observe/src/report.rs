@@ -179,9 +179,11 @@ impl ObservedReport<'_> {
     fn subject(&self, totals: &Totals<'_>) -> String {
         let choice = &self.doc.choice;
         let names: Vec<&str> = totals.shown.iter().map(|thread| thread.name.as_str()).collect();
-        let name = choice.command.first().map(String::as_str).or(choice.names.first().map(String::as_str));
-        let name = name.or(names.first().copied()).unwrap_or("no thread");
-        let name = name.rsplit('/').next().unwrap_or(name);
+        let command = choice.command.first().map(|command| command.rsplit('/').next().unwrap_or(command));
+        // A command may only have started the program, such as taskset.
+        let command = command.filter(|command| names.iter().any(|name| command.starts_with(name) && !name.is_empty()));
+        let name = command.or(choice.names.first().map(String::as_str)).or(names.first().copied());
+        let name = name.unwrap_or("no thread");
         let count = counted(self.doc.threads.len() as u64, "thread", "threads");
         format!("{} ({count})", printable(name))
     }

@@ -108,7 +108,7 @@ impl Spans {
         );
         let file = OpenOptions::new().create_new(true).append(true).open(&path);
         let begun = file.and_then(|mut file| {
-            file.write_all(b"# clock: monotonic\ntid,start_ns,end_ns,name\n")?;
+            file.write_all(b"# clock: monotonic\ntid,start_ns,duration_ns,name\n")?;
             Ok(file)
         });
         self.file = Some(begun.map_err(|error| {
@@ -122,7 +122,7 @@ impl Spans {
         let Some(file) = &mut self.file else { return Ok(()) };
         let mut text = Vec::with_capacity(self.kept.len() * 64);
         for EndedSpan { tid, name, start, end } in &self.kept {
-            for number in [i64::from(*tid), *start, *end] {
+            for number in [i64::from(*tid), *start, end - start] {
                 push_number(&mut text, number.unsigned_abs());
                 text.push(b',');
             }
