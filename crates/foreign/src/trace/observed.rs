@@ -233,7 +233,7 @@ fn lacking(facts: &TraceFacts, has_processes: bool) -> Option<Warning> {
         miss("task_newtask", consequence);
     }
     for kind in facts.missing_kinds() {
-        miss(&format!("of {kind}"), "they count for the thread below");
+        miss(&kind, "they count for the thread below");
     }
     (!lacking.is_empty()).then(|| warning::not_in_books(&lacking))
 }
