@@ -224,7 +224,8 @@ fn lacking(facts: &TraceFacts, has_processes: bool) -> Option<Warning> {
     if !has("sched_stat_runtime") {
         miss("sched_stat_runtime", "time of a hypervisor counts as run time");
     }
-    if !facts.has("task", "task_newtask") && !(has("sched_process_fork") && has_processes) {
+    let shows_creations = facts.has("task", "task_newtask") || has("sched_process_fork") && has_processes;
+    if !shows_creations {
         let consequence = if has("sched_process_fork") {
             "a new thread counts as a process of its own"
         } else {
