@@ -391,7 +391,7 @@ warnings! {
 pub fn not_in_books(lacking: &[String]) -> Warning {
     Warning::new(
         Code::MissingEvents,
-        format!("the trace has no events {}", lacking.join("; none ")),
+        format!("events that the trace lacks: {}", lacking.join("; ")),
         "record with more events: irq, irq_vectors, nmi, workqueue, and all of sched and task",
     )
 }

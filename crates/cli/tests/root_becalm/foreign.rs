@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use becalm_linux::procfs::task::Schedstat;
-use becalm_linux::sched;
+use becalm_linux::sched::{self, Policy};
 use becalm_testing::program::{document, path, report, run_becalm, warning_codes};
 use becalm_units::CpuId;
 use serde_json::Value;
@@ -122,6 +122,8 @@ impl Planted {
     /// A thread that works; it first sends its number.
     fn work(&self, numbers: &mpsc::Sender<i32>) {
         sched::pin_current_thread(CpuId::new(0)).unwrap();
+        // If a wake-up preempts, the kernel accounts the switch as if it came at once, before the rest of the interrupt.
+        sched::set_policy(Policy::Batch).unwrap();
         numbers.send(sched::current_tid()).unwrap();
         self.start.wait();
         while !self.stop.load(Ordering::Relaxed) {
@@ -205,8 +207,9 @@ fn compared(file: &Path, accounts: &BTreeMap<i64, Schedstat>) -> Value {
         let [ran, queued] = [number(thread, "ran_ns") - host, number(thread, "queued_ns")];
         let switches = number(thread, "switches");
         eprintln!(
-            "{}: {switches} switches ({runs}), ran {ran} ns ({}), queued {queued} ns ({})",
+            "{}: {lacking} lack; {switches} switches ({runs}), unknown {}, ran {ran} ns ({}), queued {queued} ns ({})",
             file.display(),
+            number(thread, "unknown_ns"),
             account.ran,
             account.waited
         );
@@ -223,7 +226,7 @@ fn compared(file: &Path, accounts: &BTreeMap<i64, Schedstat>) -> Value {
     doc
 }
 
-/// One program at a time: the kernel reads its clock before each writes the switch, and both together take 10 us for that.
+/// One program at a time: the kernel reads its clock before each writes the switch.
 #[test]
 fn waits_in_traces_of_others_are_those_of_the_kernel() {
     const EVENTS: [&str; 3] = ["events/sched/enable", "events/irq/enable", "events/irq_vectors/enable"];
@@ -240,13 +243,16 @@ fn waits_in_traces_of_others_are_those_of_the_kernel() {
     });
     let doc = compared(&data, &accounts);
     let told = timehist(&data);
+    let lacking = number(&doc, "repaired_switches") + number(&doc, "unknown_switches");
     for thread in threads(&doc) {
         // perf tells which threads belong to a process.
         assert_eq!(number(thread, "process"), i64::from(std::process::id()));
         let (count, micros) = told[&number(thread, "tid")];
         let (switches, ran) = (number(thread, "switches"), number(thread, "ran_ns"));
         eprintln!("perf sched timehist: {count} times {micros} us on a CPU; {switches} times {ran} ns");
-        assert!((switches - count).abs() <= number(&doc, "repaired_switches"), "{switches}, and perf counts {count}");
-        assert!((ran / 1_000 - micros).abs() <= 5 * count, "{ran} ns on a CPU, and {micros} us by perf");
+        assert!((switches - count).abs() <= lacking, "{switches}, and perf counts {count}");
+        // perf gives the time up to the next switch of the CPU to the thread whose own switch the trace lacks: a tick of 4 ms at most.
+        let most = 5 * count + ran / 50_000 + if lacking > 0 { 4_000 } else { 0 };
+        assert!((ran / 1_000 - micros).abs() <= most, "{ran} ns on a CPU, and {micros} us by perf");
     }
 }

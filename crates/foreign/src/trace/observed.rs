@@ -224,7 +224,8 @@ fn lacking(facts: &TraceFacts, has_processes: bool) -> Option<Warning> {
     if !has("sched_stat_runtime") {
         miss("sched_stat_runtime", "time of a hypervisor counts as run time");
     }
-    if !facts.has("task", "task_newtask") && !(has("sched_process_fork") && has_processes) {
+    let shows_creations = facts.has("task", "task_newtask") || has("sched_process_fork") && has_processes;
+    if !shows_creations {
         let consequence = if has("sched_process_fork") {
             "a new thread counts as a process of its own"
         } else {
@@ -233,7 +234,7 @@ fn lacking(facts: &TraceFacts, has_processes: bool) -> Option<Warning> {
         miss("task_newtask", consequence);
     }
     for kind in facts.missing_kinds() {
-        miss(&format!("of {kind}"), "they count for the thread below");
+        miss(&kind, "they count for the thread below");
     }
     (!lacking.is_empty()).then(|| warning::not_in_books(&lacking))
 }
