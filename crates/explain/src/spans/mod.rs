@@ -122,27 +122,32 @@ impl SpanSink<'_> {
 /// wanted spans.
 pub fn read(path: &Path, request: &SpanRequest) -> fault::Result<Spans> {
     let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let mut sink = SpanSink { request, spans: Spans::default() };
-    // The empty label comes first.
-    sink.spans.labels.intern("");
-    let outcome = if bytes.starts_with(b"PAR1") {
-        wide::read(bytes, &mut sink)
-    } else {
-        let text = std::str::from_utf8(&bytes)
-            .map_err(|error| format!("byte {} is no UTF-8 text", error.valid_up_to()))
-            .map(|text| text.trim_start_matches('\u{feff}').trim_start());
-        text.and_then(
-            |text| if text.starts_with(['{', '[']) { json(text, &mut sink) } else { table::read(text, &mut sink) },
-        )
-    };
-    outcome.map_err(|why| UsageError::new(format!("{}: {why}", path.display())))?;
-    let spans = sink.spans;
+    let spans = parse(bytes, request).map_err(|why| UsageError::new(format!("{}: {why}", path.display())))?;
     if spans.all.is_empty() {
         let named = request.name.as_ref().map_or_else(String::new, |name| format!(" named '{name}'"));
         let others = if spans.others > 0 { ", only other entries, such as those of a GPU" } else { "" };
         return Err(UsageError::new(format!("{} has no spans of threads{named}{others}", path.display())).into());
     }
     Ok(spans)
+}
+
+/// Reads the spans of a file with these contents. The error names the place in the file.
+pub fn parse(bytes: Vec<u8>, request: &SpanRequest) -> Result<Spans, String> {
+    let mut sink = SpanSink { request, spans: Spans::default() };
+    // The empty label comes first.
+    sink.spans.labels.intern("");
+    if bytes.starts_with(b"PAR1") {
+        wide::read(bytes, &mut sink)?;
+        return Ok(sink.spans);
+    }
+    let text = std::str::from_utf8(&bytes).map_err(|error| format!("byte {} is no UTF-8 text", error.valid_up_to()))?;
+    let text = text.trim_start_matches('\u{feff}').trim_start();
+    if text.starts_with(['{', '[']) {
+        json(text, &mut sink)?
+    } else {
+        table::read(text, &mut sink)?
+    }
+    Ok(sink.spans)
 }
 
 /// Reads JSON in the format that its first keys show.

@@ -114,7 +114,9 @@ impl<'a, W: Write> ThreadsTrace<'a, W> {
     /// Writes the stays of a thread, in order of time.
     pub fn life(&mut self, stays: &[Stay]) -> io::Result<()> {
         let mut stays = stays.iter().peekable();
+        let mut is_on_the_way = false;
         while let Some(stay) = stays.next() {
+            let was_on_the_way = std::mem::replace(&mut is_on_the_way, stay.part == LifePart::OnTheWay);
             let row = self.threads.get(stay.thread.0 as usize);
             let Some(row) = row else { continue };
             let mut end = stay.start + stay.duration;
@@ -130,7 +132,7 @@ impl<'a, W: Write> ThreadsTrace<'a, W> {
                     self.switch(stay.cpu.get(), end.get(), (row.tid, state), 0, name)?;
                 }
                 LifePart::OnTheWay => self.waking(stay, row.tid)?,
-                LifePart::Queued if stay.reason == StayReason::Woken || stay.reason == StayReason::New => {
+                LifePart::Queued if matches!(stay.reason, StayReason::Woken | StayReason::New) && !was_on_the_way => {
                     self.waking(stay, row.tid)?;
                 }
                 _ => {}
