@@ -18,6 +18,7 @@ mod recordings;
 mod replay;
 mod sharp;
 mod size;
+mod spans;
 mod storms;
 mod threads;
 
@@ -37,7 +38,7 @@ pub const RECORDING: [(&str, Run); 8] = [
 ];
 
 /// Benchmarks that only compute.
-pub const COMPUTING: [(&str, Run); 10] = [
+pub const COMPUTING: [(&str, Run); 11] = [
     ("replay", replay::run),
     ("published", published::run),
     ("recordings", recordings::run),
@@ -48,6 +49,7 @@ pub const COMPUTING: [(&str, Run); 10] = [
     ("fleet", fleet::run),
     ("python", python::run),
     ("size", size::run),
+    ("spans", spans::run),
 ];
 
 /// All benchmarks in running order.

@@ -707,6 +707,37 @@ test('a sweep draws a curve for each noise, and ways in which noise comes side b
   await page.close();
 });
 
+test('observed threads have lanes of their states, and long spans of what happened in them', async () => {
+  const observed = await open(html('observed', ['report', join(bundles, 'observed')]));
+  await checkDrawn(observed.page, ['lives']);
+  const { sorts, rows } = await observed.page.evaluate(() => window.becalm.drawn.get('lives').spec);
+  const thread = json('report', join(bundles, 'observed')).threads[0];
+  assert.deepEqual(rows.map((row) => row.name), [`${thread.name} (${thread.tid})`]);
+  // Each cell has the color of the state with most of it: some five per step.
+  const time = new Map(sorts.map((sort) => [sort.name, 0]));
+  rows[0].ends.forEach((end, at) => {
+    const name = sorts[rows[0].sorts[at]].name;
+    time.set(name, time.get(name) + end - (at ? rows[0].ends[at - 1] : rows[0].start));
+  });
+  for (const [name, ns] of [['ran', thread.ran_ns], ['asleep', thread.asleep_ns]]) {
+    assert.ok(Math.abs(time.get(name) - ns) < 0.15 * ns, `${name}: ${time.get(name)} of ${ns}`);
+  }
+  assert.deepEqual(observed.faults, []);
+  await shot(observed.page, 'observed');
+  await observed.page.close();
+
+  const asked = ['explain', join(bundles, 'observed'), '--spans', join(bundles, 'steps.csv')];
+  const explained = await open(html('explained', asked));
+  await checkDrawn(explained.page, ['timelines']);
+  const { worst, sentence } = json(...asked);
+  const lanes = await explained.page.evaluate(() => window.becalm.drawn.get('timelines').spec.rows);
+  assert.deepEqual(lanes.map((lane) => lane.ends), worst.map((span) => span.timeline.map((stretch) => stretch.until_ns)));
+  assert.equal(await explained.page.locator('.verdict .answer').textContent(), sentence);
+  assert.deepEqual(explained.faults, []);
+  await shot(explained.page, 'explained');
+  await explained.page.close();
+});
+
 test('the page of a law draws its curve between the ranks that were asked', async () => {
   const { cells } = askedJson('law-sweep');
   const { page, faults } = await open(asked('law-sweep'));
