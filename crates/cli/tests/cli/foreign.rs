@@ -105,7 +105,7 @@ fn names_of_perf_may_hold_anything() {
             let system = if event == "sched_switch" { "sched" } else { "irq" };
             format!("{name:>16} {process}{tid} [002]   512.{micros:06}: {system:>7}:{event}: {fields}\n")
         });
-        let document = import(&text, &["--pid", "15165"]).unwrap();
+        let document = import(&text, &["--comm", own]).unwrap();
         let [thread, others] = [&document["threads"], &document["takers"]].map(|rows| rows.as_array().unwrap());
         assert_eq!((thread.len(), &thread[0]["name"], &thread[0]["queued_ns"]), (1, &own.into(), &600_000.into()));
         assert_eq!((others.len(), &others[0]["source"], &others[0]["count"]), (1, &other.into(), &6.into()));
