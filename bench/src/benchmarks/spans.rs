@@ -1,4 +1,4 @@
-//! A million spans, explained: time and memory of `becalm explain` by the format of their file; and what a span costs a program in C.
+//! A million spans, explained: time and memory of `becalm explain` by the format of their file; and the cost of a span to a program in C.
 
 use std::fmt::Write;
 use std::fs;
@@ -20,7 +20,7 @@ const RECORDED: u64 = 500_000_000;
 /// The promised time and memory for them.
 const SECONDS: f64 = 5.0;
 const MEGABYTES: f64 = 500.0;
-/// What a span may cost a program in C, in nanoseconds.
+/// The promised cost of a span to a program in C, in nanoseconds.
 const SPAN_NS: f64 = 100.0;
 
 pub fn run() -> ExitCode {
@@ -81,7 +81,7 @@ fn trace(count: u64) -> String {
     text + "]}"
 }
 
-/// A program in C that writes spans and says what each took, with its file.
+/// A program in C writes spans, and prints the time of each, writing included.
 fn written(claims: &mut Claims) -> io::Result<()> {
     const PROGRAM: &str = r#"#include "becalm_spans.h"
 int main(void) {

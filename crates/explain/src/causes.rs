@@ -6,7 +6,7 @@ use becalm_model::Kind;
 use becalm_model::observed::{Owner, own_work};
 use serde::{Deserialize, Serialize};
 
-/// The way in which a cause takes time.
+/// How a cause takes time.
 #[derive(
     Clone,
     Copy,
@@ -169,8 +169,8 @@ impl Causes {
         &self.all[number as usize]
     }
 
-    /// How many there are.
-    pub const fn len(&self) -> usize {
+    /// The number of causes.
+    pub const fn count(&self) -> usize {
         self.all.len()
     }
 }

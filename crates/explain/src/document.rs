@@ -30,7 +30,7 @@ pub struct ExplainedDoc {
     pub outside: u64,
     /// Spans of threads that were not observed, which are left out.
     pub unknown_threads: u64,
-    /// The slow spans, as a share of all.
+    /// The share of slow spans.
     pub slowest: f64,
     /// All spans together.
     #[serde(flatten)]
@@ -39,7 +39,7 @@ pub struct ExplainedDoc {
     pub by: Vec<GroupDoc>,
     /// The longest spans, the longest first.
     pub worst: Vec<WorstDoc>,
-    /// What the reader must know before believing the numbers.
+    /// Everything the reader must know before believing the numbers.
     pub notes: Vec<String>,
 }
 

@@ -11,7 +11,7 @@ use becalm_units::Named;
 use crate::causes::{CauseTime, Causes, Side};
 use crate::joined::{PlacedSpan, SpanCauses};
 
-/// The fewest spans that can be told apart.
+/// The fewest spans among which slow and ordinary ones can be distinguished.
 pub const FEWEST: usize = 20;
 /// The fewest successive spans in a block.
 const BLOCK: usize = 10;
@@ -146,17 +146,17 @@ pub fn divide(spans: &[PlacedSpan], chosen: &[usize], found: &SpanCauses, causes
     order[count - slow..].iter().for_each(|place| groups[*place] = Group::Slow);
     order[count / 4..count - count / 4].iter().for_each(|place| groups[*place] = Group::Ordinary);
 
-    let all = sums(chosen, &groups, found, causes.len(), |time| [Some(time.cause as usize), None]);
-    let mut present = vec![[0_usize; 2]; causes.len()];
+    let all = sums(chosen, &groups, found, causes.count(), |time| [Some(time.cause as usize), None]);
+    let mut present = vec![[0_usize; 2]; causes.count()];
     for (span, group) in chosen.iter().zip(&groups) {
         let Some(place) = group.place() else { continue };
         found.get(*span).iter().for_each(|time| present[time.cause as usize][place] += 1);
     }
-    let differences: Vec<i128> = (0..causes.len()).map(|cause| all.difference(cause)).collect();
+    let differences: Vec<i128> = (0..causes.count()).map(|cause| all.difference(cause)).collect();
     let (total, product) = (differences.iter().sum::<i128>(), all.product());
     let excess = rounded(total, product);
     let parts = rounded_parts(&differences, product, excess);
-    let mut rows: Vec<CauseExcess> = (0..causes.len())
+    let mut rows: Vec<CauseExcess> = (0..causes.count())
         .filter(|cause| all.times[*cause] != [0, 0])
         .map(|cause| CauseExcess {
             cause: cause as u32,
@@ -178,7 +178,7 @@ pub fn divide(spans: &[PlacedSpan], chosen: &[usize], found: &SpanCauses, causes
     }
 
     // The keys of resampling: the sides, then the largest causes.
-    let mut keys: Vec<Option<usize>> = vec![None; causes.len()];
+    let mut keys: Vec<Option<usize>> = vec![None; causes.count()];
     let mut largest: Vec<&CauseExcess> = rows.iter().collect();
     largest.sort_by_key(|row| std::cmp::Reverse(row.part.ns.abs()));
     for (number, row) in largest.iter().take(WITH_INTERVAL).enumerate() {

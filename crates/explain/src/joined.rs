@@ -30,7 +30,7 @@ pub struct Piece {
 pub struct PlacedSpan {
     /// Its name.
     pub name: Label,
-    /// The value by which spans are grouped.
+    /// The value that groups spans.
     pub group: Label,
     /// Its intervals, in order of time; at least one.
     pub pieces: Vec<Piece>,

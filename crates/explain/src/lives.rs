@@ -221,7 +221,7 @@ pub fn taker_names<'a>(threads: &[ThreadRow], labels: &'a Labels) -> TakerNames<
     TakerNames::new(threads.iter().map(|row| (taker_thread(row), labels.text(row.name))))
 }
 
-/// Who had the CPU, as a cause.
+/// The cause for a taker of the CPU.
 fn taker(row: &OwnedActivity, threads: &[ThreadRow], names: &TakerNames<'_>, labels: &Labels) -> Cause {
     let thread = row.thread.and_then(|thread| threads.get(thread.0 as usize));
     let class = match row.owner {

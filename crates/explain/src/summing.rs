@@ -70,7 +70,7 @@ pub fn shown(cause: &Cause) -> String {
 fn advice(cause: &Cause) -> String {
     let text = match (cause.class, cause.source.as_str()) {
         (Class::OwnWork, "reclaim") => {
-            "the machine has too little free memory: give the program more, or run less beside it"
+            "the machine has too little free memory: give the program more, or run fewer programs with it"
         }
         (Class::OwnWork, "group_reclaim") => {
             "raise the memory limit of its control group (memory.max, memory.limit_in_bytes), or use less memory"

@@ -1,4 +1,4 @@
-//! The lives of threads over time, as a chart of a page.
+//! The lives of threads over time: a chart of a page.
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -48,7 +48,7 @@ static GENERATION: AtomicU32 = AtomicU32::new(0);
 thread_local! {
     /// The starts of the spans of this thread that have not ended, the innermost last.
     static OPEN: RefCell<Vec<i64>> = const { RefCell::new(Vec::new()) };
-    /// The number of this thread, and the generation in which it was asked for.
+    /// The number of this thread, and the generation when it was read.
     static TID: Cell<(u32, i32)> = const { Cell::new((u32::MAX, 0)) };
 }
 

@@ -127,7 +127,7 @@ impl Chrome<'_, '_> {
         self.sink.push(FoundSpan { tid, process, start, end, name, id: "", group })
     }
 
-    /// The argument by which spans are grouped.
+    /// The argument that groups spans.
     fn group(&self, args: Option<&RawValue>) -> Option<String> {
         let args: HashMap<String, Value> =
             serde_json::from_str(args.filter(|_| self.sink.by().is_some())?.get()).ok()?;

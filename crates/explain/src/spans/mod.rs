@@ -30,18 +30,18 @@ pub struct ReadSpan {
     pub end: i64,
     /// The name, without a number after `#` at its end: `ProfilerStep#12` is one of `ProfilerStep`.
     pub name: Label,
-    /// The value of the column or attribute by which spans are grouped; the name unless another one is wanted.
+    /// The value of the column or attribute that groups spans: the name unless another one is wanted.
     pub group: Label,
-    /// What several spans of one request have in common; empty if it stands alone.
+    /// The common key of several spans of one request; empty for a span of its own.
     pub id: Label,
 }
 
 /// Which spans are wanted, and how.
 #[derive(Clone, Debug, Default)]
 pub struct SpanRequest {
-    /// Only spans with this name, in which `*` stands for any characters.
+    /// Only spans with this name; `*` stands for any characters.
     pub name: Option<String>,
-    /// The column or attribute by which they are grouped, instead of the name.
+    /// The column or attribute that groups them, instead of the name.
     pub by: Option<String>,
     /// The thread of spans whose file names none.
     pub tid: Option<i32>,
@@ -82,7 +82,7 @@ struct SpanSink<'a> {
 }
 
 impl SpanSink<'_> {
-    /// Takes a span. Fails if it ends before it starts, has no thread, or lacks the column by which spans are grouped.
+    /// Takes a span. Fails if it ends before it starts, has no thread, or lacks the value that groups spans.
     fn push(&mut self, found: FoundSpan<'_>) -> Result<(), String> {
         if self.request.name.as_ref().is_some_and(|pattern| !is_like(found.name, pattern)) {
             return Ok(());
@@ -112,7 +112,7 @@ impl SpanSink<'_> {
         Ok(())
     }
 
-    /// The column or attribute by which spans are grouped, if it is not the name.
+    /// The column or attribute that groups spans, if it is not the name.
     fn by(&self) -> Option<&str> {
         self.request.by.as_deref().filter(|by| *by != "name")
     }
@@ -181,7 +181,7 @@ fn without_number(name: &str) -> &str {
     }
 }
 
-/// Whether a name is like a pattern, in which `*` stands for any characters.
+/// Whether a name matches a pattern; `*` stands for any characters.
 fn is_like(name: &str, pattern: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();

@@ -22,7 +22,7 @@ pub(super) struct SpanColumns {
 }
 
 impl SpanColumns {
-    /// Finds the columns by their names. Fails if a needed one is missing, or that by which spans are grouped.
+    /// Finds the columns by their names. Fails if a needed one is missing, or the one that groups spans.
     pub fn find<'a>(names: impl Iterator<Item = &'a str> + Clone, by: Option<&str>) -> Result<Self, String> {
         let place =
             |wanted: &[&str]| names.clone().position(|name| wanted.iter().any(|want| name.eq_ignore_ascii_case(want)));
@@ -102,7 +102,7 @@ pub(super) fn read(text: &str, sink: &mut SpanSink<'_>) -> Result<(), String> {
         .map_err(|why| format!("{why}: a line of column names, such as tid,start,end,name, was expected first"))?;
     let mut row = StringRecord::new();
     while reader.read_record(&mut row).map_err(|error| error.to_string())? {
-        // The reader is behind the row, of which quoted fields may take several lines.
+        // The reader is behind the row, whose quoted fields may contain line ends.
         let within: usize = row.iter().map(|field| field.matches('\n').count()).sum();
         let line = reader.position().line() - 1 - within as u64;
         columns.pass(|place| row.get(place).unwrap_or_default(), sink).map_err(|why| format!("line {line}: {why}"))?;

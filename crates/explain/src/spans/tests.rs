@@ -21,7 +21,7 @@ fn rows(spans: &Spans) -> Vec<(i32, i64, i64, &str, &str)> {
     spans.all.iter().map(row).collect()
 }
 
-/// Two spans since 1970, as each format has them.
+/// The same two spans in each format.
 const CSV: &str = "tid,start,end,name,rank\n7,1796043453123456789,1796043453123556790,step#1,0\n8,1796043453123456790,1796043453123456790,load,1\n";
 const CHROME: &str = r#"{"baseTimeNanoseconds": 1796043453000000000, "traceEvents": [
  {"ph":"M","pid":1,"tid":7,"name":"thread_name","args":{"name":"main"}},

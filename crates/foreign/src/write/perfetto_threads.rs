@@ -46,7 +46,7 @@ const DEAD: i64 = 0x10;
 /// Slices below a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ThreadTrack {
-    /// Who had its CPU while it waited, and interrupts on top of it.
+    /// The takers of its CPU while it waited, and interrupts on top of it.
     Takers,
     /// Spans of the program.
     Spans,
@@ -88,7 +88,7 @@ impl<'a, W: Write> ThreadsTrace<'a, W> {
             }
             snapshot.number(2, BOOTTIME);
         });
-        // Interned data, of which there is none, starts anew.
+        // There is no interned data.
         trace.packet.number(SEQUENCE_FLAGS, 1);
         trace.end_packet()?;
         trace.packet.message(PROCESS_TREE, |tree| {
@@ -122,7 +122,7 @@ impl<'a, W: Write> ThreadsTrace<'a, W> {
             let mut end = stay.start + stay.duration;
             match stay.part {
                 LifePart::Ran => {
-                    // What it ran in turn is no change of its state.
+                    // A change of context is no change of its state.
                     while let Some(more) = stays.next_if(|next| next.part == LifePart::Ran && next.cpu == stay.cpu) {
                         end += more.duration;
                     }
@@ -251,11 +251,11 @@ const fn stamp(time: i64) -> u64 {
     if time > 0 { time.cast_unsigned() } else { 0 }
 }
 
-/// The state in which a thread left the CPU, as the kernel writes it, from what follows.
+/// The kernel's state of a thread when it left the CPU, from its next stay.
 fn left_state(next: &Stay) -> i64 {
     match (next.part, next.reason) {
         (LifePart::Asleep | LifePart::Stopped, StayReason::Left(state)) if state != ThreadState::UNKNOWN => {
-            i64::from(state.0 & 0xff)
+            i64::from(state.0)
         }
         (LifePart::Queued | LifePart::Quota, _) => 0,
         // Woken before it had left, or unknown.

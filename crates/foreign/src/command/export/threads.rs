@@ -71,25 +71,25 @@ pub fn export(args: &ExportArgs, destination: Destination<'_>) -> fault::Result<
         {
             trace.slice(*thread, ThreadTrack::Takers, *times, name)?;
         }
-        for (thread, times, name) in spans.into_iter().flatten() {
+        for (thread, (times, name)) in spans.into_iter().flatten() {
             trace.slice(thread, ThreadTrack::Spans, times, &name)?;
         }
         Ok(io::Write::flush(&mut trace.end()?)?)
     })
 }
 
-/// The spans of a file on the time of the recording: thread, start and end, name.
+/// The spans of a file on the time of the recording, each with its thread.
 fn read_spans(
     file: &std::path::Path,
     doc: &ObservedDoc,
     threads: &[becalm_bundle::ThreadRow],
-) -> fault::Result<Vec<(usize, (i64, i64), String)>> {
+) -> fault::Result<Vec<(usize, Slice)>> {
     let read = spans::read(file, &SpanRequest::default())?;
     let (map, _) = clocks::choose(None, &read, doc)?;
     let (placed, _) = place(&read.all, &map, threads, span_of(doc));
     let pieces = placed.iter().flat_map(|span| span.pieces.iter().map(move |piece| (span.name, piece)));
     let slice = |(name, piece): (becalm_model::Label, &becalm_explain::joined::Piece)| {
-        (piece.thread.0 as usize, (piece.start, piece.end), read.labels.text(name).to_owned())
+        (piece.thread.0 as usize, ((piece.start, piece.end), read.labels.text(name).to_owned()))
     };
     Ok(pieces.map(slice).collect())
 }
