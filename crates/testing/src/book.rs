@@ -96,6 +96,7 @@ const HOLDERS: &[(&str, Holder)] = &[
     ("becalm report quiet.becalm", Holder::As("report busy")),
     ("becalm report busy.becalm --ranks", Holder::As("report busy --ranks 1Ki")),
     ("becalm report busy.becalm", Holder::As("report busy")),
+    ("becalm explain", Holder::As("explain observed --spans steps.csv --by name")),
     ("becalm detours machine.becalm --together", Holder::As("detours twins --together")),
     ("becalm detours", Holder::As("detours busy --longest 2")),
     ("becalm check busy.becalm", Holder::Exactly),
@@ -127,6 +128,10 @@ const HOLDERS: &[(&str, Holder)] = &[
         Holder::As("import --from selfish --unit us --length 10s detours.txt -o others.becalm"),
     ),
     ("becalm export --to csv", Holder::As("export --to csv busy -o detours.csv")),
+    (
+        "becalm export --to perfetto job.becalm",
+        Holder::As("export --to perfetto observed --spans steps.csv -o job.perfetto-trace"),
+    ),
     ("becalm export --to perfetto", Holder::As("export --to perfetto busy -o node.perfetto-trace")),
     ("becalm export --to chrome", Holder::As("export --to chrome busy --cpus 1 -o node.json")),
     ("becalm export --to hdrhistogram", Holder::As("export --to hdrhistogram busy -o node.hlog")),
