@@ -7,9 +7,9 @@
  *     becalm_span_end("step", start);
  *
  * Each span is a line of becalm-spans-PID.csv in the current directory, or of the file that the environment variable BECALM_SPANS names, where %p
- * stands for the number of the process. Names are texts that live as long as the program, without commas, quotes and line ends. A span costs less than
- * 0.1 us. Each thread keeps its spans and writes them when it has 4,096 of them, when a span ends a second after the last writing, and when it
- * or the program ends. A program that is killed loses those of its last second. After an error of the file, spans are dropped.
+ * stands for the number of the process. Names are texts that live as long as the program. A span costs about 0.1 us.
+ * Each thread keeps its spans and writes them when it has 4,096 of them, when a span ends a second after the last writing, and when it or the program
+ * ends. A program that is killed loses those of its last second. After an error of the file, spans are dropped.
  *
  * Define BECALM_SPANS_OFF to leave all of it out.
  */
@@ -35,6 +35,10 @@ static inline void becalm_span_end(const char *name, uint64_t start) { (void)nam
 #include <time.h>
 #include <unistd.h>
 
+#if !defined(CLOCK_MONOTONIC) || !defined(O_CLOEXEC)
+#error "becalm_spans.h needs POSIX: compile with -std=gnu11 instead of -std=c11, or with -D_GNU_SOURCE"
+#endif
+
 #define BECALM_SPANS_KEPT 4096
 #define BECALM_SPANS_INTERVAL_NS UINT64_C(1000000000)
 
@@ -49,13 +53,16 @@ struct becalm_spans_thread {
     uint64_t written;
     unsigned generation;
     int tid;
+    /* Spans before this place are complete. */
     int count;
     struct becalm_spans_ended kept[BECALM_SPANS_KEPT];
 };
 
-/* One for all files of a program that include this header. */
-#define BECALM_SPANS_SHARED __attribute__((weak, visibility("hidden")))
+/* One for all files of a program that include this header. A shared library that is loaded later may have its own, with a file of its own. */
+#define BECALM_SPANS_SHARED __attribute__((weak))
+/* Only used with the lock. */
 BECALM_SPANS_SHARED int becalm_spans_file = -1;
+BECALM_SPANS_SHARED int becalm_spans_finished = 0;
 BECALM_SPANS_SHARED unsigned becalm_spans_generation = 1;
 BECALM_SPANS_SHARED pthread_once_t becalm_spans_once = PTHREAD_ONCE_INIT;
 BECALM_SPANS_SHARED pthread_mutex_t becalm_spans_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -92,7 +99,6 @@ static inline void becalm_spans_put(const char *text, size_t length) {
     while (length && becalm_spans_file >= 0) {
         ssize_t done = write(becalm_spans_file, text, length);
         if (done < 0 && errno != EINTR) {
-            close(becalm_spans_file);
             becalm_spans_file = -1;
         } else if (done > 0) {
             text += done;
@@ -101,11 +107,13 @@ static inline void becalm_spans_put(const char *text, size_t length) {
     }
 }
 
-static inline void becalm_spans_write(struct becalm_spans_thread *thread) {
+/* With the lock. */
+static inline void becalm_spans_format(const struct becalm_spans_thread *thread, int count) {
     char text[1 << 14], *at = text;
-    for (int number = 0; number < thread->count; number++) {
+    for (int number = 0; number < count; number++) {
         const struct becalm_spans_ended *span = &thread->kept[number];
-        size_t length = strnlen(span->name, 256);
+        size_t length = 0;
+        while (length < 256 && span->name[length]) length++;
         if (at + 3 * 21 + length + 1 > text + sizeof text) {
             becalm_spans_put(text, (size_t)(at - text));
             at = text;
@@ -113,19 +121,30 @@ static inline void becalm_spans_write(struct becalm_spans_thread *thread) {
         at = becalm_spans_number(at, (uint64_t)thread->tid);
         at = becalm_spans_number(at, span->start);
         at = becalm_spans_number(at, span->end - span->start);
-        memcpy(at, span->name, length);
-        at += length;
+        for (size_t place = 0; place < length; place++) {
+            /* What separates fields and lines is left out of names. */
+            char letter = span->name[place];
+            *at++ = letter == ',' || letter == '"' || letter == '\n' || letter == '\r' ? '_' : letter;
+        }
         *at++ = '\n';
     }
     becalm_spans_put(text, (size_t)(at - text));
-    thread->count = 0;
+}
+
+/* Writes the spans of the calling thread. */
+static inline void becalm_spans_write(struct becalm_spans_thread *thread) {
+    pthread_mutex_lock(&becalm_spans_lock);
+    /* Once the program ends, they have been written. */
+    if (!becalm_spans_finished) becalm_spans_format(thread, thread->count);
+    __atomic_store_n(&thread->count, 0, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&becalm_spans_lock);
 }
 
 /* A thread ends: its spans are written, and its memory is returned. */
 static inline void becalm_spans_leave(void *memory) {
     struct becalm_spans_thread *thread = (struct becalm_spans_thread *)memory, **place;
     pthread_mutex_lock(&becalm_spans_lock);
-    if (thread->generation == becalm_spans_generation) becalm_spans_write(thread);
+    if (thread->generation == becalm_spans_generation && !becalm_spans_finished) becalm_spans_format(thread, thread->count);
     for (place = &becalm_spans_threads; *place; place = &(*place)->next) {
         if (*place == thread) {
             *place = thread->next;
@@ -141,14 +160,18 @@ static inline void becalm_spans_leave(void *memory) {
 static inline void becalm_spans_finish(void) {
     pthread_mutex_lock(&becalm_spans_lock);
     for (struct becalm_spans_thread *thread = becalm_spans_threads; thread; thread = thread->next) {
-        if (thread->generation == becalm_spans_generation) becalm_spans_write(thread);
+        /* Other threads may still add some. */
+        int count = __atomic_load_n(&thread->count, __ATOMIC_ACQUIRE);
+        if (thread->generation == becalm_spans_generation) becalm_spans_format(thread, count);
     }
+    becalm_spans_finished = 1;
     pthread_mutex_unlock(&becalm_spans_lock);
 }
 
 /* In a child process: the parent writes the spans so far. */
 static inline void becalm_spans_fork(void) {
     becalm_spans_generation++;
+    becalm_spans_finished = 0;
     pthread_mutex_init(&becalm_spans_lock, NULL);
 }
 
@@ -163,8 +186,12 @@ static inline void becalm_spans_open(void) {
     } else {
         snprintf(path, sizeof path, "%s", wanted);
     }
-    /* A file that exists holds the spans of another process. */
+    /* A file that exists holds the spans of another process, or of another library of this one. */
     becalm_spans_file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
+    for (int number = 1; becalm_spans_file < 0 && errno == EEXIST && !getenv("BECALM_SPANS") && number < 100; number++) {
+        snprintf(path, sizeof path, "becalm-spans-%ld-%d.csv", (long)getpid(), number);
+        becalm_spans_file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
+    }
     if (becalm_spans_file < 0) {
         fprintf(stderr, "becalm_spans.h: cannot create %s: %s; no spans are written\n", path, strerror(errno));
     }
@@ -203,10 +230,12 @@ static inline void becalm_span_end(const char *name, uint64_t start) {
         thread = becalm_spans_join(end);
         if (!thread) return;
     }
-    span = &thread->kept[thread->count++];
+    span = &thread->kept[thread->count];
     span->name = name;
     span->start = start;
-    span->end = end;
+    /* A start that is none has no length. */
+    span->end = end > start ? end : start;
+    __atomic_store_n(&thread->count, thread->count + 1, __ATOMIC_RELEASE);
     if (thread->count == BECALM_SPANS_KEPT || end - thread->written >= BECALM_SPANS_INTERVAL_NS) {
         thread->written = end;
         becalm_spans_write(thread);

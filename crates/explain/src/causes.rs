@@ -72,7 +72,7 @@ pub enum Side {
     Program,
     /// The system: other programs, the kernel, interrupts, a quota, the hypervisor.
     System,
-    /// Other threads of the program had the CPU.
+    /// Other threads of the program: they had the CPU, or it waited for them while they computed.
     Threads,
     /// It slept: it waited for other threads, other machines, a disk, or time to pass.
     Waiting,
@@ -91,7 +91,7 @@ pub struct Cause {
     pub kind: Option<Kind>,
     /// The name: of who had the CPU, of the system call, of the state of sleep.
     pub source: String,
-    /// The observed thread that ended such a sleep; empty if it is not known.
+    /// The observed thread that ended such a sleep; empty if it is not known. For other causes, it had this cause while the span slept.
     pub waker: String,
     /// The process, if it is one process.
     pub process: Option<i32>,
@@ -124,9 +124,16 @@ impl Cause {
         Self { waker: waker.to_owned(), ..Self::new(Class::Asleep, Owner::Unknown, source) }
     }
 
+    /// The cause of a thread that slept while its waker, called `name`, had this one; `None` if that says nothing.
+    pub fn of_waker(&self, name: &str) -> Option<Self> {
+        let is_telling = !matches!(self.class, Class::Asleep | Class::Stopped | Class::Unknown);
+        is_telling.then(|| Self { waker: name.to_owned(), ..self.clone() })
+    }
+
     /// The side to which it belongs.
     pub const fn side(&self) -> Side {
         match (self.class, self.owner) {
+            (Class::Ran | Class::Call, _) if !self.waker.is_empty() => Side::Threads,
             (Class::Ran | Class::Call, _) => Side::Program,
             (Class::Queued, Owner::Process | Owner::Chosen) => Side::Threads,
             (Class::Queued, Owner::Unknown) | (Class::Unknown, _) => Side::Unknown,

@@ -15,6 +15,9 @@ use crate::spans::{ReadSpan, Spans};
 /// At least this share of the spans must be on threads and within the time of the recording.
 pub const LEAST_COVERED: f64 = 0.99;
 
+/// A clock that puts this share of the spans into the recording is theirs.
+const MOST_OF_THEM: f64 = 0.5;
+
 /// The clock of the times in a file of spans.
 #[derive(
     Clone,
@@ -139,6 +142,7 @@ impl ClockMap {
     /// The share of spans within the books of the recording.
     fn covered(&self, spans: &[ReadSpan], doc: &ObservedDoc) -> f64 {
         let (start, end) = span_of(doc);
+        let (start, end) = (start - self.error.get(), end + self.error.get());
         let is_inside = |span: &&ReadSpan| self.convert(span.start) >= start && self.convert(span.end) <= end;
         spans.iter().filter(is_inside).count() as f64 / spans.len().max(1) as f64
     }
@@ -159,8 +163,11 @@ pub fn choose(wanted: Option<SpanClock>, spans: &Spans, doc: &ObservedDoc) -> fa
         return Ok((map, false));
     }
     let maps: Vec<ClockMap> = SpanClock::ALL.iter().filter_map(|clock| ClockMap::new(*clock, doc)).collect();
-    if let Some(map) = maps.iter().find(|map| map.covered(&spans.all, doc) >= LEAST_COVERED) {
-        return Ok((map.clone(), true));
+    let shares: Vec<f64> = maps.iter().map(|map| map.covered(&spans.all, doc)).collect();
+    let first_best = (0..maps.len()).rev().max_by(|one, other| shares[*one].total_cmp(&shares[*other]));
+    // The others of a clock that fits most of the spans are counted as outside of the recording.
+    if let Some(best) = first_best.filter(|best| shares[*best] >= MOST_OF_THEM) {
+        return Ok((maps[best].clone(), true));
     }
     let first = spans.all.iter().map(|span| span.start).min().unwrap_or_default();
     let (start, _) = span_of(doc);

@@ -8,20 +8,23 @@ use becalm_command::Exit;
 use becalm_command::arguments::FormArgs;
 use becalm_command::output::{PROGRAM, emit};
 use becalm_command::reading_task;
-use becalm_model::Labels;
+use becalm_model::{Label, Labels};
 use becalm_observe::document::ObservedDoc;
 use becalm_units::fault::{self, UsageError};
-use becalm_units::{Named, Share, counted};
+use becalm_units::{Named, Nanos, Share, counted};
 use clap::Args;
 
-use crate::clocks::{self, LEAST_COVERED, SpanClock};
+use crate::clocks::{self, ClockMap, SpanClock};
 use crate::document::{ExplainedDoc, SCHEMA};
 use crate::excess::FEWEST;
-use crate::joined::{self, LeftOutSpans, SpanCauses, threads_of};
+use crate::joined::{self, PlacedSpan, SpanCauses, threads_of};
 use crate::lives::Lives;
 use crate::report::ExplainedReport;
 use crate::spans::{self, SpanRequest};
 use crate::summing::Explained;
+
+/// Readings of the clocks are never more certain than this.
+const LEAST_ERROR: Nanos = Nanos::from_micros(50);
 
 /// Explain why the slow spans of a program were slow
 ///
@@ -106,7 +109,7 @@ fn explain(args: &ExplainArgs) -> fault::Result<ExplainedDoc> {
     let observed = stored.doc;
     if observed.ended.is_none() || observed.tracing.is_none() {
         return Err(UsageError::new(format!(
-            "{} has no books of threads: becalm observe was killed, or ran without root",
+            "{} has no lives of single threads: becalm observe was killed, or ran without root",
             args.run.display()
         ))
         .into());
@@ -119,7 +122,7 @@ fn explain(args: &ExplainArgs) -> fault::Result<ExplainedDoc> {
     let mut labels = Labels::new();
     let threads = tables.threads(&mut labels)?;
     let (placed, left_out) = joined::place(&read.all, &map, &threads, clocks::span_of(&observed));
-    refuse_strangers(&left_out, read.all.len(), map.clock())?;
+    left_out.refuse_many(read.all.len(), map.clock())?;
     fault::ensure!(
         placed.len() >= FEWEST,
         "{} can be explained, and at least {FEWEST} are needed to tell slow ones from ordinary ones",
@@ -136,15 +139,31 @@ fn explain(args: &ExplainArgs) -> fault::Result<ExplainedDoc> {
         slowest: args.slowest.ratio(),
     };
     let everything: Vec<usize> = (0..placed.len()).collect();
+    let mut notes = Vec::new();
+    refuse_uncertain(&map, &placed, &mut notes)?;
     let all = explained.explain(&everything);
     let all = all.ok_or_else(|| fault::Error::new("there are too few spans"))?;
-    let mut notes = Vec::new();
     if read.of_main_threads {
         notes.push("the file names processes and no threads: each span was taken as one of the main thread".to_owned());
     }
     let names = placed.iter().map(|span| span.name).collect::<std::collections::BTreeSet<_>>().len();
     if names > 1 && args.by.is_none() {
         notes.push(format!("the spans have {names} names; --by name explains each, --name NAME only one"));
+    }
+    if read.is_cut {
+        notes.push("the file of spans ends in the middle of one, and was read up to there".to_owned());
+    }
+    let joined = read.all.iter().filter(|span| span.id != Label::EMPTY).count();
+    let kept = read.all.len() as u64 - left_out.outside - left_out.unknown_threads;
+    if joined == 0 && kept > placed.len() as u64 {
+        let lost = counted(kept - placed.len() as u64, "span", "spans");
+        notes.push(format!("{lost} without time of their own were left out: others with the same name fill them"));
+    }
+    if lives.unplaced > 0 {
+        notes.push(format!(
+            "{} of the recording match no part of a thread's life: it is damaged, or lacks switches",
+            counted(lives.unplaced, "interruption", "interruptions")
+        ));
     }
     if observed.lost_events > 0 {
         notes.push(format!("the recording lacks {}", counted(observed.lost_events, "dropped event", "dropped events")));
@@ -166,26 +185,24 @@ fn explain(args: &ExplainArgs) -> fault::Result<ExplainedDoc> {
     })
 }
 
-/// Fails if more than one span in a hundred is outside of the recording or of an unknown thread.
-fn refuse_strangers(left_out: &LeftOutSpans, count: usize, clock: SpanClock) -> fault::Result<()> {
-    let LeftOutSpans { outside, first_outside, unknown_threads, tids } = left_out;
-    if (outside + unknown_threads) as f64 <= (1.0 - LEAST_COVERED) * count as f64 {
-        return Ok(());
+/// Fails if the times of the spans are uncertain by more than half of an ordinary one.
+fn refuse_uncertain(map: &ClockMap, spans: &[PlacedSpan], notes: &mut Vec<String>) -> fault::Result<()> {
+    let mut lengths: Vec<i64> = spans.iter().map(PlacedSpan::length).collect();
+    lengths.sort_unstable();
+    let median = lengths.get(lengths.len() / 2).copied().unwrap_or_default();
+    let error = map.error();
+    if error.get() > median / 2 && error >= LEAST_ERROR {
+        return Err(UsageError::new(format!(
+            "the clock {} was uncertain by {error} during the recording, and an ordinary span takes {}; \
+             it may have been set: write spans with CLOCK_MONOTONIC",
+            map.clock().name(),
+            Nanos::new(median)
+        ))
+        .into());
     }
-    let text = if outside >= unknown_threads {
-        let first = first_outside.map_or_else(String::new, |first| format!(", the first {}", clocks::relative(first)));
-        format!(
-            "{outside} of {count} spans are outside of the recording by the clock {}{first}; \
-             give their clock with --clock, or spans of this recording",
-            clock.name()
-        )
-    } else {
-        let tids: Vec<String> = tids.iter().map(ToString::to_string).collect();
-        format!(
-            "{unknown_threads} of {count} spans are of threads that were not observed, such as {}; \
-             becalm report RUN --full lists the observed ones",
-            tids.join(", ")
-        )
-    };
-    Err(UsageError::new(text).into())
+    if error.get() > median / 20 {
+        notes
+            .push(format!("the clock of the spans is uncertain by more than a twentieth of an ordinary span: {error}"));
+    }
+    Ok(())
 }

@@ -96,7 +96,7 @@ pub enum Verdict {
     System,
     /// The program does: it computes more.
     Program,
-    /// Other threads of the program do: they had the CPU.
+    /// Other threads of the program do: they had the CPU, or it waited for them while they computed.
     Threads,
     /// They sleep longer.
     Waiting,
@@ -136,7 +136,7 @@ pub struct SourceDoc {
     pub class: Class,
     /// The side to which it belongs.
     pub side: Side,
-    /// The observed thread that ended such sleep; empty if it is not known.
+    /// The observed thread that ended such sleep; empty if it is not known. Other causes with it are what that thread had while the span slept.
     pub waker: String,
     /// Its part per slow span.
     pub ns: Nanos,
@@ -161,7 +161,7 @@ pub struct SourceDoc {
 pub struct WorstDoc {
     /// Its name.
     pub name: String,
-    /// The number of its thread, or of the first of several.
+    /// The number of its thread, or of the one with most of it.
     pub tid: i32,
     /// Its start, since the origin of the recording.
     pub start_ns: Nanos,
@@ -169,7 +169,7 @@ pub struct WorstDoc {
     pub ns: Nanos,
     /// Its causes, which add up to its length.
     pub causes: Vec<SpanCauseDoc>,
-    /// What happened in turn, on the first of its threads; the first hundred stretches.
+    /// The first thousand stretches of it, those of several threads one after the other.
     pub timeline: Vec<StretchDoc>,
 }
 
@@ -183,16 +183,22 @@ pub struct SpanCauseDoc {
     pub class: Class,
     /// Its time.
     pub ns: Nanos,
+    /// How reports show it.
+    #[serde(skip)]
+    pub shown: String,
 }
 
 /// A stretch of a span.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct StretchDoc {
-    /// The end, since the start of the span.
+    /// The end, in time of the span.
     pub until_ns: Nanos,
     /// The name of what has most of it.
     pub source: String,
     /// How that takes time.
     pub class: Class,
+    /// How reports show it.
+    #[serde(skip)]
+    pub shown: String,
 }

@@ -8,9 +8,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use becalm_bundle::ThreadRow;
 use becalm_model::Label;
 use becalm_model::observed::ThreadId;
+use becalm_units::Named;
+use becalm_units::fault::UsageError;
 
 use crate::causes::CauseTime;
-use crate::clocks::ClockMap;
+use crate::clocks::{ClockMap, LEAST_COVERED, SpanClock, relative};
 use crate::lives::Lives;
 use crate::spans::ReadSpan;
 
@@ -61,6 +63,30 @@ pub struct LeftOutSpans {
     pub tids: Vec<i32>,
 }
 
+impl LeftOutSpans {
+    /// Fails if more than one of `count` spans in a hundred was left out.
+    pub fn refuse_many(&self, count: usize, clock: SpanClock) -> Result<(), UsageError> {
+        let Self { outside, first_outside, unknown_threads, tids } = self;
+        if (outside + unknown_threads) as f64 <= (1.0 - LEAST_COVERED) * count as f64 {
+            return Ok(());
+        }
+        if outside >= unknown_threads {
+            let first = first_outside.map_or_else(String::new, |first| format!(", the first {}", relative(first)));
+            return Err(UsageError::new(format!(
+                "{outside} of {count} spans are outside of the recording by the clock {}{first}; give their clock with --clock, \
+                 or spans of this recording",
+                clock.name()
+            )));
+        }
+        let tids: Vec<String> = tids.iter().map(ToString::to_string).collect();
+        Err(UsageError::new(format!(
+            "{unknown_threads} of {count} spans are of threads that were not observed then, such as {}; \
+             becalm report RUN --full lists the observed ones",
+            tids.join(", ")
+        )))
+    }
+}
+
 /// The most numbers of unknown threads that are named.
 const NAMED: usize = 5;
 
@@ -88,7 +114,8 @@ pub fn place(
         // A number may be used by several threads in turn.
         let known = by_tid.get(&span.tid).and_then(|rows| {
             let overlap = |row: &&&ThreadRow| row.end_ns.min(end) - row.start_ns.max(start);
-            rows.iter().max_by_key(overlap).and_then(|row| u32::try_from(row.thread).ok())
+            let row = rows.iter().max_by_key(overlap).filter(|row| overlap(row) >= -error)?;
+            u32::try_from(row.thread).ok()
         });
         match known {
             Some(thread) => placed.push((*span, Piece { thread: ThreadId(thread), start, end })),
@@ -130,11 +157,12 @@ fn assembled(placed: Vec<(ReadSpan, Piece)>) -> Vec<PlacedSpan> {
 fn apart(mut spans: Vec<(ReadSpan, Piece)>) -> Vec<PlacedSpan> {
     spans.sort_by_key(|(_, piece)| (piece.start, std::cmp::Reverse(piece.end)));
     let mut done: Vec<PlacedSpan> = Vec::with_capacity(spans.len());
-    // The spans that have not ended, with their ends.
+    // The spans that may contain later ones, with their ends, which decrease.
     let mut open: Vec<(usize, i64)> = Vec::new();
     for (span, piece) in spans {
-        open.retain(|(_, end)| *end > piece.start);
-        if let Some((outer, _)) = open.iter().rev().find(|(_, end)| *end >= piece.end).copied()
+        // One that ends before this one contains no later span that this one does not contain.
+        while open.pop_if(|(_, end)| *end <= piece.start || *end < piece.end).is_some() {}
+        if let Some((outer, _)) = open.last().copied()
             && let Some(rest) = done[outer].pieces.pop()
         {
             let around = [Piece { end: piece.start, ..rest }, Piece { start: piece.end, ..rest }];

@@ -2,6 +2,9 @@
 //!
 //! The segments of a thread follow each other without gap, and the times of a segment's causes add up to it. So the causes of any interval of a thread
 //! add up to its length.
+//!
+//! A thread that sleeps until another observed thread wakes it waits for that thread: what delayed the waker delayed the sleeper. So the causes of the
+//! waker meanwhile are those of the sleep, one step far.
 
 use std::collections::{HashMap, HashSet};
 
@@ -30,6 +33,8 @@ pub struct Lives {
     lives: HashMap<ThreadId, Life>,
     times: Vec<CauseTime>,
     unknown: u32,
+    /// Interruptions that are in no part of a life to which they can belong.
+    pub unplaced: u64,
 }
 
 /// A wait or an interruption, with its causes.
@@ -55,6 +60,8 @@ struct Draft {
 enum What {
     /// All of it goes to one cause.
     One(u32),
+    /// Sleep, with the observed thread that ended it.
+    Sleep(u32, Option<ThreadId>),
     /// The causes of an interruption.
     Rows(Interruption),
 }
@@ -67,20 +74,29 @@ impl Lives {
         wanted: &HashSet<ThreadId>,
         labels: &mut Labels,
     ) -> fault::Result<Self> {
-        let mut causes = Causes::default();
         let mut stays: HashMap<ThreadId, Vec<Stay>> = HashMap::new();
+        let mut wakers: HashSet<ThreadId> = HashSet::new();
         tables.stays(labels, &mut |stay, _| {
             if wanted.contains(&stay.thread) {
+                wakers.extend(stay.by.filter(|by| !wanted.contains(by) && is_chosen(*by, threads)));
                 stays.entry(stay.thread).or_default().push(*stay);
             }
         })?;
+        if !wakers.is_empty() {
+            tables.stays(labels, &mut |stay, _| {
+                if wakers.contains(&stay.thread) {
+                    stays.entry(stay.thread).or_default().push(*stay);
+                }
+            })?;
+        }
+        let mut causes = Causes::default();
         let texts = labels.clone();
         let names = taker_names(threads, &texts);
         let mut rows: Vec<CauseTime> = Vec::new();
         let mut known: HashMap<(Owner, Kind, Label, Option<ThreadId>), u32> = HashMap::new();
         let mut interruptions: HashMap<ThreadId, Vec<Interruption>> = HashMap::new();
         tables.detours(labels, &mut |detour, activities, labels| {
-            if !wanted.contains(&detour.thread) {
+            if !stays.contains_key(&detour.thread) {
                 return;
             }
             interruptions.entry(detour.thread).or_default().push(Interruption {
@@ -96,8 +112,22 @@ impl Lives {
                 rows.push(CauseTime { cause: number, ns: row.time.get() });
             }
         })?;
+        Self::assembled(stays, interruptions, rows, causes, wanted, threads, labels)
+    }
+
+    /// Makes the segments of all threads, and follows the sleep of the wanted ones.
+    fn assembled(
+        stays: HashMap<ThreadId, Vec<Stay>>,
+        mut interruptions: HashMap<ThreadId, Vec<Interruption>>,
+        mut rows: Vec<CauseTime>,
+        mut causes: Causes,
+        wanted: &HashSet<ThreadId>,
+        threads: &[ThreadRow],
+        labels: &Labels,
+    ) -> fault::Result<Self> {
         let unknown = causes.number(Cause::new(Class::Unknown, Owner::Unknown, ""));
-        let mut lives = Self { causes, lives: HashMap::new(), times: Vec::new(), unknown };
+        let mut alone = Self { causes, lives: HashMap::new(), times: Vec::new(), unknown, unplaced: 0 };
+        let mut drafts: HashMap<ThreadId, (i64, Vec<Draft>)> = HashMap::new();
         for (thread, stays) in stays {
             let mut found = interruptions.remove(&thread).unwrap_or_default();
             found.sort_by_key(|interruption| interruption.start);
@@ -105,21 +135,37 @@ impl Lives {
             let mut maker = Maker {
                 threads,
                 labels,
-                causes: &mut lives.causes,
+                causes: &mut alone.causes,
                 rows: &mut rows,
                 unknown,
                 drafts: Vec::new(),
                 now: start,
+                unplaced: 0,
             };
             maker.make(&stays, &found)?;
-            let drafts = maker.drafts;
-            lives.keep(thread, start, &drafts, &rows);
+            let (made, unplaced) = (maker.drafts, maker.unplaced);
+            alone.unplaced += unplaced;
+            alone.keep(thread, start, &made, &rows, None);
+            drafts.insert(thread, (start, made));
+        }
+        let causes = std::mem::take(&mut alone.causes);
+        let mut lives = Self { causes, lives: HashMap::new(), times: Vec::new(), unknown, unplaced: alone.unplaced };
+        let mut follower = Follower { alone: &alone, threads, labels, known: HashMap::new(), found: Vec::new() };
+        for (thread, (start, drafts)) in drafts.iter().filter(|(thread, _)| wanted.contains(thread)) {
+            lives.keep(*thread, *start, drafts, &rows, Some(&mut follower));
         }
         Ok(lives)
     }
 
-    /// Keeps the segments of a thread.
-    fn keep(&mut self, thread: ThreadId, start: i64, drafts: &[Draft], rows: &[CauseTime]) {
+    /// Keeps the segments of a thread. With a follower, sleep has the causes of the thread that ended it.
+    fn keep(
+        &mut self,
+        thread: ThreadId,
+        start: i64,
+        drafts: &[Draft],
+        rows: &[CauseTime],
+        mut follower: Option<&mut Follower<'_>>,
+    ) {
         let host = self.causes.number(Cause::new(Class::Host, Owner::Host, "hypervisor"));
         let mut life = Life::default();
         let mut since = start;
@@ -128,7 +174,12 @@ impl Lives {
             life.firsts.push(self.times.len());
             let length = draft.end - since;
             match draft.what {
-                What::One(cause) => {
+                What::Sleep(cause, Some(waker)) if follower.is_some() => {
+                    if let Some(follower) = &mut follower {
+                        follower.follow(cause, waker, (since, draft.end), &mut self.causes, &mut self.times);
+                    }
+                }
+                What::One(cause) | What::Sleep(cause, _) => {
                     if length > draft.host {
                         self.times.push(CauseTime { cause, ns: length - draft.host });
                     }
@@ -236,6 +287,49 @@ fn taker(row: &OwnedActivity, threads: &[ThreadRow], names: &TakerNames<'_>, lab
     }
 }
 
+/// Whether a thread was observed.
+fn is_chosen(thread: ThreadId, threads: &[ThreadRow]) -> bool {
+    threads.get(thread.0 as usize).is_some_and(|row| row.chosen)
+}
+
+/// Follows sleep to the thread that ended it: its causes meanwhile are those of the sleep.
+struct Follower<'a> {
+    /// The lives with sleep as such.
+    alone: &'a Lives,
+    threads: &'a [ThreadRow],
+    labels: &'a Labels,
+    /// The causes of sleepers by those of their wakers.
+    known: HashMap<(u32, ThreadId), Option<u32>>,
+    found: Vec<CauseTime>,
+}
+
+impl Follower<'_> {
+    /// Adds the causes of sleep from `start` to `end`. While the waker slept itself, or its life is not known, the sleep stays what it is.
+    fn follow(
+        &mut self,
+        sleep: u32,
+        waker: ThreadId,
+        (start, end): (i64, i64),
+        causes: &mut Causes,
+        into: &mut Vec<CauseTime>,
+    ) {
+        self.found.clear();
+        self.alone.causes_of(waker, start, end, &mut self.found);
+        let begin = into.len();
+        for CauseTime { cause, ns } in self.found.drain(..) {
+            let followed = *self.known.entry((cause, waker)).or_insert_with(|| {
+                let name = self.threads.get(waker.0 as usize).map_or("", |row| self.labels.text(row.name));
+                causes.get(cause).of_waker(name).map(|cause| causes.number(cause))
+            });
+            let cause = followed.unwrap_or(sleep);
+            match into[begin..].iter_mut().find(|time| time.cause == cause) {
+                Some(time) => time.ns += ns,
+                None => into.push(CauseTime { cause, ns }),
+            }
+        }
+    }
+}
+
 /// Makes the segments of a thread.
 struct Maker<'a> {
     threads: &'a [ThreadRow],
@@ -246,6 +340,8 @@ struct Maker<'a> {
     drafts: Vec<Draft>,
     /// The end of the last segment.
     now: i64,
+    /// Interruptions that have no place.
+    unplaced: u64,
 }
 
 impl Maker<'_> {
@@ -257,11 +353,13 @@ impl Maker<'_> {
         for (number, stay) in stays.iter().enumerate() {
             fault::ensure!(
                 stay.start.get() == begin,
-                "the parts of the life of thread {} do not follow each other",
-                stay.thread.0
+                "the table of stays is damaged: the parts of the life of thread {} do not follow each other at {begin} ns",
+                self.threads.get(stay.thread.0 as usize).map_or(0, |row| row.tid)
             );
             let end = begin + stay.duration.get();
-            while rest.next_if(|found| found.start < begin).is_some() {}
+            while rest.next_if(|found| found.start < begin).is_some() {
+                self.unplaced += 1;
+            }
             let context = self.labels.text(stay.context);
             let cause = match stay.part {
                 LifePart::Ran => {
@@ -282,9 +380,12 @@ impl Maker<'_> {
                 }
                 LifePart::OnTheWay => self.causes.number(Cause::new(Class::OnTheWay, Owner::Kernel, "")),
                 LifePart::Asleep => {
-                    let waker = stays.get(number + 1).and_then(|next| self.threads.get(next.by?.0 as usize));
-                    let waker = waker.filter(|waker| waker.chosen).map_or("", |waker| self.labels.text(waker.name));
-                    self.causes.number(Cause::asleep(context, stay.reason.name(), waker))
+                    let waker = stays.get(number + 1).and_then(|next| next.by);
+                    let waker = waker.filter(|waker| is_chosen(*waker, self.threads));
+                    let name = waker.map_or("", |waker| self.labels.text(self.threads[waker.0 as usize].name));
+                    let cause = self.causes.number(Cause::asleep(context, stay.reason.name(), name));
+                    self.add(end, What::Sleep(cause, waker));
+                    cause
                 }
                 LifePart::Stopped => self.causes.number(Cause::new(Class::Stopped, Owner::Unknown, "")),
                 LifePart::Unknown => self.unknown,
@@ -292,6 +393,7 @@ impl Maker<'_> {
             self.add(end, What::One(cause));
             begin = end;
         }
+        self.unplaced += rest.count() as u64;
         let hosts = interruptions.iter().filter(|found| found.is_host);
         hosts.for_each(|found| self.give_to_host(start, found.start + found.length, found.length));
         Ok(())
@@ -337,151 +439,4 @@ impl Maker<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use becalm_model::ThreadState;
-    use becalm_model::observed::{StayReason, ThreadDetour};
-    use becalm_units::{CpuId, Nanos};
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn scaled_times_add_up() {
-        let times: Vec<CauseTime> = [3, 3, 1].iter().zip(0..).map(|(ns, cause)| CauseTime { cause, ns: *ns }).collect();
-        let scaled_to = |length| {
-            let mut found = Vec::new();
-            scaled(&times, length, &mut found);
-            found.iter().map(|time| time.ns).collect::<Vec<_>>()
-        };
-        assert_eq!(scaled_to(7), [3, 3, 1]);
-        assert_eq!(scaled_to(5), [2, 2, 1]);
-        assert_eq!(scaled_to(1), [1, 0, 0]);
-        assert_eq!(scaled_to(0), [0, 0, 0]);
-    }
-
-    /// Lives of one thread, from its stays and interruptions.
-    fn lives(stays: &[Stay], detours: &[(ThreadDetour, Vec<OwnedActivity>)], labels: &Labels) -> Lives {
-        let mut causes = Causes::default();
-        let unknown = causes.number(Cause::new(Class::Unknown, Owner::Unknown, ""));
-        let mut rows: Vec<CauseTime> = Vec::new();
-        let mut found = Vec::new();
-        for (detour, activities) in detours {
-            found.push(Interruption {
-                start: detour.start.get(),
-                length: detour.duration.get(),
-                first: rows.len(),
-                count: activities.len(),
-                is_host: activities[0].owner == Owner::Host,
-            });
-            for row in activities {
-                rows.push(CauseTime {
-                    cause: causes.number(taker(row, &[], &TakerNames::default(), labels)),
-                    ns: row.time.get(),
-                });
-            }
-        }
-        let mut lives = Lives { causes, lives: HashMap::new(), times: Vec::new(), unknown };
-        let start = stays[0].start.get();
-        let mut maker = Maker {
-            threads: &[],
-            labels,
-            causes: &mut lives.causes,
-            rows: &mut rows,
-            unknown,
-            drafts: Vec::new(),
-            now: start,
-        };
-        maker.make(stays, &found).unwrap();
-        let drafts = maker.drafts;
-        lives.keep(ThreadId(0), start, &drafts, &rows);
-        lives
-    }
-
-    /// A part of a life, with interrupts on top, a taker, and the hypervisor.
-    type Part = (u8, i64, Vec<(i64, i64)>, i64);
-
-    proptest! {
-        /// The causes of any interval add up to its length, and over the whole life they are those of the parts.
-        #[test]
-        fn causes_of_any_interval_add_up(
-            parts in prop::collection::vec((0_u8..6, 1_i64..200, prop::collection::vec((0_i64..50, 1_i64..20), 0..4), 0_i64..40), 1..40),
-            cuts in prop::collection::vec((-20_i64..4_000, 0_i64..2_000), 1..30),
-        ) {
-            let mut labels = Labels::new();
-            labels.intern("");
-            let [reclaim, futex, irq, task] = ["reclaim", "futex", "tick", "grem"].map(|name| labels.intern(name));
-            let (thread, cpu) = (ThreadId(0), CpuId::new(1));
-            let (mut stays, mut detours, mut now) = (Vec::new(), Vec::new(), 100_i64);
-            let mut expected: HashMap<(Class, &str), i64> = HashMap::new();
-            let parts: Vec<Part> = parts;
-            for (what, length, on_top, steal) in &parts {
-                let (part, context) = match what {
-                    0 => (LifePart::Ran, Label::EMPTY),
-                    1 => (LifePart::Ran, reclaim),
-                    2 => (LifePart::Asleep, futex),
-                    3 => (LifePart::OnTheWay, Label::EMPTY),
-                    4 => (LifePart::Queued, Label::EMPTY),
-                    _ => (LifePart::Stopped, Label::EMPTY),
-                };
-                let row = |owner, kind, source, time| OwnedActivity { owner, kind, source, thread: None, time: Nanos::new(time), visits: 1 };
-                let detour = |start, duration| ThreadDetour { thread, cpu, start: Nanos::new(start), duration: Nanos::new(duration) };
-                let mut free = *length;
-                let mut program = *length;
-                if part == LifePart::Ran {
-                    let mut at = now;
-                    for (gap, time) in on_top {
-                        if gap + time > free {
-                            break;
-                        }
-                        detours.push((detour(at + gap, *time), vec![row(Owner::Interrupt, Kind::Irq, irq, *time)]));
-                        *expected.entry((Class::OnTop, "tick")).or_default() += time;
-                        at += gap + time;
-                        free -= gap + time;
-                        program -= time;
-                    }
-                    // The hypervisor takes time of the program, and only of the program.
-                    let taken = if context == Label::EMPTY { (*steal).min(program) } else { 0 };
-                    if taken > 0 {
-                        detours.push((detour(now + length - taken, taken), vec![row(Owner::Host, Kind::Unseen, irq, taken)]));
-                        *expected.entry((Class::Host, "hypervisor")).or_default() += taken;
-                        program -= taken;
-                    }
-                }
-                match what {
-                    0 => *expected.entry((Class::Ran, "")).or_default() += program,
-                    1 => *expected.entry((Class::OwnWork, "reclaim")).or_default() += program,
-                    2 => *expected.entry((Class::Asleep, "futex")).or_default() += length,
-                    3 => *expected.entry((Class::OnTheWay, "")).or_default() += length,
-                    4 => {
-                        detours.push((detour(now, *length), vec![row(Owner::Others, Kind::Task, task, *length)]));
-                        *expected.entry((Class::Queued, "grem")).or_default() += length;
-                    }
-                    _ => *expected.entry((Class::Stopped, "")).or_default() += length,
-                }
-                stays.push(Stay {
-                    thread, cpu, start: Nanos::new(now), duration: Nanos::new(*length), part, context,
-                    reason: StayReason::Left(ThreadState::SLEEPING), by: None,
-                });
-                now += length;
-            }
-            detours.sort_by_key(|(detour, _)| detour.start + detour.duration);
-            let lives = lives(&stays, &detours, &labels);
-            let sum = |start, end| {
-                let mut found = Vec::new();
-                lives.causes_of(thread, start, end, &mut found);
-                found
-            };
-            let mut whole: HashMap<(Class, &str), i64> = HashMap::new();
-            for time in sum(100, now) {
-                let cause = lives.causes.get(time.cause);
-                *whole.entry((cause.class, cause.source.as_str())).or_default() += time.ns;
-            }
-            expected.retain(|_, ns| *ns > 0);
-            prop_assert_eq!(whole, expected);
-            for (start, length) in cuts {
-                let found: i64 = sum(start, start + length).iter().map(|time| time.ns).sum();
-                prop_assert_eq!(found, length);
-            }
-        }
-    }
-}
+mod tests;

@@ -16,7 +16,9 @@ use crate::document::{ExplainedDoc, ExplanationDoc, GroupDoc, SourceDoc, SpanCau
 use crate::summing::percent;
 
 /// The rows of a table in the default report.
-const ROWS: usize = 10;
+const ROWS: usize = 6;
+/// The rows of the longest spans.
+const WORST_ROWS: usize = 2;
 /// A cause with a smaller part of the excess is left out of the default report.
 const SMALL: f64 = 0.005;
 
@@ -57,7 +59,7 @@ fields! {
 
 fields! {
     group_row: GroupRow {
-        NAME = "name", "spans", |row| printable(&row.group.name).into_owned();
+        NAME = "name", "spans", |row| shortened(&row.group.name);
         COUNT = "spans", "count", |row| row.group.spans;
         MEDIAN = "median_ns", "median", |row| row.group.explanation.as_ref().map(|found| found.median_ns);
         P99 = "p99_ns", "p99", |row| row.group.explanation.as_ref().map(|found| found.p99_ns);
@@ -71,7 +73,7 @@ fields! {
 
 fields! {
     worst_row: WorstRow {
-        NAME = "name", "span", |row| printable(&row.span.name).into_owned();
+        NAME = "name", "span", |row| shortened(&row.span.name);
         TID = "tid", "thread", |row| Value::Number(u64::try_from(row.span.tid).unwrap_or(0));
         START = "start_ns", "at", |row| row.span.start_ns;
         LENGTH = "ns", "length", |row| row.span.ns;
@@ -112,7 +114,8 @@ const fn how(class: Class) -> &'static str {
 
 fn whose(source: &SourceDoc) -> &'static str {
     match source.class {
-        Class::Ran | Class::Call | Class::Asleep | Class::Stopped => "program",
+        Class::Ran | Class::Call => "program",
+        Class::Asleep | Class::Stopped | Class::Unknown => "",
         _ => words::owner(source.owner),
     }
 }
@@ -134,13 +137,19 @@ fn first(found: &ExplanationDoc) -> Option<String> {
     found.sources.first().filter(|source| source.ns > Nanos::ZERO).map(|source| source.shown.clone())
 }
 
+/// A name of the file, as long as a line has room for.
+fn shortened(name: &str) -> String {
+    let name = printable(name);
+    match name.char_indices().nth(60) {
+        Some((end, _)) => format!("{}...", &name[..end]),
+        None => name.into_owned(),
+    }
+}
+
 /// The largest causes of a span, for a table cell.
 fn most(span: &WorstDoc) -> String {
-    let phrase = |cause: &SpanCauseDoc| {
-        let name = if cause.source.is_empty() { cause.class.name().replace('_', " ") } else { cause.source.clone() };
-        format!("{} {}", printable(&name), Value::Time(cause.ns.get()).cell())
-    };
-    span.causes.iter().take(3).map(phrase).collect::<Vec<_>>().join(", ")
+    let phrase = |cause: &SpanCauseDoc| format!("{} {}", cause.shown, Value::Time(cause.ns.get()).cell());
+    span.causes.iter().take(2).map(phrase).collect::<Vec<_>>().join(", ")
 }
 
 impl ExplainedReport<'_> {
@@ -166,7 +175,7 @@ impl ExplainedReport<'_> {
         for column in [1, 2, 5, 6, 7] {
             table.keep_whole(column);
         }
-        table.may_leave_out(1);
+        table.may_leave_out(2);
         let rows = if all { usize::MAX } else { ROWS };
         table.with_most_important(rows, |more| format!("{more} more"))
     }
@@ -195,12 +204,11 @@ impl ExplainedReport<'_> {
     }
 
     fn worst(&self, all: bool) -> Table {
-        let shown = if all { self.doc.worst.len() } else { 3 };
+        let shown = if all { self.doc.worst.len() } else { WORST_ROWS };
         let rows: Vec<WorstRow> = self.doc.worst.iter().map(|span| WorstRow { span: span.clone() }).collect();
         let columns: [&Field<WorstRow>; 5] =
             [&worst_row::NAME, &worst_row::TID, &worst_row::START, &worst_row::LENGTH, &worst_row::MOST];
         let mut table = Table::filled(&columns, &rows).captioned("The longest spans");
-        table.keep_whole(4);
         table.may_leave_out(1);
         table.with_most_important(shown, |more| format!("{more} more"))
     }
@@ -210,11 +218,11 @@ impl ExplainedReport<'_> {
         let rows = self.doc.worst.iter().map(|span| {
             let sort = |class: Class| Class::ALL.iter().position(|known| *known == class).unwrap_or(0) as u32;
             Lane {
-                name: format!("{} at {}", printable(&span.name), Value::Time(span.start_ns.get()).cell()),
+                name: format!("{} at {}", shortened(&span.name), Value::Time(span.start_ns.get()).cell()),
                 start: 0,
                 ends: span.timeline.iter().map(|stretch| stretch.until_ns.get()).collect(),
                 sorts: span.timeline.iter().map(|stretch| sort(stretch.class)).collect(),
-                texts: span.timeline.iter().map(|stretch| printable(&stretch.source).into_owned()).collect(),
+                texts: span.timeline.iter().map(|stretch| stretch.shown.clone()).collect(),
             }
         });
         let sorts =
@@ -256,7 +264,6 @@ impl ExplainedReport<'_> {
                 grouped(doc.unknown_threads)
             ));
         }
-        text.extend(doc.notes.iter().cloned());
         text
     }
 
@@ -270,7 +277,7 @@ impl ExplainedReport<'_> {
         };
         let time = |ns: Nanos| Value::Time(ns.get()).cell();
         let basis = format!(
-            "{}: {} in the middle, {} at the 99th percentile, {} at most",
+            "{}: median {}, 99th percentile {}, longest {}",
             counted(all.spans, "span", "spans"),
             time(all.median_ns),
             time(all.p99_ns),
@@ -302,7 +309,9 @@ impl Report for ExplainedReport<'_> {
 
     fn view(&self, form: Form) -> Page {
         let doc = self.doc;
-        let mut sections = vec![Section::new("verdict", "Verdict", "Verdict", self.verdict())];
+        let mut verdict = self.verdict();
+        verdict.extend(doc.notes.iter().cloned().map(Block::Note));
+        let mut sections = vec![Section::new("verdict", "Verdict", "Verdict", verdict)];
         if !doc.by.is_empty() {
             sections.push(Section::named("groups", "By group", vec![Block::Table(self.groups())]));
         }
@@ -313,11 +322,11 @@ impl Report for ExplainedReport<'_> {
         for group in doc.by.iter().filter(|_| form.all()) {
             let Some(found) = &group.explanation else { continue };
             let blocks = vec![
-                Block::Heading(printable(&group.name).into_owned()),
+                Block::Heading(shortened(&group.name)),
                 Block::Text(found.sentence.clone()),
                 Block::Table(self.sources(found, false)),
             ];
-            sections.push(Section::new("group", "Group", printable(&group.name).into_owned(), blocks));
+            sections.push(Section::new("group", "Group", shortened(&group.name), blocks));
         }
         let worst =
             vec![Block::OnPage(vec![Block::Charts(vec![self.timelines()])]), Block::Table(self.worst(form.all()))];

@@ -6,24 +6,26 @@ use becalm_bundle::ThreadRow;
 use becalm_model::{Label, Labels};
 use becalm_observe::words;
 use becalm_report::Value;
-use becalm_units::{Nanos, counted, printable};
+use becalm_units::{Named, Nanos, printable};
 
 use crate::causes::{Cause, Class, Side};
 use crate::document::{ExplanationDoc, GroupDoc, SideDoc, SourceDoc, SpanCauseDoc, StretchDoc, Verdict, WorstDoc};
 use crate::excess::{Excess, ExcessShare, FEWEST, divide};
-use crate::joined::{PlacedSpan, SpanCauses};
+use crate::joined::{Piece, PlacedSpan, SpanCauses};
 use crate::lives::Lives;
 
 /// An excess below this share of the ordinary spans is no difference to explain.
 const EVEN: f64 = 0.01;
 /// A side with this share of the excess explains it.
 const MOST: f64 = 0.5;
-/// A cause with this share of the excess is named in the sentence.
+/// A cause or a side with this share of the excess is named in the sentence.
 const NAMED: f64 = 0.1;
+/// The system is not it if its share, with the upper end of its interval, is below this.
+const INNOCENT: f64 = 0.1;
 /// The longest spans that are shown one by one.
 const WORST: usize = 10;
 /// The stretches of a span's timeline.
-const STRETCHES: usize = 100;
+const STRETCHES: usize = 1_000;
 
 /// Spans with what is known of them.
 pub struct Explained<'a> {
@@ -41,11 +43,13 @@ pub struct Explained<'a> {
     pub slowest: f64,
 }
 
-/// A cause as reports show it.
+/// A cause as reports show it. One of a waker has that one's name before it.
 pub fn shown(cause: &Cause) -> String {
     let source = || printable(&cause.source).into_owned();
-    match cause.class {
-        Class::Ran => "the program".to_owned(),
+    let waker = || printable(&cause.waker).into_owned();
+    let own = match cause.class {
+        Class::Ran if cause.waker.is_empty() => "the program".to_owned(),
+        Class::Ran => "computing".to_owned(),
         Class::Call => format!("system call {}", source()),
         Class::OwnWork => source().replace('_', " "),
         Class::OnTheWay => "way to a CPU".to_owned(),
@@ -55,15 +59,16 @@ pub fn shown(cause: &Cause) -> String {
         Class::Asleep => {
             let place = match cause.source.as_str() {
                 "S" | "I" | "?" | "" => "asleep".to_owned(),
-                "D" => "asleep, cannot be woken by a signal".to_owned(),
+                "D" => "asleep (uninterruptible)".to_owned(),
                 _ => format!("asleep in {}", source()),
             };
-            if cause.waker.is_empty() { place } else { format!("{place}, woken by {}", printable(&cause.waker)) }
+            return if cause.waker.is_empty() { place } else { format!("{place}, woken by {}", waker()) };
         }
         Class::OnTop | Class::Queued | Class::Quota => {
             cause.kind.map_or_else(source, |kind| words::taker_name(kind, &cause.source))
         }
-    }
+    };
+    if cause.waker.is_empty() { own } else { format!("{}: {own}", waker()) }
 }
 
 /// What to do about a cause; empty if nothing is known.
@@ -103,21 +108,24 @@ impl Explained<'_> {
         let excess = divide(self.spans, chosen, self.found, &self.lives.causes, self.slowest);
         let verdict = verdict(&excess);
         let side = |side: Side| excess.sides[side as usize].1;
-        let wanted = match verdict {
-            Verdict::System => Side::System,
-            Verdict::Threads => Side::Threads,
-            _ => Side::Waiting,
+        let first = |wanted: Side| {
+            let of_side = excess.causes.iter().find(|row| self.lives.causes.get(row.cause).side() == wanted);
+            of_side.filter(|row| row.part.share >= NAMED)
         };
-        let first = excess
-            .causes
-            .iter()
-            .find(|row| self.lives.causes.get(row.cause).side() == wanted)
-            .filter(|row| row.part.share >= NAMED);
+        let largest = match verdict {
+            Verdict::Threads => Side::Threads,
+            _ => Side::System,
+        };
         let advice = match verdict {
-            Verdict::System | Verdict::Threads => first.map(|row| advice(self.lives.causes.get(row.cause))),
+            Verdict::System | Verdict::Threads | Verdict::Mixed => {
+                first(largest).map(|row| advice(self.lives.causes.get(row.cause)))
+            }
             _ => None,
         };
-        let named = first.map(|row| (shown(self.lives.causes.get(row.cause)), row.part.share));
+        let named = |side: Side| {
+            let row = first(side).filter(|row| self.lives.causes.get(row.cause).class != Class::Ran);
+            row.map(|row| (shown(self.lives.causes.get(row.cause)), row.part.share))
+        };
         let sentence = sentence(verdict, &excess, side, named);
         let sides = excess.sides.iter().map(|(side, part)| SideDoc {
             side: *side,
@@ -190,29 +198,44 @@ impl Explained<'_> {
 
     fn one(&self, place: usize) -> WorstDoc {
         let span = &self.spans[place];
-        let first = span.pieces[0];
+        let most = span.pieces.iter().max_by_key(|piece| piece.end - piece.start).unwrap_or(&span.pieces[0]);
         let mut causes: Vec<SpanCauseDoc> = self
             .found
             .get(place)
             .iter()
             .map(|time| {
                 let cause = self.lives.causes.get(time.cause);
-                SpanCauseDoc { source: cause.source.clone(), class: cause.class, ns: Nanos::new(time.ns) }
+                let (source, class) = (cause.source.clone(), cause.class);
+                SpanCauseDoc { source, class, ns: Nanos::new(time.ns), shown: shown(cause) }
             })
             .collect();
         causes.sort_by_key(|cause| std::cmp::Reverse(cause.ns));
-        let segments = self.lives.segments_of(first.thread, first.start, first.end);
-        let timeline = segments.into_iter().take(STRETCHES).map(|(until, cause)| {
-            let cause = self.lives.causes.get(cause);
-            StretchDoc { until_ns: Nanos::new(until - first.start), source: cause.source.clone(), class: cause.class }
-        });
+        // One interval after the other.
+        let mut pieces: Vec<Piece> = span.pieces.clone();
+        pieces.sort_by_key(|piece| piece.start);
+        let mut timeline: Vec<StretchDoc> = Vec::new();
+        let mut passed = 0;
+        for piece in pieces {
+            for (until, cause) in self.lives.segments_of(piece.thread, piece.start, piece.end) {
+                let cause = self.lives.causes.get(cause);
+                let until_ns = Nanos::new(passed + until - piece.start);
+                timeline.push(StretchDoc {
+                    until_ns,
+                    source: cause.source.clone(),
+                    class: cause.class,
+                    shown: shown(cause),
+                });
+            }
+            passed += piece.end - piece.start;
+        }
+        timeline.truncate(STRETCHES);
         WorstDoc {
             name: self.names.text(span.name).to_owned(),
-            tid: self.threads.get(first.thread.0 as usize).map_or(0, |row| row.tid),
+            tid: self.threads.get(most.thread.0 as usize).map_or(0, |row| row.tid),
             start_ns: Nanos::new(span.start()),
             ns: Nanos::new(span.length()),
             causes,
-            timeline: timeline.collect(),
+            timeline,
         }
     }
 }
@@ -252,47 +275,59 @@ fn sentence(
     verdict: Verdict,
     excess: &Excess,
     side: impl Fn(Side) -> ExcessShare,
-    named: Option<(String, f64)>,
+    named: impl Fn(Side) -> Option<(String, f64)>,
 ) -> String {
     let time = |ns: i64| Value::Time(ns).cell();
-    let slow = counted(excess.slow as u64, "slowest span", "slowest spans");
-    if verdict == Verdict::Even {
-        return format!(
-            "The {slow} took {} longer than the middle half, {} of it: there is nothing to explain",
-            time(excess.excess),
-            Value::Ratio(excess.excess as f64 / excess.ordinary_mean.max(1.0)).cell()
-        );
-    }
-    let takes = format!("The {slow} took {} longer than the middle half", time(excess.excess));
-    let system = share_text(side(Side::System));
-    let named = |joint: &str| {
-        named
-            .as_ref()
-            .map_or_else(String::new, |(name, share)| format!("{joint}{name} {}", Value::Ratio(*share).cell()))
+    let slow = match excess.slow {
+        1 => "The slowest span".to_owned(),
+        slow => format!("The {slow} slowest spans"),
     };
-    match verdict {
-        Verdict::System => format!("{takes}; the system explains {system} of that{}", named(", ")),
-        Verdict::Program => format!(
-            "{takes}; the system is not it: {system}; look in the program, which computes longer: {}",
-            share_text(side(Side::Program))
-        ),
-        Verdict::Threads => format!(
-            "{takes}; other threads of the program had its CPU: {}{}; the system: {system}",
-            share_text(side(Side::Threads)),
-            named(", ")
-        ),
-        Verdict::Waiting => format!(
-            "{takes}; the system is not it: {system}; they sleep longer: {}{}",
-            share_text(side(Side::Waiting)),
-            named(", ")
-        ),
-        Verdict::Mixed => format!(
-            "{takes}; the system explains {system} of that, the program {}, sleep {}",
-            share_text(side(Side::Program)),
-            share_text(side(Side::Waiting))
-        ),
-        Verdict::Unknown | Verdict::Even => {
-            format!("{takes}; the recording does not show where {} of that went", share_text(side(Side::Unknown)))
-        }
+    let takes = format!("{slow} took {} longer than the middle half", time(excess.excess));
+    if verdict == Verdict::Even {
+        let share = Value::Ratio(excess.excess as f64 / excess.ordinary_mean.max(1.0)).cell();
+        return format!("{takes}, {share} of it: there is nothing to explain");
     }
+    let name_of = |of: Side| {
+        named(of).map_or_else(String::new, |(name, share)| format!(", {name} {}", Value::Ratio(share).cell()))
+    };
+    let does = |of: Side| {
+        let words = match of {
+            Side::System => "the system explains",
+            Side::Program => "the program computes longer:",
+            Side::Threads => "other threads of the program:",
+            Side::Waiting => "they sleep longer:",
+            Side::Unknown => "the recording does not show where the time went:",
+        };
+        let name =
+            named(of).map_or_else(String::new, |(name, share)| format!(", {name} {}", Value::Ratio(share).cell()));
+        let joint = if of == Side::System { " of that" } else { "" };
+        format!("{words} {}{joint}{name}", share_text(side(of)))
+    };
+    let main = match verdict {
+        Verdict::System | Verdict::Mixed => Side::System,
+        Verdict::Program => Side::Program,
+        Verdict::Threads => Side::Threads,
+        Verdict::Waiting => Side::Waiting,
+        Verdict::Unknown | Verdict::Even => Side::Unknown,
+    };
+    let system = side(Side::System);
+    let is_innocent = main != Side::System && system.interval.map_or(system.share, |(_, high)| high) < INNOCENT;
+    let mut text = match main {
+        Side::Program if is_innocent => format!(
+            "{takes}; the system is not it: {}; look in the program, which computes longer: {}",
+            share_text(system),
+            share_text(side(Side::Program)) + &name_of(Side::Program)
+        ),
+        Side::Threads if is_innocent => format!(
+            "{takes}; the system is not it: {}; look in the program, whose other threads take {}",
+            share_text(system),
+            share_text(side(Side::Threads)) + &name_of(Side::Threads)
+        ),
+        _ => format!("{takes}; {}", does(main)),
+    };
+    let others = Side::ALL.iter().filter(|other| **other != main && side(**other).share >= NAMED);
+    for other in others.filter(|other| !(is_innocent && **other == Side::System)) {
+        text += &format!("; {}", does(*other));
+    }
+    text
 }

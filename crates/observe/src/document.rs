@@ -255,6 +255,19 @@ impl Document for ObservedDoc {
 
     /// Checks that the parts of each thread's life add up, and that no sum of times overflows.
     fn check(&self) -> Result<(), String> {
+        let mut last = None;
+        for pair in &self.clock_pairs {
+            let is_time = (-MOST_TOGETHER..MOST_TOGETHER).contains(&pair.at_ns.get())
+                && (0..MOST_TOGETHER).contains(&pair.width_ns.get())
+                && [pair.monotonic_ns, pair.realtime_ns, pair.boottime_ns].iter().all(|ns| *ns < MOST_TOGETHER as u64);
+            if !is_time || last.is_some_and(|last| pair.at_ns < last) {
+                return Err(format!(
+                    "its clocks were read at {} ns, which is no time after the last reading",
+                    pair.at_ns.get()
+                ));
+            }
+            last = Some(pair.at_ns);
+        }
         let mut total = 0_i64;
         let mut times: Vec<Nanos> = vec![self.duration_ns, self.cost.cpu_ns];
         for thread in &self.threads {

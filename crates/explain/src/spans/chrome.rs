@@ -11,7 +11,7 @@ use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, V
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{FoundSpan, SpanSink, decimal_ns};
+use super::{FoundSpan, SpanSink, brief, decimal_ns};
 use crate::clocks::SpanClock;
 
 /// The nanoseconds of the format's unit.
@@ -60,11 +60,10 @@ pub(super) fn read(text: &str, sink: &mut SpanSink<'_>) -> Result<(), String> {
     } else {
         ChromeFile(&mut chrome, &mut base).deserialize(&mut json)
     };
-    // A list may lack its end, since writers append to it until they are killed.
-    if let Err(error) = outcome
-        && !(error.is_eof() && text.starts_with('['))
-    {
-        return Err(error.to_string());
+    match outcome {
+        // A list may lack its end, since writers append to it until they are killed.
+        Err(error) if error.is_eof() && text.starts_with('[') => chrome.sink.spans.is_cut = true,
+        outcome => outcome.and_then(|()| json.end()).map_err(|error| error.to_string())?,
     }
     for span in &mut chrome.sink.spans.all {
         let moved = span.start.checked_add(base).zip(span.end.checked_add(base));
@@ -92,10 +91,14 @@ impl Chrome<'_, '_> {
             self.sink.spans.others += u64::from(!matches!(&*event.ph, "M"));
             return Ok(());
         }
-        let start = time(event.ts).ok_or_else(|| format!("the event '{}' has no time", event.name))?;
+        let start = time(event.ts).ok_or_else(|| {
+            format!("the event '{}' has no time ts, or one that is no number", brief(&event.name, 60))
+        })?;
         match &*event.ph {
             "X" => {
-                let length = time(event.dur).ok_or_else(|| format!("the event '{}' has no duration", event.name))?;
+                let length = time(event.dur).ok_or_else(|| {
+                    format!("the event '{}' has no duration dur, or one that is no number", brief(&event.name, 60))
+                })?;
                 let end = start.checked_add(length).ok_or_else(|| format!("the event '{}' is too long", event.name))?;
                 let group = self.group(event.args);
                 self.pass((pid, tid), start, end, &event.name, group.as_deref())

@@ -4,6 +4,9 @@
 /// number of microseconds cannot hold. `None` if it is no number, or does not fit.
 pub fn decimal_ns(text: &str, unit: i64) -> Option<i64> {
     let text = text.trim();
+    if !text.is_ascii() {
+        return None;
+    }
     if let Some(at) = text.find(['e', 'E']) {
         return with_exponent(&text[..at], text[at + 1..].parse().ok()?, unit);
     }
@@ -68,7 +71,9 @@ mod tests {
 
     #[test]
     fn other_texts_are_no_numbers() {
-        for text in ["", ".", "-", "1x", "0x10", "1.2.3", "99999999999999999999", "1e99", "e5", "--1", "1e"] {
+        for text in
+            ["", ".", "-", "1x", "0x10", "1.2.3", "99999999999999999999", "1e99", "e5", "--1", "1e", "ée-1", "1é"]
+        {
             assert_eq!(decimal_ns(text, 1), None, "{text}");
         }
         assert_eq!(decimal_ns("9223372036854775807", 1_000), None);

@@ -9,6 +9,7 @@ mod table;
 mod tests;
 mod wide;
 
+use std::borrow::Cow;
 use std::fs;
 use std::path::Path;
 
@@ -58,6 +59,8 @@ pub struct Spans {
     pub clock: Option<SpanClock>,
     /// Entries that are no spans of a thread: of a GPU, instants, counters.
     pub others: u64,
+    /// Whether the file ends in the middle of a span.
+    pub is_cut: bool,
     /// Whether only processes are named, so each span is taken as one of the main thread.
     pub of_main_threads: bool,
 }
@@ -122,7 +125,8 @@ impl SpanSink<'_> {
 /// wanted spans.
 pub fn read(path: &Path, request: &SpanRequest) -> fault::Result<Spans> {
     let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let spans = parse(bytes, request).map_err(|why| UsageError::new(format!("{}: {why}", path.display())))?;
+    let spans =
+        parse(bytes, request).map_err(|why| UsageError::new(format!("{}: {}", path.display(), brief(&why, 300))))?;
     if spans.all.is_empty() {
         let named = request.name.as_ref().map_or_else(String::new, |name| format!(" named '{name}'"));
         let others = if spans.others > 0 { ", only other entries, such as those of a GPU" } else { "" };
@@ -141,9 +145,12 @@ pub fn parse(bytes: Vec<u8>, request: &SpanRequest) -> Result<Spans, String> {
         return Ok(sink.spans);
     }
     let text = std::str::from_utf8(&bytes).map_err(|error| format!("byte {} is no UTF-8 text", error.valid_up_to()))?;
-    let text = text.trim_start_matches('\u{feff}').trim_start();
-    if text.starts_with(['{', '[']) {
-        json(text, &mut sink)?
+    let text = text.trim_start_matches('\u{feff}');
+    if text.trim_start().is_empty() {
+        return Err("the file is empty".to_owned());
+    }
+    if text.trim_start().starts_with(['{', '[']) {
+        json(text.trim_start(), &mut sink)?
     } else {
         table::read(text, &mut sink)?
     }
@@ -170,6 +177,14 @@ fn json(text: &str, sink: &mut SpanSink<'_>) -> Result<(), String> {
         Err("this JSON is no trace of Chrome, OpenTelemetry or the NCCL Inspector: a key traceEvents, resourceSpans or \
              coll_perf was expected"
             .to_owned())
+    }
+}
+
+/// A text of at most so many characters.
+fn brief(text: &str, most: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => Cow::Owned(format!("{}...", &text[..end])),
+        None => Cow::Borrowed(text),
     }
 }
 

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::{FoundSpan, SpanSink, decimal_ns};
+use super::{FoundSpan, SpanSink, brief, decimal_ns};
 use crate::clocks::SpanClock;
 
 #[derive(Deserialize)]
@@ -110,11 +110,12 @@ pub(super) fn read(text_of_file: &str, sink: &mut SpanSink<'_>) -> Result<(), St
             let process = number(&part.resource.attributes, "process.pid");
             for span in part.scope_spans.iter().flat_map(|scope| &scope.spans) {
                 let times = span.start_time_unix_nano.get().zip(span.end_time_unix_nano.get());
-                let (start, end) = times.ok_or_else(|| format!("the span '{}' has no times", span.name))?;
+                let (start, end) = times
+                    .ok_or_else(|| format!("the span '{}' has times that are no numbers", brief(&span.name, 60)))?;
                 let group = sink.by().and_then(|by| text(&span.attributes, by));
                 let tid = number(&span.attributes, "thread.id");
                 let found = FoundSpan { tid, process, start, end, name: &span.name, id: "", group: group.as_deref() };
-                sink.push(found).map_err(|why| format!("the span '{}': {why}", span.name))?;
+                sink.push(found).map_err(|why| format!("the span '{}': {why}", brief(&span.name, 60)))?;
             }
         }
     }

@@ -4,9 +4,10 @@
 //! thread, or `pid` a process whose main thread is meant; `name` and `id` are optional, and other columns are for `--by`. A comment line
 //! `# clock: NAME` before them tells the clock. The files that the program's own spans write are such tables.
 
+use becalm_units::counted;
 use csv::{ReaderBuilder, StringRecord, Trim};
 
-use super::{FoundSpan, SpanSink, decimal_ns};
+use super::{FoundSpan, SpanSink, brief, decimal_ns};
 use crate::clocks::SpanClock;
 
 /// The places of the columns.
@@ -39,13 +40,13 @@ impl SpanColumns {
                 wanted.contains(&stem).then_some((place, unit))
             })
         };
-        let group = by.map(|by| place(&[by]).ok_or_else(|| format!("there is no column {by}"))).transpose()?;
-        let found = || names.clone().collect::<Vec<_>>().join(", ");
+        let found = || brief(&names.clone().collect::<Vec<_>>().join(", "), 100).into_owned();
+        let missing = |what: &str| format!("there is no column {what}; the first line names {}", found());
+        let group = by.map(|by| place(&[by]).ok_or_else(|| missing(by))).transpose()?;
         let columns = Self {
             tid: place(&["tid", "thread", "thread_id"]),
             process: place(&["pid", "process", "process_id"]),
-            start: timed(&["start", "begin", "ts"])
-                .ok_or_else(|| format!("there is no column start among {}", found()))?,
+            start: timed(&["start", "begin", "ts"]).ok_or_else(|| missing("start"))?,
             end: timed(&["end", "stop"]),
             duration: timed(&["duration", "dur"]),
             name: place(&["name"]),
@@ -53,7 +54,7 @@ impl SpanColumns {
             group,
         };
         if columns.end.is_none() && columns.duration.is_none() {
-            return Err(format!("there is no column end or duration among {}", found()));
+            return Err(missing("end or duration"));
         }
         Ok(columns)
     }
@@ -61,11 +62,11 @@ impl SpanColumns {
     /// Passes the span of a row, whose fields `get` returns.
     pub fn pass<'a>(&self, get: impl Fn(usize) -> &'a str, sink: &mut SpanSink<'_>) -> Result<(), String> {
         let time = |(place, unit): (usize, i64), what: &str| {
-            decimal_ns(get(place), unit).ok_or_else(|| format!("'{}' is no {what} time", get(place)))
+            decimal_ns(get(place), unit).ok_or_else(|| format!("'{}' is no {what} time", brief(get(place), 60)))
         };
         let number = |place: Option<usize>| -> Result<Option<i64>, String> {
             let Some(text) = place.map(&get).filter(|text| !text.is_empty()) else { return Ok(None) };
-            text.parse().map(Some).map_err(|_| format!("'{text}' is no number of a thread or process"))
+            text.parse().map(Some).map_err(|_| format!("'{}' is no number of a thread or process", brief(text, 60)))
         };
         let start = time(self.start, "start")?;
         let end = match (self.end, self.duration) {
@@ -97,15 +98,36 @@ pub(super) fn read(text: &str, sink: &mut SpanSink<'_>) -> Result<(), String> {
         }
     }
     let mut reader = ReaderBuilder::new().comment(Some(b'#')).trim(Trim::All).from_reader(text.as_bytes());
-    let header = reader.headers().map_err(|error| error.to_string())?.clone();
-    let columns = SpanColumns::find(header.iter(), sink.by())
-        .map_err(|why| format!("{why}: a line of column names, such as tid,start,end,name, was expected first"))?;
+    let header = reader.headers().map_err(|error| broken(text, &error))?.clone();
+    let columns = SpanColumns::find(header.iter(), sink.by())?;
     let mut row = StringRecord::new();
-    while reader.read_record(&mut row).map_err(|error| error.to_string())? {
-        // The reader is behind the row, whose quoted fields may contain line ends.
-        let within: usize = row.iter().map(|field| field.matches('\n').count()).sum();
-        let line = reader.position().line() - 1 - within as u64;
-        columns.pass(|place| row.get(place).unwrap_or_default(), sink).map_err(|why| format!("line {line}: {why}"))?;
+    while reader.read_record(&mut row).map_err(|error| broken(text, &error))? {
+        columns.pass(|place| row.get(place).unwrap_or_default(), sink).map_err(|why| {
+            let place = row.position().map_or(0, csv::Position::byte);
+            format!("line {}: {why}", line_of(text, place))
+        })?;
     }
     Ok(())
+}
+
+/// The line of the row that starts at a byte, or after empty lines and comments there.
+fn line_of(text: &str, byte: u64) -> usize {
+    let begin = text.floor_char_boundary(usize::try_from(byte).unwrap_or(usize::MAX));
+    let before = text[..begin].matches('\n').count();
+    let skipped = text[begin..].split('\n').take_while(|line| line.trim().is_empty() || line.starts_with('#')).count();
+    before + skipped + 1
+}
+
+/// An error of the reader in words.
+fn broken(text: &str, error: &csv::Error) -> String {
+    let line = error.position().map_or(1, |position| line_of(text, position.byte()));
+    match error.kind() {
+        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+            format!(
+                "line {line}: it has {}, and the line of column names {expected_len}",
+                counted(*len, "field", "fields")
+            )
+        }
+        _ => format!("line {line}: {error}"),
+    }
 }

@@ -16,7 +16,7 @@ pub(super) fn read(bytes: Vec<u8>, sink: &mut SpanSink<'_>) -> Result<(), String
     let columns = SpanColumns::find(names.iter().map(String::as_str), sink.by())?;
     let mut rows = reader.get_row_iter(None).map_err(damaged)?;
     let mut texts: Vec<String> = vec![String::new(); names.len()];
-    let mut number = 0_u64;
+    let mut number = 1_u64;
     while let Some(row) = becalm_bundle::fenced(|| rows.next().transpose()).map_err(damaged)? {
         for (text, (_, field)) in texts.iter_mut().zip(row.get_column_iter()) {
             text.clear();

@@ -86,7 +86,8 @@ fn read_spans(
 ) -> fault::Result<Vec<(usize, Slice)>> {
     let read = spans::read(file, &SpanRequest::default())?;
     let (map, _) = clocks::choose(None, &read, doc)?;
-    let (placed, _) = place(&read.all, &map, threads, span_of(doc));
+    let (placed, left_out) = place(&read.all, &map, threads, span_of(doc));
+    left_out.refuse_many(read.all.len(), map.clock())?;
     let pieces = placed.iter().flat_map(|span| span.pieces.iter().map(move |piece| (span.name, piece)));
     let slice = |(name, piece): (becalm_model::Label, &becalm_explain::joined::Piece)| {
         (piece.thread.0 as usize, ((piece.start, piece.end), read.labels.text(name).to_owned()))
