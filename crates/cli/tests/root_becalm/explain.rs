@@ -209,7 +209,8 @@ fn bursts_of_other_programs_explain_the_slow_steps() {
     let mistaken = explain(&bundle, &monotonic, &["--clock", "realtime"]);
     mistaken.expect(2, &["500 of 500 spans are outside of the recording by the clock realtime"]);
     let strangers = monotonic.replace(&format!("{},", steps.tid), "1,");
-    explain(&bundle, &strangers, &[]).expect(2, &["500 of 500 spans are of threads that were not observed, such as 1"]);
+    explain(&bundle, &strangers, &[])
+        .expect(2, &["500 of 500 spans are of threads that were not observed then, such as 1"]);
 }
 
 #[test]
