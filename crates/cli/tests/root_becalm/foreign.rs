@@ -47,9 +47,9 @@ fn record(events: &[&'static str], file: &Path, act: impl FnOnce()) {
     let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
     before.push((file_of_size, size.rsplit(' ').next().map_or_else(String::new, digits)));
     let _as_before = AsBefore(before);
-    // One event needs no more room, and the kernel changes buffers in its own time.
-    let size = (events.len() > 1).then_some((file_of_size, "16384"));
-    let set_up = [("tracing_on", "0"), ("trace", "\n"), ("trace_clock", "mono")].into_iter().chain(size);
+    // One event needs neither more room nor a clock that all CPUs share; the kernel changes buffers in its own time.
+    let larger = [("trace_clock", "mono"), (file_of_size, "16384")].into_iter().filter(|_| events.len() > 1);
+    let set_up = [("tracing_on", "0"), ("trace", "\n")].into_iter().chain(larger);
     let enable = events.iter().map(|event| (*event, "1"));
     set_up.chain(enable).chain([("tracing_on", "1")]).for_each(|(file, text)| write(file, text));
     act();
@@ -64,7 +64,12 @@ fn what_trace_cmd_did_not_record_is_not_known() {
     let Some(_alone) = alone() else { return };
     let folder = tempfile::tempdir().unwrap();
     let (file, bundle) = (folder.path().join("trace.dat"), folder.path().join("switches.becalm"));
-    record(&[SWITCHES], &file, || thread::sleep(Duration::from_millis(500)));
+    // CPUs that were offline lack the switches of their idle tasks; the first one has some, also on a machine that is otherwise idle.
+    let wake_often = || {
+        sched::pin_current_thread(CpuId::new(0)).unwrap();
+        (0..500).for_each(|_| thread::sleep(Duration::from_millis(1)));
+    };
+    record(&[SWITCHES], &file, || thread::scope(|scope| scope.spawn(wake_often).join().unwrap()));
     run_becalm(&["import", path(&file), "-o", path(&bundle)]).expect(0, &["trace-dat"]);
     let missing = document(&bundle)["tracing"]["missing"].to_string();
     for event in ["irq/irq_handler_entry", "irq/softirq_entry", "irq_vectors/*", "nmi/nmi_handler"] {
