@@ -221,7 +221,7 @@ pub fn is_decoding() -> bool {
     IS_FENCED.get()
 }
 
-/// Runs the third-party decoder on untrusted data. Known causes of panics are rejected earlier (see [`super::pages`]); if there are others, a damaged
+/// Runs the third-party decoder on untrusted data. Known causes of panics are rejected earlier (see `pages`); if there are others, a damaged
 /// file must still not end the program.
 pub fn fenced<T>(decode: impl FnOnce() -> ParquetResult<T>) -> ParquetResult<T> {
     IS_FENCED.set(true);
