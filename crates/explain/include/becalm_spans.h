@@ -6,8 +6,8 @@
  *     step();
  *     becalm_span_end("step", start);
  *
- * Each span is a line of becalm-spans-PID.csv in the current directory, or of the file that the environment variable BECALM_SPANS names, where %p
- * stands for the number of the process. Names are texts that live as long as the program. A span costs about 0.1 us.
+ * Each span is a line of becalm-spans-PID.csv in the current directory, or of the file that the environment variable BECALM_SPANS names, with the
+ * number of the process for %p. Names are texts that live as long as the program. A span costs about 0.1 us.
  * Each thread keeps its spans and writes them when it has 4,096 of them, when a span ends a second after the last writing, and when it or the program
  * ends. A program that is killed loses those of its last second. After an error of the file, spans are dropped.
  *

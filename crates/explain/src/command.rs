@@ -55,7 +55,7 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "COLUMN")]
     by: Option<String>,
 
-    /// Only spans with this name; * stands for any characters
+    /// Only spans with this name; * matches any characters
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 

@@ -331,3 +331,52 @@ fn sentence(
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The sentence for spans whose excess is divided like this, with these ends of the system's interval.
+    fn sentence_for(verdict: Verdict, shares: [(Side, f64); 2], system: (f64, f64)) -> String {
+        let excess = Excess {
+            count: 100,
+            median: 1_000,
+            p99: 2_000,
+            longest: 3_000,
+            slow: 5,
+            ordinary: 50,
+            slow_mean: 2_000.0,
+            ordinary_mean: 1_000.0,
+            excess: 1_000,
+            covered: 1.0,
+            sides: Vec::new(),
+            causes: Vec::new(),
+            worst: Vec::new(),
+        };
+        let side = |wanted: Side| {
+            let share = shares.iter().find(|(side, _)| *side == wanted).map_or(0.0, |(_, share)| *share);
+            ExcessShare { ns: 0, share, interval: (wanted == Side::System).then_some(system) }
+        };
+        sentence(verdict, &excess, side, |_| None)
+    }
+
+    #[test]
+    fn the_system_is_acquitted_only_if_its_share_is_small_for_sure() {
+        let own = |system: f64| [(Side::Program, 1.0 - system), (Side::System, system)];
+        let sure = sentence_for(Verdict::Program, own(0.02), (0.0, 0.04));
+        assert!(sure.contains("the system is not it: 2.00% [0, 4]; look in the program"), "{sure}");
+        for (share, interval) in [(0.39, (0.3, 0.46)), (0.08, (0.0, 0.2))] {
+            let unsure = sentence_for(Verdict::Program, own(share), interval);
+            assert!(!unsure.contains("is not it"), "{unsure}");
+        }
+        // A large share is named, also if it is not the larger one.
+        let both = sentence_for(Verdict::Program, own(0.39), (0.3, 0.46));
+        assert!(both.contains("the system explains 39.0% [30, 46]"), "{both}");
+        let system = sentence_for(Verdict::System, own(0.65), (0.6, 0.7));
+        assert!(system.contains("the program computes longer: 35.0%"), "{system}");
+        // Sleep says nothing about the system's innocence.
+        let asleep = [(Side::Waiting, 0.98), (Side::System, 0.02)];
+        let asleep = sentence_for(Verdict::Waiting, asleep, (0.0, 0.04));
+        assert!(asleep.contains("they sleep longer: 98.0%") && !asleep.contains("is not it"), "{asleep}");
+    }
+}

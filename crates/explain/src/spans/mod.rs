@@ -40,7 +40,7 @@ pub struct ReadSpan {
 /// Which spans are wanted, and how.
 #[derive(Clone, Debug, Default)]
 pub struct SpanRequest {
-    /// Only spans with this name; `*` stands for any characters.
+    /// Only spans with this name; `*` matches any characters.
     pub name: Option<String>,
     /// The column or attribute that groups them, instead of the name.
     pub by: Option<String>,
@@ -196,7 +196,7 @@ fn without_number(name: &str) -> &str {
     }
 }
 
-/// Whether a name matches a pattern; `*` stands for any characters.
+/// Whether a name matches a pattern; `*` matches any characters.
 fn is_like(name: &str, pattern: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
