@@ -248,12 +248,49 @@ pub fn threads_of(spans: &[PlacedSpan]) -> HashSet<ThreadId> {
 #[cfg(test)]
 mod tests {
     use becalm_model::Labels;
+    use becalm_model::node::ClockDoc;
+    use becalm_observe::document::ObservedDoc;
+    use becalm_units::Nanos;
 
     use super::*;
 
     fn span(start: i64, end: i64, name: Label, id: Label) -> (ReadSpan, Piece) {
         let read = ReadSpan { tid: 1, start, end, name, group: name, id };
         (read, Piece { thread: ThreadId(0), start, end })
+    }
+
+    #[test]
+    fn a_span_belongs_to_the_thread_that_lived_then() {
+        let (start_ns, duration_ns) = (Nanos::ZERO, Nanos::new(1_000));
+        let clock = ClockDoc { rate_hz: 1e9, ..ClockDoc::default() };
+        let doc = ObservedDoc { clock, start_ns, duration_ns, ..ObservedDoc::default() };
+        let map = ClockMap::new(SpanClock::Counter, &doc).unwrap();
+        // A number that two threads had in turn.
+        let row = |thread, start_ns, end_ns| ThreadRow {
+            thread,
+            tid: 7,
+            process: 7,
+            parent: -1,
+            name: Label::EMPTY,
+            command: Label::EMPTY,
+            group: Label::EMPTY,
+            start_ns,
+            end_ns,
+            chosen: true,
+            kernel: false,
+        };
+        let rows = [row(0, 0, 300), row(1, 500, 900)];
+        let read = |start, end| ReadSpan { tid: 7, ..span(start, end, Label::EMPTY, Label::EMPTY).0 };
+        let spans =
+            [read(100, 200), read(600, 700), read(350, 450), read(950, 1_100), ReadSpan { tid: 8, ..read(1, 2) }];
+        let (placed, left_out) = place(&spans, &map, &rows, (0, 1_000));
+        let threads: Vec<u32> = placed.iter().map(|span| span.pieces[0].thread.0).collect();
+        assert_eq!(threads, [0, 1]);
+        let expected = LeftOutSpans { outside: 1, first_outside: Some(950), unknown_threads: 2, tids: vec![7, 8] };
+        assert_eq!(left_out, expected);
+        assert!(left_out.refuse_many(300, SpanClock::Counter).is_ok());
+        let refused = left_out.refuse_many(5, SpanClock::Counter).unwrap_err().to_string();
+        assert!(refused.contains("2 of 5 spans are of threads that were not observed then, such as 7, 8"), "{refused}");
     }
 
     fn intervals(span: &PlacedSpan) -> Vec<(i64, i64)> {
