@@ -475,7 +475,7 @@ mod tests {
     use becalm_report::text;
 
     use super::*;
-    use crate::document::SCHEMA;
+    use crate::document::{ClockPair, SCHEMA};
 
     /// A busy thread that loses 100 of 1,000 ms to a program, and a helper that sleeps.
     fn doc() -> ObservedDoc {
@@ -538,6 +538,23 @@ mod tests {
         let mut wrong = doc();
         wrong.threads[0].ran_ns += Nanos::new(1);
         assert!(wrong.check().unwrap_err().contains("add up to 1000000001 ns"));
+        let pair = |at, width| ClockPair {
+            at_ns: Nanos::new(at),
+            monotonic_ns: 1,
+            realtime_ns: 1,
+            boottime_ns: 1,
+            width_ns: Nanos::new(width),
+        };
+        for pairs in [
+            [pair(5, 1), pair(4, 1)],
+            [pair(i64::MIN, 1), pair(0, 1)],
+            [pair(0, -1), pair(1, 1)],
+            [pair(0, 1), pair(1, i64::MAX)],
+        ] {
+            let wrong = ObservedDoc { clock_pairs: pairs.to_vec(), ..doc() };
+            assert!(wrong.check().unwrap_err().contains("its clocks were read at"));
+        }
+        assert_eq!(ObservedDoc { clock_pairs: vec![pair(-5, 0), pair(4, 1)], ..doc() }.check(), Ok(()));
         let mut wrong = doc();
         wrong.takers[0].ns = Nanos::new(-1);
         assert!(wrong.check().unwrap_err().contains("negative"));
