@@ -22,7 +22,7 @@ fuzz_target!(|data: &[u8]| {
                     }
                 }
             }
-            Err(why) => assert!(!why.is_empty(), "an error without words"),
+            Err(why) => assert!(!why.to_string().is_empty(), "an error without words"),
         }
     }
 });

@@ -337,7 +337,7 @@ mod tests {
     fn every_parameter_that_an_error_names_is_an_option() {
         let known = known_options();
         let mut count = 0;
-        for name in ["analyze", "answer", "bundle", "cost", "foreign", "inject", "measure", "tune"] {
+        for name in ["analyze", "answer", "bundle", "cost", "explain", "foreign", "inject", "measure", "tune"] {
             for (path, code) in product_code(name) {
                 for name in parameters(&code, &["Wording::new(", "with_fix(", "refused(", " => "]) {
                     count += 1;

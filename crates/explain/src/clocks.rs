@@ -6,7 +6,7 @@
 
 use becalm_model::node::ClockDoc;
 use becalm_observe::document::{ClockPair, ObservedDoc};
-use becalm_units::fault::{self, UsageError};
+use becalm_units::fault::{self, UsageError, Wording};
 use becalm_units::{Named, Nanos};
 use serde::{Deserialize, Serialize};
 
@@ -175,12 +175,10 @@ pub fn choose(wanted: Option<SpanClock>, spans: &Spans, doc: &ObservedDoc) -> fa
         .iter()
         .map(|map| format!("by {} they start {}", map.clock.name(), relative(map.convert(first).saturating_sub(start))))
         .collect();
-    let text = format!(
-        "no clock puts the spans into the recording, which took {}: {}; give the clock with --clock, or spans of this recording",
-        doc.duration_ns,
-        places.join(", ")
+    let text = Wording::new(
+        "no clock puts the spans into the recording, which took {}: {}; give the clock with {clock}, or spans of this recording",
     );
-    Err(UsageError::new(text).into())
+    Err(UsageError::new(text.with(doc.duration_ns).with(places.join(", "))).into())
 }
 
 /// A time relative to the start of the recording, in words.

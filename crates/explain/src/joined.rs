@@ -9,7 +9,7 @@ use becalm_bundle::ThreadRow;
 use becalm_model::Label;
 use becalm_model::observed::ThreadId;
 use becalm_units::Named;
-use becalm_units::fault::UsageError;
+use becalm_units::fault::{UsageError, Wording};
 
 use crate::causes::CauseTime;
 use crate::clocks::{ClockMap, LEAST_COVERED, SpanClock, relative};
@@ -72,11 +72,11 @@ impl LeftOutSpans {
         }
         if outside >= unknown_threads {
             let first = first_outside.map_or_else(String::new, |first| format!(", the first {}", relative(first)));
-            return Err(UsageError::new(format!(
-                "{outside} of {count} spans are outside of the recording by the clock {}{first}; give their clock with --clock, \
-                 or spans of this recording",
-                clock.name()
-            )));
+            let text = Wording::new(
+                "{} of {} spans are outside of the recording by the clock {}{}; give their clock with {clock}, or spans of \
+                 this recording",
+            );
+            return Err(UsageError::new(text.with(outside).with(count).with(clock.name()).with(first)));
         }
         let tids: Vec<String> = tids.iter().map(ToString::to_string).collect();
         Err(UsageError::new(format!(

@@ -14,7 +14,7 @@ use std::fs;
 use std::path::Path;
 
 use becalm_model::{Label, Labels};
-use becalm_units::fault::{self, Context, UsageError};
+use becalm_units::fault::{self, Context, UsageError, Wording};
 
 use crate::clocks::SpanClock;
 
@@ -82,6 +82,8 @@ struct FoundSpan<'a> {
 struct SpanSink<'a> {
     request: &'a SpanRequest,
     spans: Spans,
+    /// Whether a span names no thread, and the request has none either.
+    lacks_thread: bool,
 }
 
 impl SpanSink<'_> {
@@ -100,7 +102,10 @@ impl SpanSink<'_> {
                 self.spans.of_main_threads = true;
                 process
             }
-            (None, None, None) => return Err("the span names no thread; give it with --tid".to_owned()),
+            (None, None, None) => {
+                self.lacks_thread = true;
+                return Err("the span names no thread".to_owned());
+            }
         };
         let Ok(tid) = i32::try_from(tid) else { return Err(format!("{tid} is no number of a thread")) };
         let Spans { all, labels, .. } = &mut self.spans;
@@ -125,8 +130,7 @@ impl SpanSink<'_> {
 /// wanted spans.
 pub fn read(path: &Path, request: &SpanRequest) -> fault::Result<Spans> {
     let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let spans =
-        parse(bytes, request).map_err(|why| UsageError::new(format!("{}: {}", path.display(), brief(&why, 300))))?;
+    let spans = parse(bytes, request).map_err(UsageError::new).with_context(|| path.display())?;
     if spans.all.is_empty() {
         let named = request.name.as_ref().map_or_else(String::new, |name| format!(" named '{name}'"));
         let others = if spans.others > 0 { ", only other entries, such as those of a GPU" } else { "" };
@@ -136,25 +140,28 @@ pub fn read(path: &Path, request: &SpanRequest) -> fault::Result<Spans> {
 }
 
 /// Reads the spans of a file with these contents. The error names the place in the file.
-pub fn parse(bytes: Vec<u8>, request: &SpanRequest) -> Result<Spans, String> {
-    let mut sink = SpanSink { request, spans: Spans::default() };
+pub fn parse(bytes: Vec<u8>, request: &SpanRequest) -> Result<Spans, Wording> {
+    let mut sink = SpanSink { request, spans: Spans::default(), lacks_thread: false };
     // The empty label comes first.
     sink.spans.labels.intern("");
+    match any(bytes, &mut sink) {
+        Ok(()) => Ok(sink.spans),
+        Err(why) if sink.lacks_thread => Err(Wording::new("{}; give it with {tid}").with(brief(&why, 300))),
+        Err(why) => Err(brief(&why, 300).into()),
+    }
+}
+
+/// Reads spans in the format that their first bytes show.
+fn any(bytes: Vec<u8>, sink: &mut SpanSink<'_>) -> Result<(), String> {
     if bytes.starts_with(b"PAR1") {
-        wide::read(bytes, &mut sink)?;
-        return Ok(sink.spans);
+        return wide::read(bytes, sink);
     }
     let text = std::str::from_utf8(&bytes).map_err(|error| format!("byte {} is no UTF-8 text", error.valid_up_to()))?;
     let text = text.trim_start_matches('\u{feff}');
     if text.trim_start().is_empty() {
         return Err("the file is empty".to_owned());
     }
-    if text.trim_start().starts_with(['{', '[']) {
-        json(text.trim_start(), &mut sink)?
-    } else {
-        table::read(text, &mut sink)?
-    }
-    Ok(sink.spans)
+    if text.trim_start().starts_with(['{', '[']) { json(text.trim_start(), sink) } else { table::read(text, sink) }
 }
 
 /// Reads JSON in the format that its first keys show.

@@ -117,7 +117,7 @@ fn faulty_files_are_refused_with_the_place() {
         ("\n\n\ntid,start,end\n1,2,3\n# a\nq,2,3", "line 7: 'q' is no number"),
         ("tid,start,end\n1,ée-1,3\n", "line 2: 'ée-1' is no start time"),
         ("tid,start,end\n99999999999,2,3\n", "line 2: 99999999999 is no number of a thread"),
-        ("start,end\n1,2\n", "the span names no thread; give it with --tid"),
+        ("start,end\n1,2\n", "the span names no thread; give it with `tid`"),
         ("tid,start\n1,2\n", "there is no column end or duration; the first line names tid, start"),
         ("a,b\n1,2\n", "there is no column start; the first line names a, b"),
         ("tid,start,end\n1,2\n", "line 2: it has 2 fields, and the line of column names 3"),
