@@ -12,6 +12,7 @@ pub mod document;
 pub mod excess;
 pub mod joined;
 pub mod lives;
+pub mod perfetto;
 pub mod report;
 #[cfg(feature = "schemas")]
 pub mod schemas;

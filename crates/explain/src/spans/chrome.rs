@@ -11,7 +11,7 @@ use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, V
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{FoundSpan, SpanSink, brief, decimal_ns};
+use super::{FoundSpan, OpenSpan, SpanSink, brief, decimal_ns};
 use crate::clocks::SpanClock;
 
 /// The nanoseconds of the format's unit.
@@ -35,13 +35,6 @@ struct ChromeEvent<'a> {
     tid: Option<&'a RawValue>,
     #[serde(borrow, default)]
     args: Option<&'a RawValue>,
-}
-
-/// A `B` without its `E`.
-struct OpenSpan {
-    start: i64,
-    name: String,
-    group: Option<String>,
 }
 
 /// The events so far.

@@ -4,6 +4,7 @@ mod chrome;
 mod decimal;
 mod nccl;
 mod otlp;
+mod perfetto;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ use becalm_model::{Label, Labels};
 use becalm_units::fault::{self, Context, UsageError, Wording};
 
 use crate::clocks::SpanClock;
+use crate::perfetto::looks_so;
 
 pub use decimal::decimal_ns;
 
@@ -75,6 +77,14 @@ struct FoundSpan<'a> {
     name: &'a str,
     id: &'a str,
     group: Option<&'a str>,
+}
+
+/// The start of a span whose end comes later.
+#[derive(Clone, Debug, Default)]
+struct OpenSpan {
+    start: i64,
+    name: String,
+    group: Option<String>,
 }
 
 /// Collects the wanted spans.
@@ -155,6 +165,9 @@ pub fn parse(bytes: Vec<u8>, request: &SpanRequest) -> Result<Spans, Wording> {
 fn any(bytes: Vec<u8>, sink: &mut SpanSink<'_>) -> Result<(), String> {
     if bytes.starts_with(b"PAR1") {
         return wide::read(bytes, sink);
+    }
+    if looks_so(&bytes) {
+        return perfetto::read(&bytes, sink);
     }
     let text = std::str::from_utf8(&bytes).map_err(|error| format!("byte {} is no UTF-8 text", error.valid_up_to()))?;
     let text = text.trim_start_matches('\u{feff}');

@@ -1,6 +1,7 @@
 use std::fs;
 
 use super::*;
+use crate::perfetto::messages::{Clock, ClockSnapshot, Ftrace, FtraceEvent, FtraceEventBundle, Print, TracePacket};
 
 /// Reads spans from a text.
 fn spans_of(text: &str, request: &SpanRequest) -> fault::Result<Spans> {
@@ -37,6 +38,9 @@ const OTLP: &str = r#"{"resourceSpans":[{"resource":{"attributes":[{"key":"proce
  {"name":"load","startTimeUnixNano":1796043453123456790,"endTimeUnixNano":"1796043453123456790",
   "attributes":[{"key":"rank","value":{"stringValue":"1"}},{"key":"thread.id","value":{"intValue":8}}]}]}]}]}"#;
 
+/// The same, written by Perfetto's own library: `.ci/perfetto_samples`.
+const PERFETTO: &[u8] = include_bytes!("../../samples/spans.pftrace");
+
 #[test]
 fn all_formats_give_the_same_spans() {
     let by_rank = SpanRequest { by: Some("rank".to_owned()), ..SpanRequest::default() };
@@ -44,12 +48,15 @@ fn all_formats_give_the_same_spans() {
         (7, 1_796_043_453_123_456_789, 1_796_043_453_123_556_790, "step", "0"),
         (8, 1_796_043_453_123_456_790, 1_796_043_453_123_456_790, "load", "1"),
     ];
-    for text in [CSV, CHROME, OTLP] {
-        let found = spans_of(text, &by_rank).unwrap();
-        assert_eq!(rows(&found), expected, "{text}");
-        let by_name = spans_of(text, &SpanRequest::default()).unwrap();
+    for text in [CSV.as_bytes(), CHROME.as_bytes(), OTLP.as_bytes(), PERFETTO] {
+        let found = parse(text.to_vec(), &by_rank).unwrap();
+        assert_eq!(rows(&found), expected, "{}", String::from_utf8_lossy(text));
+        let by_name = parse(text.to_vec(), &SpanRequest::default()).unwrap();
         assert_eq!(rows(&by_name)[0].4, "step");
     }
+    let perfetto = parse(PERFETTO.to_vec(), &by_rank).unwrap();
+    // An instant, and a slice of a process.
+    assert_eq!((perfetto.clock, perfetto.others), (Some(SpanClock::Realtime), 2));
     assert_eq!(spans_of(CSV, &by_rank).unwrap().clock, None);
     assert_eq!(spans_of(CHROME, &by_rank).unwrap().clock, Some(SpanClock::Realtime));
     assert_eq!(spans_of(CHROME, &by_rank).unwrap().others, 2);
@@ -142,4 +149,78 @@ fn faulty_files_are_refused_with_the_place() {
     let request = SpanRequest { by: Some("rank".to_owned()), ..SpanRequest::default() };
     let error = spans_of("tid,start,end\n1,2,3\n", &request).unwrap_err().to_string();
     assert!(error.contains("no column rank"), "{error}");
+}
+
+/// A trace of these packets.
+fn perfetto(packets: &[TracePacket]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    packets.iter().for_each(|packet| prost::encoding::message::encode(1, packet, &mut bytes));
+    bytes
+}
+
+fn snapshot() -> TracePacket {
+    let clock = |clock_id, timestamp| Clock { clock_id, timestamp, ..Clock::default() };
+    let clocks = vec![clock(6, 5_000), clock(3, 4_000), clock(1, 90_000)];
+    TracePacket { clock_snapshot: Some(ClockSnapshot { clocks, ..Default::default() }), ..Default::default() }
+}
+
+fn printed(ftrace_clock: u32, lines: &[(u64, u32, &str)]) -> TracePacket {
+    let event = |(timestamp, pid, text): &(u64, u32, &str)| FtraceEvent {
+        timestamp: *timestamp,
+        pid: *pid,
+        event: Some(Ftrace::Print(Print { buf: text.as_bytes().to_vec() })),
+    };
+    let event = lines.iter().map(event).collect();
+    let bundle = FtraceEventBundle { cpu: Some(0), event, ftrace_clock, ..Default::default() };
+    TracePacket { ftrace_events: Some(bundle), ..Default::default() }
+}
+
+#[test]
+fn sections_that_programs_print_are_spans_of_the_printing_thread() {
+    let lines = [
+        (5_100, 12, "B|10|outer\n"),
+        (5_110, 13, "B|10|other"),
+        (5_120, 12, "B|10|inner|x\n"),
+        (5_130, 12, "E|10\n"),
+        (5_140, 13, "E"),
+        (5_150, 12, "C|10|count|5\n"),
+        (5_160, 12, "E\n"),
+        (5_170, 12, "E\n"),
+    ];
+    let found = parse(perfetto(&[snapshot(), printed(0, &lines)]), &SpanRequest::default()).unwrap();
+    let expected = [(12, 5_120, 5_130, "inner|x"), (13, 5_110, 5_140, "other"), (12, 5_100, 5_160, "outer")];
+    let rows: Vec<_> = rows(&found).into_iter().map(|(tid, start, end, name, _)| (tid, start, end, name)).collect();
+    assert_eq!(rows, expected);
+    assert_eq!((found.clock, found.others), (Some(SpanClock::Boottime), 1));
+    // On a clock of the kernel's trace alone, which is the counter of a recording made from this trace.
+    let found = parse(perfetto(&[snapshot(), printed(3, &lines)]), &SpanRequest::default()).unwrap();
+    assert_eq!((found.clock, found.all.len()), (Some(SpanClock::Counter), 3));
+}
+
+#[test]
+fn traces_of_perfetto_are_read_up_to_a_cut_and_refused_where_they_are_damaged() {
+    let lines = [(5_100, 12, "B|10|step\n"), (5_200, 12, "E|10\n")];
+    let whole = perfetto(&[snapshot(), printed(0, &lines), printed(0, &lines)]);
+    let found = parse(whole[..whole.len() - 3].to_vec(), &SpanRequest::default()).unwrap();
+    assert!(found.is_cut && found.all.len() == 1);
+    let error_of = |packets: &[TracePacket]| parse(perfetto(packets), &SpanRequest::default()).unwrap_err().to_string();
+    let first = perfetto(&[snapshot()]).len();
+    let at = |timestamp_clock_id| TracePacket {
+        timestamp: Some(7),
+        timestamp_clock_id: Some(timestamp_clock_id),
+        ..Default::default()
+    };
+    assert_eq!(error_of(&[snapshot(), at(65)]), format!("byte {first}: no snapshot has the clock 65"));
+    let late = TracePacket { timestamp: Some(u64::MAX), ..Default::default() };
+    assert_eq!(error_of(&[snapshot(), late]), format!("byte {first}: the time 18446744073709551615 is too late"));
+    let mut tsc = snapshot();
+    tsc.clock_snapshot.as_mut().unwrap().primary_trace_clock = 9;
+    assert_eq!(error_of(&[tsc]), "its times are on Perfetto's clock 9, which no recording has");
+    let backwards = [(5_200, 12, "B|10|step\n"), (5_100, 12, "E|10\n")];
+    let error = error_of(&[snapshot(), printed(0, &backwards)]);
+    assert_eq!(error, format!("byte {first}: the span ends at 5100, before its start at 5200"));
+    // A packet that unpacks to no packets.
+    let packed = TracePacket { compressed_packets: vec![1, 2, 3], ..Default::default() };
+    let error = error_of(&[snapshot(), packed]);
+    assert!(error.starts_with(&format!("byte {first}: the packed packets are damaged: ")), "{error}");
 }

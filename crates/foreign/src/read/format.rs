@@ -53,6 +53,8 @@ pub enum Format {
     PerfScript,
     /// The same printed by the kernel or `trace-cmd report`.
     Ftrace,
+    /// The kernel's events in traces of Perfetto.
+    Perfetto,
     /// The text of the kernel's tracers osnoise and timerlat, which `rtla -t` stores.
     Osnoise,
 }
@@ -83,7 +85,9 @@ impl Format {
             | Self::Oslat
             | Self::Rtla
             | Self::Hdr => Form::Distribution,
-            Self::TraceDat | Self::PerfData | Self::PerfScript | Self::Ftrace | Self::Osnoise => Form::Trace,
+            Self::TraceDat | Self::PerfData | Self::PerfScript | Self::Ftrace | Self::Perfetto | Self::Osnoise => {
+                Form::Trace
+            }
         }
     }
 }

@@ -451,7 +451,7 @@ fn function<'a>(carrier: Carrier, fields: &'a str) -> Result<TextHappening<'a>, 
 }
 
 /// The flag of a new thread in the process of its creator.
-const CLONE_THREAD: u64 = 0x1_0000;
+pub(super) const CLONE_THREAD: u64 = 0x1_0000;
 
 /// The number and the name of a woken thread. The kernel and perf print them differently.
 fn woken(fields: &str) -> Option<(i32, &str)> {

@@ -40,6 +40,7 @@ mod oslat;
 pub mod osnoise;
 pub mod perf_data;
 pub mod perf_script;
+pub mod perfetto;
 mod recognize;
 mod rt_json;
 mod rtla;

@@ -2,7 +2,7 @@
 
 use super::{
     Format, Source, cyclictest, ftq, ftq_ticks, ftrace_text, fwq, hdr, hiccups, loggopsim, netgauge, osjitter, oslat,
-    osnoise, perf_data, perf_script, rt_json, rtla, selfish, sysjitter, trace_dat,
+    osnoise, perf_data, perf_script, perfetto, rt_json, rtla, selfish, sysjitter, trace_dat,
 };
 use crate::read::ftq_ticks::Part;
 use crate::read::kernel_text::is_name;
@@ -17,6 +17,9 @@ pub fn recognize(source: Source<'_>) -> Option<Format> {
     }
     if source.bytes.starts_with(perf_data::MAGIC) {
         return Some(Format::PerfData);
+    }
+    if perfetto::is_perfetto(source) {
+        return Some(Format::Perfetto);
     }
     let text = head(source)?;
     if has_kernel_events(text) {

@@ -4,11 +4,12 @@ use becalm_linux::ftrace::{CARRIED, EventPath, MissingEvent, discover_among};
 use becalm_measure::Names;
 use becalm_model::node::{ClockDoc, MachineDoc, TracingDoc, Warning};
 use becalm_model::warning;
+use becalm_observe::document::ClockPair;
 use becalm_units::fault::{self, UsageError, Wording};
 use becalm_units::{CpuId, Nanos};
 
 use super::{KernelTrace, NoiseNamer, NoiseTrace, PagedTrace, PerfTrace, StampClock, TextNamer, TracerLoop};
-use crate::read::{Format, Progress, Source, ftrace_text, osnoise, perf_data, perf_script, trace_dat};
+use crate::read::{Format, Progress, Source, ftrace_text, osnoise, perf_data, perf_script, perfetto, trace_dat};
 
 /// A trace, and the facts about the recording in its file.
 pub(super) struct OpenTrace<'a> {
@@ -32,6 +33,8 @@ pub(super) struct TraceFacts {
     pub clock: ClockDoc,
     /// The start by the wall clock.
     pub began: Option<jiff::Timestamp>,
+    /// Readings of the other clocks.
+    pub clock_pairs: Vec<ClockPair>,
     pub warnings: Vec<Warning>,
     /// Events that the kernel counted as dropped.
     pub counted_lost: u64,
@@ -129,6 +132,7 @@ pub(super) fn open<'a>(
     match format {
         Format::PerfData => open_perf_data(source, names, told),
         Format::PerfScript | Format::Ftrace => open_text(format, source, names, told),
+        Format::Perfetto => open_perfetto(source, names, told),
         Format::Osnoise => open_osnoise(source, names, told),
         _ => open_trace_dat(source, rate_hz, names),
     }
@@ -247,6 +251,27 @@ fn open_text<'a>(
     let resolution_ns = if is_coarse { Nanos::from_micros(1) } else { Nanos::new(1) };
     let clock = ClockDoc { resolution_ns, ..nanosecond_clock(counter, first.get().into()) };
     Ok(OpenTrace { facts: TraceFacts { paths, clock, warnings, ..TraceFacts::default() }, events: Box::new(trace) })
+}
+
+fn open_perfetto<'a>(source: Source<'a>, names: &mut Names, told: Progress<'_>) -> fault::Result<OpenTrace<'a>> {
+    let mut namer = TextNamer::default();
+    let found = perfetto::read(source, told, &mut (&mut namer, names))?;
+    let (trace, first) = namer.finish()?;
+    let placed = |pair: ClockPair| ClockPair { at_ns: pair.at_ns - first, ..pair };
+    let clock_pairs: Vec<ClockPair> = found.readings.into_iter().map(placed).collect();
+    let began = clock_pairs.first().map(|pair| i128::from(pair.realtime_ns) - i128::from(pair.at_ns.get()));
+    let path = |(system, name): (&str, String)| EventPath { system: system.to_owned(), name };
+    let facts = TraceFacts {
+        paths: found.seen.into_iter().map(path).collect(),
+        kernel: found.kernel,
+        architecture: found.architecture,
+        clock: nanosecond_clock(found.clock, first.get().into()),
+        began: began.and_then(|ns| jiff::Timestamp::from_nanosecond(ns).ok()),
+        clock_pairs,
+        warnings: found.warnings,
+        ..TraceFacts::default()
+    };
+    Ok(OpenTrace { facts, events: Box::new(trace) })
 }
 
 fn open_osnoise<'a>(source: Source<'a>, names: &mut Names, told: Progress<'_>) -> fault::Result<OpenTrace<'a>> {

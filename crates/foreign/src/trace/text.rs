@@ -10,6 +10,7 @@ use super::clock::Axis;
 use super::{HeldTrace, ThreadLog};
 use crate::read::ReadError;
 use crate::read::kernel_text::{TextEvent, TextHappening, VectorDetail};
+use crate::read::perfetto::PerfettoTaker;
 
 /// Takes the events of a text, in the order of the text.
 #[derive(Debug, Default)]
@@ -55,7 +56,8 @@ impl TextNamer {
         if let (Some(process), true) = (event.process, event.thread.is_some()) {
             self.log.set_process(thread, Pid(process));
         }
-        for (pid, name) in event.what.named().into_iter().flatten().filter(|(pid, _)| *pid != 0) {
+        for (pid, name) in event.what.named().into_iter().flatten().filter(|(pid, name)| *pid != 0 && !name.is_empty())
+        {
             names.see(Pid(pid), name.as_bytes());
             if !matches!(event.what, TextHappening::Created { .. }) {
                 cpu.named.push((cpu.events.len(), Pid(pid), names.labels.intern(name)));
@@ -138,6 +140,14 @@ impl TextNamer {
         }
     }
 
+    /// Takes the process of a thread, and its name if that is known.
+    fn know(&mut self, thread: Pid, process: Pid, name: &str, names: &mut Names) {
+        self.log.set_process(thread, process);
+        if !name.is_empty() && names.name_of(thread).is_none() {
+            names.see(thread, name.as_bytes());
+        }
+    }
+
     /// The trace, on an axis that starts with the first event, and the start of that axis by the clock of the recording. Fails if there is
     /// no event, or the times are too far apart.
     pub fn finish(self) -> Result<(HeldTrace, Nanos), ReadError> {
@@ -156,5 +166,20 @@ impl TextNamer {
             cpus.push((cpu, events));
         }
         Ok((HeldTrace::new(cpus, backwards).with_threads(log), first))
+    }
+}
+
+impl PerfettoTaker for (&mut TextNamer, &mut Names) {
+    fn event(&mut self, event: &TextEvent<'_>) {
+        self.0.take(event, self.1);
+    }
+
+    fn thread(&mut self, tid: i32, process: i32, name: &str) {
+        self.0.know(Pid(tid), Pid(process), name, self.1);
+    }
+
+    fn process(&mut self, pid: i32, is_kernel: bool) {
+        self.0.know(Pid(pid), Pid(pid), "", self.1);
+        self.1.set_kernel(Pid(pid), is_kernel);
     }
 }

@@ -50,14 +50,12 @@ fn a_nice_thread_waits_for_the_one_that_is_not() {
         observed.compare(1)?;
         let thread = observed.thread(0);
         let takers = thread["takers"].as_array().unwrap();
-        let (first, queued) = (&takers[0], number(thread, "queued_ns"));
-        assert_eq!(
-            (&first["source"], &first["owner"]),
-            (&Value::from("ob-burner"), &Value::from("process")),
-            "{thread:#}"
-        );
+        // Other work on this machine may have taken more.
+        let burner = takers.iter().find(|taker| taker["source"] == "ob-burner" && taker["owner"] == "process");
+        let burner = burner.unwrap_or_else(|| panic!("{thread:#}"));
+        let queued = number(thread, "queued_ns");
         // By the kernel, the burner had the CPU for this long, which the nice thread wanted all the while.
-        let (taken, burned) = (number(first, "ns"), observed.accounts[1].1.ran.get());
+        let (taken, burned) = (number(burner, "ns"), observed.accounts[1].1.ran.get());
         eprintln!("{taken} of {queued} ns, and the burner ran for {burned}");
         // Interrupts on top of the burner are not its own.
         let is_near = (taken - burned).abs() * 20 <= burned + 20 * 10_000_000;

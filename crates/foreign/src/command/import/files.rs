@@ -94,7 +94,7 @@ pub fn format(files: &[InputFile], chosen: Option<Format>) -> fault::Result<Form
 pub fn advice(files: &[InputFile], format: Format, is_chosen: bool) -> Option<String> {
     if !is_chosen {
         // These are recognized by their first bytes, which no other file has.
-        if matches!(format, Format::TraceDat | Format::PerfData) {
+        if matches!(format, Format::TraceDat | Format::PerfData | Format::Perfetto) {
             return None;
         }
         return Some(format!(

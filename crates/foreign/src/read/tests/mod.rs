@@ -4,6 +4,7 @@ mod buckets;
 mod damage;
 mod figures;
 mod guesses;
+mod perfetto;
 mod reports;
 
 use std::fs;

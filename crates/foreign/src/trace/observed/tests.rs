@@ -169,12 +169,16 @@ fn a_process_has_all_threads_of_which_the_trace_tells_it() {
     );
 }
 
-#[test]
-fn threads_that_are_not_in_the_trace_are_refused() {
-    let refused = |format, bytes: &[u8], choice| match found(format, bytes, choice) {
+/// Why a trace is refused.
+fn refused(format: Format, bytes: &[u8], choice: Choice) -> String {
+    match found(format, bytes, choice) {
         Ok(_) => panic!("it was taken"),
         Err(error) => error.message(fault::option),
-    };
+    }
+}
+
+#[test]
+fn threads_that_are_not_in_the_trace_are_refused() {
     let text = TRACE.as_bytes();
     assert_eq!(
         refused(Format::Ftrace, text, named(&["app", "none"])),
@@ -213,6 +217,8 @@ fn the_books_of_all_threads_of_all_samples_add_up() {
         (Format::PerfScript, "perf-script/tracepoints.txt"),
         (Format::PerfScript, "perf-script/microseconds.txt"),
         (Format::Ftrace, "ftrace/report.txt"),
+        (Format::Perfetto, "perfetto/events.pftrace"),
+        (Format::Perfetto, "perfetto/columns.pftrace"),
     ] {
         let bytes = sample(name);
         let threads = everyone(format, &bytes).unwrap_or_else(|why| panic!("{name}: {why}"));
@@ -242,6 +248,7 @@ fn whatever_bytes_are_changed_the_books_add_up_or_the_file_is_refused() {
         (Format::TraceDat, sample("trace-dat/v6-mono.dat"), 300, 30),
         (Format::PerfData, sample("perf-data/tracepoints.data"), 300, 30),
         (Format::Ftrace, text, 1000, 100),
+        (Format::Perfetto, sample("perfetto/events.pftrace"), 300, 30),
     ] {
         let (mut seed, mut read, mut refused) = (5, 0, 0);
         for _ in 0..rounds {
@@ -259,4 +266,50 @@ fn whatever_bytes_are_changed_the_books_add_up_or_the_file_is_refused() {
         }
         assert!(read > least && refused > least / 2, "{format}: {read} files were read, {refused} refused");
     }
+}
+
+/// Perfetto's own library wrote the same events.
+#[test]
+fn the_books_of_perfettos_traces_are_those_of_the_kernels_text() {
+    let choice = named(&["bash", "sh", "sleep", "true", "rcu_preempt"]);
+    let text = stored(Format::Ftrace, &sample("ftrace/threads.txt"), choice.clone());
+    assert_eq!(text.threads.len(), 10);
+    for name in ["perfetto/events.pftrace", "perfetto/columns.pftrace"] {
+        let doc = stored(Format::Perfetto, &sample(name), choice.clone());
+        // No column has the thread that the first switch of CPU 0 left, so the shell's wait for that switch is lost.
+        let is_first = |thread: &ThreadDoc| name.contains("columns") && thread.tid == 10_929;
+        for (found, expected) in doc.threads.iter().zip(&text.threads).filter(|(found, _)| !is_first(found)) {
+            assert_eq!(found, expected, "{name}");
+        }
+        assert_eq!((doc.clock.counter.as_str(), doc.clock.origin_ticks), ("boot", text.clock.origin_ticks), "{name}");
+        assert_eq!((doc.machine.kernel.as_str(), doc.machine.architecture.as_str()), ("6.18.0", "x86_64"), "{name}");
+        // The only snapshot was taken 1 ms before the first event.
+        let [pair] = doc.clock_pairs[..] else { panic!("{:?}", doc.clock_pairs) };
+        assert_eq!(pair.at_ns, Nanos::from_millis(-1), "{name}");
+        assert_eq!(pair.boottime_ns, doc.clock.origin_ticks - 1_000_000, "{name}");
+        let began = doc.origin.unwrap().as_nanosecond();
+        assert_eq!(began, i128::from(pair.realtime_ns) + 1_000_000, "{name}");
+        assert!(!codes(&doc).contains(&"imported_cut"), "{name}");
+    }
+}
+
+#[test]
+fn a_trace_of_perfetto_that_is_cut_is_read_up_to_there() {
+    let whole = sample("perfetto/events.pftrace");
+    let choice = named(&["bash"]);
+    let doc = stored(Format::Perfetto, &whole[..whole.len() - 5], choice.clone());
+    assert_eq!(codes(&doc)[0], "imported_cut", "{:?}", codes(&doc));
+    assert!(doc.events < stored(Format::Perfetto, &whole, choice.clone()).events);
+    // The name of a thread is longer than its packet.
+    let mut damaged = whole.clone();
+    let name = damaged.windows(4).position(|bytes| bytes == b"bash").unwrap();
+    damaged[name - 1] = 0x7f;
+    let error = refused(Format::Perfetto, &damaged, choice.clone());
+    assert!(error.starts_with("byte ") && error.contains("the packet is damaged"), "{error}");
+    // What is left has the unpacked size that it claims, and no more.
+    let mut packed = sample("perfetto/columns.pftrace");
+    let last = packed.len() - 20;
+    packed[last] ^= 0xff;
+    let error = refused(Format::Perfetto, &packed, choice);
+    assert!(error.contains("the packed packets are damaged"), "{error}");
 }
