@@ -2,7 +2,9 @@
 
 import json
 import sys
+import threading
 import time
+import timeit
 
 import numpy
 import polars
@@ -39,4 +41,13 @@ arrow, frame = pyarrow.table(table), polars.DataFrame(table)
 for name in ("detour", "start_ns", "duration_ns", "cpu"):
     places = (arrow[name].chunk(0).buffers()[1].address, address(frame[name].to_numpy()), address(numpy.asarray(table[name])))
     copied += sum(place != address(table[name]) for place in places)
-print(json.dumps({"rows": len(table), "opened": opened, "beside": beside, "copied": copied}))
+
+
+def least(manager):
+    """Nanoseconds of an empty block of a context manager."""
+    rounds = timeit.repeat("with manager: pass", globals={"manager": manager}, number=1_000_000, repeat=7)
+    return min(rounds) * 1e3
+
+
+span, lock = least(becalm.span("cost")), least(threading.Lock())
+print(json.dumps({"span": span, "lock": lock, "rows": len(table), "opened": opened, "beside": beside, "copied": copied}))

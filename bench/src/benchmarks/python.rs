@@ -1,4 +1,5 @@
-//! Does a large run open instantly in Python, without copying its columns? Compared with PyArrow, which reads the same columns.
+//! Does a large run open instantly in Python, without copying its columns? Compared with PyArrow, which reads the same columns. And what does a span of a
+//! program cost? Compared with the cheapest context manager that Python has, a lock.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -17,6 +18,8 @@ const TEN_MILLION: u64 = 10_000_000;
 const REPETITIONS: u64 = 9;
 /// The root of the sources; `.ci/need python-packages` installs a Python with all readers of tables below it.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+/// By how much a span may cost more than a lock.
+const MOST_OF_A_LOCK: f64 = 2.0;
 const SCRIPT: &str = include_str!("python.py");
 
 /// Output of the script. Times are in seconds: wall-clock time, and processor time.
@@ -26,11 +29,14 @@ struct ScriptResult {
     opened: Vec<[f64; 2]>,
     beside: Vec<[f64; 2]>,
     copied: u64,
+    /// The nanoseconds of an empty span and of a lock, with the interpreter's own.
+    span: f64,
+    lock: f64,
 }
 
 pub fn run() -> ExitCode {
     let effort = Effort::from_arguments();
-    let mut claims = Claims::begin("Python: a large run is open at once", effort);
+    let mut claims = Claims::begin("Python: a large run is open at once, and spans are cheap", effort);
     let python = Path::new(ROOT).join(".cache/python/bin/python");
     let what = "opening 10 million detours as a table";
     if !python.is_file() {
@@ -47,6 +53,7 @@ fn open(claims: &mut Claims, effort: Effort, python: &Path) -> Result<(), String
     let path = folder.path().join("large.becalm");
     large_bundle::write(&path, effort.share(TEN_MILLION)).map_err(|error| error.to_string())?;
     let mut command = Command::new(python);
+    command.env("BECALM_SPANS", folder.path().join("spans.csv"));
     command.args(["-c", SCRIPT]).arg(&path).arg(effort.share(REPETITIONS).to_string());
     command.env("PYTHONPATH", package).env("PYTHONDONTWRITEBYTECODE", "1");
     let output = command.output().map_err(|error| format!("cannot run {}: {error}", python.display()))?;
@@ -67,6 +74,8 @@ fn open(claims: &mut Claims, effort: Effort, python: &Path) -> Result<(), String
         other,
         "on one thread each",
     );
+    let (span, lock) = (Figure::ns(result.span.round()), Figure::ns(result.lock.round()));
+    claims.at_most_times("a span of a program in Python, against `with lock`", span, lock, MOST_OF_A_LOCK);
     claims.none("  columns that PyArrow, Polars or NumPy have elsewhere", result.copied);
     Ok(())
 }

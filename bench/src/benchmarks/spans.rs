@@ -8,6 +8,7 @@ use std::process::{Command, ExitCode};
 
 use becalm_fixtures::observed::{ORIGIN, UPTIME, write_observed};
 use becalm_linux::sched;
+use becalm_units::protobuf::Message;
 
 use crate::claims::{Claims, Figure};
 use crate::effort::Effort;
@@ -39,9 +40,14 @@ fn explained(claims: &mut Claims, effort: Effort) -> io::Result<()> {
     let folder = tempfile::tempdir()?;
     write_observed(folder.path());
     let count = effort.share(SPANS);
-    for (name, text) in [("csv", table(count)), ("json of Chrome", trace(count))] {
+    let formats = [
+        ("csv", table(count).into_bytes()),
+        ("json of Chrome", trace(count).into_bytes()),
+        ("slices of Perfetto", slices(count)),
+    ];
+    for (name, bytes) in formats {
         let file = folder.path().join("spans");
-        fs::write(&file, text)?;
+        fs::write(&file, bytes)?;
         let mut command = Command::new(programs::becalm());
         command.arg("explain").arg(folder.path().join("observed")).arg("--spans").arg(&file).args(["--by", "name"]);
         let cost = programs::cost(&mut command, sched::allowed_cpus().map_err(io::Error::other)?.iter().last())?;
@@ -79,6 +85,39 @@ fn trace(count: u64) -> String {
         text += &event;
     }
     text + "]}"
+}
+
+/// A trace of Perfetto, as its library for C++ writes them: each packet has its time, its track and its name.
+fn slices(count: u64) -> Vec<u8> {
+    const TRACK: u64 = 9;
+    const MONOTONIC: u64 = 3;
+    let mut trace = Message::default();
+    trace.message(1, |packet| {
+        packet.message(6, |snapshot| {
+            snapshot.number(2, MONOTONIC);
+        });
+    });
+    trace.message(1, |packet| {
+        packet.message(60, |track| {
+            track.number(1, TRACK).message(4, |thread| {
+                thread.number(1, 4242).number(2, 4242);
+            });
+        });
+    });
+    for (number, (start, length)) in spans(count).enumerate() {
+        let name = format!("s{}", number % 5);
+        for (kind, time) in [(1, start), (2, start + length)] {
+            trace.message(1, |packet| {
+                packet.number(8, UPTIME + time).number(10, 1).message(11, |event| {
+                    event.number(9, kind).number(11, TRACK);
+                    if kind == 1 {
+                        event.bytes(23, name.as_bytes());
+                    }
+                });
+            });
+        }
+    }
+    trace.into_bytes()
 }
 
 /// A program in C writes spans, and prints the time of each, writing included.

@@ -31,8 +31,8 @@ const LEAST_ERROR: Nanos = Nanos::from_micros(50);
 /// Spans are intervals of threads, such as requests, training steps or repetitions. Divides each of them by what its thread did and who had its CPU, in
 /// a recording of becalm observe, and tells what the slowest spans have more than ordinary ones: the system's doing, or the program's.
 ///
-/// Spans are read from CSV or Parquet tables (tid,start,end,name; times in nanoseconds, or start_us, ...), from traces of Chrome and PyTorch, and from
-/// JSON of OpenTelemetry and the NCCL Inspector.
+/// Spans are read from CSV or Parquet tables (tid,start,end,name; times in nanoseconds, or start_us, ...), from traces of Chrome, PyTorch and
+/// Perfetto, and from JSON of OpenTelemetry and the NCCL Inspector.
 #[derive(Args, Debug)]
 pub struct ExplainArgs {
     /// Recording of becalm observe

@@ -5,8 +5,8 @@
 ...     train()
 
 Each run of the block is a line of ``becalm-spans-PID.csv`` in the current directory, or of the file that the environment variable
-``BECALM_SPANS`` names, where ``%p`` stands for the number of the process. A span costs less than half a microsecond; make it
-once, and enter it as often as you like. Spans of one thread may contain each other.
+``BECALM_SPANS`` names, where ``%p`` is replaced by the number of the process. A span costs little more than ``with`` on a lock;
+make it once, and enter it as often as you like. Spans of one thread may contain each other.
 """
 
 import atexit
