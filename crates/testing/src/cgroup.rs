@@ -14,9 +14,16 @@ impl ControlGroup {
     /// Creates a group limited to this many MiB of memory; `None` if that is impossible.
     #[must_use]
     pub fn with_memory(mebibytes: u32) -> Option<Self> {
-        let (group, is_old) = Self::make("memory", "memory.limit_in_bytes")?;
-        group.set(if is_old { "memory.limit_in_bytes" } else { "memory.max" }, &format!("{mebibytes}M"))?;
+        let (group, _) = Self::make("memory", "memory.limit_in_bytes")?;
+        group.limit_memory(mebibytes)?;
         Some(group)
+    }
+
+    /// Sets another limit of its memory, in MiB; the calling thread frees what is above it. `None` if that is impossible.
+    #[must_use]
+    pub fn limit_memory(&self, mebibytes: u32) -> Option<()> {
+        let old = "memory.limit_in_bytes";
+        self.set(if self.0.join(old).exists() { old } else { "memory.max" }, &format!("{mebibytes}M"))
     }
 
     /// Creates a group limited to these CPUs; `None` if that is impossible.

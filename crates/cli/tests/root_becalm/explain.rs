@@ -12,7 +12,7 @@ use becalm_linux::clock::wall_clocks;
 use becalm_linux::sched;
 use becalm_testing::cgroup::ControlGroup;
 use becalm_testing::program::{Ended, Running, becalm, instances_of, path, run};
-use becalm_testing::skip;
+use becalm_testing::{attempts, skip};
 use becalm_units::CpuId;
 use serde_json::Value;
 
@@ -61,12 +61,14 @@ fn last_cpu() -> CpuId {
     sched::allowed_cpus().unwrap().iter().last().expect("there is a CPU")
 }
 
-/// Takes steps on the last CPU while becalm observes, after `prepare` in the worker; `step` gets the number of each and the amount of an ordinary one.
+/// Takes steps on the last CPU while becalm observes, after `prepare` in the worker. `step` gets the number of each and the amount of an ordinary one;
+/// `after` gets the number when the step is over.
 fn observed_steps(
     bundle: &Path,
     count: u64,
     prepare: impl FnOnce(i32) + Send,
     step: impl Fn(u64, u64) + Send,
+    after: impl Fn(u64) + Send,
 ) -> Steps {
     let mut running = None;
     let (begin, begins) = std::sync::mpsc::channel::<()>();
@@ -81,6 +83,7 @@ fn observed_steps(
                 let [monotonic, realtime, _] = wall_clocks();
                 step(number, amount);
                 let [monotonic_end, realtime_end, _] = wall_clocks();
+                after(number);
                 // A real-time thread that always runs would reach the limit on these.
                 thread::sleep(Duration::from_millis(1));
                 Step { monotonic: (monotonic, monotonic_end), realtime: (realtime, realtime_end) }
@@ -165,7 +168,7 @@ fn bursts_of_other_programs_explain_the_slow_steps() {
     let bundle = folder.path().join("bursts.becalm");
     let gremlins = ["grem1", "grem2"].map(|name| start_gremlin(folder.path(), name));
     let [Some(one), Some(other)] = gremlins else { return skip("no real-time program may be started") };
-    let steps = observed_steps(&bundle, 500, be_urgent, |_, amount| _ = black_box(compute(amount)));
+    let steps = observed_steps(&bundle, 500, be_urgent, |_, amount| _ = black_box(compute(amount)), |_| ());
     for mut gremlin in [one, other] {
         let _ = gremlin.kill();
         let _ = gremlin.wait();
@@ -220,7 +223,7 @@ fn slow_steps_of_the_program_itself_are_not_the_systems() {
     let bundle = folder.path().join("own.becalm");
     let step =
         |number: u64, amount| _ = black_box(compute(if number.is_multiple_of(20) { 2 * amount } else { amount }));
-    let steps = observed_steps(&bundle, 500, be_urgent, step);
+    let steps = observed_steps(&bundle, 500, be_urgent, step, |_| ());
     let doc = explained(&bundle, &table(&steps, |step| step.monotonic), &[]);
     eprintln!("{}", doc["sentence"]);
     assert!(side(&doc, "system") < 0.1, "{:#}", doc["sources"]);
@@ -236,7 +239,7 @@ fn a_quota_explains_the_steps_that_it_interrupts() {
     let bundle = folder.path().join("quota.becalm");
     let Some(group) = ControlGroup::with_time(50_000, 100_000) else { return skip("there is no group with a quota") };
     let join = |tid| group.take_thread(tid).expect("a thread can be moved");
-    let steps = observed_steps(&bundle, 500, join, |_, amount| _ = black_box(compute(amount)));
+    let steps = observed_steps(&bundle, 500, join, |_, amount| _ = black_box(compute(amount)), |_| ());
     let doc = explained(&bundle, &table(&steps, |step| step.monotonic), &[]);
     let of_quota = share(&doc, |source| source["class"] == "quota");
     eprintln!("{of_quota} {}", doc["sentence"]);
@@ -246,37 +249,46 @@ fn a_quota_explains_the_steps_that_it_interrupts() {
 
 #[test]
 fn reclaim_is_found_in_the_steps_that_free_memory() {
+    /// The limits of the group, in MiB.
+    const SMALL: u32 = 8;
+    const LARGE: u32 = 1_024;
     let Some(_alone) = alone() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let bundle = folder.path().join("reclaim.becalm");
-    let Some(group) = ControlGroup::with_memory(24) else { return skip("there is no group with a limit on memory") };
+    let Some(group) = ControlGroup::with_memory(LARGE) else { return skip("there is no group with a limit on memory") };
     let file = folder.path().join("data");
     // A hole, which no disk has to provide.
-    fs::File::create(&file).unwrap().set_len(96 << 20).unwrap();
+    fs::File::create(&file).unwrap().set_len(240 << 20).unwrap();
     // The kernel charges the group of the process's first thread.
     let process = std::process::id().cast_signed();
     if group.take_thread(process).is_none() {
         return skip("a thread cannot have a limit on memory of its own");
     }
     let step = |number: u64, amount| {
-        if number.is_multiple_of(20) {
-            // Reading twice what the group may have frees as much.
-            let mut data = fs::File::open(&file).unwrap();
-            let mut part = vec![0; 1 << 20];
-            for _ in 0..48 {
-                std::io::Read::read_exact(&mut data, &mut part).unwrap();
-            }
+        // Every twentieth step frees what was read after the others.
+        if number % 20 == 19 {
+            group.limit_memory(SMALL).unwrap();
+            group.limit_memory(LARGE).unwrap();
         }
         black_box(compute(amount));
     };
-    let steps = observed_steps(&bundle, 400, be_urgent, step);
+    let read = |number: u64| {
+        let mut data = fs::File::open(&file).unwrap();
+        let mut part = [0; 64 << 10];
+        std::io::Seek::seek(&mut data, std::io::SeekFrom::Start(number % 20 * 12 << 20)).unwrap();
+        (0..192).for_each(|_| std::io::Read::read_exact(&mut data, &mut part).unwrap());
+    };
+    attempts(3, || {
+        let place = tempfile::tempdir().unwrap();
+        let bundle = place.path().join("reclaim.becalm");
+        let steps = observed_steps(&bundle, 400, be_urgent, step, read);
+        let doc = explained(&bundle, &table(&steps, |step| step.monotonic), &[]);
+        let reclaim = doc["sources"].as_array().unwrap().iter().find(|source| source["source"] == "group_reclaim");
+        eprintln!("{} {reclaim:?}", doc["sentence"]);
+        let reclaim = reclaim.unwrap_or_else(|| panic!("there is reclaim: {:#}", doc["sources"]));
+        assert_eq!((&reclaim["class"], &reclaim["in_ordinary"]), (&Value::from("own_work"), &Value::from(0)));
+        // Other programs may make other steps slow.
+        let is_found = reclaim["in_slow"].as_u64() >= Some(18) && reclaim["share_of_excess"].as_f64() >= Some(0.85);
+        if is_found { Ok(()) } else { Err(format!("{reclaim:#}")) }
+    });
     group.release_thread(process).expect("a thread can be moved back");
-    let doc = explained(&bundle, &table(&steps, |step| step.monotonic), &[]);
-    let reclaim = doc["sources"].as_array().unwrap().iter().find(|source| source["source"] == "group_reclaim");
-    eprintln!("{} {reclaim:?}", doc["sentence"]);
-    let reclaim = reclaim.expect("there is reclaim");
-    assert_eq!(reclaim["class"], "own_work");
-    assert!(reclaim["in_slow"].as_u64() >= Some(18) && reclaim["in_ordinary"] == 0, "{reclaim:#}");
-    // Reading takes most of the time; freeing 6,000 clean pages takes more than 20 ns each.
-    assert!(reclaim["ns"].as_i64() > Some(120_000), "{reclaim:#}");
 }
