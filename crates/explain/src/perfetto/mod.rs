@@ -16,14 +16,12 @@ const MOST_UNPACKED: usize = 1 << 28;
 /// A trace starts with one of these bytes: the key of its first packet.
 const FIRST_BYTE: u8 = 0x0a;
 
-/// True if a file starts as a trace of Perfetto: with a packet that is one, or is cut by the end of what is given.
+/// True if a file starts with a whole packet of a trace. Texts may start with the same byte, a line end.
 pub fn looks_so(bytes: &[u8]) -> bool {
-    bytes.first() == Some(&FIRST_BYTE)
-        && match Packets::new(bytes).next_slice() {
-            Some(Ok((_, packet))) => TracePacket::decode(packet).is_ok_and(|packet| packet.is_known()),
-            Some(Err(error)) => error.is_cut,
-            None => false,
-        }
+    let first = if bytes.first() == Some(&FIRST_BYTE) { Packets::new(bytes).next_slice() } else { None };
+    first.is_some_and(|found| {
+        found.is_ok_and(|(_, packet)| TracePacket::decode(packet).is_ok_and(|packet| packet.is_known()))
+    })
 }
 
 /// Why a trace cannot be read, or read any further.

@@ -48,14 +48,15 @@ pub(super) fn read(text: &str, sink: &mut SpanSink<'_>) -> Result<(), String> {
     let mut chrome = Chrome { sink, open: HashMap::new() };
     let mut json = serde_json::Deserializer::from_str(text);
     let mut base = 0;
-    let outcome = if text.starts_with('[') {
+    let is_list = text.trim_start().starts_with('[');
+    let outcome = if is_list {
         ChromeEvents(&mut chrome).deserialize(&mut json)
     } else {
         ChromeFile(&mut chrome, &mut base).deserialize(&mut json)
     };
     match outcome {
         // A list may lack its end, since writers append to it until they are killed.
-        Err(error) if error.is_eof() && text.starts_with('[') => chrome.sink.spans.is_cut = true,
+        Err(error) if error.is_eof() && is_list => chrome.sink.spans.is_cut = true,
         outcome => outcome.and_then(|()| json.end()).map_err(|error| error.to_string())?,
     }
     for span in &mut chrome.sink.spans.all {

@@ -16,6 +16,7 @@ use std::path::Path;
 
 use becalm_model::{Label, Labels};
 use becalm_units::fault::{self, Context, UsageError, Wording};
+use serde::Deserialize;
 
 use crate::clocks::SpanClock;
 use crate::perfetto::looks_so;
@@ -174,7 +175,7 @@ fn any(bytes: Vec<u8>, sink: &mut SpanSink<'_>) -> Result<(), String> {
     if text.trim_start().is_empty() {
         return Err("the file is empty".to_owned());
     }
-    if text.trim_start().starts_with(['{', '[']) { json(text.trim_start(), sink) } else { table::read(text, sink) }
+    if text.trim_start().starts_with(['{', '[']) { json(text, sink) } else { table::read(text, sink) }
 }
 
 /// Reads JSON in the format that its first keys show.
@@ -185,7 +186,7 @@ fn json(text: &str, sink: &mut SpanSink<'_>) -> Result<(), String> {
         otlp::read(text, sink)
     } else if has("\"coll_perf\"") {
         nccl::read(text, sink)
-    } else if has("\"traceEvents\"") || text.starts_with('[') {
+    } else if has("\"traceEvents\"") || text.trim_start().starts_with('[') {
         chrome::read(text, sink)
     } else if has("\"results\"") && has("\"times\"") {
         Err("this is a file of hyperfine, which has the lengths of its runs and not when they started; \
@@ -197,6 +198,22 @@ fn json(text: &str, sink: &mut SpanSink<'_>) -> Result<(), String> {
         Err("this JSON is no trace of Chrome, OpenTelemetry or the NCCL Inspector: a key traceEvents, resourceSpans or \
              coll_perf was expected"
             .to_owned())
+    }
+}
+
+/// Passes each object of a text of JSON objects. The error names the line where its object starts, or where the text is no JSON.
+fn each_object<'t, T: Deserialize<'t>>(
+    text: &'t str,
+    mut take: impl FnMut(T) -> Result<(), String>,
+) -> Result<(), String> {
+    let mut objects = serde_json::Deserializer::from_str(text).into_iter::<T>();
+    loop {
+        let end_of_last = objects.byte_offset();
+        let Some(object) = objects.next() else { return Ok(()) };
+        take(object.map_err(|error| error.to_string())?).map_err(|why| {
+            let start = text.len() - text[end_of_last..].trim_start().len();
+            format!("line {}: {why}", text[..start].matches('\n').count() + 1)
+        })?;
     }
 }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::{FoundSpan, SpanSink};
+use super::{FoundSpan, SpanSink, each_object};
 use crate::clocks::SpanClock;
 
 /// The nanoseconds of the format's unit.
@@ -52,8 +52,7 @@ struct KernelTimes {
 /// Reads the objects of a file. The error names the line.
 pub(super) fn read(text: &str, sink: &mut SpanSink<'_>) -> Result<(), String> {
     sink.spans.clock = Some(SpanClock::Realtime);
-    for operation in serde_json::Deserializer::from_str(text).into_iter::<Operation<'_>>() {
-        let Operation { metadata, coll_perf } = operation.map_err(|error| error.to_string())?;
+    each_object(text, |Operation { metadata, coll_perf }: Operation<'_>| {
         let times = coll_perf
             .event_trace_ts
             .ok_or("the operations have no times of events: run with NCCL_INSPECTOR_DUMP_VERBOSE=1 to have them")?;
@@ -74,7 +73,6 @@ pub(super) fn read(text: &str, sink: &mut SpanSink<'_>) -> Result<(), String> {
             name: &coll_perf.coll,
             id: "",
             group,
-        })?;
-    }
-    Ok(())
+        })
+    })
 }

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::{FoundSpan, SpanSink, brief, decimal_ns};
+use super::{FoundSpan, SpanSink, brief, decimal_ns, each_object};
 use crate::clocks::SpanClock;
 
 #[derive(Deserialize)]
@@ -105,8 +105,8 @@ fn number(attributes: &[Attribute<'_>], key: &str) -> Option<i64> {
 /// Reads the objects of a file. The error names the line.
 pub(super) fn read(text_of_file: &str, sink: &mut SpanSink<'_>) -> Result<(), String> {
     sink.spans.clock = Some(SpanClock::Realtime);
-    for file in serde_json::Deserializer::from_str(text_of_file).into_iter::<OtlpFile<'_>>() {
-        for part in file.map_err(|error| error.to_string())?.resource_spans {
+    each_object(text_of_file, |file: OtlpFile<'_>| {
+        for part in file.resource_spans {
             let process = number(&part.resource.attributes, "process.pid");
             for span in part.scope_spans.iter().flat_map(|scope| &scope.spans) {
                 let times = span.start_time_unix_nano.get().zip(span.end_time_unix_nano.get());
@@ -118,6 +118,6 @@ pub(super) fn read(text_of_file: &str, sink: &mut SpanSink<'_>) -> Result<(), St
                 sink.push(found).map_err(|why| format!("the span '{}': {why}", brief(&span.name, 60)))?;
             }
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }

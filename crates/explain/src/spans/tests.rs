@@ -137,8 +137,12 @@ fn faulty_files_are_refused_with_the_place() {
         ("{\"traceEvents\":[]}", "has no spans of threads"),
         ("{\"traceEvents\":[]} x", "trailing characters"),
         (
-            "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"a\",\"startTimeUnixNano\":\"1\",\"endTimeUnixNano\":\"2\"}]}]}]}",
-            "the span 'a': the span names no thread",
+            "\n{\"resourceSpans\":[]}\n\n{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"a\",\"startTimeUnixNano\":\"1\",\"endTimeUnixNano\":\"2\"}]}]}]}",
+            "line 4: the span 'a': the span names no thread",
+        ),
+        (
+            "\n{\"metadata\":{\"pid\":1},\"coll_perf\":{\"coll\":\"a\"}}",
+            "line 2: the operations have no times of events",
         ),
         ("{\"results\":[{\"command\":\"a\",\"times\":[1.0]}]}", "file of hyperfine"),
         ("PAR1xxxx", "the Parquet file is damaged"),
