@@ -87,7 +87,7 @@ fn trace(count: u64) -> String {
     text + "]}"
 }
 
-/// A trace of Perfetto, as its library for C++ writes them: each packet has its time, its track and its name.
+/// A trace of Perfetto. Each packet has its time, track and name, like those of its library for C++.
 fn slices(count: u64) -> Vec<u8> {
     const TRACK: u64 = 9;
     const MONOTONIC: u64 = 3;

@@ -14,7 +14,7 @@ pub const BOOTTIME: u32 = 6;
 /// The first clock that belongs to one sequence of packets, and the first that is no such clock any more.
 const OF_SEQUENCES: std::ops::Range<u32> = 64..128;
 
-/// The clocks of a trace, as its packets so far tell them.
+/// The clocks of a trace, from its packets so far.
 #[derive(Clone, Debug, Default)]
 pub struct TraceClocks {
     /// The clock of the trace's own times; 0 until a snapshot names it.

@@ -26,7 +26,7 @@ struct Track {
     parent: u64,
 }
 
-/// What the packets of a writer share.
+/// State that the packets of a writer share.
 #[derive(Default)]
 struct Sequence {
     names: HashMap<u64, String>,
@@ -146,7 +146,7 @@ impl PerfettoSpans<'_, '_> {
         (process, None)
     }
 
-    /// A slice begins or ends.
+    /// Takes the start or the end of a slice.
     fn event(&mut self, sequence: u32, event: &TrackEvent, time: i64) -> Result<(), String> {
         if !matches!(event.r#type, SLICE_BEGIN | SLICE_END) {
             self.sink.spans.others += 1;

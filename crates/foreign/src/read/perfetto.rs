@@ -48,7 +48,7 @@ pub struct PerfettoFacts {
     pub readings: Vec<ClockPair>,
     /// The events that becalm decodes, by system and name.
     pub seen: BTreeSet<(&'static str, String)>,
-    /// What is wrong with the trace.
+    /// Faults of the trace.
     pub warnings: Vec<Warning>,
 }
 
@@ -98,7 +98,7 @@ struct PerfettoTrace<'t, T> {
     clocks: TraceClocks,
     /// The number of the events' clock.
     clock: Option<u32>,
-    /// What is to be added to the clock of boot time for that of the events.
+    /// The time of the events' clock minus that of boot time.
     from_boot: Option<i64>,
     /// The thread on each CPU after its last switch in columns.
     last: HashMap<u32, i32>,

@@ -306,7 +306,7 @@ fn a_trace_of_perfetto_that_is_cut_is_read_up_to_there() {
     damaged[name - 1] = 0x7f;
     let error = refused(Format::Perfetto, &damaged, choice.clone());
     assert!(error.starts_with("byte ") && error.contains("the packet is damaged"), "{error}");
-    // What is left has the unpacked size that it claims, and no more.
+    // The checksum of packed packets shows the change.
     let mut packed = sample("perfetto/columns.pftrace");
     let last = packed.len() - 20;
     packed[last] ^= 0xff;
