@@ -1,8 +1,8 @@
-//! Any bytes as a kernel trace of another program, in the format selected by the first byte: it is refused with a location, or its events
+//! Any bytes as a kernel trace of another program, of Perfetto or in the format selected by the first byte: it is refused with a location, or its events
 //! become detours that do not overlap and whose times add up.
 #![no_main]
 
-use becalm_foreign::read::{Source, osnoise, perf_data, perf_script, trace_dat};
+use becalm_foreign::read::{Source, osnoise, perf_data, perf_script, perfetto, trace_dat};
 use becalm_foreign::trace::{
     self, DetourSearch, KernelTrace, NoiseNamer, NoiseTrace, PagedTrace, PerfTrace, StampClock, TextNamer,
 };
@@ -17,6 +17,16 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((first, bytes)) = bytes.split_first() else { return };
     let source = Source { name: "file", bytes };
     let names = &mut Names::for_file();
+    if perfetto::is_perfetto(source) {
+        let mut namer = TextNamer::default();
+        if perfetto::read(source, &mut |_| {}, &mut (&mut namer, &mut *names)).is_err() {
+            return;
+        }
+        if let Ok((mut trace, _)) = namer.finish() {
+            attribute(&mut trace, names);
+        }
+        return;
+    }
     match first % 4 {
         0 => {
             let Ok(file) = trace_dat::read(source) else { return };
