@@ -41,6 +41,8 @@ pub enum Class {
     Quota,
     /// The hypervisor had the CPU.
     Host,
+    /// becalm's measuring loop ran, because the program slept or waited for the CPU.
+    Loop,
     /// It slept.
     Asleep,
     /// A signal or a debugger stopped it.
@@ -126,7 +128,7 @@ impl Cause {
 
     /// The cause of a thread that slept while its waker, called `name`, had this one; `None` if that says nothing.
     pub fn of_waker(&self, name: &str) -> Option<Self> {
-        let is_telling = !matches!(self.class, Class::Asleep | Class::Stopped | Class::Unknown);
+        let is_telling = !matches!(self.class, Class::Asleep | Class::Stopped | Class::Loop | Class::Unknown);
         is_telling.then(|| Self { waker: name.to_owned(), ..self.clone() })
     }
 
@@ -136,7 +138,7 @@ impl Cause {
             (Class::Ran | Class::Call, _) if !self.waker.is_empty() => Side::Threads,
             (Class::Ran | Class::Call, _) => Side::Program,
             (Class::Queued, Owner::Process | Owner::Chosen) => Side::Threads,
-            (Class::Queued, Owner::Unknown) | (Class::Unknown, _) => Side::Unknown,
+            (Class::Queued, Owner::Unknown) | (Class::Loop | Class::Unknown, _) => Side::Unknown,
             (Class::Asleep | Class::Stopped, _) => Side::Waiting,
             _ => Side::System,
         }

@@ -74,7 +74,8 @@ fields! {
 fields! {
     worst_row: WorstRow {
         NAME = "name", "span", |row| shortened(&row.span.name);
-        TID = "tid", "thread", |row| Value::Number(u64::try_from(row.span.tid).unwrap_or(0));
+        TID = "tid", "thread", |row| row.span.tid.and_then(|tid| u64::try_from(tid).ok());
+        CPU = "cpu", "CPU", |row| row.span.cpu.map(|cpu| u64::from(cpu.get()));
         START = "start_ns", "at", |row| row.span.start_ns;
         LENGTH = "ns", "length", |row| row.span.ns;
         MOST = "most", "most of it", |row| most(&row.span);
@@ -92,6 +93,7 @@ const fn color(class: Class) -> &'static str {
         Class::OnTheWay => "kind-softirq",
         Class::Quota => "kind-throttling",
         Class::Host => "kind-unseen",
+        Class::Loop => "kind-self",
         Class::Asleep => "line",
         Class::Stopped => "kind-self",
         Class::Unknown => "kind-not_traced",
@@ -103,7 +105,7 @@ const fn how(class: Class) -> &'static str {
         Class::Ran | Class::Call => "ran",
         Class::OwnWork => "for it",
         Class::OnTop => "on top",
-        Class::Queued => "had the CPU",
+        Class::Queued | Class::Loop => "had the CPU",
         Class::OnTheWay => "wake-up",
         Class::Quota => "limit",
         Class::Host => "had the CPU",
@@ -206,8 +208,10 @@ impl ExplainedReport<'_> {
     fn worst(&self, all: bool) -> Table {
         let shown = if all { self.doc.worst.len() } else { WORST_ROWS };
         let rows: Vec<WorstRow> = self.doc.worst.iter().map(|span| WorstRow { span: span.clone() }).collect();
+        let is_of_cpus = self.doc.worst.iter().any(|span| span.cpu.is_some());
+        let subject = if is_of_cpus { &worst_row::CPU } else { &worst_row::TID };
         let columns: [&Field<WorstRow>; 5] =
-            [&worst_row::NAME, &worst_row::TID, &worst_row::START, &worst_row::LENGTH, &worst_row::MOST];
+            [&worst_row::NAME, subject, &worst_row::START, &worst_row::LENGTH, &worst_row::MOST];
         let mut table = Table::filled(&columns, &rows).captioned("The longest spans");
         table.may_leave_out(1);
         table.with_most_important(shown, |more| format!("{more} more"))
@@ -257,11 +261,11 @@ impl ExplainedReport<'_> {
                 Value::Time(doc.clock_error_ns.get()).cell()
             ),
         ];
-        if doc.outside + doc.unknown_threads > 0 {
+        if doc.outside + doc.strangers > 0 {
             text.push(format!(
-                "left out: {} outside of the recording, {} of threads that were not observed",
+                "left out: {} outside of the recording, {} of threads or CPUs that it does not have",
                 counted(doc.outside, "span", "spans"),
-                grouped(doc.unknown_threads)
+                grouped(doc.strangers)
             ));
         }
         text

@@ -1,0 +1,114 @@
+//! Phases of a parallel job as spans: of each phase the compute time of the rank that computed longest, because all others waited for it (De et al. 2009,
+//! section 4.2).
+//!
+//! The job and a simultaneous recording of its nodes read the same counter, and store its value at their time 0, so no clocks are compared.
+
+use becalm_analyze::phases::Slowest;
+use becalm_bundle::PhaseRun;
+use becalm_model::node::NodeDoc;
+use becalm_model::observed::ThreadId;
+use becalm_model::phases::PhasesDoc;
+use becalm_model::{Label, Labels};
+use becalm_units::fault::{self, UsageError};
+
+use crate::joined::{LeftOutSpans, Piece, PlacedSpan};
+use crate::lives::OwnThreads;
+use crate::measured::Measured;
+use crate::spans::is_like;
+
+/// The name of a job's threads in recordings.
+const JOB: &str = "becalm-mpi";
+
+/// Tolerated difference between the wall clocks and the counters of two documents; more means another boot of the machine.
+const SAME_BOOT_NS: f64 = 1e9;
+
+/// The phases of a job in a recording.
+pub struct Phases {
+    /// The spans, in order of time; each has the name of its rank.
+    pub placed: Vec<PlacedSpan>,
+    /// Their names.
+    pub labels: Labels,
+    /// Phases that are not in the recording.
+    pub left_out: LeftOutSpans,
+}
+
+/// The threads of a job.
+pub fn threads() -> OwnThreads {
+    OwnThreads { name: Some(JOB), ..OwnThreads::default() }
+}
+
+/// Finds the phases of a job in a recording; with a pattern only those of ranks with this name. Fails if the job cannot be read, did not end, or
+/// cannot be aligned with the recording.
+pub fn place(job: &PhaseRun, recording: &Measured, name: Option<&str>) -> fault::Result<Phases> {
+    let mut slowest = Slowest::default();
+    job.for_each(|_, rank, number, phase| slowest.add(rank, number as usize, &phase))?;
+    if slowest.compute.is_empty() {
+        return Err(apart("the job did not come to its end, so it has no phases").into());
+    }
+    let mut shifts = Vec::new();
+    for doc in &job.nodes {
+        let recorded = recording.nodes().iter().find(|recorded| recorded.node == doc.node);
+        shifts.push(recorded.map(|recorded| shift(doc, recorded)).transpose()?);
+    }
+    if shifts.iter().all(Option::is_none) {
+        let names: Vec<&str> = job.nodes.iter().map(|doc| doc.node.as_str()).collect();
+        return Err(apart(&format!("the recording holds no node of the job, which ran on {}", names.join(", "))).into());
+    }
+    let mut labels = Labels::new();
+    labels.intern("");
+    let mut found = Phases { placed: Vec::new(), labels: Labels::new(), left_out: LeftOutSpans::default() };
+    job.for_each(|node, rank, number, phase| {
+        let text = format!("rank {rank}");
+        if slowest.latest[number as usize] != rank || name.is_some_and(|pattern| !is_like(&text, pattern)) {
+            return;
+        }
+        let doc = &job.nodes[node];
+        let cpu = doc.ranks.iter().find(|other| other.rank == rank).map(|found| found.cpu);
+        let is_its = |cpu_of: &crate::lives::MeasuredCpu| cpu_of.node == doc.node && Some(cpu_of.doc.cpu) == cpu;
+        let place = recording.cpus().iter().position(is_its);
+        let (Some((offset, ratio)), Some(place)) = (shifts[node], place) else {
+            found.left_out.strangers += 1;
+            return;
+        };
+        let at = |ns: i64| (offset + ns as f64 * ratio).round() as i64;
+        let (start, end) = (at(phase.start_ns), at(phase.start_ns + phase.compute_ns));
+        let measured = &recording.cpus()[place].doc;
+        if start < measured.start_ns.get() || end > (measured.start_ns + measured.duration_ns).get() {
+            found.left_out.outside += 1;
+            return;
+        }
+        let name: Label = labels.intern(&text);
+        let pieces = vec![Piece { thread: ThreadId(place as u32), start, end }];
+        found.placed.push(PlacedSpan { name, group: name, pieces });
+    })?;
+    found.placed.sort_by_key(PlacedSpan::start);
+    Ok(Phases { labels, ..found })
+}
+
+fn apart(why: &str) -> UsageError {
+    UsageError::new(format!("the job cannot be aligned with the recording: {why}"))
+}
+
+/// The job's time 0 on the recording's clock, in nanoseconds, and the ratio of the clock rates, job to recording.
+fn shift(doc: &PhasesDoc, recorded: &NodeDoc) -> Result<(f64, f64), UsageError> {
+    let (job, run) = (&doc.clock, &recorded.clock);
+    if job.origin_ticks == 0 || run.origin_ticks == 0 {
+        return Err(apart(&format!("one of them does not have the value of the counter of {} at its start", doc.node)));
+    }
+    if job.counter != run.counter {
+        return Err(apart(&format!(
+            "on {} it read the counter {}, and the recording {}",
+            doc.node, job.counter, run.counter
+        )));
+    }
+    let ticks = job.origin_ticks as f64 - run.origin_ticks as f64;
+    let offset = ticks * 1e9 / run.rate_hz;
+    let by_wall = recorded.origin.map(|origin| doc.origin.duration_since(origin).as_secs_f64() * 1e9);
+    if by_wall.is_none_or(|by_wall| (offset - by_wall).abs() > SAME_BOOT_NS) {
+        return Err(apart(&format!(
+            "they are of different boots of {}: their counters and their wall clocks disagree",
+            doc.node
+        )));
+    }
+    Ok((offset, job.rate_hz / run.rate_hz))
+}
