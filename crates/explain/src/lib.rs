@@ -14,6 +14,7 @@ pub mod joined;
 pub mod lives;
 mod measured;
 mod phases;
+pub mod repetitions;
 pub mod report;
 #[cfg(feature = "schemas")]
 pub mod schemas;

@@ -154,34 +154,35 @@ fn most(span: &WorstDoc) -> String {
     span.causes.iter().take(2).map(phrase).collect::<Vec<_>>().join(", ")
 }
 
-impl ExplainedReport<'_> {
-    fn sources(&self, found: &ExplanationDoc, all: bool) -> Table {
-        let is_shown = |source: &&SourceDoc| all || source.share_of_excess.abs() >= SMALL;
-        let rows: Vec<SourceRow> = found
-            .sources
-            .iter()
-            .filter(is_shown)
-            .map(|source| SourceRow { source: source.clone(), slow: found.slow, ordinary: found.ordinary })
-            .collect();
-        let columns: [&Field<SourceRow>; 8] = [
-            &source_row::SOURCE,
-            &source_row::HOW,
-            &source_row::OWNER,
-            &source_row::TIME,
-            &source_row::SHARE,
-            &source_row::INTERVAL,
-            &source_row::SLOW,
-            &source_row::ORDINARY,
-        ];
-        let mut table = Table::filled(&columns, &rows).captioned("The excess of slow spans by causes");
-        for column in [1, 2, 5, 6, 7] {
-            table.keep_whole(column);
-        }
-        table.may_leave_out(2);
-        let rows = if all { usize::MAX } else { ROWS };
-        table.with_most_important(rows, |more| format!("{more} more"))
+/// The excess of slow spans by causes, as a table: the largest, or all of them.
+pub fn causes(found: &ExplanationDoc, all: bool) -> Table {
+    let is_shown = |source: &&SourceDoc| all || source.share_of_excess.abs() >= SMALL;
+    let rows: Vec<SourceRow> = found
+        .sources
+        .iter()
+        .filter(is_shown)
+        .map(|source| SourceRow { source: source.clone(), slow: found.slow, ordinary: found.ordinary })
+        .collect();
+    let columns: [&Field<SourceRow>; 8] = [
+        &source_row::SOURCE,
+        &source_row::HOW,
+        &source_row::OWNER,
+        &source_row::TIME,
+        &source_row::SHARE,
+        &source_row::INTERVAL,
+        &source_row::SLOW,
+        &source_row::ORDINARY,
+    ];
+    let mut table = Table::filled(&columns, &rows).captioned("The excess of slow spans by causes");
+    for column in [1, 2, 5, 6, 7] {
+        table.keep_whole(column);
     }
+    table.may_leave_out(2);
+    let rows = if all { usize::MAX } else { ROWS };
+    table.with_most_important(rows, |more| format!("{more} more"))
+}
 
+impl ExplainedReport<'_> {
     fn groups(&self) -> Table {
         let rows: Vec<GroupRow> = self.doc.by.iter().map(|group| GroupRow { group: group.clone() }).collect();
         let columns: [&Field<GroupRow>; 9] = [
@@ -319,16 +320,16 @@ impl Report for ExplainedReport<'_> {
         if !doc.by.is_empty() {
             sections.push(Section::named("groups", "By group", vec![Block::Table(self.groups())]));
         }
-        let sources = self.sources(&doc.all, form.all());
-        if !sources.is_empty() {
-            sections.push(Section::named("causes", "Causes", vec![Block::Table(sources)]));
+        let table = causes(&doc.all, form.all());
+        if !table.is_empty() {
+            sections.push(Section::named("causes", "Causes", vec![Block::Table(table)]));
         }
         for group in doc.by.iter().filter(|_| form.all()) {
             let Some(found) = &group.explanation else { continue };
             let blocks = vec![
                 Block::Heading(shortened(&group.name)),
                 Block::Text(found.sentence.clone()),
-                Block::Table(self.sources(found, false)),
+                Block::Table(causes(found, false)),
             ];
             sections.push(Section::new("group", "Group", shortened(&group.name), blocks));
         }

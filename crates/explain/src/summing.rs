@@ -27,6 +27,24 @@ const WORST: usize = 10;
 /// The stretches of a span's timeline.
 const STRETCHES: usize = 1_000;
 
+/// What sentences call the spans.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Noun {
+    /// Spans.
+    Span,
+    /// Runs.
+    Run,
+}
+
+impl Noun {
+    const fn words(self) -> [&'static str; 2] {
+        match self {
+            Self::Span => ["span", "spans"],
+            Self::Run => ["run", "runs"],
+        }
+    }
+}
+
 /// Spans with what is known of them.
 pub struct Explained<'a> {
     /// The spans, in order of time.
@@ -108,6 +126,7 @@ pub fn explain(
     found: &SpanCauses,
     causes: &Causes,
     slowest: f64,
+    noun: Noun,
 ) -> Option<ExplanationDoc> {
     if chosen.len() < FEWEST {
         return None;
@@ -131,7 +150,7 @@ pub fn explain(
         let row = first(side).filter(|row| causes.get(row.cause).class != Class::Ran);
         row.map(|row| (shown(causes.get(row.cause)), row.part.share))
     };
-    let sentence = sentence(verdict, &excess, side, named);
+    let sentence = sentence(verdict, &excess, noun, side, named);
     let sides = excess.sides.iter().map(|(side, part)| SideDoc {
         side: *side,
         ns: Nanos::new(part.ns),
@@ -176,7 +195,7 @@ pub fn explain(
 impl Explained<'_> {
     /// Explains some of the spans; `None` if there are too few.
     pub fn explain(&self, chosen: &[usize]) -> Option<ExplanationDoc> {
-        explain(self.spans, chosen, self.found, &self.lives.causes, self.slowest)
+        explain(self.spans, chosen, self.found, &self.lives.causes, self.slowest, Noun::Span)
     }
 
     /// Explains the spans of each group, those that cost most first.
@@ -286,13 +305,14 @@ pub fn share_text(part: ExcessShare) -> String {
 fn sentence(
     verdict: Verdict,
     excess: &Excess,
+    noun: Noun,
     side: impl Fn(Side) -> ExcessShare,
     named: impl Fn(Side) -> Option<(String, f64)>,
 ) -> String {
     let time = |ns: i64| Value::Time(ns).cell();
     let slow = match excess.slow {
-        1 => "The slowest span".to_owned(),
-        slow => format!("The {slow} slowest spans"),
+        1 => format!("The slowest {}", noun.words()[0]),
+        slow => format!("The {slow} slowest {}", noun.words()[1]),
     };
     let takes = format!("{slow} took {} longer than the middle half", time(excess.excess));
     if verdict == Verdict::Even {
@@ -369,7 +389,7 @@ mod tests {
             let share = shares.iter().find(|(side, _)| *side == wanted).map_or(0.0, |(_, share)| *share);
             ExcessShare { ns: 0, share, interval: (wanted == Side::System).then_some(system) }
         };
-        sentence(verdict, &excess, side, |_| None)
+        sentence(verdict, &excess, Noun::Span, side, |_| None)
     }
 
     #[test]

@@ -5,12 +5,10 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use becalm_account::is_becalms;
 use becalm_bundle::{ActivityBatch, Bundle, BundleError};
 use becalm_model::Kind;
 use becalm_model::node::CpuDoc;
 use becalm_model::observed::{Owner, ThreadId};
-use becalm_model::unseen::{PREEMPTED_BY_HOST, STOLEN};
 
 use super::{Life, Lives};
 use crate::causes::{Cause, CauseTime, Causes, Class};
@@ -176,25 +174,7 @@ fn divided(detour: &WholeDetour, nameless: u32, mut each: impl FnMut(i64, u32)) 
 /// The cause for an activity.
 fn cause(batch: &ActivityBatch, row: usize, own: &OwnThreads) -> Cause {
     let (kind, source, detail) = (batch.kind(row), batch.source(row), batch.detail(row));
-    if own.contain(kind, source, detail) {
-        return Cause::running("");
-    }
-    let (class, owner) = match kind {
-        _ if is_becalms(kind, detail) => (Class::Queued, Owner::Becalm),
-        Kind::Nmi | Kind::Irq | Kind::Softirq => (Class::OnTop, Owner::Interrupt),
-        Kind::Edge | Kind::Fault => (Class::OnTop, Owner::Kernel),
-        Kind::Workqueue | Kind::Kthread | Kind::Becalm => (Class::Queued, Owner::Kernel),
-        Kind::Task => (Class::Queued, Owner::Others),
-        Kind::Throttling => (Class::Quota, Owner::Quota),
-        Kind::Unseen if matches!(source, PREEMPTED_BY_HOST | STOLEN) => (Class::Host, Owner::Host),
-        // Firmware, hardware or the hypervisor.
-        Kind::Unseen => (Class::OnTop, Owner::Unknown),
-        Kind::NotTraced => (Class::Unknown, Owner::Unknown),
-    };
-    // The name of such a source says nothing without its kind.
-    let source = if kind.is_rest() { format!("{kind} {source}") } else { source.to_owned() };
-    let process = detail.parse().ok().filter(|_| kind == Kind::Task);
-    Cause { kind: Some(kind), process, ..Cause::new(class, owner, &source) }
+    if own.contain(kind, source, detail) { Cause::running("") } else { Cause::of_interruption(kind, source, detail) }
 }
 
 #[cfg(test)]
