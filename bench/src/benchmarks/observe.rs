@@ -211,7 +211,7 @@ fn beside_perf(claims: &mut Claims, effort: Effort) -> Result<(), String> {
         let theirs = perf_times(*tid, &history);
         let (mut is_near, (ran, waited)) = (theirs.is_near(ours, NS_PER_SWITCH), theirs.differences(ours));
         // perf does not repair switches that the trace lacks. The kernel's account shows which side is right; its own
-        // times begin and end at other instants of a switch than the trace's.
+        // times start and end at other instants of a switch than the trace's.
         let parts = thread["ran"].as_array().into_iter().flatten().filter(|part| part["kind"] == "host");
         let host: f64 = parts.map(|part| number(part, "ns") as f64).sum();
         let accounted =

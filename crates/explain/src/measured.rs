@@ -114,7 +114,7 @@ impl Measured {
     }
 }
 
-/// What the reader must know of dropped events.
+/// A note on dropped events, if there are any.
 pub fn lost_note(lost: u64) -> Option<String> {
     (lost > 0)
         .then(|| format!("the recording lacks {}", becalm_units::counted(lost, "dropped event", "dropped events")))

@@ -3,6 +3,8 @@
 //!
 //! The job and a simultaneous recording of its nodes read the same counter, and store its value at their time 0, so no clocks are compared.
 
+use std::collections::HashMap;
+
 use becalm_analyze::phases::Slowest;
 use becalm_bundle::PhaseRun;
 use becalm_model::node::NodeDoc;
@@ -56,33 +58,39 @@ pub fn place(job: &PhaseRun, recording: &Measured, name: Option<&str>) -> fault:
     }
     let mut labels = Labels::new();
     labels.intern("");
-    let mut found = Phases { placed: Vec::new(), labels: Labels::new(), left_out: LeftOutSpans::default() };
-    job.for_each(|node, rank, number, phase| {
-        let text = format!("rank {rank}");
-        if slowest.latest[number as usize] != rank || name.is_some_and(|pattern| !is_like(&text, pattern)) {
-            return;
+    // The names of ranks, and the places of their CPUs in the recording.
+    let mut known: HashMap<u32, (Label, Option<usize>)> = HashMap::new();
+    for doc in &job.nodes {
+        for rank in &doc.ranks {
+            let text = format!("rank {}", rank.rank);
+            if name.is_none_or(|pattern| is_like(&text, pattern)) {
+                let place = recording.cpus().iter().position(|cpu| cpu.node == doc.node && cpu.doc.cpu == rank.cpu);
+                known.insert(rank.rank, (labels.intern(&text), place));
+            }
         }
-        let doc = &job.nodes[node];
-        let cpu = doc.ranks.iter().find(|other| other.rank == rank).map(|found| found.cpu);
-        let is_its = |cpu_of: &crate::lives::MeasuredCpu| cpu_of.node == doc.node && Some(cpu_of.doc.cpu) == cpu;
-        let place = recording.cpus().iter().position(is_its);
+    }
+    let (mut found, mut left_out) = (Vec::new(), LeftOutSpans::default());
+    job.for_each(|node, rank, number, phase| {
+        let Some((name, place)) = known.get(&rank).filter(|_| slowest.latest[number as usize] == rank).copied() else {
+            return;
+        };
         let (Some((offset, ratio)), Some(place)) = (shifts[node], place) else {
-            found.left_out.strangers += 1;
+            left_out.strangers += 1;
             return;
         };
         let at = |ns: i64| (offset + ns as f64 * ratio).round() as i64;
         let (start, end) = (at(phase.start_ns), at(phase.start_ns + phase.compute_ns));
         let measured = &recording.cpus()[place].doc;
         if start < measured.start_ns.get() || end > (measured.start_ns + measured.duration_ns).get() {
-            found.left_out.outside += 1;
+            left_out.outside += 1;
             return;
         }
-        let name: Label = labels.intern(&text);
         let pieces = vec![Piece { thread: ThreadId(place as u32), start, end }];
-        found.placed.push(PlacedSpan { name, group: name, pieces });
+        found.push((number, PlacedSpan { name, group: name, pieces }));
     })?;
-    found.placed.sort_by_key(PlacedSpan::start);
-    Ok(Phases { labels, ..found })
+    // The times of several nodes differ.
+    found.sort_by_key(|(number, _)| *number);
+    Ok(Phases { placed: found.into_iter().map(|(_, span)| span).collect(), labels, left_out })
 }
 
 fn apart(why: &str) -> UsageError {
@@ -111,4 +119,56 @@ fn shift(doc: &PhasesDoc, recorded: &NodeDoc) -> Result<(f64, f64), UsageError> 
         )));
     }
     Ok((offset, job.rate_hz / run.rate_hz))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::joined::SpanCauses;
+
+    /// In every hundredth phase, a kernel thread takes 5 ms and a tick 20 us from rank 1. Other work while ranks wait is not in the spans.
+    #[test]
+    fn what_made_phases_long_is_found_again() {
+        let folder = tempfile::tempdir().unwrap();
+        becalm_fixtures::phases::write_beside(folder.path());
+        let job = PhaseRun::open(&folder.path().join("observed.becalm")).unwrap();
+        let recording = Measured::open(&folder.path().join("meanwhile.becalm"), None).unwrap();
+        let Phases { placed, labels, left_out } = place(&job, &recording, None).unwrap();
+        assert_eq!((placed.len(), left_out), (1_000, LeftOutSpans::default()));
+        let (lives, notes) = recording.lives(&placed, &threads()).unwrap();
+        assert!(notes[0].contains("measuring loop"), "{notes:?}");
+        let causes = SpanCauses::new(&placed, &lives);
+        let mut sums: BTreeMap<&str, (usize, i64)> = BTreeMap::new();
+        for (place, span) in placed.iter().enumerate() {
+            let is_late = place % 100 == 50;
+            assert_eq!(span.length(), if is_late { 6_020_000 } else { 1_000_000 });
+            assert_eq!(labels.text(span.name), if is_late { "rank 1" } else { "rank 0" });
+            assert_eq!(causes.get(place).iter().map(|time| time.ns).sum::<i64>(), span.length());
+            for time in causes.get(place) {
+                let (count, ns) = sums.entry(&lives.causes.get(time.cause).source).or_default();
+                (*count, *ns) = (*count + 1, *ns + time.ns);
+            }
+        }
+        let expected = [("", (1_000, 1_000_000_000)), ("pdflush", (10, 50_000_000)), ("tick", (10, 200_000))];
+        assert_eq!(sums.into_iter().collect::<Vec<_>>(), expected);
+        // Only the phases for which all others waited for this rank.
+        assert_eq!(place_count(&job, &recording, "rank 1"), 10);
+        assert_eq!(place_count(&job, &recording, "rank*"), 1_000);
+    }
+
+    fn place_count(job: &PhaseRun, recording: &Measured, name: &str) -> usize {
+        place(job, recording, Some(name)).unwrap().placed.len()
+    }
+
+    #[test]
+    fn a_job_of_another_boot_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        becalm_fixtures::phases::write_beside(folder.path());
+        let recording = Measured::open(&folder.path().join("meanwhile.becalm"), None).unwrap();
+        let job = PhaseRun::open(&folder.path().join("rebooted.becalm")).unwrap();
+        let error = place(&job, &recording, None).err().unwrap();
+        assert!(error.is_usage() && error.to_string().contains("different boots of node1"), "{error}");
+    }
 }

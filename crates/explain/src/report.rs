@@ -154,7 +154,7 @@ fn most(span: &WorstDoc) -> String {
     span.causes.iter().take(2).map(phrase).collect::<Vec<_>>().join(", ")
 }
 
-/// The excess of slow spans by causes, as a table: the largest, or all of them.
+/// A table of the excess of slow spans by causes: the largest, or all of them.
 pub fn causes(found: &ExplanationDoc, all: bool) -> Table {
     let is_shown = |source: &&SourceDoc| all || source.share_of_excess.abs() >= SMALL;
     let rows: Vec<SourceRow> = found

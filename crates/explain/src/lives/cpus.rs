@@ -117,7 +117,7 @@ impl Lives {
         Ok((lives, shows_program))
     }
 
-    /// Keeps the life of a CPU. What is no detour is the program's, or the loop's if the program was one of the detours.
+    /// Keeps the life of a CPU. Time between detours is the program's, or the loop's if the program was one of the detours.
     fn keep_cpu(&mut self, thread: ThreadId, cpu: &MeasuredCpu, detours: Vec<WholeDetour>, shows_program: bool) {
         let rest = if shows_program && cpu.has_loop {
             Cause::new(Class::Loop, Owner::Becalm, "becalm")
@@ -149,7 +149,7 @@ impl Lives {
 /// Passes the end and the cause of each stretch of a detour, in order of time.
 fn divided(detour: &WholeDetour, nameless: u32, mut each: impl FnMut(i64, u32)) {
     let mut now = detour.start;
-    // What goes on when the last one ends, with the time that each still takes.
+    // Activities that continue when the last one ends, with the time that each still takes.
     let mut running: Vec<(i64, u32)> = Vec::new();
     let mut rows = detour.rows.iter().peekable();
     loop {

@@ -73,7 +73,7 @@ impl Repetition {
     }
 }
 
-/// The time that the hypervisor took, as the kernel counts it.
+/// The source of time that the hypervisor took, by the kernel's count.
 pub const STEAL: &str = "steal";
 
 /// Statistics of repetition times, in nanoseconds.
