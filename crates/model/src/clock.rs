@@ -37,6 +37,12 @@ pub struct ClockDoc {
 }
 
 impl ClockDoc {
+    /// The same without readings of the clocks, for documents in which no spans are placed.
+    #[must_use]
+    pub fn without_pairs(self) -> Self {
+        Self { pairs: Vec::new(), ..self }
+    }
+
     /// Fails if the readings of the clocks are not in order of time, or are no times.
     pub fn check(&self) -> Result<(), String> {
         let mut last = None;
