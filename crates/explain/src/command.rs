@@ -296,7 +296,7 @@ fn phases_in_measured(args: &ExplainArgs, job: &PhaseRun) -> fault::Result<Found
         return Err(UsageError::new(text).into());
     }
     if let Some(by) = args.by.as_ref().filter(|by| *by != "name") {
-        let text = Wording::new("phases have no '{}'; {by=name} explains those of each latest rank");
+        let text = Wording::new("phases have no '{}'; the only value of {by} is name: the latest rank");
         return Err(UsageError::new(text.with(by)).into());
     }
     let recording = Measured::open(&args.run, args.node.as_deref())?;

@@ -37,7 +37,7 @@ pub struct ClockDoc {
 }
 
 impl ClockDoc {
-    /// The same without readings of the clocks, for documents in which no spans are placed.
+    /// The same without readings of the clocks, for documents that no spans are compared with.
     #[must_use]
     pub fn without_pairs(self) -> Self {
         Self { pairs: Vec::new(), ..self }
