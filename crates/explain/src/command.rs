@@ -69,7 +69,7 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "TID", value_parser = clap::value_parser!(i32).range(1..))]
     tid: Option<i32>,
 
-    /// CPU of spans whose file does not name one; for recordings of becalm record
+    /// CPU of spans whose file does not name one, on a recording of CPUs
     #[arg(long, value_name = "N", value_parser = cpu)]
     cpu: Option<CpuId>,
 
