@@ -11,7 +11,6 @@ pub mod job;
 pub mod jobs;
 pub mod limits;
 pub mod noise;
-pub mod phase_sources;
 pub mod phases;
 pub mod picture;
 pub mod summary;

@@ -1,13 +1,12 @@
-//! The sources of noise: over all CPUs, per CPU, in single detours, on several CPUs at once, or within the phases of a job.
+//! The sources of noise: over all CPUs, per CPU, in single detours, or on several CPUs at once.
 
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use becalm_analyze::phase_sources::phase_sources;
 use becalm_analyze::summary::{DetourId, RANKS, Selection, longest, summarize, summarize_digests, timelines};
 use becalm_analyze::together::together;
-use becalm_bundle::{Bundle, Contents, PhaseRun};
-use becalm_report::{DetoursReport, PhaseSourcesReport, SourcesReport, TogetherReport};
+use becalm_bundle::{Bundle, Contents};
+use becalm_report::{DetoursReport, SourcesReport, TogetherReport};
 use becalm_units::fault::{self, UsageError, Wording};
 use becalm_units::{CpuId, Nanos};
 
@@ -40,11 +39,6 @@ pub enum SourcesWanted {
     Together {
         /// Detours closer than this also meet.
         within: Nanos,
-    },
-    /// Noise within the worst phases of a job that ran meanwhile (`becalm.phase-sources/1`).
-    Phases {
-        /// The path of the job.
-        job: PathBuf,
     },
 }
 
@@ -85,11 +79,6 @@ impl SourcesQuestion {
         // The longest are known only after reading all once.
         let reading = asker.reading(&bundle, if matches!(self.wanted, SourcesWanted::Longest(_)) { 2 } else { 1 });
         let detours = match &self.wanted {
-            SourcesWanted::Phases { job } => {
-                let found = phase_sources(&PhaseRun::open(job)?, &bundle)?;
-                drop(reading);
-                return asker.show(&PhaseSourcesReport { found: &found });
-            }
             SourcesWanted::Together { within } => {
                 let together = together(&bundle, selection, *within)?;
                 drop(reading);

@@ -133,7 +133,7 @@ impl Condenser {
         });
         DigestDoc {
             schema: SCHEMA.to_owned(),
-            run: NodeDoc { stored: None, ..run },
+            run: NodeDoc { stored: None, clock: run.clock.without_pairs(), ..run },
             slot_ns: self.grid.slot_ns(),
             first_slot: self.grid.first(),
             slots,

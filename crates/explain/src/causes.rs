@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 
+use becalm_account::is_becalms;
 use becalm_model::Kind;
 use becalm_model::observed::{Owner, own_work};
+use becalm_model::unseen::{PREEMPTED_BY_HOST, STOLEN};
 use serde::{Deserialize, Serialize};
 
 /// How a cause takes time.
@@ -41,6 +43,8 @@ pub enum Class {
     Quota,
     /// The hypervisor had the CPU.
     Host,
+    /// becalm's measuring loop ran, because the program slept or waited for the CPU.
+    Loop,
     /// It slept.
     Asleep,
     /// A signal or a debugger stopped it.
@@ -115,6 +119,26 @@ impl Cause {
         Self::new(class, if class == Class::OwnWork { Owner::Kernel } else { Owner::Process }, context)
     }
 
+    /// An activity of this kind, with the source and the detail of a recording.
+    pub fn of_interruption(kind: Kind, source: &str, detail: &str) -> Self {
+        let (class, owner) = match kind {
+            _ if is_becalms(kind, detail) => (Class::Queued, Owner::Becalm),
+            Kind::Nmi | Kind::Irq | Kind::Softirq => (Class::OnTop, Owner::Interrupt),
+            Kind::Edge | Kind::Fault => (Class::OnTop, Owner::Kernel),
+            Kind::Workqueue | Kind::Kthread | Kind::Becalm => (Class::Queued, Owner::Kernel),
+            Kind::Task => (Class::Queued, Owner::Others),
+            Kind::Throttling => (Class::Quota, Owner::Quota),
+            Kind::Unseen if matches!(source, PREEMPTED_BY_HOST | STOLEN) => (Class::Host, Owner::Host),
+            // Firmware, hardware or the hypervisor.
+            Kind::Unseen => (Class::OnTop, Owner::Unknown),
+            Kind::NotTraced => (Class::Unknown, Owner::Unknown),
+        };
+        // The name of such a source says nothing without its kind.
+        let source = if kind.is_rest() { format!("{kind} {source}") } else { source.to_owned() };
+        let process = detail.parse().ok().filter(|_| kind == Kind::Task);
+        Self { kind: Some(kind), process, ..Self::new(class, owner, &source) }
+    }
+
     /// Sleep in this context, or in this state if there is none.
     pub fn asleep(context: &str, state: &str, waker: &str) -> Self {
         if own_work::ALL.contains(&context) {
@@ -126,7 +150,7 @@ impl Cause {
 
     /// The cause of a thread that slept while its waker, called `name`, had this one; `None` if that says nothing.
     pub fn of_waker(&self, name: &str) -> Option<Self> {
-        let is_telling = !matches!(self.class, Class::Asleep | Class::Stopped | Class::Unknown);
+        let is_telling = !matches!(self.class, Class::Asleep | Class::Stopped | Class::Loop | Class::Unknown);
         is_telling.then(|| Self { waker: name.to_owned(), ..self.clone() })
     }
 
@@ -136,7 +160,7 @@ impl Cause {
             (Class::Ran | Class::Call, _) if !self.waker.is_empty() => Side::Threads,
             (Class::Ran | Class::Call, _) => Side::Program,
             (Class::Queued, Owner::Process | Owner::Chosen) => Side::Threads,
-            (Class::Queued, Owner::Unknown) | (Class::Unknown, _) => Side::Unknown,
+            (Class::Queued, Owner::Unknown) | (Class::Loop | Class::Unknown, _) => Side::Unknown,
             (Class::Asleep | Class::Stopped, _) => Side::Waiting,
             _ => Side::System,
         }

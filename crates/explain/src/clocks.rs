@@ -4,8 +4,8 @@
 //! evenly. The error of a conversion is at most the width of a reading, plus by how much more or less the two clocks diverged until the next reading
 //! than around it.
 
-use becalm_model::node::ClockDoc;
-use becalm_observe::document::{ClockPair, ObservedDoc};
+use becalm_model::node::{ClockDoc, ClockPair};
+use becalm_observe::document::ObservedDoc;
 use becalm_units::fault::{self, UsageError, Wording};
 use becalm_units::{Named, Nanos};
 use serde::{Deserialize, Serialize};
@@ -77,15 +77,15 @@ pub struct ClockMap {
 
 impl ClockMap {
     /// The map of a clock for a recording; `None` if the recording has no readings of it.
-    pub fn new(clock: SpanClock, doc: &ObservedDoc) -> Option<Self> {
+    pub fn new(clock: SpanClock, doc: &ClockDoc) -> Option<Self> {
         if clock == SpanClock::Counter {
-            return Self::of_counter(&doc.clock);
+            return Self::of_counter(doc);
         }
         let mut knots: Vec<(i64, i64)> = Vec::new();
         let mut error = Nanos::ZERO;
         // By how much the clocks diverged between readings.
         let mut divergences: Vec<i64> = Vec::new();
-        for pair in &doc.clock_pairs {
+        for pair in &doc.pairs {
             let (from, to) = (clock.reading(pair)?, pair.at_ns.get());
             error = error.max(pair.width_ns);
             if let Some((last_from, last_to)) = knots.last().copied() {
@@ -108,8 +108,9 @@ impl ClockMap {
         (!knots.is_empty()).then_some(Self { clock, knots, slope: 1.0, error })
     }
 
+    /// `None` if the counter's value at the origin is not known.
     fn of_counter(doc: &ClockDoc) -> Option<Self> {
-        let origin = i64::try_from(doc.origin_ticks).ok()?;
+        let origin = i64::try_from(doc.origin_ticks).ok().filter(|origin| *origin > 0)?;
         let slope = 1e9 / doc.rate_hz;
         let map = Self { clock: SpanClock::Counter, knots: vec![(origin, 0)], slope, error: Nanos::ZERO };
         (slope.is_finite() && slope > 0.0).then_some(map)
@@ -139,9 +140,8 @@ impl ClockMap {
         before.1 + (length * i128::from(after.1 - before.1) / whole) as i64
     }
 
-    /// The share of spans within the books of the recording.
-    fn covered(&self, spans: &[ReadSpan], doc: &ObservedDoc) -> f64 {
-        let (start, end) = span_of(doc);
+    /// The share of spans between the start and the end of a recording.
+    fn covered(&self, spans: &[ReadSpan], (start, end): (i64, i64)) -> f64 {
         let (start, end) = (start - self.error.get(), end + self.error.get());
         let is_inside = |span: &&ReadSpan| self.convert(span.start) >= start && self.convert(span.end) <= end;
         spans.iter().filter(is_inside).count() as f64 / spans.len().max(1) as f64
@@ -154,23 +154,36 @@ pub fn span_of(doc: &ObservedDoc) -> (i64, i64) {
 }
 
 /// The clock of a file's spans, and whether it was found out: the requested one, that of the format, or the first that puts the spans into the
-/// recording. Fails if the recording does not have the clock, or none puts them there.
-pub fn choose(wanted: Option<SpanClock>, spans: &Spans, doc: &ObservedDoc) -> fault::Result<(ClockMap, bool)> {
+/// recording, which is between `books`. Fails if the recording does not have the clock, or none puts them there.
+pub fn choose(
+    wanted: Option<SpanClock>,
+    spans: &Spans,
+    doc: &ClockDoc,
+    books: (i64, i64),
+) -> fault::Result<(ClockMap, bool)> {
     if let Some(clock) = wanted.or(spans.clock) {
         let map = ClockMap::new(clock, doc);
-        let map =
-            map.ok_or_else(|| UsageError::new(format!("the recording has no readings of the clock {}", clock.name())))?;
+        let map = map.ok_or_else(|| {
+            UsageError::new(format!(
+                "the recording has no readings of the clock {}; write spans with another clock, or record again",
+                clock.name()
+            ))
+        })?;
         return Ok((map, false));
     }
     let maps: Vec<ClockMap> = SpanClock::ALL.iter().filter_map(|clock| ClockMap::new(*clock, doc)).collect();
-    let shares: Vec<f64> = maps.iter().map(|map| map.covered(&spans.all, doc)).collect();
+    let shares: Vec<f64> = maps.iter().map(|map| map.covered(&spans.all, books)).collect();
     let first_best = (0..maps.len()).rev().max_by(|one, other| shares[*one].total_cmp(&shares[*other]));
     // The others of a clock that fits most of the spans are counted as outside of the recording.
     if let Some(best) = first_best.filter(|best| shares[*best] >= MOST_OF_THEM) {
         return Ok((maps[best].clone(), true));
     }
+    if maps.is_empty() {
+        let text = "the recording has no readings of any clock, so no times can be compared with it; record again";
+        return Err(UsageError::new(text).into());
+    }
     let first = spans.all.iter().map(|span| span.start).min().unwrap_or_default();
-    let (start, _) = span_of(doc);
+    let (start, end) = books;
     let places: Vec<String> = maps
         .iter()
         .map(|map| format!("by {} they start {}", map.clock.name(), relative(map.convert(first).saturating_sub(start))))
@@ -178,7 +191,7 @@ pub fn choose(wanted: Option<SpanClock>, spans: &Spans, doc: &ObservedDoc) -> fa
     let text = Wording::new(
         "no clock puts the spans into the recording, which took {}: {}; give the clock with {clock}, or spans of this recording",
     );
-    Err(UsageError::new(text.with(doc.duration_ns).with(places.join(", "))).into())
+    Err(UsageError::new(text.with(Nanos::new(end - start)).with(places.join(", "))).into())
 }
 
 /// A time relative to the start of the recording, in words.
@@ -201,10 +214,8 @@ mod tests {
         }
     }
 
-    fn doc(pairs: Vec<ClockPair>) -> ObservedDoc {
-        let clock = ClockDoc { origin_ticks: 1_000, rate_hz: 2e9, ..ClockDoc::default() };
-        let (start_ns, duration_ns) = (Nanos::ZERO, Nanos::from_secs(2));
-        ObservedDoc { clock, clock_pairs: pairs, start_ns, duration_ns, ..ObservedDoc::default() }
+    fn doc(pairs: Vec<ClockPair>) -> ClockDoc {
+        ClockDoc { origin_ticks: 1_000, rate_hz: 2e9, pairs, ..ClockDoc::default() }
     }
 
     fn map(clock: SpanClock, pairs: Vec<ClockPair>) -> ClockMap {
@@ -212,6 +223,7 @@ mod tests {
     }
 
     const SECOND: i64 = 1_000_000_000;
+    const BOOKS: (i64, i64) = (0, 2 * SECOND);
 
     #[test]
     fn times_between_two_readings_are_interpolated() {
@@ -243,15 +255,21 @@ mod tests {
         let doc = doc(vec![pair(0, 500 * SECOND as u64, 1 << 60)]);
         let spans = |start: i64| {
             let (name, group, id) = Default::default();
-            let span = ReadSpan { tid: 1, start, end: start + 10, name, group, id };
+            let span = ReadSpan { tid: Some(1), cpu: None, start, end: start + 10, name, group, id };
             Spans { all: vec![span; 100], ..Spans::default() }
         };
-        let (found, was_guessed) = choose(None, &spans((1 << 60) + SECOND), &doc).unwrap();
+        let (found, was_guessed) = choose(None, &spans((1 << 60) + SECOND), &doc, BOOKS).unwrap();
         assert_eq!((found.clock(), was_guessed), (SpanClock::Realtime, true));
-        assert_eq!(choose(None, &spans(501 * SECOND), &doc).unwrap().0.clock(), SpanClock::Monotonic);
-        let error = choose(None, &spans(400 * SECOND), &doc).unwrap_err().to_string();
+        assert_eq!(choose(None, &spans(501 * SECOND), &doc, BOOKS).unwrap().0.clock(), SpanClock::Monotonic);
+        let error = choose(None, &spans(400 * SECOND), &doc, BOOKS).unwrap_err().to_string();
         assert!(error.contains("by monotonic they start 100s before its start"), "{error}");
-        let (given, was_guessed) = choose(Some(SpanClock::Boottime), &spans(0), &doc).unwrap();
+        let (given, was_guessed) = choose(Some(SpanClock::Boottime), &spans(0), &doc, BOOKS).unwrap();
         assert_eq!((given.clock(), was_guessed), (SpanClock::Boottime, false));
+        // Recordings may lack the readings, and the counter's value at their origin.
+        let unread = ClockDoc { origin_ticks: 0, pairs: Vec::new(), ..doc };
+        for (clock, why) in [(Some(SpanClock::Monotonic), "of the clock monotonic"), (None, "of any clock")] {
+            let error = choose(clock, &spans(0), &unread, BOOKS).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
     }
 }

@@ -1,26 +1,31 @@
-//! `becalm explain`: explains the slow spans of a program by a recording of `becalm observe`.
+//! `becalm explain`: explains the slow spans of a program by a recording of its threads or its CPUs.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
 
-use becalm_bundle::{Contents, ObservedTables, node_document};
+use becalm_bundle::{Contents, ObservedTables, PhaseRun, node_document};
 use becalm_command::Exit;
 use becalm_command::arguments::FormArgs;
 use becalm_command::output::{PROGRAM, emit};
 use becalm_command::reading_task;
+use becalm_model::node::ClockDoc;
 use becalm_model::{Label, Labels};
 use becalm_observe::document::ObservedDoc;
-use becalm_units::fault::{self, UsageError};
-use becalm_units::{Named, Nanos, Share, counted};
+use becalm_units::fault::{self, UsageError, Wording};
+use becalm_units::{CpuId, CpuList, Named, Nanos, Share, counted, cpus};
 use clap::Args;
 
 use crate::clocks::{self, ClockMap, SpanClock};
 use crate::document::{ExplainedDoc, SCHEMA};
 use crate::excess::FEWEST;
-use crate::joined::{self, PlacedSpan, SpanCauses, threads_of};
-use crate::lives::Lives;
+use crate::joined::{self, LeftOutSpans, PlacedSpan, SpanCauses, threads_of};
+use crate::lives::{Lives, OwnThreads};
+use crate::measured::{Measured, lost_note};
+use crate::phases::{self, Phases};
 use crate::report::ExplainedReport;
-use crate::spans::{self, SpanRequest};
+use crate::spans::{self, SpanRequest, Spans};
+use crate::subjects::Subjects;
 use crate::summing::Explained;
 
 /// Readings of the clocks are never more certain than this.
@@ -29,17 +34,18 @@ const LEAST_ERROR: Nanos = Nanos::from_micros(50);
 /// Explain why the slow spans of a program were slow
 ///
 /// Spans are intervals of threads, such as requests, training steps or repetitions. Divides each of them by what its thread did and who had its CPU, in
-/// a recording of becalm observe, and tells what the slowest spans have more than ordinary ones: the system's doing, or the program's.
+/// a recording of becalm observe, and tells what the slowest spans have more than ordinary ones: the system's doing, or the program's. A recording of
+/// becalm record only shows what interrupted their CPU.
 ///
 /// Spans are read from CSV or Parquet tables (tid,start,end,name; times in nanoseconds, or start_us, ...), from traces of Chrome, PyTorch and
-/// Perfetto, and from JSON of OpenTelemetry and the NCCL Inspector.
+/// Perfetto, and from JSON of OpenTelemetry and the NCCL Inspector. A job of becalm-mpi has its phases as spans.
 #[derive(Args, Debug)]
 pub struct ExplainArgs {
-    /// Recording of becalm observe
+    /// Recording of becalm observe or becalm record
     #[arg(value_name = "RUN")]
     run: PathBuf,
 
-    /// File with the spans
+    /// File with the spans, or job of becalm-mpi
     #[arg(long, value_name = "FILE")]
     spans: PathBuf,
 
@@ -63,6 +69,10 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "TID", value_parser = clap::value_parser!(i32).range(1..))]
     tid: Option<i32>,
 
+    /// CPU of spans whose file does not name one, on a recording of CPUs
+    #[arg(long, value_name = "N", value_parser = cpu)]
+    cpu: Option<CpuId>,
+
     /// Node of a recording of several
     #[arg(long, value_name = "NODE")]
     node: Option<String>,
@@ -85,6 +95,11 @@ fn slowest(text: &str) -> Result<Share, String> {
     }
 }
 
+fn cpu(text: &str) -> Result<CpuId, String> {
+    let number = text.parse().ok().filter(|number| *number < CpuId::LIMIT);
+    number.map(CpuId::new).ok_or_else(|| format!("'{text}' is not the number of a CPU"))
+}
+
 reading_task!(ExplainArgs);
 
 /// Reads the recording and the spans, and prints the explanation.
@@ -95,15 +110,143 @@ fn run(args: &ExplainArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// Spans in a recording, with all that is known of them.
+struct Found {
+    node: String,
+    clock: (SpanClock, bool),
+    clock_error: Nanos,
+    placed: Vec<PlacedSpan>,
+    left_out: LeftOutSpans,
+    names: Labels,
+    subjects: Subjects,
+    lives: Lives,
+    notes: Vec<String>,
+}
+
 fn explain(args: &ExplainArgs) -> fault::Result<ExplainedDoc> {
     let contents = Contents::read(&args.run)?;
-    if contents != Contents::Observed {
-        return Err(UsageError::new(format!(
-            "{} holds {}; spans are explained by a recording of becalm observe",
-            args.run.display(),
-            contents.words()
-        ))
-        .into());
+    let job = match Contents::read(&args.spans) {
+        _ if args.spans.is_file() => None,
+        Ok(Contents::Phases) => Some(PhaseRun::open(&args.spans)?),
+        Ok(other) => {
+            let (path, words) = (args.spans.display(), other.words());
+            let text = Wording::new("{} holds {}; {spans} takes a file with spans, or a job of becalm-mpi");
+            return Err(UsageError::new(text.with(path).with(words)).into());
+        }
+        // Reading it as a file tells what is wrong.
+        Err(_) => None,
+    };
+    let found = match (contents, job) {
+        (Contents::Observed, None) => in_observed(args)?,
+        (Contents::Recording, None) => in_measured(args)?,
+        (Contents::Recording, Some(job)) => phases_in_measured(args, &job)?,
+        _ => {
+            let needed = "spans are explained by a recording of becalm observe or becalm record, and the phases of a job by one \
+                          of becalm record";
+            let text = format!("{} holds {}; {needed}", args.run.display(), contents.words());
+            return Err(UsageError::new(text).into());
+        }
+    };
+    let Found { node, clock, clock_error, placed, left_out, names, subjects, lives, mut notes } = found;
+    let causes = SpanCauses::new(&placed, &lives);
+    let slowest = args.slowest.ratio();
+    let explained =
+        Explained { spans: &placed, found: &causes, lives: &lives, subjects: &subjects, names: &names, slowest };
+    let everything: Vec<usize> = (0..placed.len()).collect();
+    let all = explained.explain(&everything).ok_or_else(|| fault::Error::new("there are too few spans"))?;
+    let different = placed.iter().map(|span| span.name).collect::<BTreeSet<_>>().len();
+    if different > 1 && args.by.is_none() {
+        notes.push(format!("the spans have {different} names; --by name explains each, --name NAME only one"));
+    }
+    if lives.unplaced > 0 {
+        notes.push(format!(
+            "{} of the recording match no part of a thread's life: it is damaged, or lacks switches",
+            counted(lives.unplaced, "interruption", "interruptions")
+        ));
+    }
+    Ok(ExplainedDoc {
+        schema: SCHEMA.to_owned(),
+        node,
+        program: PROGRAM.to_owned(),
+        clock: clock.0,
+        clock_found: clock.1,
+        clock_error_ns: clock_error,
+        outside: left_out.outside,
+        strangers: left_out.strangers,
+        slowest,
+        all,
+        by: if args.by.is_some() { explained.by_group() } else { Vec::new() },
+        worst: explained.worst(),
+        notes,
+    })
+}
+
+/// The spans of a file, placed in a recording.
+struct FromFile {
+    read: Spans,
+    map: ClockMap,
+    clock_found: bool,
+    placed: Vec<PlacedSpan>,
+    left_out: LeftOutSpans,
+    notes: Vec<String>,
+}
+
+/// Places the spans of a file in a recording with this clock and these subjects, which is between `books`.
+fn from_file(
+    args: &ExplainArgs,
+    read: Spans,
+    clock: &ClockDoc,
+    books: (i64, i64),
+    subjects: &Subjects,
+) -> fault::Result<FromFile> {
+    let (map, clock_found) = clocks::choose(args.clock, &read, clock, books)?;
+    let (placed, left_out) = joined::place(&read.all, &map, subjects);
+    left_out.refuse_many(read.all.len(), map.clock(), subjects)?;
+    refuse_few(placed.len())?;
+    let mut notes = Vec::new();
+    refuse_uncertain(&map, &placed, &mut notes)?;
+    if read.of_main_threads && matches!(subjects, Subjects::Threads(_)) {
+        notes.push("the file names processes and no threads: each span was taken as one of the main thread".to_owned());
+    }
+    if read.is_cut {
+        notes.push("the file of spans ends in the middle of one, and was read up to there".to_owned());
+    }
+    let joined = read.all.iter().filter(|span| span.id != Label::EMPTY).count();
+    let kept = read.all.len() as u64 - left_out.outside - left_out.strangers;
+    if joined == 0 && kept > placed.len() as u64 {
+        let lost = counted(kept - placed.len() as u64, "span", "spans");
+        notes.push(format!("{lost} without time of their own were left out: others with the same name fill them"));
+    }
+    Ok(FromFile { read, map, clock_found, placed, left_out, notes })
+}
+
+impl FromFile {
+    fn explained_by(self, node: String, subjects: Subjects, lives: Lives, more: Vec<String>) -> Found {
+        let Self { read, map, clock_found, placed, left_out, mut notes } = self;
+        notes.extend(more);
+        Found {
+            node,
+            clock: (map.clock(), clock_found),
+            clock_error: map.error(),
+            placed,
+            left_out,
+            names: read.labels,
+            subjects,
+            lives,
+            notes,
+        }
+    }
+}
+
+fn request(args: &ExplainArgs, of_cpus: bool) -> SpanRequest {
+    SpanRequest { name: args.name.clone(), by: args.by.clone(), tid: args.tid, of_cpus }
+}
+
+/// The spans of a file by the lives of observed threads.
+fn in_observed(args: &ExplainArgs) -> fault::Result<Found> {
+    if args.cpu.is_some() {
+        let text = Wording::new("{} holds observed threads, which move between CPUs; leave {cpu} out");
+        return Err(UsageError::new(text.with(args.run.display())).into());
     }
     let stored = node_document::load::<ObservedDoc>(&args.run, args.node.as_deref())?;
     let observed = stored.doc;
@@ -114,75 +257,83 @@ fn explain(args: &ExplainArgs) -> fault::Result<ExplainedDoc> {
         ))
         .into());
     }
-    let request = SpanRequest { name: args.name.clone(), by: args.by.clone(), tid: args.tid };
-    let read = spans::read(&args.spans, &request)?;
-    let (map, clock_found) = clocks::choose(args.clock, &read, &observed)?;
-
+    let read = spans::read(&args.spans, &request(args, false))?;
     let tables = ObservedTables::new(&stored.bundle, &observed.node, observed.rows);
     let mut labels = Labels::new();
     let threads = tables.threads(&mut labels)?;
-    let (placed, left_out) = joined::place(&read.all, &map, &threads, clocks::span_of(&observed));
-    left_out.refuse_many(read.all.len(), map.clock())?;
-    fault::ensure!(
-        placed.len() >= FEWEST,
-        "{} can be explained, and at least {FEWEST} are needed to tell slow ones from ordinary ones",
-        counted(placed.len() as u64, "span", "spans")
-    );
-    let lives = Lives::read(&tables, &threads, &threads_of(&placed), &mut labels)?;
-    let found = SpanCauses::new(&placed, &lives);
-    let explained = Explained {
-        spans: &placed,
-        found: &found,
-        lives: &lives,
-        threads: &threads,
-        names: &read.labels,
-        slowest: args.slowest.ratio(),
-    };
-    let everything: Vec<usize> = (0..placed.len()).collect();
-    let mut notes = Vec::new();
-    refuse_uncertain(&map, &placed, &mut notes)?;
-    let all = explained.explain(&everything);
-    let all = all.ok_or_else(|| fault::Error::new("there are too few spans"))?;
-    if read.of_main_threads {
-        notes.push("the file names processes and no threads: each span was taken as one of the main thread".to_owned());
+    let books = clocks::span_of(&observed);
+    let subjects = Subjects::threads(&threads, books);
+    let file = from_file(args, read, &observed.clock, books, &subjects)?;
+    let lives = Lives::read(&tables, &threads, &threads_of(&file.placed), &mut labels)?;
+    let notes = lost_note(observed.lost_events).into_iter().collect();
+    Ok(file.explained_by(observed.node, subjects, lives, notes))
+}
+
+/// The spans of a file by what interrupted their CPUs.
+fn in_measured(args: &ExplainArgs) -> fault::Result<Found> {
+    let recording = Measured::open(&args.run, args.node.as_deref())?;
+    let doc = recording.only_node()?;
+    let read = spans::read(&args.spans, &request(args, true))?;
+    let subjects = recording.subjects(args.cpu)?;
+    if recording.cpus().len() > 1 && args.cpu.is_none() && read.all.iter().any(|span| span.cpu.is_none()) {
+        let list: CpuList = recording.cpus().iter().map(|cpu| cpu.doc.cpu).collect();
+        let text = Wording::new(
+            "{} does not name the CPU of each span, and the recording has {}; give it with {cpu}, or in a column cpu",
+        );
+        return Err(UsageError::new(text.with(args.spans.display()).with(cpus(&list))).into());
     }
-    let names = placed.iter().map(|span| span.name).collect::<std::collections::BTreeSet<_>>().len();
-    if names > 1 && args.by.is_none() {
-        notes.push(format!("the spans have {names} names; --by name explains each, --name NAME only one"));
+    let file = from_file(args, read, &doc.clock, recording.books(), &subjects)?;
+    let tids = file.read.all.iter().filter_map(|span| span.tid).collect::<BTreeSet<_>>();
+    let own = OwnThreads { tids: tids.iter().map(ToString::to_string).collect(), name: None };
+    let (lives, notes) = recording.lives(&file.placed, &own)?;
+    Ok(file.explained_by(doc.node.clone(), subjects, lives, notes))
+}
+
+/// The phases of a job by what interrupted the CPUs of its ranks.
+fn phases_in_measured(args: &ExplainArgs, job: &PhaseRun) -> fault::Result<Found> {
+    if args.clock.is_some() || args.cpu.is_some() || args.tid.is_some() {
+        let text = Wording::new("a job has a clock and CPUs of its own; leave {clock}, {cpu} and {tid} out");
+        return Err(UsageError::new(text).into());
     }
-    if read.is_cut {
-        notes.push("the file of spans ends in the middle of one, and was read up to there".to_owned());
+    if let Some(by) = args.by.as_ref().filter(|by| *by != "name") {
+        let text = Wording::new("phases have no '{}'; the only value of {by} is name: the latest rank");
+        return Err(UsageError::new(text.with(by)).into());
     }
-    let joined = read.all.iter().filter(|span| span.id != Label::EMPTY).count();
-    let kept = read.all.len() as u64 - left_out.outside - left_out.unknown_threads;
-    if joined == 0 && kept > placed.len() as u64 {
-        let lost = counted(kept - placed.len() as u64, "span", "spans");
-        notes.push(format!("{lost} without time of their own were left out: others with the same name fill them"));
+    let recording = Measured::open(&args.run, args.node.as_deref())?;
+    let Phases { placed, labels, left_out } = phases::place(job, &recording, args.name.as_deref())?;
+    if placed.is_empty() {
+        let is_there = left_out == LeftOutSpans::default();
+        return Err(UsageError::new(match args.name.as_deref().filter(|_| is_there) {
+            Some(name) => {
+                format!("no phase was as long as that of '{name}'; phases have the names rank 0, rank 1, ...")
+            }
+            None => "the recording has none of the job's phases; start it before the job, and end it after".to_owned(),
+        })
+        .into());
     }
-    if lives.unplaced > 0 {
-        notes.push(format!(
-            "{} of the recording match no part of a thread's life: it is damaged, or lacks switches",
-            counted(lives.unplaced, "interruption", "interruptions")
-        ));
-    }
-    if observed.lost_events > 0 {
-        notes.push(format!("the recording lacks {}", counted(observed.lost_events, "dropped event", "dropped events")));
-    }
-    Ok(ExplainedDoc {
-        schema: SCHEMA.to_owned(),
-        node: observed.node.clone(),
-        program: PROGRAM.to_owned(),
-        clock: map.clock(),
-        clock_found,
-        clock_error_ns: map.error(),
-        outside: left_out.outside,
-        unknown_threads: left_out.unknown_threads,
-        slowest: args.slowest.ratio(),
-        all,
-        by: if args.by.is_some() { explained.by_group() } else { Vec::new() },
-        worst: explained.worst(),
+    refuse_few(placed.len())?;
+    let (lives, notes) = recording.lives(&placed, &phases::threads())?;
+    let nodes: BTreeSet<&str> = recording.cpus().iter().map(|cpu| cpu.node.as_str()).collect();
+    Ok(Found {
+        node: nodes.into_iter().collect::<Vec<_>>().join(", "),
+        clock: (SpanClock::Counter, false),
+        clock_error: Nanos::ZERO,
+        subjects: recording.subjects(None)?,
+        placed,
+        left_out,
+        names: labels,
+        lives,
         notes,
     })
+}
+
+fn refuse_few(count: usize) -> fault::Result<()> {
+    fault::ensure!(
+        count >= FEWEST,
+        "{} can be explained, and at least {FEWEST} are needed to tell slow ones from ordinary ones",
+        counted(count as u64, "span", "spans")
+    );
+    Ok(())
 }
 
 /// Fails if the times of the spans are uncertain by more than half of an ordinary one.

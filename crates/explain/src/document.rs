@@ -1,7 +1,7 @@
 //! `becalm.explained/1`: why the slow spans of a program were slow.
 
 use becalm_model::observed::Owner;
-use becalm_units::Nanos;
+use becalm_units::{CpuId, Nanos};
 use serde::Serialize;
 
 use crate::causes::{Class, Side};
@@ -16,7 +16,7 @@ pub const SCHEMA: &str = "becalm.explained/1";
 pub struct ExplainedDoc {
     /// The schema that the document follows: [`SCHEMA`].
     pub schema: String,
-    /// The host of the recording.
+    /// The host of the recording; of a job that ran on several, all of them.
     pub node: String,
     /// Who wrote it: `becalm 0.1.0`.
     pub program: String,
@@ -28,8 +28,8 @@ pub struct ExplainedDoc {
     pub clock_error_ns: Nanos,
     /// Spans outside of the recording, which are left out.
     pub outside: u64,
-    /// Spans of threads that were not observed, which are left out.
-    pub unknown_threads: u64,
+    /// Spans of threads that were not observed, or on CPUs that were not measured, which are left out.
+    pub strangers: u64,
     /// The share of slow spans.
     pub slowest: f64,
     /// All spans together.
@@ -161,8 +161,10 @@ pub struct SourceDoc {
 pub struct WorstDoc {
     /// Its name.
     pub name: String,
-    /// The number of its thread, or of the one with most of it.
-    pub tid: i32,
+    /// The number of its thread, or of the one with most of it; `None` if the recording is one of CPUs.
+    pub tid: Option<i32>,
+    /// The number of its CPU; `None` if the recording is one of threads.
+    pub cpu: Option<CpuId>,
     /// Its start, since the origin of the recording.
     pub start_ns: Nanos,
     /// Its length.

@@ -1,11 +1,10 @@
-//! Spans joined with the lives of their threads: the causes of each span, which add up to its length.
+//! Spans joined with the lives of their threads or CPUs: the causes of each span, which add up to its length.
 //!
 //! Spans of one thread and one name that contain each other are taken apart: the outer one is without the inner ones. Spans with the same `id` are one:
 //! the time of each of its threads in any of them.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
-use becalm_bundle::ThreadRow;
 use becalm_model::Label;
 use becalm_model::observed::ThreadId;
 use becalm_units::Named;
@@ -15,11 +14,12 @@ use crate::causes::CauseTime;
 use crate::clocks::{ClockMap, LEAST_COVERED, SpanClock, relative};
 use crate::lives::Lives;
 use crate::spans::ReadSpan;
+use crate::subjects::{Absent, Subjects};
 
-/// An interval of a thread that belongs to a span.
+/// An interval of a thread or a CPU that belongs to a span.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Piece {
-    /// The thread.
+    /// The thread; of a recording of CPUs, the place of the CPU among them.
     pub thread: ThreadId,
     /// The start, since the origin of the recording.
     pub start: i64,
@@ -57,20 +57,20 @@ pub struct LeftOutSpans {
     pub outside: u64,
     /// How far the first of these is from its start, in nanoseconds.
     pub first_outside: Option<i64>,
-    /// How many were of threads that were not observed.
-    pub unknown_threads: u64,
-    /// The numbers of some of these threads.
-    pub tids: Vec<i32>,
+    /// How many were of threads that were not observed, or on CPUs that were not measured.
+    pub strangers: u64,
+    /// The numbers of some of these threads or CPUs.
+    pub numbers: Vec<i64>,
 }
 
 impl LeftOutSpans {
     /// Fails if more than one of `count` spans in a hundred was left out.
-    pub fn refuse_many(&self, count: usize, clock: SpanClock) -> Result<(), UsageError> {
-        let Self { outside, first_outside, unknown_threads, tids } = self;
-        if (outside + unknown_threads) as f64 <= (1.0 - LEAST_COVERED) * count as f64 {
+    pub fn refuse_many(&self, count: usize, clock: SpanClock, subjects: &Subjects) -> Result<(), UsageError> {
+        let Self { outside, first_outside, strangers, numbers } = self;
+        if (outside + strangers) as f64 <= (1.0 - LEAST_COVERED) * count as f64 {
             return Ok(());
         }
-        if outside >= unknown_threads {
+        if outside >= strangers {
             let first = first_outside.map_or_else(String::new, |first| format!(", the first {}", relative(first)));
             let text = Wording::new(
                 "{} of {} spans are outside of the recording by the clock {}{}; give their clock with {clock}, or spans of \
@@ -78,53 +78,38 @@ impl LeftOutSpans {
             );
             return Err(UsageError::new(text.with(outside).with(count).with(clock.name()).with(first)));
         }
-        let tids: Vec<String> = tids.iter().map(ToString::to_string).collect();
-        Err(UsageError::new(format!(
-            "{unknown_threads} of {count} spans are of threads that were not observed then, such as {}; \
-             becalm report RUN --full lists the observed ones",
-            tids.join(", ")
-        )))
+        let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+        Err(UsageError::new(format!("{strangers} of {count} spans are {}", subjects.strangers(&numbers.join(", ")))))
+    }
+
+    fn add(&mut self, absent: Absent) {
+        match absent {
+            Absent::Outside(from_start) => {
+                self.outside += 1;
+                self.first_outside.get_or_insert(from_start);
+            }
+            Absent::Stranger(number) => {
+                self.strangers += 1;
+                if !self.numbers.contains(&number) && self.numbers.len() < NAMED {
+                    self.numbers.push(number);
+                }
+            }
+        }
     }
 }
 
-/// The most numbers of unknown threads that are named.
+/// The most numbers of unknown threads or CPUs that are named.
 const NAMED: usize = 5;
 
-/// Finds the threads and places of spans. `books` are the start and the end of the recording.
-pub fn place(
-    spans: &[ReadSpan],
-    map: &ClockMap,
-    threads: &[ThreadRow],
-    books: (i64, i64),
-) -> (Vec<PlacedSpan>, LeftOutSpans) {
-    let mut by_tid: HashMap<i32, Vec<&ThreadRow>> = HashMap::new();
-    for row in threads.iter().filter(|row| row.chosen) {
-        by_tid.entry(row.tid).or_default().push(row);
-    }
-    let error = map.error().get();
+/// Finds the lives and places of spans.
+pub fn place(spans: &[ReadSpan], map: &ClockMap, subjects: &Subjects) -> (Vec<PlacedSpan>, LeftOutSpans) {
     let mut left_out = LeftOutSpans::default();
     let mut placed: Vec<(ReadSpan, Piece)> = Vec::with_capacity(spans.len());
     for span in spans {
         let (start, end) = (map.convert(span.start), map.convert(span.end).max(map.convert(span.start)));
-        if start < books.0 - error || end > books.1 + error {
-            left_out.outside += 1;
-            left_out.first_outside.get_or_insert(start.saturating_sub(books.0));
-            continue;
-        }
-        // A number may be used by several threads in turn.
-        let known = by_tid.get(&span.tid).and_then(|rows| {
-            let overlap = |row: &&&ThreadRow| row.end_ns.min(end) - row.start_ns.max(start);
-            let row = rows.iter().max_by_key(overlap).filter(|row| overlap(row) >= -error)?;
-            u32::try_from(row.thread).ok()
-        });
-        match known {
-            Some(thread) => placed.push((*span, Piece { thread: ThreadId(thread), start, end })),
-            None => {
-                left_out.unknown_threads += 1;
-                if !left_out.tids.contains(&span.tid) && left_out.tids.len() < NAMED {
-                    left_out.tids.push(span.tid);
-                }
-            }
+        match subjects.find(span, start, end, map.error().get()) {
+            Ok(thread) => placed.push((*span, Piece { thread, start, end })),
+            Err(absent) => left_out.add(absent),
         }
     }
     (assembled(placed), left_out)
@@ -223,8 +208,7 @@ impl SpanCauses {
         found
     }
 
-    /// The causes of spans as lists.
-    #[cfg(test)]
+    /// From a list of causes for each span, which add up to its length.
     pub fn from_lists(lists: Vec<Vec<CauseTime>>) -> Self {
         let mut found = Self { firsts: vec![0], times: Vec::new() };
         for list in lists {
@@ -240,31 +224,65 @@ impl SpanCauses {
     }
 }
 
-/// The threads of spans.
+/// The threads or CPUs of spans.
 pub fn threads_of(spans: &[PlacedSpan]) -> HashSet<ThreadId> {
     spans.iter().flat_map(|span| &span.pieces).map(|piece| piece.thread).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use becalm_bundle::ThreadRow;
     use becalm_model::Labels;
-    use becalm_model::node::ClockDoc;
-    use becalm_observe::document::ObservedDoc;
-    use becalm_units::Nanos;
+    use becalm_model::node::{ClockDoc, CpuDoc};
+    use becalm_units::{CpuId, Nanos};
 
     use super::*;
 
     fn span(start: i64, end: i64, name: Label, id: Label) -> (ReadSpan, Piece) {
-        let read = ReadSpan { tid: 1, start, end, name, group: name, id };
+        let read = ReadSpan { tid: Some(1), cpu: None, start, end, name, group: name, id };
         (read, Piece { thread: ThreadId(0), start, end })
+    }
+
+    /// A counter of nanoseconds that was 1 at the origin.
+    fn since_one() -> ClockMap {
+        let clock = ClockDoc { origin_ticks: 1, rate_hz: 1e9, ..ClockDoc::default() };
+        ClockMap::new(SpanClock::Counter, &clock).unwrap()
+    }
+
+    #[test]
+    fn a_span_belongs_to_its_cpu_while_that_was_measured() {
+        let cpu = |number, start, duration| CpuDoc {
+            start_ns: Nanos::new(start),
+            duration_ns: Nanos::new(duration),
+            ..CpuDoc::new(CpuId::new(number))
+        };
+        let subjects = Subjects::cpus(vec![cpu(2, 0, 1_000), cpu(5, 100, 200)], Some(CpuId::new(2)));
+        let read = |number: Option<u32>, start: i64, end: i64| {
+            let cpu = number.map(CpuId::new);
+            ReadSpan { tid: None, cpu, ..span(start + 1, end + 1, Label::EMPTY, Label::EMPTY).0 }
+        };
+        let spans = [
+            read(Some(5), 100, 300),
+            read(Some(5), 100, 301),
+            read(Some(5), 99, 200),
+            read(Some(2), 0, 400),
+            read(Some(7), 1, 2),
+            read(None, 500, 1_000),
+        ];
+        let (placed, left_out) = place(&spans, &since_one(), &subjects);
+        let found: Vec<_> = placed.iter().map(|span| (span.pieces[0].thread.0, intervals(span))).collect();
+        assert_eq!(found, [(0, vec![(0, 400)]), (1, vec![(100, 300)]), (0, vec![(500, 1_000)])]);
+        let expected = LeftOutSpans { outside: 2, first_outside: Some(0), strangers: 1, numbers: vec![7] };
+        assert_eq!(left_out, expected);
+        let mostly = LeftOutSpans { outside: 0, ..left_out };
+        let refused = mostly.refuse_many(6, SpanClock::Counter, &subjects).unwrap_err().to_string();
+        assert!(refused.contains("1 of 6 spans are on CPUs that were not measured, such as 7"), "{refused}");
+        assert!(refused.contains("2,5"), "{refused}");
     }
 
     #[test]
     fn a_span_belongs_to_the_thread_that_lived_then() {
-        let (start_ns, duration_ns) = (Nanos::ZERO, Nanos::new(1_000));
-        let clock = ClockDoc { rate_hz: 1e9, ..ClockDoc::default() };
-        let doc = ObservedDoc { clock, start_ns, duration_ns, ..ObservedDoc::default() };
-        let map = ClockMap::new(SpanClock::Counter, &doc).unwrap();
+        let map = since_one();
         // A number that two threads had in turn.
         let row = |thread, start_ns, end_ns| ThreadRow {
             thread,
@@ -280,16 +298,18 @@ mod tests {
             kernel: false,
         };
         let rows = [row(0, 0, 300), row(1, 500, 900)];
-        let read = |start, end| ReadSpan { tid: 7, ..span(start, end, Label::EMPTY, Label::EMPTY).0 };
+        let read =
+            |start: i64, end: i64| ReadSpan { tid: Some(7), ..span(start + 1, end + 1, Label::EMPTY, Label::EMPTY).0 };
         let spans =
-            [read(100, 200), read(600, 700), read(350, 450), read(950, 1_100), ReadSpan { tid: 8, ..read(1, 2) }];
-        let (placed, left_out) = place(&spans, &map, &rows, (0, 1_000));
+            [read(100, 200), read(600, 700), read(350, 450), read(950, 1_100), ReadSpan { tid: Some(8), ..read(1, 2) }];
+        let subjects = Subjects::threads(&rows, (0, 1_000));
+        let (placed, left_out) = place(&spans, &map, &subjects);
         let threads: Vec<u32> = placed.iter().map(|span| span.pieces[0].thread.0).collect();
         assert_eq!(threads, [0, 1]);
-        let expected = LeftOutSpans { outside: 1, first_outside: Some(950), unknown_threads: 2, tids: vec![7, 8] };
+        let expected = LeftOutSpans { outside: 1, first_outside: Some(950), strangers: 2, numbers: vec![7, 8] };
         assert_eq!(left_out, expected);
-        assert!(left_out.refuse_many(300, SpanClock::Counter).is_ok());
-        let refused = left_out.refuse_many(5, SpanClock::Counter).unwrap_err().to_string();
+        assert!(left_out.refuse_many(300, SpanClock::Counter, &subjects).is_ok());
+        let refused = left_out.refuse_many(5, SpanClock::Counter, &subjects).unwrap_err().to_string();
         assert!(refused.contains("2 of 5 spans are of threads that were not observed then, such as 7, 8"), "{refused}");
     }
 

@@ -1,4 +1,4 @@
-//! The lives of threads as segments, each of them divided among causes.
+//! The lives of threads and CPUs as segments, each of them divided among causes.
 //!
 //! The segments of a thread follow each other without gap, and the times of a segment's causes add up to it. So the causes of any interval of a thread
 //! add up to its length.
@@ -16,7 +16,11 @@ use becalm_units::fault;
 
 use crate::causes::{Cause, CauseTime, Causes, Class};
 
-/// The segments of a thread.
+mod cpus;
+
+pub use cpus::{MeasuredCpu, OwnThreads};
+
+/// The segments of a thread or a CPU.
 #[derive(Clone, Debug, Default)]
 struct Life {
     /// The start of each segment, rising; the last is the end of the life.

@@ -74,7 +74,8 @@ fields! {
 fields! {
     worst_row: WorstRow {
         NAME = "name", "span", |row| shortened(&row.span.name);
-        TID = "tid", "thread", |row| Value::Number(u64::try_from(row.span.tid).unwrap_or(0));
+        TID = "tid", "thread", |row| row.span.tid.and_then(|tid| u64::try_from(tid).ok());
+        CPU = "cpu", "CPU", |row| row.span.cpu.map(|cpu| u64::from(cpu.get()));
         START = "start_ns", "at", |row| row.span.start_ns;
         LENGTH = "ns", "length", |row| row.span.ns;
         MOST = "most", "most of it", |row| most(&row.span);
@@ -92,6 +93,7 @@ const fn color(class: Class) -> &'static str {
         Class::OnTheWay => "kind-softirq",
         Class::Quota => "kind-throttling",
         Class::Host => "kind-unseen",
+        Class::Loop => "kind-self",
         Class::Asleep => "line",
         Class::Stopped => "kind-self",
         Class::Unknown => "kind-not_traced",
@@ -103,7 +105,7 @@ const fn how(class: Class) -> &'static str {
         Class::Ran | Class::Call => "ran",
         Class::OwnWork => "for it",
         Class::OnTop => "on top",
-        Class::Queued => "had the CPU",
+        Class::Queued | Class::Loop => "had the CPU",
         Class::OnTheWay => "wake-up",
         Class::Quota => "limit",
         Class::Host => "had the CPU",
@@ -152,34 +154,35 @@ fn most(span: &WorstDoc) -> String {
     span.causes.iter().take(2).map(phrase).collect::<Vec<_>>().join(", ")
 }
 
-impl ExplainedReport<'_> {
-    fn sources(&self, found: &ExplanationDoc, all: bool) -> Table {
-        let is_shown = |source: &&SourceDoc| all || source.share_of_excess.abs() >= SMALL;
-        let rows: Vec<SourceRow> = found
-            .sources
-            .iter()
-            .filter(is_shown)
-            .map(|source| SourceRow { source: source.clone(), slow: found.slow, ordinary: found.ordinary })
-            .collect();
-        let columns: [&Field<SourceRow>; 8] = [
-            &source_row::SOURCE,
-            &source_row::HOW,
-            &source_row::OWNER,
-            &source_row::TIME,
-            &source_row::SHARE,
-            &source_row::INTERVAL,
-            &source_row::SLOW,
-            &source_row::ORDINARY,
-        ];
-        let mut table = Table::filled(&columns, &rows).captioned("The excess of slow spans by causes");
-        for column in [1, 2, 5, 6, 7] {
-            table.keep_whole(column);
-        }
-        table.may_leave_out(2);
-        let rows = if all { usize::MAX } else { ROWS };
-        table.with_most_important(rows, |more| format!("{more} more"))
+/// A table of the excess of slow spans by causes: the largest, or all of them.
+pub fn causes(found: &ExplanationDoc, all: bool) -> Table {
+    let is_shown = |source: &&SourceDoc| all || source.share_of_excess.abs() >= SMALL;
+    let rows: Vec<SourceRow> = found
+        .sources
+        .iter()
+        .filter(is_shown)
+        .map(|source| SourceRow { source: source.clone(), slow: found.slow, ordinary: found.ordinary })
+        .collect();
+    let columns: [&Field<SourceRow>; 8] = [
+        &source_row::SOURCE,
+        &source_row::HOW,
+        &source_row::OWNER,
+        &source_row::TIME,
+        &source_row::SHARE,
+        &source_row::INTERVAL,
+        &source_row::SLOW,
+        &source_row::ORDINARY,
+    ];
+    let mut table = Table::filled(&columns, &rows).captioned("The excess of slow spans by causes");
+    for column in [1, 2, 5, 6, 7] {
+        table.keep_whole(column);
     }
+    table.may_leave_out(2);
+    let rows = if all { usize::MAX } else { ROWS };
+    table.with_most_important(rows, |more| format!("{more} more"))
+}
 
+impl ExplainedReport<'_> {
     fn groups(&self) -> Table {
         let rows: Vec<GroupRow> = self.doc.by.iter().map(|group| GroupRow { group: group.clone() }).collect();
         let columns: [&Field<GroupRow>; 9] = [
@@ -206,8 +209,10 @@ impl ExplainedReport<'_> {
     fn worst(&self, all: bool) -> Table {
         let shown = if all { self.doc.worst.len() } else { WORST_ROWS };
         let rows: Vec<WorstRow> = self.doc.worst.iter().map(|span| WorstRow { span: span.clone() }).collect();
+        let is_of_cpus = self.doc.worst.iter().any(|span| span.cpu.is_some());
+        let subject = if is_of_cpus { &worst_row::CPU } else { &worst_row::TID };
         let columns: [&Field<WorstRow>; 5] =
-            [&worst_row::NAME, &worst_row::TID, &worst_row::START, &worst_row::LENGTH, &worst_row::MOST];
+            [&worst_row::NAME, subject, &worst_row::START, &worst_row::LENGTH, &worst_row::MOST];
         let mut table = Table::filled(&columns, &rows).captioned("The longest spans");
         table.may_leave_out(1);
         table.with_most_important(shown, |more| format!("{more} more"))
@@ -257,11 +262,11 @@ impl ExplainedReport<'_> {
                 Value::Time(doc.clock_error_ns.get()).cell()
             ),
         ];
-        if doc.outside + doc.unknown_threads > 0 {
+        if doc.outside + doc.strangers > 0 {
             text.push(format!(
-                "left out: {} outside of the recording, {} of threads that were not observed",
+                "left out: {} outside of the recording, {} of threads or CPUs that it does not have",
                 counted(doc.outside, "span", "spans"),
-                grouped(doc.unknown_threads)
+                grouped(doc.strangers)
             ));
         }
         text
@@ -315,16 +320,16 @@ impl Report for ExplainedReport<'_> {
         if !doc.by.is_empty() {
             sections.push(Section::named("groups", "By group", vec![Block::Table(self.groups())]));
         }
-        let sources = self.sources(&doc.all, form.all());
-        if !sources.is_empty() {
-            sections.push(Section::named("causes", "Causes", vec![Block::Table(sources)]));
+        let table = causes(&doc.all, form.all());
+        if !table.is_empty() {
+            sections.push(Section::named("causes", "Causes", vec![Block::Table(table)]));
         }
         for group in doc.by.iter().filter(|_| form.all()) {
             let Some(found) = &group.explanation else { continue };
             let blocks = vec![
                 Block::Heading(shortened(&group.name)),
                 Block::Text(found.sentence.clone()),
-                Block::Table(self.sources(found, false)),
+                Block::Table(causes(found, false)),
             ];
             sections.push(Section::new("group", "Group", shortened(&group.name), blocks));
         }

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use becalm_bundle::ThreadRow;
 use becalm_model::{Label, Labels};
 use becalm_observe::words;
 use becalm_report::Value;
 use becalm_units::{Named, Nanos, printable};
 
-use crate::causes::{Cause, Class, Side};
+use crate::causes::{Cause, Causes, Class, Side};
 use crate::document::{ExplanationDoc, GroupDoc, SideDoc, SourceDoc, SpanCauseDoc, StretchDoc, Verdict, WorstDoc};
 use crate::excess::{Excess, ExcessShare, FEWEST, divide};
 use crate::joined::{Piece, PlacedSpan, SpanCauses};
 use crate::lives::Lives;
+use crate::subjects::Subjects;
 
 /// An excess below this share of the ordinary spans is no difference to explain.
 const EVEN: f64 = 0.01;
@@ -27,16 +27,34 @@ const WORST: usize = 10;
 /// The stretches of a span's timeline.
 const STRETCHES: usize = 1_000;
 
+/// What sentences call the spans.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Noun {
+    /// Spans.
+    Span,
+    /// Runs.
+    Run,
+}
+
+impl Noun {
+    const fn words(self) -> [&'static str; 2] {
+        match self {
+            Self::Span => ["span", "spans"],
+            Self::Run => ["run", "runs"],
+        }
+    }
+}
+
 /// Spans with what is known of them.
 pub struct Explained<'a> {
     /// The spans, in order of time.
     pub spans: &'a [PlacedSpan],
     /// Their causes.
     pub found: &'a SpanCauses,
-    /// The lives of their threads.
+    /// The lives of their threads or CPUs.
     pub lives: &'a Lives,
-    /// The threads of the recording.
-    pub threads: &'a [ThreadRow],
+    /// The threads or CPUs of the recording.
+    pub subjects: &'a Subjects,
     /// The names in the spans.
     pub names: &'a Labels,
     /// The share of slow spans.
@@ -55,6 +73,7 @@ pub fn shown(cause: &Cause) -> String {
         Class::OnTheWay => "way to a CPU".to_owned(),
         Class::Host => "hypervisor".to_owned(),
         Class::Stopped => "stopped by a signal".to_owned(),
+        Class::Loop => "measuring loop".to_owned(),
         Class::Unknown => "not known".to_owned(),
         Class::Asleep => {
             let place = match cause.source.as_str() {
@@ -99,73 +118,84 @@ fn advice(cause: &Cause) -> String {
     text.to_owned()
 }
 
+/// Explains the chosen ones of some spans, which are in order of time, by their causes; `None` if there are too few. `slowest` is the share of slow
+/// ones, at most a quarter.
+pub fn explain(
+    spans: &[PlacedSpan],
+    chosen: &[usize],
+    found: &SpanCauses,
+    causes: &Causes,
+    slowest: f64,
+    noun: Noun,
+) -> Option<ExplanationDoc> {
+    if chosen.len() < FEWEST {
+        return None;
+    }
+    let excess = divide(spans, chosen, found, causes, slowest);
+    let verdict = verdict(&excess);
+    let side = |side: Side| excess.sides[side as usize].1;
+    let first = |wanted: Side| {
+        let of_side = excess.causes.iter().find(|row| causes.get(row.cause).side() == wanted);
+        of_side.filter(|row| row.part.share >= NAMED)
+    };
+    let largest = match verdict {
+        Verdict::Threads => Side::Threads,
+        _ => Side::System,
+    };
+    let advice = match verdict {
+        Verdict::System | Verdict::Threads | Verdict::Mixed => first(largest).map(|row| advice(causes.get(row.cause))),
+        _ => None,
+    };
+    let named = |side: Side| {
+        let row = first(side).filter(|row| causes.get(row.cause).class != Class::Ran);
+        row.map(|row| (shown(causes.get(row.cause)), row.part.share))
+    };
+    let sentence = sentence(verdict, &excess, noun, side, named);
+    let sides = excess.sides.iter().map(|(side, part)| SideDoc {
+        side: *side,
+        ns: Nanos::new(part.ns),
+        share_of_excess: part.share,
+        low: part.interval.map(|(low, _)| low),
+        high: part.interval.map(|(_, high)| high),
+    });
+    let sources = excess.causes.iter().map(|row| {
+        let cause = causes.get(row.cause);
+        SourceDoc {
+            source: cause.source.clone(),
+            owner: cause.owner,
+            class: cause.class,
+            side: cause.side(),
+            waker: cause.waker.clone(),
+            ns: Nanos::new(row.part.ns),
+            share_of_excess: row.part.share,
+            low: row.part.interval.map(|(low, _)| low),
+            high: row.part.interval.map(|(_, high)| high),
+            in_slow: row.in_slow as u64,
+            in_ordinary: row.in_ordinary as u64,
+            shown: shown(cause),
+        }
+    });
+    Some(ExplanationDoc {
+        verdict,
+        sentence,
+        advice: advice.unwrap_or_default(),
+        spans: excess.count as u64,
+        median_ns: Nanos::new(excess.median),
+        p99_ns: Nanos::new(excess.p99),
+        longest_ns: Nanos::new(excess.longest),
+        covered: excess.covered,
+        slow: excess.slow as u64,
+        ordinary: excess.ordinary as u64,
+        excess_ns: Nanos::new(excess.excess),
+        sides: sides.collect(),
+        sources: sources.collect(),
+    })
+}
+
 impl Explained<'_> {
     /// Explains some of the spans; `None` if there are too few.
     pub fn explain(&self, chosen: &[usize]) -> Option<ExplanationDoc> {
-        if chosen.len() < FEWEST {
-            return None;
-        }
-        let excess = divide(self.spans, chosen, self.found, &self.lives.causes, self.slowest);
-        let verdict = verdict(&excess);
-        let side = |side: Side| excess.sides[side as usize].1;
-        let first = |wanted: Side| {
-            let of_side = excess.causes.iter().find(|row| self.lives.causes.get(row.cause).side() == wanted);
-            of_side.filter(|row| row.part.share >= NAMED)
-        };
-        let largest = match verdict {
-            Verdict::Threads => Side::Threads,
-            _ => Side::System,
-        };
-        let advice = match verdict {
-            Verdict::System | Verdict::Threads | Verdict::Mixed => {
-                first(largest).map(|row| advice(self.lives.causes.get(row.cause)))
-            }
-            _ => None,
-        };
-        let named = |side: Side| {
-            let row = first(side).filter(|row| self.lives.causes.get(row.cause).class != Class::Ran);
-            row.map(|row| (shown(self.lives.causes.get(row.cause)), row.part.share))
-        };
-        let sentence = sentence(verdict, &excess, side, named);
-        let sides = excess.sides.iter().map(|(side, part)| SideDoc {
-            side: *side,
-            ns: Nanos::new(part.ns),
-            share_of_excess: part.share,
-            low: part.interval.map(|(low, _)| low),
-            high: part.interval.map(|(_, high)| high),
-        });
-        let sources = excess.causes.iter().map(|row| {
-            let cause = self.lives.causes.get(row.cause);
-            SourceDoc {
-                source: cause.source.clone(),
-                owner: cause.owner,
-                class: cause.class,
-                side: cause.side(),
-                waker: cause.waker.clone(),
-                ns: Nanos::new(row.part.ns),
-                share_of_excess: row.part.share,
-                low: row.part.interval.map(|(low, _)| low),
-                high: row.part.interval.map(|(_, high)| high),
-                in_slow: row.in_slow as u64,
-                in_ordinary: row.in_ordinary as u64,
-                shown: shown(cause),
-            }
-        });
-        Some(ExplanationDoc {
-            verdict,
-            sentence,
-            advice: advice.unwrap_or_default(),
-            spans: excess.count as u64,
-            median_ns: Nanos::new(excess.median),
-            p99_ns: Nanos::new(excess.p99),
-            longest_ns: Nanos::new(excess.longest),
-            covered: excess.covered,
-            slow: excess.slow as u64,
-            ordinary: excess.ordinary as u64,
-            excess_ns: Nanos::new(excess.excess),
-            sides: sides.collect(),
-            sources: sources.collect(),
-        })
+        explain(self.spans, chosen, self.found, &self.lives.causes, self.slowest, Noun::Span)
     }
 
     /// Explains the spans of each group, those that cost most first.
@@ -231,7 +261,8 @@ impl Explained<'_> {
         timeline.truncate(STRETCHES);
         WorstDoc {
             name: self.names.text(span.name).to_owned(),
-            tid: self.threads.get(most.thread.0 as usize).map_or(0, |row| row.tid),
+            tid: self.subjects.tid(most.thread),
+            cpu: self.subjects.cpu(most.thread),
             start_ns: Nanos::new(span.start()),
             ns: Nanos::new(span.length()),
             causes,
@@ -274,13 +305,14 @@ pub fn share_text(part: ExcessShare) -> String {
 fn sentence(
     verdict: Verdict,
     excess: &Excess,
+    noun: Noun,
     side: impl Fn(Side) -> ExcessShare,
     named: impl Fn(Side) -> Option<(String, f64)>,
 ) -> String {
     let time = |ns: i64| Value::Time(ns).cell();
     let slow = match excess.slow {
-        1 => "The slowest span".to_owned(),
-        slow => format!("The {slow} slowest spans"),
+        1 => format!("The slowest {}", noun.words()[0]),
+        slow => format!("The {slow} slowest {}", noun.words()[1]),
     };
     let takes = format!("{slow} took {} longer than the middle half", time(excess.excess));
     if verdict == Verdict::Even {
@@ -357,7 +389,7 @@ mod tests {
             let share = shares.iter().find(|(side, _)| *side == wanted).map_or(0.0, |(_, share)| *share);
             ExcessShare { ns: 0, share, interval: (wanted == Side::System).then_some(system) }
         };
-        sentence(verdict, &excess, side, |_| None)
+        sentence(verdict, &excess, Noun::Span, side, |_| None)
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod clock_log;
 mod error;
 pub mod loops;
 pub mod machine;
@@ -15,6 +16,7 @@ mod sink;
 mod trace;
 pub mod work;
 
+pub use clock_log::ClockLog;
 pub use error::RecordError;
 pub use loops::StepProfile;
 pub use machine::describe as describe_machine;

@@ -8,6 +8,7 @@
 pub mod activity;
 pub mod audit;
 pub mod carried;
+mod clock;
 pub mod digest;
 mod document;
 mod estimate;

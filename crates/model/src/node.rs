@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use becalm_units::{CpuId, CpuList, Nanos};
 use serde::{Deserialize, Serialize};
 
+pub use crate::clock::{ClockDoc, ClockPair};
 use crate::event_count::EventCount;
 use crate::warning::{Bearing, Code};
 use crate::{Document, Platform};
@@ -172,33 +173,6 @@ impl MachineDoc {
     pub fn has_option(&self, option: &str) -> Option<bool> {
         self.built_with.get(option).map(|value| value != "n")
     }
-}
-
-/// The counter, its rate, and how well that is known.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
-pub struct ClockDoc {
-    /// `tsc`, `cntvct`, `timebase` or `monotonic_raw`.
-    pub counter: String,
-    /// The counter's value at the run's origin, which places other logs of the same counter on the run's axis.
-    #[serde(default)]
-    pub origin_ticks: u64,
-    /// How often the counter ticks in a second, as it was calibrated.
-    pub rate_hz: f64,
-    /// Largest relative error of the rate, as parts of 1.
-    pub rate_error_ratio: f64,
-    /// The median difference of two unequal consecutive readings: what the loops can resolve.
-    pub resolution_ns: Nanos,
-    /// Largest offset between two measured CPUs' counters that could not be excluded.
-    pub cross_cpu_ns: Option<Nanos>,
-    /// How far the wall clock may be off, by the kernel's estimate from NTP or PTP; `None` if unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wall_error_ns: Option<Nanos>,
-    /// Whether anything keeps the wall clock right; `None` as above.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wall_synchronized: Option<bool>,
-    /// How often a counter was seen to run backwards.
-    pub backwards: u64,
 }
 
 /// The requested settings of the recording.
@@ -598,6 +572,7 @@ impl Document for NodeDoc {
 
     /// Checks the order of the CPUs, and that no time is negative.
     fn check(&self) -> Result<(), String> {
+        self.clock.check()?;
         if let Some(pair) = self.cpus.windows(2).find(|pair| pair[0].cpu >= pair[1].cpu) {
             let [first, second] = [pair[0].cpu, pair[1].cpu];
             return Err(format!("its CPUs are not in rising order: {first} is followed by {second}"));

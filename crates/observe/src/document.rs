@@ -28,8 +28,6 @@ pub struct ObservedDoc {
     pub machine: MachineDoc,
     /// The counter of the times.
     pub clock: ClockDoc,
-    /// Readings of the counter and of the other clocks at one instant each, about one per second.
-    pub clock_pairs: Vec<ClockPair>,
     /// The choice of threads.
     pub choice: ChoiceDoc,
     /// The kernel's trace.
@@ -78,22 +76,6 @@ pub struct ChoiceDoc {
     pub command: Vec<String>,
     /// Whether system calls and page faults were recorded.
     pub calls: bool,
-}
-
-/// The counter and the other clocks at one instant.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
-pub struct ClockPair {
-    /// The instant, since the origin.
-    pub at_ns: Nanos,
-    /// `CLOCK_MONOTONIC` then.
-    pub monotonic_ns: u64,
-    /// `CLOCK_REALTIME` then.
-    pub realtime_ns: u64,
-    /// `CLOCK_BOOTTIME` then.
-    pub boottime_ns: u64,
-    /// The time that the readings took: their largest error.
-    pub width_ns: Nanos,
 }
 
 /// An observed thread. `ran_ns`, `waited_ns`, `asleep_ns` and `unknown_ns` add up to `wall_ns` exactly.
@@ -255,19 +237,7 @@ impl Document for ObservedDoc {
 
     /// Checks that the parts of each thread's life add up, and that no sum of times overflows.
     fn check(&self) -> Result<(), String> {
-        let mut last = None;
-        for pair in &self.clock_pairs {
-            let is_time = (-MOST_TOGETHER..MOST_TOGETHER).contains(&pair.at_ns.get())
-                && (0..MOST_TOGETHER).contains(&pair.width_ns.get())
-                && [pair.monotonic_ns, pair.realtime_ns, pair.boottime_ns].iter().all(|ns| *ns < MOST_TOGETHER as u64);
-            if !is_time || last.is_some_and(|last| pair.at_ns < last) {
-                return Err(format!(
-                    "its clocks were read at {} ns, which is no time after the last reading",
-                    pair.at_ns.get()
-                ));
-            }
-            last = Some(pair.at_ns);
-        }
+        self.clock.check()?;
         let mut total = 0_i64;
         let mut times: Vec<Nanos> = vec![self.duration_ns, self.cost.cpu_ns];
         for thread in &self.threads {

@@ -20,7 +20,7 @@ use becalm_linux::sched;
 use becalm_linux::sockets::{Await, wait_ready};
 use becalm_linux::sysfs::cgroup::ThrottleCounts;
 use becalm_measure::machine::{self, Host};
-use becalm_measure::{Companion, PlannedCommand, TraceRequest, Tracing, describe_machine};
+use becalm_measure::{ClockLog, Companion, PlannedCommand, TraceRequest, Tracing, describe_machine};
 use becalm_model::node::{ClockDoc, Ended, MachineDoc, TracingDoc, Warning};
 use becalm_model::warning;
 use becalm_record::Session;
@@ -29,7 +29,7 @@ use becalm_units::{CpuList, Nanos, TickRate, Ticks};
 
 use crate::accounts;
 use crate::choice::Choice;
-use crate::document::{ClockPair, ObservedDoc};
+use crate::document::ObservedDoc;
 use crate::look::{Lookout, SeenAccount, SeenThread};
 use crate::merge::TraceBuffer;
 use crate::spool::Spool;
@@ -104,8 +104,8 @@ pub struct Observation {
     pub rate: TickRate,
     /// The counter's part of the document.
     pub clock: ClockDoc,
-    /// Readings of all clocks, in ticks of the counter.
-    pub pairs: Vec<(u64, ClockPair)>,
+    /// Readings of all clocks.
+    pub clocks: ClockLog,
     /// The CPU time of becalm meanwhile.
     pub cpu_time: Nanos,
     /// The host.
@@ -250,7 +250,7 @@ fn run<C: Counter>(
     let mut choice = plan.choice.clone();
     choice.processes.extend(command.number());
 
-    let mut pairs = vec![clock_pair::<C>()];
+    let mut clocks = ClockLog::start::<C>();
     let ended = collect::<C>(
         &plan,
         session,
@@ -259,13 +259,13 @@ fn run<C: Counter>(
         &mut command,
         &mut lookout,
         &mut seen,
-        &mut pairs,
+        &mut clocks,
         (opened, calibration.rate),
         quiet,
     )?;
     let last_accounts = lookout.accounts(&tids, C::read);
     let closed = C::read();
-    pairs.push(clock_pair::<C>());
+    clocks.take::<C>();
     traces.turn(false)?;
     let cpu_time = thread_time() - cpu_before;
     traces.take(&mut spool, true).context("cannot keep the trace")?;
@@ -313,7 +313,7 @@ fn run<C: Counter>(
         is_native: C::NAME != MonotonicRaw::NAME,
         rate: whole.rate,
         clock,
-        pairs,
+        clocks,
         cpu_time,
         host: host.node,
         machine,
@@ -425,13 +425,12 @@ fn collect<C: Counter>(
     command: &mut Companion,
     lookout: &mut Lookout,
     seen: &mut Vec<SeenThread>,
-    pairs: &mut Vec<(u64, ClockPair)>,
+    clocks: &mut ClockLog,
     (opened, rate): (u64, TickRate),
     quiet: bool,
 ) -> fault::Result<Ended> {
     let bar = if quiet { Bar::hidden() } else { Bar::new("observing", 100, Tail::Percent) };
     let elapsed = || Nanos::new((Ticks::new(C::read() - opened).get() as f64 * rate.tick_ns()) as i64);
-    let mut paired = Nanos::ZERO;
     loop {
         let left = plan.duration.map_or(Nanos::MAX, |duration| duration - elapsed());
         if left <= Nanos::ZERO {
@@ -454,24 +453,11 @@ fn collect<C: Counter>(
         traces.take(spool, false).context("cannot keep the trace")?;
         seen.extend(lookout.look(C::read)?);
         let now = elapsed();
-        if now - paired >= Nanos::from_secs(1) {
-            pairs.push(clock_pair::<C>());
-            paired = now;
-        }
+        clocks.look::<C>(now);
         if let Some(duration) = plan.duration {
             bar.reach((now.get() * 100 / duration.get().max(1)) as u64);
         }
     }
-}
-
-/// Reads all clocks around one instant.
-fn clock_pair<C: Counter>() -> (u64, ClockPair) {
-    let before = C::read();
-    let [monotonic_ns, realtime_ns, boottime_ns] = clock::wall_clocks();
-    let after = C::read();
-    // Converted later, when the rate is known.
-    let width_ns = Nanos::new((after - before) as i64);
-    (before + (after - before) / 2, ClockPair { at_ns: Nanos::ZERO, monotonic_ns, realtime_ns, boottime_ns, width_ns })
 }
 
 /// Limits the trace buffers to an eighth of the machine's memory in total, at least 1 MiB each.

@@ -475,7 +475,9 @@ mod tests {
     use becalm_report::text;
 
     use super::*;
-    use crate::document::{ClockPair, SCHEMA};
+    use becalm_model::node::{ClockDoc, ClockPair};
+
+    use crate::document::SCHEMA;
 
     /// A busy thread that loses 100 of 1,000 ms to a program, and a helper that sleeps.
     fn doc() -> ObservedDoc {
@@ -551,10 +553,12 @@ mod tests {
             [pair(0, -1), pair(1, 1)],
             [pair(0, 1), pair(1, i64::MAX)],
         ] {
-            let wrong = ObservedDoc { clock_pairs: pairs.to_vec(), ..doc() };
+            let clock = ClockDoc { pairs: pairs.to_vec(), ..ClockDoc::default() };
+            let wrong = ObservedDoc { clock, ..doc() };
             assert!(wrong.check().unwrap_err().contains("its clocks were read at"));
         }
-        assert_eq!(ObservedDoc { clock_pairs: vec![pair(-5, 0), pair(4, 1)], ..doc() }.check(), Ok(()));
+        let clock = ClockDoc { pairs: vec![pair(-5, 0), pair(4, 1)], ..ClockDoc::default() };
+        assert_eq!(ObservedDoc { clock, ..doc() }.check(), Ok(()));
         let mut wrong = doc();
         wrong.takers[0].ns = Nanos::new(-1);
         assert!(wrong.check().unwrap_err().contains("negative"));

@@ -7,9 +7,9 @@ use becalm_bundle::{BundleError, ObservedWriter, ThreadRow};
 use becalm_model::node::Ended;
 use becalm_model::observed::{ObservedRows, Owner, ThreadId};
 use becalm_model::{Kind, Labels, ThreadState, warning};
-use becalm_units::{Nanos, Ticks};
+use becalm_units::Nanos;
 
-use crate::document::{ChoiceDoc, ClockPair, CostDoc, GroupPair, ObservedDoc, PartDoc, QuotaDoc, TakerDoc, ThreadDoc};
+use crate::document::{ChoiceDoc, CostDoc, GroupPair, ObservedDoc, PartDoc, QuotaDoc, TakerDoc, ThreadDoc};
 use crate::merge::WorkedOut;
 use crate::recorder::{Observation, ThrottledGroup};
 use crate::replay::Replayed;
@@ -32,7 +32,7 @@ pub fn begun(observation: &Observation, choice: ChoiceDoc, program: &str) -> Obs
 /// Completes the document of an observation with its books.
 pub fn complete(doc: &mut ObservedDoc, observation: &Observation, replayed: &Replayed) {
     doc.ended = Some(observation.ended);
-    doc.clock_pairs = observation.pairs.iter().map(|(ticks, pair)| placed(*ticks, *pair, replayed)).collect();
+    doc.clock.pairs = observation.clocks.pairs(replayed.axis);
     enter(doc, &replayed.worked);
     if doc.lost_events > 0 {
         doc.warnings.push(warning::lost_events(doc.lost_events, 0));
@@ -101,11 +101,6 @@ pub fn enter(doc: &mut ObservedDoc, worked: &WorkedOut) {
     doc.takers = all_takers.sorted();
     doc.groups = groups.into_iter().map(|((victim, culprit), ns)| GroupPair { victim, culprit, ns }).collect();
     doc.groups.sort_by_key(|pair| std::cmp::Reverse(pair.ns));
-}
-
-fn placed(ticks: u64, pair: ClockPair, replayed: &Replayed) -> ClockPair {
-    let width = Ticks::new(pair.width_ns.get() as u64);
-    ClockPair { at_ns: replayed.axis.instant(Ticks::new(ticks)), width_ns: replayed.axis.duration(width), ..pair }
 }
 
 fn thread_doc(identity: &ThreadIdentity, books: &ThreadBooks, labels: &Labels) -> ThreadDoc {

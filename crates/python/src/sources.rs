@@ -11,7 +11,7 @@ use crate::values;
 
 /// The equivalent of `becalm report --sources --json`.
 #[pyfunction]
-#[pyo3(signature = (run, *, node, cpus, with_self, per_cpu, detour, longest, together_within_ns, job))]
+#[pyo3(signature = (run, *, node, cpus, with_self, per_cpu, detour, longest, together_within_ns))]
 #[expect(clippy::too_many_arguments, reason = "they have names where they are given")]
 pub fn sources(
     py: Python<'_>,
@@ -23,12 +23,10 @@ pub fn sources(
     detour: Option<String>,
     longest: Option<u32>,
     together_within_ns: Option<i64>,
-    job: Option<PathBuf>,
 ) -> PyResult<Answer> {
-    let wanted = match (job, together_within_ns, detour, longest) {
-        (Some(job), ..) => SourcesWanted::Phases { job },
-        (_, Some(within), ..) => SourcesWanted::Together { within: Nanos::new(within) },
-        (_, _, Some(detour), _) => SourcesWanted::Detour(values::parsed(&detour)?),
+    let wanted = match (together_within_ns, detour, longest) {
+        (Some(within), ..) => SourcesWanted::Together { within: Nanos::new(within) },
+        (_, Some(detour), _) => SourcesWanted::Detour(values::parsed(&detour)?),
         (.., Some(count)) => SourcesWanted::Longest(count),
         _ => SourcesWanted::Ranked { per_cpu },
     };

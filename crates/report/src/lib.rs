@@ -39,7 +39,6 @@ pub use form::value::Value;
 pub use law::{LawReport, LawRow};
 pub use mpi::grains::JobGrainsReport;
 pub use mpi::jobs::JobsReport;
-pub use mpi::sources::PhaseSourcesReport;
 pub use mpi::validate::sweep::ValidationSweepReport;
 pub use mpi::validate::validate_figure;
 pub use predict::PredictReport;

@@ -52,7 +52,6 @@ documents! {
     "sources": RunDocument<RunTables>, "becalm report RUN --sources", "a recording, with the sources of each CPU";
     "detours": DetoursDocument, "becalm detours RUN --longest N", "single detours and what was in them";
     "together": together::TogetherDocument, "becalm detours RUN --together", "what comes at once on several CPUs";
-    "phase-sources": mpi::sources::PhaseSourcesDocument, "becalm detours RUN --phases JOB", "sources within the worst phases of a job";
     "check": check::CheckDocument, "becalm check", "whether limits hold, CPU by CPU";
     "compare": compare::json::CompareDocument, "becalm compare A B", "what differs between runs";
     "compare-jobs": mpi::jobs::JobsDocument, "becalm compare JOB JOB", "comparison of becalm-mpi jobs";

@@ -1,7 +1,6 @@
-//! `becalm detours`: single detours as timelines, on several CPUs at once, or within the phases of a job.
+//! `becalm detours`: single detours as timelines, or on several CPUs at once.
 
 use std::io::Write;
-use std::path::PathBuf;
 
 use becalm_answer::sources::{DetourName, SourcesQuestion, SourcesWanted};
 use becalm_command::arguments::{FormArgs, RunArgs};
@@ -35,11 +34,7 @@ pub struct DetoursArgs {
     #[arg(long, value_name = "TIME", default_value = "0ns", requires = "together")]
     within: Nanos,
 
-    /// Show the detours in the worst phases of a becalm-mpi job that ran during the recording
-    #[arg(long, value_name = "JOB", conflicts_with_all = ["detour", "longest", "together", "cpus", "node"])]
-    phases: Option<PathBuf>,
-
-    /// With --together or --phases: show all sources instead of the first 20
+    /// With --together: show all sources instead of the first 20
     #[arg(long, conflicts_with_all = ["detour", "longest"])]
     full: bool,
 
@@ -51,10 +46,9 @@ reading_task!(DetoursArgs);
 
 /// Reads the run and prints the requested view.
 fn run(args: &DetoursArgs, out: &mut dyn Write) -> fault::Result<Exit> {
-    let wanted = match (&args.phases, args.together, args.detour) {
-        (Some(job), ..) => SourcesWanted::Phases { job: job.clone() },
-        (_, true, _) => SourcesWanted::Together { within: args.within },
-        (_, _, Some(detour)) => SourcesWanted::Detour(detour),
+    let wanted = match (args.together, args.detour) {
+        (true, _) => SourcesWanted::Together { within: args.within },
+        (_, Some(detour)) => SourcesWanted::Detour(detour),
         _ => SourcesWanted::Longest(args.longest),
     };
     let question = SourcesQuestion { run: args.run.path.clone(), selection: args.run.selection(), wanted };

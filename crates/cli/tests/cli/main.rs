@@ -9,6 +9,7 @@ mod cost;
 mod deploy;
 mod doctor;
 mod exchange;
+mod explain;
 mod foreign;
 mod habits;
 mod inject;

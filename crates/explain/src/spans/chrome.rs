@@ -121,7 +121,7 @@ impl Chrome<'_, '_> {
         name: &str,
         group: Option<&str>,
     ) -> Result<(), String> {
-        self.sink.push(FoundSpan { tid, process, start, end, name, id: "", group })
+        self.sink.push(FoundSpan { tid, process, cpu: None, start, end, name, id: "", group })
     }
 
     /// The argument that groups spans.

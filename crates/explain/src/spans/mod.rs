@@ -15,6 +15,7 @@ use std::fs;
 use std::path::Path;
 
 use becalm_model::{Label, Labels};
+use becalm_units::CpuId;
 use becalm_units::fault::{self, Context, UsageError, Wording};
 use serde::Deserialize;
 
@@ -26,8 +27,10 @@ pub use decimal::decimal_ns;
 /// A span as its file has it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReadSpan {
-    /// The kernel's number of the thread.
-    pub tid: i32,
+    /// The kernel's number of the thread; only spans of CPUs may lack it.
+    pub tid: Option<i32>,
+    /// The CPU, if the file names it.
+    pub cpu: Option<CpuId>,
     /// The start on the file's clock, in nanoseconds; for [`SpanClock::Counter`] in ticks.
     pub start: i64,
     /// The end.
@@ -49,6 +52,8 @@ pub struct SpanRequest {
     pub by: Option<String>,
     /// The thread of spans whose file names none.
     pub tid: Option<i32>,
+    /// Whether they are intervals of CPUs, which need no thread.
+    pub of_cpus: bool,
 }
 
 /// The spans of a file.
@@ -73,6 +78,7 @@ pub struct Spans {
 struct FoundSpan<'a> {
     tid: Option<i64>,
     process: Option<i64>,
+    cpu: Option<i64>,
     start: i64,
     end: i64,
     name: &'a str,
@@ -107,18 +113,25 @@ impl SpanSink<'_> {
             return Err(format!("the span ends at {}, before its start at {}", found.end, found.start));
         }
         let tid = match (found.tid, self.request.tid, found.process) {
-            (Some(tid), ..) => tid,
-            (None, Some(tid), _) => i64::from(tid),
+            (Some(tid), ..) => Some(tid),
+            (None, Some(tid), _) => Some(i64::from(tid)),
             (None, None, Some(process)) => {
                 self.spans.of_main_threads = true;
-                process
+                Some(process)
             }
+            (None, None, None) if self.request.of_cpus => None,
             (None, None, None) => {
                 self.lacks_thread = true;
                 return Err("the span names no thread".to_owned());
             }
         };
-        let Ok(tid) = i32::try_from(tid) else { return Err(format!("{tid} is no number of a thread")) };
+        let tid =
+            tid.map(|tid| i32::try_from(tid).map_err(|_| format!("{tid} is no number of a thread"))).transpose()?;
+        let cpu = |number: i64| {
+            let known = u32::try_from(number).ok().filter(|number| *number < CpuId::LIMIT);
+            known.map(CpuId::new).ok_or_else(|| format!("{number} is no number of a CPU"))
+        };
+        let cpu = found.cpu.map(cpu).transpose()?;
         let Spans { all, labels, .. } = &mut self.spans;
         let name = labels.intern(without_number(found.name));
         let group = match (&self.request.by, found.group) {
@@ -127,7 +140,7 @@ impl SpanSink<'_> {
             (Some(_), Some(group)) => labels.intern(group),
             (Some(by), None) => return Err(format!("the span has no '{by}'")),
         };
-        all.push(ReadSpan { tid, start: found.start, end: found.end, name, group, id: labels.intern(found.id) });
+        all.push(ReadSpan { tid, cpu, start: found.start, end: found.end, name, group, id: labels.intern(found.id) });
         Ok(())
     }
 
@@ -234,7 +247,7 @@ fn without_number(name: &str) -> &str {
 }
 
 /// Whether a name matches a pattern; `*` matches any characters.
-fn is_like(name: &str, pattern: &str) -> bool {
+pub fn is_like(name: &str, pattern: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = name.strip_prefix(first) else { return false };

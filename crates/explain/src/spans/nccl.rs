@@ -66,13 +66,12 @@ pub(super) fn read(text: &str, sink: &mut SpanSink<'_>) -> Result<(), String> {
             _ => None,
         };
         sink.push(FoundSpan {
-            tid: None,
             process: Some(metadata.pid),
             start,
             end,
             name: &coll_perf.coll,
-            id: "",
             group,
+            ..FoundSpan::default()
         })
     })
 }

@@ -114,7 +114,15 @@ pub(super) fn read(text_of_file: &str, sink: &mut SpanSink<'_>) -> Result<(), St
                     .ok_or_else(|| format!("the span '{}' has times that are no numbers", brief(&span.name, 60)))?;
                 let group = sink.by().and_then(|by| text(&span.attributes, by));
                 let tid = number(&span.attributes, "thread.id");
-                let found = FoundSpan { tid, process, start, end, name: &span.name, id: "", group: group.as_deref() };
+                let found = FoundSpan {
+                    tid,
+                    process,
+                    start,
+                    end,
+                    name: &span.name,
+                    group: group.as_deref(),
+                    ..FoundSpan::default()
+                };
                 sink.push(found).map_err(|why| format!("the span '{}': {why}", brief(&span.name, 60)))?;
             }
         }

@@ -187,7 +187,8 @@ impl PerfettoSpans<'_, '_> {
             self.sink.spans.others += 1;
             return Ok(());
         }
-        self.sink.push(FoundSpan { tid, process, start, end: time, name: &name, id: "", group: group.as_deref() })
+        let group = group.as_deref();
+        self.sink.push(FoundSpan { tid, process, start, end: time, name: &name, group, ..FoundSpan::default() })
     }
 
     /// Sections that programs printed into the kernel's trace: `B|PID|NAME`, and `E` or `E|PID`.

@@ -1,7 +1,7 @@
 //! Spans as comma-separated values: a line of column names, then one line per span.
 //!
 //! The columns `start` and either `end` or `duration` are needed, in nanoseconds or in the unit at the end of their name (`start_us`). `tid` names the
-//! thread, or `pid` a process whose main thread is meant; `name` and `id` are optional, and other columns are for `--by`. A comment line
+//! thread, or `pid` a process whose main thread is meant, and `cpu` the CPU; `name` and `id` are optional, and other columns are for `--by`. A comment line
 //! `# clock: NAME` before them tells the clock. The files that the program's own spans write are such tables.
 
 use becalm_units::counted;
@@ -14,6 +14,7 @@ use crate::clocks::SpanClock;
 pub(super) struct SpanColumns {
     tid: Option<usize>,
     process: Option<usize>,
+    cpu: Option<usize>,
     start: (usize, i64),
     end: Option<(usize, i64)>,
     duration: Option<(usize, i64)>,
@@ -46,6 +47,7 @@ impl SpanColumns {
         let columns = Self {
             tid: place(&["tid", "thread", "thread_id"]),
             process: place(&["pid", "process", "process_id"]),
+            cpu: place(&["cpu"]),
             start: timed(&["start", "begin", "ts"]).ok_or_else(|| missing("start"))?,
             end: timed(&["end", "stop"]),
             duration: timed(&["duration", "dur"]),
@@ -66,7 +68,9 @@ impl SpanColumns {
         };
         let number = |place: Option<usize>| -> Result<Option<i64>, String> {
             let Some(text) = place.map(&get).filter(|text| !text.is_empty()) else { return Ok(None) };
-            text.parse().map(Some).map_err(|_| format!("'{}' is no number of a thread or process", brief(text, 60)))
+            text.parse()
+                .map(Some)
+                .map_err(|_| format!("'{}' is no number of a thread, process or CPU", brief(text, 60)))
         };
         let start = time(self.start, "start")?;
         let end = match (self.end, self.duration) {
@@ -80,6 +84,7 @@ impl SpanColumns {
         sink.push(FoundSpan {
             tid: number(self.tid)?,
             process: number(self.process)?,
+            cpu: number(self.cpu)?,
             start,
             end,
             name: self.name.map_or("span", &get),

@@ -17,8 +17,9 @@ fn error_of(text: &str) -> String {
 
 /// Number of the thread, start, end, name and group.
 fn rows(spans: &Spans) -> Vec<(i32, i64, i64, &str, &str)> {
-    let row =
-        |span: &ReadSpan| (span.tid, span.start, span.end, spans.labels.text(span.name), spans.labels.text(span.group));
+    let row = |span: &ReadSpan| {
+        (span.tid.unwrap_or(0), span.start, span.end, spans.labels.text(span.name), spans.labels.text(span.group))
+    };
     spans.all.iter().map(row).collect()
 }
 
@@ -73,7 +74,7 @@ fn tables_have_units_comments_and_durations() {
     let request = SpanRequest { tid: Some(9), ..SpanRequest::default() };
     assert_eq!(rows(&spans_of(without_thread, &request).unwrap()), [(9, 1, 2, "span", "span")]);
     let of_process = spans_of("pid,start,end\n4,1,2\n", &SpanRequest::default()).unwrap();
-    assert!(of_process.of_main_threads && of_process.all[0].tid == 4);
+    assert!(of_process.of_main_threads && of_process.all[0].tid == Some(4));
 }
 
 #[test]

@@ -11,9 +11,8 @@ use becalm_explain::perfetto::messages::{
 use becalm_explain::perfetto::{each_packet, looks_so, text};
 use becalm_measure::accounted_time;
 use becalm_model::carried::Carrier;
-use becalm_model::node::Warning;
+use becalm_model::node::{ClockPair, Warning};
 use becalm_model::{ThreadState, warning};
-use becalm_observe::document::ClockPair;
 use becalm_units::{CpuId, Nanos};
 
 use super::kernel_text::{CLONE_THREAD, TextEvent, TextHappening, VectorDetail};

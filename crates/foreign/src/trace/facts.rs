@@ -2,9 +2,8 @@
 
 use becalm_linux::ftrace::{CARRIED, EventPath, MissingEvent, discover_among};
 use becalm_measure::Names;
-use becalm_model::node::{ClockDoc, MachineDoc, TracingDoc, Warning};
+use becalm_model::node::{ClockDoc, ClockPair, MachineDoc, TracingDoc, Warning};
 use becalm_model::warning;
-use becalm_observe::document::ClockPair;
 use becalm_units::fault::{self, UsageError, Wording};
 use becalm_units::{CpuId, Nanos};
 
@@ -33,8 +32,6 @@ pub(super) struct TraceFacts {
     pub clock: ClockDoc,
     /// The start by the wall clock.
     pub began: Option<jiff::Timestamp>,
-    /// Readings of the other clocks.
-    pub clock_pairs: Vec<ClockPair>,
     pub warnings: Vec<Warning>,
     /// Events that the kernel counted as dropped.
     pub counted_lost: u64,
@@ -258,16 +255,15 @@ fn open_perfetto<'a>(source: Source<'a>, names: &mut Names, told: Progress<'_>) 
     let found = perfetto::read(source, told, &mut (&mut namer, names))?;
     let (trace, first) = namer.finish()?;
     let placed = |pair: ClockPair| ClockPair { at_ns: pair.at_ns - first, ..pair };
-    let clock_pairs: Vec<ClockPair> = found.readings.into_iter().map(placed).collect();
-    let began = clock_pairs.first().map(|pair| i128::from(pair.realtime_ns) - i128::from(pair.at_ns.get()));
+    let pairs: Vec<ClockPair> = found.readings.into_iter().map(placed).collect();
+    let began = pairs.first().map(|pair| i128::from(pair.realtime_ns) - i128::from(pair.at_ns.get()));
     let path = |(system, name): (&str, String)| EventPath { system: system.to_owned(), name };
     let facts = TraceFacts {
         paths: found.seen.into_iter().map(path).collect(),
         kernel: found.kernel,
         architecture: found.architecture,
-        clock: nanosecond_clock(found.clock, first.get().into()),
+        clock: ClockDoc { pairs, ..nanosecond_clock(found.clock, first.get().into()) },
         began: began.and_then(|ns| jiff::Timestamp::from_nanosecond(ns).ok()),
-        clock_pairs,
         warnings: found.warnings,
         ..TraceFacts::default()
     };

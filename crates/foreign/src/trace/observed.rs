@@ -123,7 +123,6 @@ impl FoundThreads<'_> {
         let OpenTrace { events, facts } = &self.whole.trace;
         doc.origin = facts.began;
         doc.clock = facts.clock.clone();
-        doc.clock_pairs.clone_from(&facts.clock_pairs);
         doc.choice = self.choice.doc(&[], facts.has("raw_syscalls", "sys_enter"));
         doc.tracing = Some(facts.tracing());
         facts.describe(&mut doc.machine, events.cpus());

@@ -143,14 +143,11 @@ fn clock_document<C: Counter>(cpus: &CpuList, calibration: Calibration, warnings
         warnings.push(warning::counters_differ(agreement.proven));
     }
     ClockDoc {
-        wall_error_ns: None,
-        wall_synchronized: None,
         counter: C::NAME.to_owned(),
-        origin_ticks: 0,
         rate_hz: calibration.rate.hz(),
         rate_error_ratio: calibration.error_ratio,
         resolution_ns: resolution,
         cross_cpu_ns: (agreement.compared > 0).then_some(agreement.offset),
-        backwards: 0,
+        ..ClockDoc::default()
     }
 }

@@ -23,6 +23,7 @@ use super::pauses::Pauses;
 use super::prepared::Prepared;
 use super::unchanged::Unchanged;
 use super::{Outside, Progress, Recording};
+use crate::clock_log::ClockLog;
 use crate::error::RecordError;
 use crate::loops::{Lanes, Loop, LoopCalibration as _};
 use crate::machine::KernelCounters;
@@ -99,7 +100,8 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
             .map_err(|(command, source)| RecordError::Command(command, source))?;
         let running =
             Running { lanes: &lanes, collector: &mut collector, command: &mut command, axis: onset.axis, start, over };
-        let seen = self.collect(running, &mut outside);
+        let mut clocks = ClockLog::start::<C>();
+        let seen = self.collect(running, &mut clocks, &mut outside);
         let measured = lanes.stop();
         // While the trace still runs, so it contains every counted event.
         let after = KernelCounters::take_timed(&self.plan.root, now);
@@ -116,6 +118,8 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         let pauses = &mut Pauses::never();
         self.take(&mut collector, TakeScope { all: true, read: true }, now, pauses)?;
         let end = Anchor::take::<C>();
+        clocks.take::<C>();
+        node.clock.pairs = clocks.pairs(onset.axis);
         let last = HandOver { anchor: collector.needs_anchors().then_some(end), all: true };
         collector.hand_over(outside.sink, &mut self.names, last, pauses).map_err(RecordError::Sink)?;
         collector.end_segment(outside.sink, &self.names, pauses).map_err(RecordError::Sink)?;
@@ -277,6 +281,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
     fn collect<S: Sink>(
         &mut self,
         running: Running<'_, L>,
+        clocks: &mut ClockLog,
         outside: &mut Outside<'_, S>,
     ) -> Result<Ended, RecordError<S::Error>> {
         let Running { lanes, collector, command, axis, start, over } = running;
@@ -312,6 +317,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
                 return Ok(if unattended && left > Nanos::ZERO { Ended::Unattended } else { Ended::Duration });
             }
             renew(now);
+            clocks.look::<C>(now);
             if left <= Nanos::ZERO {
                 // The loops are about to end; one may be in a long detour.
                 continue;

@@ -182,13 +182,11 @@ def sources(
     detour: tuple[int, int] | int | None = None,
     longest: int | None = None,
     together_within_ns: int | None = None,
-    job: Path | None = None,
 ) -> Document:
     """Who took the time: the sources of a run, those that took most first.
 
     One of these asks for something else: ``detour``, a number or a pair of CPU and number, and ``longest``, so many, for single detours as
-    timelines; ``together_within_ns`` for what comes at once on several CPUs, or no further apart than that; ``job`` for what lies
-    within the worst phases of a job of ``becalm-mpi`` that ran meanwhile.
+    timelines; ``together_within_ns`` for what comes at once on several CPUs, or no further apart than that.
 
     >>> sources = becalm.sources("busy")
     >>> for row in sources["sources"][:2]:
@@ -196,7 +194,7 @@ def sources(
     gremlin 50 35000000
     tick 4950 8646500
     """
-    asked = {"detour": detour, "longest": longest, "together_within_ns": together_within_ns, "job": job, "per_cpu": per_cpu or None}
+    asked = {"detour": detour, "longest": longest, "together_within_ns": together_within_ns, "per_cpu": per_cpu or None}
     given = [name for name, value in asked.items() if value is not None]
     if len(given) > 1:
         raise _native.UsageError(f"{' and '.join(given)} ask for several answers: give one of them")
@@ -213,7 +211,6 @@ def sources(
             detour=named,
             longest=longest,
             together_within_ns=together_within_ns,
-            job=None if job is None else _values.path(job),
         )
     )
 

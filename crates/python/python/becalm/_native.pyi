@@ -92,7 +92,6 @@ def sources(
     detour: str | None,
     longest: int | None,
     together_within_ns: int | None,
-    job: str | None,
 ) -> tuple[str, str]: ...
 def compare(
     before: list[str],

@@ -3,7 +3,6 @@
 pub(crate) mod grains;
 pub(crate) mod jobs;
 pub(crate) mod run;
-pub(crate) mod sources;
 pub(crate) mod validate;
 
 use becalm_units::plural;

@@ -122,7 +122,7 @@ struct RunNode<'a> {
     rung: Rung,
     settings: &'a SettingsDoc,
     machine: &'a MachineDoc,
-    clock: &'a ClockDoc,
+    clock: ClockDoc,
     not_seen: &'a [String],
     activities: u64,
     /// Of each CPU where they can be seen.
@@ -298,7 +298,7 @@ fn node(node: &NodeSummary) -> RunNode<'_> {
         rung: doc.rung,
         settings: &doc.settings,
         machine: &doc.machine,
-        clock: &doc.clock,
+        clock: doc.clock.clone().without_pairs(),
         not_seen: doc.tracing.as_ref().map_or(&[], |tracing| &tracing.missing),
         activities: node.activities,
         smis: doc.cpus.iter().filter_map(|cpu| Some(SmiDoc { cpu: cpu.cpu.get(), count: cpu.smis? })).collect(),

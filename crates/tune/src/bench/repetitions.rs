@@ -7,7 +7,11 @@
 //! The times without the losses tell the cause of the spread. If they spread much less than the measured times, the machine made the difference; the
 //! share of the variance explained by the losses is 1 - var(time - lost) / var(time).
 
+use becalm_explain::causes::{Cause, Class};
+use becalm_explain::document::ExplanationDoc;
+use becalm_explain::repetitions::{Repeated, explain_repetitions};
 use becalm_model::Kind;
+use becalm_model::observed::Owner;
 use becalm_stats::{Moments, median_mid};
 
 /// A repetition is not touched if its additional loss is below this fraction of the usual time.
@@ -53,6 +57,24 @@ pub struct Repetition {
     /// The exit code of the program, or 128 plus the number of the signal that ended it.
     pub exit_code: u8,
 }
+
+impl Repetition {
+    /// With the causes of the lost time; `None` if that was not observable.
+    fn repeated(&self) -> Option<Repeated> {
+        let cause = |lost: &LostTo| match lost.kind {
+            Some(kind) => Cause::of_interruption(kind, &lost.source, ""),
+            None if lost.source == STEAL => Cause::new(Class::Host, Owner::Host, STEAL),
+            None => Cause::new(Class::Queued, Owner::Others, &lost.source),
+        };
+        let mut taken: Vec<(Cause, i64)> = self.sources.iter().map(|lost| (cause(lost), lost.ns)).collect();
+        let rest = self.lost_ns? - taken.iter().map(|(_, ns)| ns).sum::<i64>();
+        taken.push((Cause::new(Class::OnTop, Owner::Unknown, "other sources"), rest));
+        Some(Repeated { ns: self.time_ns, taken })
+    }
+}
+
+/// The source of time that the hypervisor took, by the kernel's count.
+pub const STEAL: &str = "steal";
 
 /// Statistics of repetition times, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -101,10 +123,14 @@ pub struct Judged {
     pub without_lost: Option<Spread>,
     /// The cause of the spread.
     pub verdict: SpreadVerdict,
+    /// Why the slow ones were slow; `None` for too few of them, losses that were not observable, or several CPUs, which lose time at once.
+    pub explained: Option<ExplanationDoc>,
 }
 
-/// Evaluates repetitions, at least one.
-pub fn judge(runs: &[Repetition]) -> Judged {
+/// Evaluates repetitions, at least one, on this number of CPUs.
+pub fn judge(runs: &[Repetition], cpus: usize) -> Judged {
+    let repeated: Option<Vec<Repeated>> = runs.iter().map(Repetition::repeated).collect();
+    let explained = repeated.filter(|_| cpus == 1).and_then(|runs| explain_repetitions(&runs));
     let times: Vec<i64> = runs.iter().map(|run| run.time_ns).collect();
     let all =
         spread(&times).unwrap_or(Spread { runs: 0, mean_ns: 0.0, stddev_ns: None, median_ns: 0, min_ns: 0, max_ns: 0 });
@@ -112,7 +138,15 @@ pub fn judge(runs: &[Repetition]) -> Judged {
     let Some(lost) = lost else {
         let touched = vec![false; runs.len()];
         let verdict = verdict(&all, None);
-        return Judged { touched, usual_lost_ns: None, all, untouched: Some(all), without_lost: None, verdict };
+        return Judged {
+            touched,
+            usual_lost_ns: None,
+            all,
+            untouched: Some(all),
+            without_lost: None,
+            verdict,
+            explained,
+        };
     };
     let usual = middle(&lost).unwrap_or(0);
     let deviations: Vec<i64> = lost.iter().map(|lost| (lost - usual).abs()).collect();
@@ -123,7 +157,7 @@ pub fn judge(runs: &[Repetition]) -> Judged {
     let without: Vec<i64> = times.iter().zip(&lost).map(|(time, lost)| time - lost).collect();
     let without_lost = spread(&without);
     let verdict = verdict(&all, without_lost.as_ref());
-    Judged { touched, usual_lost_ns: Some(usual), all, untouched: spread(&kept), without_lost, verdict }
+    Judged { touched, usual_lost_ns: Some(usual), all, untouched: spread(&kept), without_lost, verdict, explained }
 }
 
 fn verdict(all: &Spread, without: Option<&Spread>) -> SpreadVerdict {
@@ -179,7 +213,7 @@ mod tests {
         let times = [100, 101, 150, 100, 99, 131, 100];
         let lost = [1, 1, 51, 1, 1, 30, 1];
         let runs: Vec<_> = times.iter().zip(lost).map(|(time, lost)| run(time * MS, Some(lost * MS))).collect();
-        let judged = judge(&runs);
+        let judged = judge(&runs, 1);
         assert_eq!(judged.touched, [false, false, true, false, false, true, false]);
         let untouched = judged.untouched.unwrap();
         assert_eq!((untouched.runs, untouched.median_ns, untouched.mean_ns), (5, 100 * MS, 100.0 * MS as f64));
@@ -190,7 +224,7 @@ mod tests {
     #[test]
     fn a_program_that_differs_by_itself_is_no_fault_of_the_machine() {
         let runs: Vec<_> = [100, 140, 90, 160, 120].map(|time| run(time * MS, Some(MS))).into();
-        let judged = judge(&runs);
+        let judged = judge(&runs, 1);
         assert_eq!(judged.touched, [false; 5]);
         assert!(matches!(judged.verdict, SpreadVerdict::Programs(share) if share.abs() < 1e-9), "{:?}", judged.verdict);
     }
@@ -198,11 +232,11 @@ mod tests {
     #[test]
     fn little_is_said_of_what_was_not_seen() {
         let unseen: Vec<_> = [100, 140, 90, 160, 120].map(|time| run(time * MS, None)).into();
-        let judged = judge(&unseen);
+        let judged = judge(&unseen, 1);
         assert_eq!((judged.verdict, judged.without_lost), (SpreadVerdict::Unknown, None));
-        assert_eq!(judge(&unseen[..4]).verdict, SpreadVerdict::TooFew);
+        assert_eq!(judge(&unseen[..4], 1).verdict, SpreadVerdict::TooFew);
         let alike: Vec<_> = (0..6).map(|number| run(100 * MS + number, None)).collect();
-        assert!(matches!(judge(&alike).verdict, SpreadVerdict::Steady(_)));
-        assert_eq!(judge(&unseen[..1]).all.stddev_ns, None);
+        assert!(matches!(judge(&alike, 1).verdict, SpreadVerdict::Steady(_)));
+        assert_eq!(judge(&unseen[..1], 1).all.stddev_ns, None);
     }
 }

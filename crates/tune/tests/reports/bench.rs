@@ -26,7 +26,7 @@ fn repetitions_of_which_noise_touched_one() {
             _ => run(time, Some(lost), Some(Kind::Irq), "tick"),
         })
         .into();
-    let (judged, command) = (judge(&runs), ["bench".to_owned(), "--size".to_owned()]);
+    let (judged, command) = (judge(&runs, 1), ["bench".to_owned(), "--size".to_owned()]);
     let report = BenchReport {
         command: &command,
         cpus: &"1".parse().unwrap(),
@@ -45,7 +45,7 @@ fn repetitions_of_which_noise_touched_one() {
 #[test]
 fn repetitions_that_only_counters_saw() {
     let runs: Vec<_> = [100_000, 150_000, 101_000].map(|time| run(time, None, None, "waiting for the CPU")).into();
-    let judged = judge(&runs);
+    let judged = judge(&runs, 2);
     let not_done = ["the CPUs are not made quiet: changing settings needs root".to_owned()];
     let report = BenchReport {
         command: &["bench".to_owned()],
@@ -58,4 +58,31 @@ fn repetitions_that_only_counters_saw() {
         judged: &judged,
     };
     check("bench_counters", &report);
+}
+
+#[test]
+fn slow_ones_of_many_repetitions() {
+    let runs: Vec<_> = (0..30)
+        .map(|number| match number % 9 {
+            4 => run(110_000 + number, Some(10_500), Some(Kind::Task), "gremlin"),
+            _ => run(100_000 + number, Some(500), Some(Kind::Irq), "tick"),
+        })
+        .collect();
+    let judged = judge(&runs, 1);
+    let report = BenchReport {
+        command: &["bench".to_owned()],
+        cpus: &"1".parse().unwrap(),
+        is_tuned: true,
+        seen_by: SeenBy::Trace,
+        not_done: &[],
+        warmup: 1,
+        runs: &runs,
+        judged: &judged,
+    };
+    let text = becalm_report::text(&report, becalm_report::Form::within(Some(100)));
+    let (_, slow) = text.split_once("Slow runs").expect("there are enough");
+    insta::assert_snapshot!("bench_slow", slow);
+    assert!(becalm_report::json(&report).contains("\"verdict\": \"system\""));
+    // The losses of several CPUs are not those of the program.
+    assert_eq!(judge(&runs, 2).explained, None);
 }

@@ -8,6 +8,7 @@ use becalm_explain::clocks::{self, span_of};
 use becalm_explain::joined::place;
 use becalm_explain::lives::{taker_names, taker_thread};
 use becalm_explain::spans::{self, SpanRequest};
+use becalm_explain::subjects::Subjects;
 use becalm_model::Labels;
 use becalm_model::observed::{Owner, Stay};
 use becalm_observe::document::ObservedDoc;
@@ -85,9 +86,11 @@ fn read_spans(
     threads: &[becalm_bundle::ThreadRow],
 ) -> fault::Result<Vec<(usize, Slice)>> {
     let read = spans::read(file, &SpanRequest::default())?;
-    let (map, _) = clocks::choose(None, &read, doc)?;
-    let (placed, left_out) = place(&read.all, &map, threads, span_of(doc));
-    left_out.refuse_many(read.all.len(), map.clock())?;
+    let books = span_of(doc);
+    let (map, _) = clocks::choose(None, &read, &doc.clock, books)?;
+    let subjects = Subjects::threads(threads, books);
+    let (placed, left_out) = place(&read.all, &map, &subjects);
+    left_out.refuse_many(read.all.len(), map.clock(), &subjects)?;
     let pieces = placed.iter().flat_map(|span| span.pieces.iter().map(move |piece| (span.name, piece)));
     let slice = |(name, piece): (becalm_model::Label, &becalm_explain::joined::Piece)| {
         (piece.thread.0 as usize, ((piece.start, piece.end), read.labels.text(name).to_owned()))
@@ -97,7 +100,7 @@ fn read_spans(
 
 /// The kernel's clocks at the origin, by the first reading of all.
 fn clocks_at_origin(doc: &ObservedDoc) -> ClocksAtOrigin {
-    let Some(pair) = doc.clock_pairs.first() else { return ClocksAtOrigin::default() };
+    let Some(pair) = doc.clock.pairs.first() else { return ClocksAtOrigin::default() };
     let at_origin = |reading: u64| i64::try_from(reading).unwrap_or(i64::MAX).saturating_sub(pair.at_ns.get());
     ClocksAtOrigin {
         boottime: at_origin(pair.boottime_ns),

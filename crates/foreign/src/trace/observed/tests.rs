@@ -284,7 +284,7 @@ fn the_books_of_perfettos_traces_are_those_of_the_kernels_text() {
         assert_eq!((doc.clock.counter.as_str(), doc.clock.origin_ticks), ("boot", text.clock.origin_ticks), "{name}");
         assert_eq!((doc.machine.kernel.as_str(), doc.machine.architecture.as_str()), ("6.18.0", "x86_64"), "{name}");
         // The only snapshot was taken 1 ms before the first event.
-        let [pair] = doc.clock_pairs[..] else { panic!("{:?}", doc.clock_pairs) };
+        let [pair] = doc.clock.pairs[..] else { panic!("{:?}", doc.clock) };
         assert_eq!(pair.at_ns, Nanos::from_millis(-1), "{name}");
         assert_eq!(pair.boottime_ns, doc.clock.origin_ticks - 1_000_000, "{name}");
         let began = doc.origin.unwrap().as_nanosecond();

@@ -124,7 +124,7 @@ fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Exit> {
     if exit != Exit::Done || runs.is_empty() {
         return Ok(exit);
     }
-    let judged = judge(&runs);
+    let judged = judge(&runs, bench.cpus.len());
     let report = BenchReport {
         command: &args.command,
         cpus: &bench.cpus,

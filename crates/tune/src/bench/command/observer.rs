@@ -20,7 +20,7 @@ use becalm_model::{Event, Happening, Kind, Pid};
 use becalm_units::fault::{Context, Result};
 use becalm_units::{CpuId, CpuList, Nanos};
 
-use crate::bench::repetitions::LostTo;
+use crate::bench::repetitions::{LostTo, STEAL};
 use crate::bench::report::SeenBy;
 
 /// The largest size of the buffers of all CPUs together, and of one CPU, in bytes.
@@ -263,7 +263,7 @@ impl Counted {
         let stolen: Nanos = self.cpus.iter().filter_map(stolen).sum();
         let account = Schedstat::read(Path::new(ROOT), i32::try_from(process).unwrap_or(0));
         let waited = account.map(|account| account.waited);
-        let parts = [("waiting for the CPU", waited), ("steal", Some(stolen))];
+        let parts = [("waiting for the CPU", waited), (STEAL, Some(stolen))];
         let told = parts.into_iter().filter_map(|(source, time)| Some((source, time?)));
         let mut sources: Vec<LostTo> = told
             .filter(|(_, time)| *time > Nanos::ZERO)

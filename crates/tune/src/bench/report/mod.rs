@@ -2,6 +2,8 @@
 
 mod words;
 
+use becalm_explain::document::ExplanationDoc;
+use becalm_explain::report::causes;
 use becalm_report::catalogue;
 use becalm_report::form::field::{Field, Object, fields};
 use becalm_report::form::figure::{Fine, Number, Ratio, Time};
@@ -161,6 +163,7 @@ pub(crate) struct BenchDocument<'a> {
     text: String,
     usual_lost_ns: Option<i64>,
     times: Vec<Object<SpreadRow>>,
+    explained: Option<&'a ExplanationDoc>,
     runs: Vec<RunDocument>,
 }
 
@@ -197,12 +200,14 @@ impl Report for BenchReport<'_> {
             text: words::verdict(self),
             usual_lost_ns: self.judged.usual_lost_ns,
             times: self.spreads().iter().map(Object::new).collect(),
+            explained: self.judged.explained.as_ref(),
             runs: self.rows().iter().map(run).collect(),
         }
     }
 
-    fn view(&self, _: Form) -> Page {
-        let sections = vec![self.summary(), self.repetitions(), self.times()];
+    fn view(&self, form: Form) -> Page {
+        let mut sections = vec![self.summary(), self.repetitions(), self.times()];
+        sections.extend(self.judged.explained.as_ref().map(|found| slow_runs(found, form)));
         Page {
             title: "A program on isolated CPUs".to_owned(),
             subtitle: self.command.join(" "),
@@ -210,6 +215,19 @@ impl Report for BenchReport<'_> {
             foot: Vec::new(),
         }
     }
+}
+
+/// Why the slow repetitions were slow.
+fn slow_runs(found: &ExplanationDoc, form: Form) -> Section {
+    let mut blocks = vec![Block::Text(found.sentence.clone())];
+    let causes = causes(found, form.all());
+    if !causes.is_empty() {
+        blocks.push(Block::Table(causes));
+    }
+    if !found.advice.is_empty() {
+        blocks.push(Block::Text(found.advice.clone()));
+    }
+    Section::named("slow", "Slow runs", blocks)
 }
 
 impl BenchReport<'_> {
