@@ -70,6 +70,19 @@ fn observed_steps(
     step: impl Fn(u64, u64) + Send,
     after: impl Fn(u64) + Send,
 ) -> Steps {
+    let words = ["observe", "--comm", WORKER, "-d", "10m", "-q", "-o", path(bundle)];
+    recorded_steps(&words, 2, count, prepare, step, after)
+}
+
+/// The same while becalm runs with these words, which makes so many instances of the kernel's trace.
+fn recorded_steps(
+    words: &[&str],
+    instances: usize,
+    count: u64,
+    prepare: impl FnOnce(i32) + Send,
+    step: impl Fn(u64, u64) + Send,
+    after: impl Fn(u64) + Send,
+) -> Steps {
     let mut running = None;
     let (begin, begins) = std::sync::mpsc::channel::<()>();
     let steps = thread::scope(|scope| {
@@ -91,10 +104,9 @@ fn observed_steps(
             Steps { tid, all: (0..count).map(take).collect() }
         };
         let worker = thread::Builder::new().name(WORKER.to_owned()).spawn_scoped(scope, worker).unwrap();
-        let words = ["observe", "--comm", WORKER, "-d", "10m", "-q", "-o", path(bundle)];
-        let started = running.insert(Running::start(becalm(&words)));
+        let started = running.insert(Running::start(becalm(words)));
         let pid = started.pid();
-        started.wait_until("both traces are there", || instances_of(pid).len() == 2);
+        started.wait_until("its traces are there", || instances_of(pid).len() == instances);
         thread::sleep(Duration::from_millis(700));
         begin.send(()).unwrap();
         worker.join().unwrap()
@@ -214,6 +226,35 @@ fn bursts_of_other_programs_explain_the_slow_steps() {
     let strangers = monotonic.replace(&format!("{},", steps.tid), "1,");
     explain(&bundle, &strangers, &[])
         .expect(2, &["500 of 500 spans are of threads that were not observed then, such as 1"]);
+}
+
+/// A recording of the CPU has the steps as interruptions of its loop, and the bursts as well.
+#[test]
+fn bursts_explain_the_slow_steps_by_a_recording_of_their_cpu() {
+    let Some(_alone) = alone() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = folder.path().join("cpu.becalm");
+    let gremlins = ["grem1", "grem2"].map(|name| start_gremlin(folder.path(), name));
+    let [Some(one), Some(other)] = gremlins else { return skip("no real-time program may be started") };
+    let cpu = last_cpu().to_string();
+    let words = ["record", "--cpus", &cpu, "-d", "10m", "-q", "-o", path(&bundle)];
+    let ordinary = |_, amount| _ = black_box(compute(amount));
+    let steps = recorded_steps(&words, 1, 500, be_urgent, ordinary, |_| ());
+    for mut gremlin in [one, other] {
+        let _ = gremlin.kill();
+        let _ = gremlin.wait();
+    }
+    let monotonic = table(&steps, |step| step.monotonic);
+    let doc = explained(&bundle, &monotonic, &[]);
+    let of_both = share(&doc, |source| matches!(source["source"].as_str(), Some("grem1" | "grem2")));
+    eprintln!("{of_both} {}", doc["sentence"]);
+    assert!(of_both >= 0.85 && doc["verdict"] == "system", "{of_both}: {:#}", doc["sources"]);
+    assert_eq!((doc["clock"].as_str(), doc["clock_found"].as_bool()), (Some("monotonic"), Some(true)));
+    let realtime = explained(&bundle, &table(&steps, |step| step.realtime), &["--clock", "realtime"]);
+    let apart = (doc["excess_ns"].as_i64().unwrap() - realtime["excess_ns"].as_i64().unwrap()).abs();
+    assert!(apart < 1_000_000, "{apart}");
+    let elsewhere = if last_cpu() == CpuId::new(0) { "1" } else { "0" };
+    explain(&bundle, &monotonic, &["--cpu", elsewhere]).expect(2, &["was not measured; the recording has CPU"]);
 }
 
 #[test]

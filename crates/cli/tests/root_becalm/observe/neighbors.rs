@@ -9,7 +9,6 @@ use becalm_linux::sched;
 use becalm_testing::cgroup::ControlGroup;
 use becalm_testing::{attempts, skip};
 use becalm_units::Nanos;
-use serde_json::Value;
 
 use super::planted::{self, Act};
 use super::{first_cpu, number, spin};
