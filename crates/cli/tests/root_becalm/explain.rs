@@ -250,6 +250,9 @@ fn bursts_explain_the_slow_steps_by_a_recording_of_their_cpu() {
     eprintln!("{of_both} {}", doc["sentence"]);
     assert!(of_both >= 0.85 && doc["verdict"] == "system", "{of_both}: {:#}", doc["sources"]);
     assert_eq!((doc["clock"].as_str(), doc["clock_found"].as_bool()), (Some("monotonic"), Some(true)));
+    // The thread's own time in these interruptions is the program's, and the loop had the CPU while it slept.
+    assert!(doc["notes"].to_string().contains("becalm's measuring loop had the CPU"), "{}", doc["notes"]);
+    assert!(doc["sources"].as_array().unwrap().iter().all(|source| source["source"] != WORKER), "{}", doc["sources"]);
     let realtime = explained(&bundle, &table(&steps, |step| step.realtime), &["--clock", "realtime"]);
     let apart = (doc["excess_ns"].as_i64().unwrap() - realtime["excess_ns"].as_i64().unwrap()).abs();
     assert!(apart < 1_000_000, "{apart}");

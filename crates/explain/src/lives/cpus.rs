@@ -27,7 +27,7 @@ pub struct MeasuredCpu {
 /// The threads of a program in a recording that shows them as interruptions of its loop.
 #[derive(Clone, Debug, Default)]
 pub struct OwnThreads {
-    /// Their numbers, as texts.
+    /// Their numbers, as text.
     pub tids: HashSet<String>,
     /// Their name, if all with that name are the program's.
     pub name: Option<&'static str>,
@@ -35,7 +35,8 @@ pub struct OwnThreads {
 
 impl OwnThreads {
     fn contain(&self, kind: Kind, source: &str, detail: &str) -> bool {
-        kind == Kind::Task && (self.tids.contains(detail) || Some(source) == self.name)
+        let number = || detail.rsplit_once("pid ").map_or("", |(_, number)| number);
+        kind == Kind::Task && (Some(source) == self.name || self.tids.contains(number()))
     }
 }
 
