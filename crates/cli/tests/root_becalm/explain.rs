@@ -318,7 +318,7 @@ fn reclaim_is_found_in_the_steps_that_free_memory() {
     let read = |number: u64| {
         let mut data = fs::File::open(&file).unwrap();
         let mut part = [0; 64 << 10];
-        std::io::Seek::seek(&mut data, std::io::SeekFrom::Start(number % 20 * 12 << 20)).unwrap();
+        std::io::Seek::seek(&mut data, std::io::SeekFrom::Start((number % 20 * 12) << 20)).unwrap();
         (0..192).for_each(|_| std::io::Read::read_exact(&mut data, &mut part).unwrap());
     };
     attempts(3, || {
