@@ -23,7 +23,7 @@ impl ClockReading {
     }
 }
 
-/// Readings of all clocks: one per second, and in longer recordings [`MOST`] at even distances.
+/// Readings of all clocks: one per second, and in longer recordings about a hundred at even distances.
 #[derive(Clone, Debug)]
 pub struct ClockLog {
     readings: Vec<ClockReading>,
