@@ -11,7 +11,7 @@ fuzz_target!(|data: &[u8]| {
         return;
     }
     for by in [None, Some("rank".to_owned())] {
-        let request = SpanRequest { by, tid: Some(1), name: Some("*".to_owned()) };
+        let request = SpanRequest { by, tid: Some(1), name: Some("*".to_owned()), of_cpus: false };
         match spans::parse(data.to_vec(), &request) {
             Ok(found) => {
                 for span in &found.all {

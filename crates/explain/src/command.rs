@@ -2,14 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use becalm_bundle::{Contents, ObservedTables, PhaseRun, node_document};
+use becalm_bundle::node_document::{self, NodeDocument};
+use becalm_bundle::{Contents, ObservedTables, PhaseRun};
 use becalm_command::Exit;
 use becalm_command::arguments::FormArgs;
 use becalm_command::output::{PROGRAM, emit};
 use becalm_command::reading_task;
 use becalm_model::node::ClockDoc;
+use becalm_model::observed::ThreadId;
 use becalm_model::{Label, Labels};
 use becalm_observe::document::ObservedDoc;
 use becalm_units::fault::{self, UsageError, Wording};
@@ -19,12 +21,12 @@ use clap::Args;
 use crate::clocks::{self, ClockMap, SpanClock};
 use crate::document::{ExplainedDoc, SCHEMA};
 use crate::excess::FEWEST;
-use crate::joined::{self, LeftOutSpans, PlacedSpan, SpanCauses, threads_of};
+use crate::joined::{self, LeftOutSpans, Piece, PlacedSpan, SpanCauses, threads_of};
 use crate::lives::{Lives, OwnThreads};
 use crate::measured::{Measured, lost_note};
 use crate::phases::{self, Phases};
 use crate::report::ExplainedReport;
-use crate::spans::{self, SpanRequest, Spans};
+use crate::spans::{self, SpanRequest, Spans, is_like};
 use crate::subjects::Subjects;
 use crate::summing::Explained;
 
@@ -46,8 +48,12 @@ pub struct ExplainArgs {
     run: PathBuf,
 
     /// File with the spans, or job of becalm-mpi
-    #[arg(long, value_name = "FILE")]
-    spans: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "lives")]
+    spans: Option<PathBuf>,
+
+    /// Instead of a file: each observed thread with this name is a span, from its start to its end; * matches any characters
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["spans", "clock", "by", "name", "tid", "cpu"])]
+    lives: Option<String>,
 
     /// Clock of the spans [default: from the file, else the one that puts them into the recording]
     #[arg(long, value_name = "NAME")]
@@ -124,28 +130,10 @@ struct Found {
 }
 
 fn explain(args: &ExplainArgs) -> fault::Result<ExplainedDoc> {
-    let contents = Contents::read(&args.run)?;
-    let job = match Contents::read(&args.spans) {
-        _ if args.spans.is_file() => None,
-        Ok(Contents::Phases) => Some(PhaseRun::open(&args.spans)?),
-        Ok(other) => {
-            let (path, words) = (args.spans.display(), other.words());
-            let text = Wording::new("{} holds {}; {spans} takes a file with spans, or a job of becalm-mpi");
-            return Err(UsageError::new(text.with(path).with(words)).into());
-        }
-        // Reading it as a file tells what is wrong.
-        Err(_) => None,
-    };
-    let found = match (contents, job) {
-        (Contents::Observed, None) => in_observed(args)?,
-        (Contents::Recording, None) => in_measured(args)?,
-        (Contents::Recording, Some(job)) => phases_in_measured(args, &job)?,
-        _ => {
-            let needed = "spans are explained by a recording of becalm observe or becalm record, and the phases of a job by one \
-                          of becalm record";
-            let text = format!("{} holds {}; {needed}", args.run.display(), contents.words());
-            return Err(UsageError::new(text).into());
-        }
+    let found = match (&args.lives, &args.spans) {
+        (Some(name), _) => threads_in_observed(args, name)?,
+        (None, Some(file)) => found(args, file)?,
+        (None, None) => return Err(UsageError::new(Wording::new("there are no spans; give {spans} or {lives}")).into()),
     };
     let Found { node, clock, clock_error, placed, left_out, names, subjects, lives, mut notes } = found;
     let causes = SpanCauses::new(&placed, &lives);
@@ -179,6 +167,33 @@ fn explain(args: &ExplainArgs) -> fault::Result<ExplainedDoc> {
         worst: explained.worst(),
         notes,
     })
+}
+
+/// The spans of a file, or of a job, in a recording.
+fn found(args: &ExplainArgs, file: &Path) -> fault::Result<Found> {
+    let contents = Contents::read(&args.run)?;
+    let job = match Contents::read(file) {
+        _ if file.is_file() => None,
+        Ok(Contents::Phases) => Some(PhaseRun::open(file)?),
+        Ok(other) => {
+            let (path, words) = (file.display(), other.words());
+            let text = Wording::new("{} holds {}; {spans} takes a file with spans, or a job of becalm-mpi");
+            return Err(UsageError::new(text.with(path).with(words)).into());
+        }
+        // Reading it as a file tells what is wrong.
+        Err(_) => None,
+    };
+    match (contents, job) {
+        (Contents::Observed, None) => in_observed(args, file),
+        (Contents::Recording, None) => in_measured(args, file),
+        (Contents::Recording, Some(job)) => phases_in_measured(args, &job),
+        _ => {
+            let needed = "spans are explained by a recording of becalm observe or becalm record, and the phases of a job by one \
+                          of becalm record";
+            let text = format!("{} holds {}; {needed}", args.run.display(), contents.words());
+            Err(UsageError::new(text).into())
+        }
+    }
 }
 
 /// The spans of a file, placed in a recording.
@@ -242,45 +257,100 @@ fn request(args: &ExplainArgs, of_cpus: bool) -> SpanRequest {
     SpanRequest { name: args.name.clone(), by: args.by.clone(), tid: args.tid, of_cpus }
 }
 
-/// The spans of a file by the lives of observed threads.
-fn in_observed(args: &ExplainArgs) -> fault::Result<Found> {
-    if args.cpu.is_some() {
-        let text = Wording::new("{} holds observed threads, which move between CPUs; leave {cpu} out");
-        return Err(UsageError::new(text.with(args.run.display())).into());
-    }
+/// A recording with the lives of single threads. Fails if it cannot be read, or has none.
+fn observed(args: &ExplainArgs) -> fault::Result<NodeDocument<ObservedDoc>> {
     let stored = node_document::load::<ObservedDoc>(&args.run, args.node.as_deref())?;
-    let observed = stored.doc;
-    if observed.ended.is_none() || observed.tracing.is_none() {
+    if stored.doc.ended.is_none() || stored.doc.tracing.is_none() {
         return Err(UsageError::new(format!(
             "{} has no lives of single threads: becalm observe was killed, or ran without root",
             args.run.display()
         ))
         .into());
     }
-    let read = spans::read(&args.spans, &request(args, false))?;
+    Ok(stored)
+}
+
+/// Observed threads with a name as spans, if they started and ended during the recording.
+fn threads_in_observed(args: &ExplainArgs, name: &str) -> fault::Result<Found> {
+    let contents = Contents::read(&args.run)?;
+    if contents != Contents::Observed {
+        let text = Wording::new("{} holds {}; {lives} takes a recording of becalm observe");
+        return Err(UsageError::new(text.with(args.run.display()).with(contents.words())).into());
+    }
+    let stored = observed(args)?;
+    let observed = &stored.doc;
     let tables = ObservedTables::new(&stored.bundle, &observed.node, observed.rows);
     let mut labels = Labels::new();
     let threads = tables.threads(&mut labels)?;
-    let books = clocks::span_of(&observed);
+    let (start, end) = clocks::span_of(observed);
+    let (mut placed, mut incomplete) = (Vec::new(), 0);
+    for row in threads.iter().filter(|row| row.chosen && is_like(labels.text(row.name), name)) {
+        match u32::try_from(row.thread) {
+            Ok(thread) if row.start_ns > start && row.end_ns < end => {
+                let pieces = vec![Piece { thread: ThreadId(thread), start: row.start_ns, end: row.end_ns }];
+                placed.push(PlacedSpan { name: row.name, group: row.name, pieces });
+            }
+            _ => incomplete += 1,
+        }
+    }
+    if placed.is_empty() && incomplete == 0 {
+        return Err(UsageError::new(format!("no observed thread is called '{name}'")).into());
+    }
+    refuse_few(placed.len())?;
+    placed.sort_by_key(PlacedSpan::start);
+    let lives = Lives::read(&tables, &threads, &threads_of(&placed), &mut labels)?;
+    let mut notes: Vec<String> = lost_note(observed.lost_events).into_iter().collect();
+    if incomplete > 0 {
+        let threads = counted(incomplete, "thread", "threads");
+        notes.push(format!(
+            "{threads} with this name started before the recording or ended after it, and were left out"
+        ));
+    }
+    Ok(Found {
+        node: observed.node.clone(),
+        clock: (SpanClock::Counter, false),
+        clock_error: Nanos::ZERO,
+        placed,
+        left_out: LeftOutSpans::default(),
+        names: labels,
+        subjects: Subjects::threads(&threads, (start, end)),
+        lives,
+        notes,
+    })
+}
+
+/// The spans of a file by the lives of observed threads.
+fn in_observed(args: &ExplainArgs, file: &Path) -> fault::Result<Found> {
+    if args.cpu.is_some() {
+        let text = Wording::new("{} holds observed threads, which move between CPUs; leave {cpu} out");
+        return Err(UsageError::new(text.with(args.run.display())).into());
+    }
+    let stored = observed(args)?;
+    let read = spans::read(file, &request(args, false))?;
+    let observed = &stored.doc;
+    let tables = ObservedTables::new(&stored.bundle, &observed.node, observed.rows);
+    let mut labels = Labels::new();
+    let threads = tables.threads(&mut labels)?;
+    let books = clocks::span_of(observed);
     let subjects = Subjects::threads(&threads, books);
     let file = from_file(args, read, &observed.clock, books, &subjects)?;
     let lives = Lives::read(&tables, &threads, &threads_of(&file.placed), &mut labels)?;
     let notes = lost_note(observed.lost_events).into_iter().collect();
-    Ok(file.explained_by(observed.node, subjects, lives, notes))
+    Ok(file.explained_by(observed.node.clone(), subjects, lives, notes))
 }
 
 /// The spans of a file by what interrupted their CPUs.
-fn in_measured(args: &ExplainArgs) -> fault::Result<Found> {
+fn in_measured(args: &ExplainArgs, file: &Path) -> fault::Result<Found> {
     let recording = Measured::open(&args.run, args.node.as_deref())?;
     let doc = recording.only_node()?;
-    let read = spans::read(&args.spans, &request(args, true))?;
+    let read = spans::read(file, &request(args, true))?;
     let subjects = recording.subjects(args.cpu)?;
     if recording.cpus().len() > 1 && args.cpu.is_none() && read.all.iter().any(|span| span.cpu.is_none()) {
         let list: CpuList = recording.cpus().iter().map(|cpu| cpu.doc.cpu).collect();
         let text = Wording::new(
             "{} does not name the CPU of each span, and the recording has {}; give it with {cpu}, or in a column cpu",
         );
-        return Err(UsageError::new(text.with(args.spans.display()).with(cpus(&list))).into());
+        return Err(UsageError::new(text.with(file.display()).with(cpus(&list))).into());
     }
     let file = from_file(args, read, &doc.clock, recording.books(), &subjects)?;
     let tids = file.read.all.iter().filter_map(|span| span.tid).collect::<BTreeSet<_>>();

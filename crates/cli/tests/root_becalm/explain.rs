@@ -336,3 +336,32 @@ fn reclaim_is_found_in_the_steps_that_free_memory() {
     });
     group.release_thread(process).expect("a thread can be moved back");
 }
+
+/// Processes of one name are spans without any file, such as the runs that hyperfine repeats.
+#[test]
+fn repeated_processes_are_spans() {
+    let Some(_alone) = alone() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = folder.path().join("repeated.becalm");
+    // Every eighth run sleeps for longer.
+    let script =
+        "i=0; while [ $i -lt 40 ]; do i=$((i+1)); if [ $((i%8)) = 0 ]; then sleep 0.06; else sleep 0.01; fi; done";
+    run(becalm(&["observe", "-q", "-o", path(&bundle), "--", "sh", "-c", script])).expect(0, &[]);
+    let mut command = becalm(&["explain", path(&bundle), "--lives", "sleep", "--slowest", "10%", "--json"]);
+    let ended = run({
+        command.env("COLUMNS", "80");
+        command
+    });
+    ended.expect(0, &[]);
+    let doc: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let asleep = share(&doc, |source| source["class"] == "asleep");
+    eprintln!("{asleep} {}", doc["sentence"]);
+    assert_eq!((doc["spans"].as_u64(), doc["slow"].as_u64()), (Some(40), Some(4)), "{doc:#}");
+    assert!(asleep >= 0.9 && doc["excess_ns"].as_i64() >= Some(40_000_000), "{asleep}: {:#}", doc["sources"]);
+    for (name, why) in
+        [("none", "no observed thread is called 'none'"), ("sh", "can be explained, and at least 20 are")]
+    {
+        run(becalm(&["explain", path(&bundle), "--lives", name])).expect(if name == "sh" { 1 } else { 2 }, &[why]);
+    }
+    run(becalm(&["explain", path(&bundle)])).expect(2, &["--spans"]);
+}

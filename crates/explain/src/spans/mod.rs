@@ -99,8 +99,8 @@ struct OpenSpan {
 struct SpanSink<'a> {
     request: &'a SpanRequest,
     spans: Spans,
-    /// Whether a span names no thread, and the request has none either.
-    lacks_thread: bool,
+    /// What helps, if a parameter does: a template for the error.
+    fix: Option<&'static str>,
 }
 
 impl SpanSink<'_> {
@@ -121,7 +121,7 @@ impl SpanSink<'_> {
             }
             (None, None, None) if self.request.of_cpus => None,
             (None, None, None) => {
-                self.lacks_thread = true;
+                self.fix = Some("{}; give it with {tid}");
                 return Err("the span names no thread".to_owned());
             }
         };
@@ -165,13 +165,12 @@ pub fn read(path: &Path, request: &SpanRequest) -> fault::Result<Spans> {
 
 /// Reads the spans of a file with these contents. The error names the place in the file.
 pub fn parse(bytes: Vec<u8>, request: &SpanRequest) -> Result<Spans, Wording> {
-    let mut sink = SpanSink { request, spans: Spans::default(), lacks_thread: false };
+    let mut sink = SpanSink { request, spans: Spans::default(), fix: None };
     // The empty label comes first.
     sink.spans.labels.intern("");
     match any(bytes, &mut sink) {
         Ok(()) => Ok(sink.spans),
-        Err(why) if sink.lacks_thread => Err(Wording::new("{}; give it with {tid}").with(brief(&why, 300))),
-        Err(why) => Err(brief(&why, 300).into()),
+        Err(why) => Err(Wording::new(sink.fix.unwrap_or("{}")).with(brief(&why, 300))),
     }
 }
 
@@ -202,9 +201,8 @@ fn json(text: &str, sink: &mut SpanSink<'_>) -> Result<(), String> {
     } else if has("\"traceEvents\"") || text.trim_start().starts_with('[') {
         chrome::read(text, sink)
     } else if has("\"results\"") && has("\"times\"") {
-        Err("this is a file of hyperfine, which has the lengths of its runs and not when they started; \
-             record with becalm observe, and write spans around the runs"
-            .to_owned())
+        sink.fix = Some("{}; let becalm observe start hyperfine, and take the threads of its runs with {lives}");
+        Err("this is a file of hyperfine, which has the lengths of its runs and not when they started".to_owned())
     } else if text.contains("\"traceEvents\"") {
         chrome::read(text, sink)
     } else {

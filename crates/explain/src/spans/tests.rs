@@ -145,7 +145,7 @@ fn faulty_files_are_refused_with_the_place() {
             "\n{\"metadata\":{\"pid\":1},\"coll_perf\":{\"coll\":\"a\"}}",
             "line 2: the operations have no times of events",
         ),
-        ("{\"results\":[{\"command\":\"a\",\"times\":[1.0]}]}", "file of hyperfine"),
+        ("{\"results\":[{\"command\":\"a\",\"times\":[1.0]}]}", "of its runs with `lives`"),
         ("PAR1xxxx", "the Parquet file is damaged"),
     ] {
         let error = error_of(text);
