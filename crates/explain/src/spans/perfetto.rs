@@ -1,30 +1,20 @@
 //! Spans of Perfetto's traces: slices on the tracks of threads, and the sections that Android's programs print into the kernel's trace.
 
+mod tracks;
+
 use std::collections::HashMap;
 
 use super::{FoundSpan, OpenSpan, SpanSink};
 use crate::clocks::SpanClock;
 use crate::perfetto::clocks::{BOOTTIME, MONOTONIC, REALTIME, TraceClocks};
-use crate::perfetto::messages::{
-    DebugAnnotation, Ftrace, FtraceEventBundle, InternedName, ThreadDescriptor, TracePacket, TrackDescriptor,
-    TrackEvent,
-};
+use crate::perfetto::messages::{DebugAnnotation, Ftrace, FtraceEventBundle, InternedName, TracePacket, TrackEvent};
 use crate::perfetto::{each_packet, text};
+
+use tracks::{Owner, Tracks, numbers};
 
 /// `TrackEvent.Type`.
 const SLICE_BEGIN: i32 = 1;
 const SLICE_END: i32 = 2;
-
-/// The most tracks from one up to that of its thread.
-const MOST_PARENTS: usize = 16;
-
-/// A track: its owner, and the track above it.
-#[derive(Clone, Copy, Default)]
-struct Track {
-    thread: Option<(i64, i64)>,
-    process: Option<i64>,
-    parent: u64,
-}
 
 /// State that the packets of a writer share.
 #[derive(Default)]
@@ -34,7 +24,7 @@ struct Sequence {
     /// The track of events that name none.
     track: u64,
     /// The thread of events without any track.
-    thread: Option<(i64, i64)>,
+    thread: Owner,
 }
 
 /// The owner of open spans.
@@ -51,7 +41,7 @@ enum Place {
 struct PerfettoSpans<'a, 'b> {
     sink: &'a mut SpanSink<'b>,
     clocks: TraceClocks,
-    tracks: HashMap<u64, Track>,
+    tracks: Tracks,
     sequences: HashMap<u32, Sequence>,
     open: HashMap<Place, Vec<OpenSpan>>,
     /// The clock of the kernel's trace, once it has printed sections.
@@ -99,10 +89,10 @@ impl PerfettoSpans<'_, '_> {
             sequence.track = track;
         }
         if let Some(thread) = &packet.thread_descriptor {
-            sequence.thread = Some(numbers(thread));
+            sequence.thread = numbers(thread);
         }
         if let Some(track) = &packet.track_descriptor {
-            self.describe(track);
+            self.tracks.describe(track);
         }
         let time = self.clocks.time(packet)?;
         if let (Some(event), Some(time)) = (&packet.track_event, time) {
@@ -111,39 +101,13 @@ impl PerfettoSpans<'_, '_> {
         packet.ftrace_events.as_ref().map_or(Ok(()), |bundle| self.printed(bundle))
     }
 
-    fn describe(&mut self, track: &TrackDescriptor) {
-        let known = self.tracks.entry(track.uuid).or_default();
-        if let Some(thread) = &track.thread {
-            known.thread = Some(numbers(thread));
+    /// The owner of a place.
+    fn owner(&self, place: Place) -> Owner {
+        match place {
+            Place::Printed(tid) => (None, Some(tid.into())),
+            Place::Sequence(number) => self.sequences.get(&number).map_or((None, None), |sequence| sequence.thread),
+            Place::Track(uuid) => self.tracks.owner(uuid),
         }
-        if let Some(process) = &track.process {
-            known.process = Some(process.pid.into());
-        }
-        if track.parent_uuid != 0 {
-            known.parent = track.parent_uuid;
-        }
-    }
-
-    /// The process and the thread of a place, as far as they are known.
-    fn owner(&self, place: Place) -> (Option<i64>, Option<i64>) {
-        let of_thread = |thread: Option<(i64, i64)>| thread.map_or((None, None), |(pid, tid)| (Some(pid), Some(tid)));
-        let mut uuid = match place {
-            Place::Printed(tid) => return (None, Some(tid.into())),
-            Place::Sequence(number) => {
-                return of_thread(self.sequences.get(&number).and_then(|sequence| sequence.thread));
-            }
-            Place::Track(uuid) => uuid,
-        };
-        let process = self.tracks.get(&uuid).and_then(|track| track.process);
-        for _ in 0..MOST_PARENTS {
-            let Some(track) = self.tracks.get(&uuid) else { break };
-            if track.thread.is_some() {
-                return of_thread(track.thread);
-            }
-            uuid = track.parent;
-        }
-        // Tracks below that of a process are of no thread, such as those of operations that several threads continue.
-        (process, None)
     }
 
     /// Takes the start or the end of a slice.
@@ -216,11 +180,6 @@ impl PerfettoSpans<'_, '_> {
         }
         Ok(())
     }
-}
-
-/// The process and the thread of a descriptor.
-fn numbers(thread: &ThreadDescriptor) -> (i64, i64) {
-    (thread.pid.into(), thread.tid)
 }
 
 /// The value of an annotation as text.
