@@ -3,6 +3,7 @@
 mod command;
 mod repetitions;
 pub(crate) mod report;
+mod slow;
 
 pub use command::BenchArgs;
 pub use repetitions::{Judged, LostTo, Repetition, judge};

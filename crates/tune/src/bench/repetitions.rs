@@ -7,12 +7,10 @@
 //! The times without the losses tell the cause of the spread. If they spread much less than the measured times, the machine made the difference; the
 //! share of the variance explained by the losses is 1 - var(time - lost) / var(time).
 
-use becalm_explain::causes::{Cause, Class};
-use becalm_explain::document::ExplanationDoc;
-use becalm_explain::repetitions::{Repeated, explain_repetitions};
 use becalm_model::Kind;
-use becalm_model::observed::Owner;
 use becalm_stats::{Moments, median_mid};
+
+use super::slow::{SlowRuns, slow_runs};
 
 /// A repetition is not touched if its additional loss is below this fraction of the usual time.
 pub const LEAST_RATIO: f64 = 0.005;
@@ -56,21 +54,6 @@ pub struct Repetition {
     pub sources: Vec<LostTo>,
     /// The exit code of the program, or 128 plus the number of the signal that ended it.
     pub exit_code: u8,
-}
-
-impl Repetition {
-    /// With the causes of the lost time; `None` if that was not observable.
-    fn repeated(&self) -> Option<Repeated> {
-        let cause = |lost: &LostTo| match lost.kind {
-            Some(kind) => Cause::of_interruption(kind, &lost.source, ""),
-            None if lost.source == STEAL => Cause::new(Class::Host, Owner::Host, STEAL),
-            None => Cause::new(Class::Queued, Owner::Others, &lost.source),
-        };
-        let mut taken: Vec<(Cause, i64)> = self.sources.iter().map(|lost| (cause(lost), lost.ns)).collect();
-        let rest = self.lost_ns? - taken.iter().map(|(_, ns)| ns).sum::<i64>();
-        taken.push((Cause::new(Class::OnTop, Owner::Unknown, "other sources"), rest));
-        Some(Repeated { ns: self.time_ns, taken })
-    }
 }
 
 /// The source of time that the hypervisor took, by the kernel's count.
@@ -124,13 +107,12 @@ pub struct Judged {
     /// The cause of the spread.
     pub verdict: SpreadVerdict,
     /// Why the slow ones were slow; `None` for too few of them, losses that were not observable, or several CPUs, which lose time at once.
-    pub explained: Option<ExplanationDoc>,
+    pub explained: Option<SlowRuns>,
 }
 
 /// Evaluates repetitions, at least one, on this number of CPUs.
 pub fn judge(runs: &[Repetition], cpus: usize) -> Judged {
-    let repeated: Option<Vec<Repeated>> = runs.iter().map(Repetition::repeated).collect();
-    let explained = repeated.filter(|_| cpus == 1).and_then(|runs| explain_repetitions(&runs));
+    let explained = if cpus == 1 { slow_runs(runs) } else { None };
     let times: Vec<i64> = runs.iter().map(|run| run.time_ns).collect();
     let all =
         spread(&times).unwrap_or(Spread { runs: 0, mean_ns: 0.0, stddev_ns: None, median_ns: 0, min_ns: 0, max_ns: 0 });

@@ -2,8 +2,6 @@
 
 mod words;
 
-use becalm_explain::document::ExplanationDoc;
-use becalm_explain::report::causes;
 use becalm_report::catalogue;
 use becalm_report::form::field::{Field, Object, fields};
 use becalm_report::form::figure::{Fine, Number, Ratio, Time};
@@ -14,6 +12,7 @@ use becalm_units::CpuList;
 use serde::Serialize;
 
 use super::repetitions::{Judged, LostTo, Repetition, Spread, SpreadVerdict};
+use super::slow::{self, SlowRuns};
 
 /// How what was lost was seen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -163,7 +162,7 @@ pub(crate) struct BenchDocument<'a> {
     text: String,
     usual_lost_ns: Option<i64>,
     times: Vec<Object<SpreadRow>>,
-    explained: Option<&'a ExplanationDoc>,
+    explained: Option<&'a SlowRuns>,
     runs: Vec<RunDocument>,
 }
 
@@ -207,7 +206,7 @@ impl Report for BenchReport<'_> {
 
     fn view(&self, form: Form) -> Page {
         let mut sections = vec![self.summary(), self.repetitions(), self.times()];
-        sections.extend(self.judged.explained.as_ref().map(|found| slow_runs(found, form)));
+        sections.extend(self.judged.explained.as_ref().map(|found| slow::section(found, form)));
         Page {
             title: "A program on isolated CPUs".to_owned(),
             subtitle: self.command.join(" "),
@@ -215,19 +214,6 @@ impl Report for BenchReport<'_> {
             foot: Vec::new(),
         }
     }
-}
-
-/// Why the slow repetitions were slow.
-fn slow_runs(found: &ExplanationDoc, form: Form) -> Section {
-    let mut blocks = vec![Block::Text(found.sentence.clone())];
-    let causes = causes(found, form.all());
-    if !causes.is_empty() {
-        blocks.push(Block::Table(causes));
-    }
-    if !found.advice.is_empty() {
-        blocks.push(Block::Text(found.advice.clone()));
-    }
-    Section::named("slow", "Slow runs", blocks)
 }
 
 impl BenchReport<'_> {
