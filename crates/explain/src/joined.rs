@@ -67,7 +67,7 @@ impl LeftOutSpans {
     /// Fails if more than one of `count` spans in a hundred was left out.
     pub fn refuse_many(&self, count: usize, clock: SpanClock, subjects: &Subjects) -> Result<(), UsageError> {
         let Self { outside, first_outside, strangers, numbers } = self;
-        if (outside + strangers) as f64 <= (1.0 - LEAST_COVERED) * count as f64 {
+        if !self.are_many(count) {
             return Ok(());
         }
         if outside >= strangers {
@@ -80,6 +80,11 @@ impl LeftOutSpans {
         }
         let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
         Err(UsageError::new(format!("{strangers} of {count} spans are {}", subjects.strangers(&numbers.join(", ")))))
+    }
+
+    /// Whether they are too many to explain the others of `count` spans.
+    pub fn are_many(&self, count: usize) -> bool {
+        (self.outside + self.strangers) as f64 > (1.0 - LEAST_COVERED) * count as f64
     }
 
     fn add(&mut self, absent: Absent) {

@@ -11,7 +11,7 @@ use becalm_model::node::NodeDoc;
 use becalm_model::observed::ThreadId;
 use becalm_model::phases::PhasesDoc;
 use becalm_model::{Label, Labels};
-use becalm_units::fault::{self, UsageError};
+use becalm_units::fault::{self, UsageError, Wording};
 
 use crate::joined::{LeftOutSpans, Piece, PlacedSpan};
 use crate::lives::OwnThreads;
@@ -40,7 +40,7 @@ pub fn threads() -> OwnThreads {
 }
 
 /// Finds the phases of a job in a recording; with a pattern only those of ranks with this name. Fails if the job cannot be read, did not end, or
-/// cannot be aligned with the recording.
+/// cannot be aligned with the recording, or if that lacks more than one phase in a hundred.
 pub fn place(job: &PhaseRun, recording: &Measured, name: Option<&str>) -> fault::Result<Phases> {
     let mut slowest = Slowest::default();
     job.for_each(|_, rank, number, phase| slowest.add(rank, number as usize, &phase))?;
@@ -88,6 +88,15 @@ pub fn place(job: &PhaseRun, recording: &Measured, name: Option<&str>) -> fault:
         let pieces = vec![Piece { thread: ThreadId(place as u32), start, end }];
         found.push((number, PlacedSpan { name, group: name, pieces }));
     })?;
+    let count = found.len() + (left_out.outside + left_out.strangers) as usize;
+    if !found.is_empty() && left_out.are_many(count) {
+        let LeftOutSpans { outside, strangers, .. } = left_out;
+        let text = Wording::new(
+            "{} of {} phases are outside of the recording, and {} waited for ranks on CPUs that it does not have; record all CPUs \
+             of the job for all of its time, or choose ranks with {name}",
+        );
+        return Err(UsageError::new(text.with(outside).with(count).with(strangers)).into());
+    }
     // The times of several nodes differ.
     found.sort_by_key(|(number, _)| *number);
     Ok(Phases { placed: found.into_iter().map(|(_, span)| span).collect(), labels, left_out })
@@ -160,6 +169,23 @@ mod tests {
 
     fn place_count(job: &PhaseRun, recording: &Measured, name: &str) -> usize {
         place(job, recording, Some(name)).unwrap().placed.len()
+    }
+
+    #[test]
+    fn a_recording_that_ends_before_the_job_explains_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        becalm_fixtures::phases::write_beside(folder.path());
+        let mut job = PhaseRun::open(&folder.path().join("observed.becalm")).unwrap();
+        let recording = Measured::open(&folder.path().join("meanwhile.becalm"), None).unwrap();
+        let (_, end) = recording.books();
+        // Now the job starts half a second before the end.
+        let later = end - 1_000_000_000 - 500_000_000;
+        let doc = &mut job.nodes[0];
+        doc.clock.origin_ticks += (later as f64 * doc.clock.rate_hz / 1e9) as u64;
+        doc.origin += std::time::Duration::from_nanos(later.unsigned_abs());
+        let error = place(&job, &recording, None).err().unwrap();
+        assert!(error.is_usage(), "{error}");
+        assert!(error.to_string().contains("of 1000 phases are outside of the recording, and 0 waited"), "{error}");
     }
 
     #[test]

@@ -49,7 +49,7 @@ fields! {
         SOURCE = "source", "cause", |row| row.source.shown.clone();
         HOW = "class", "how", |row| how(row.source.class);
         OWNER = "owner", "whose", |row| whose(&row.source);
-        TIME = "ns", "per span", |row| row.source.ns;
+        TIME = "ns", "each", |row| row.source.ns;
         SHARE = "share_of_excess", "of excess", |row| Share(row.source.share_of_excess);
         INTERVAL = "interval", "95 % CI", |row| interval(row.source.low, row.source.high);
         SLOW = "in_slow", "slow", |row| format!("{}/{}", row.source.in_slow, row.slow);

@@ -173,25 +173,37 @@ fn start_gremlin(folder: &Path, name: &str) -> Option<Child> {
     child.try_wait().unwrap().is_none().then_some(child)
 }
 
+/// Takes steps beside two such programs; `None` if none may be started.
+fn beside_gremlins(folder: &Path, take: impl FnOnce() -> Steps) -> Option<Steps> {
+    let gremlins = ["grem1", "grem2"].map(|name| start_gremlin(folder, name));
+    let steps = gremlins.iter().all(Option::is_some).then(take);
+    for mut gremlin in gremlins.into_iter().flatten() {
+        let _ = gremlin.kill();
+        let _ = gremlin.wait();
+    }
+    steps
+}
+
+/// Checks that the bursts are in the slow steps.
+fn check_bursts(doc: &Value) {
+    let of_both = share(doc, |source| matches!(source["source"].as_str(), Some("grem1" | "grem2")));
+    eprintln!("{of_both} {}", doc["sentence"]);
+    assert!(of_both >= 0.85 && doc["verdict"] == "system", "{of_both}: {:#}", doc["sources"]);
+    assert_eq!((doc["clock"].as_str(), doc["clock_found"].as_bool()), (Some("monotonic"), Some(true)));
+}
+
 #[test]
 fn bursts_of_other_programs_explain_the_slow_steps() {
     let Some(_alone) = alone() else { return };
     let folder = tempfile::tempdir().unwrap();
     let bundle = folder.path().join("bursts.becalm");
-    let gremlins = ["grem1", "grem2"].map(|name| start_gremlin(folder.path(), name));
-    let [Some(one), Some(other)] = gremlins else { return skip("no real-time program may be started") };
-    let steps = observed_steps(&bundle, 500, be_urgent, |_, amount| _ = black_box(compute(amount)), |_| ());
-    for mut gremlin in [one, other] {
-        let _ = gremlin.kill();
-        let _ = gremlin.wait();
-    }
+    let ordinary = |_, amount| _ = black_box(compute(amount));
+    let steps = beside_gremlins(folder.path(), || observed_steps(&bundle, 500, be_urgent, ordinary, |_| ()));
+    let Some(steps) = steps else { return skip("no real-time program may be started") };
     let monotonic = table(&steps, |step| step.monotonic);
     let doc = explained(&bundle, &monotonic, &[]);
-    let of_both = share(&doc, |source| matches!(source["source"].as_str(), Some("grem1" | "grem2")));
-    eprintln!("{of_both} {}", doc["sentence"]);
-    assert!(of_both >= 0.85 && doc["verdict"] == "system", "{of_both}: {:#}", doc["sources"]);
+    check_bursts(&doc);
     assert!(doc["covered"].as_f64().unwrap() >= 0.999, "{}", doc["covered"]);
-    assert_eq!((doc["clock"].as_str(), doc["clock_found"].as_bool()), (Some("monotonic"), Some(true)));
     // The report fits a small terminal.
     let text = explain(&bundle, &monotonic, &[]).stdout;
     let longest = text.lines().map(|line| line.chars().count()).max().unwrap();
@@ -234,22 +246,14 @@ fn bursts_explain_the_slow_steps_by_a_recording_of_their_cpu() {
     let Some(_alone) = alone() else { return };
     let folder = tempfile::tempdir().unwrap();
     let bundle = folder.path().join("cpu.becalm");
-    let gremlins = ["grem1", "grem2"].map(|name| start_gremlin(folder.path(), name));
-    let [Some(one), Some(other)] = gremlins else { return skip("no real-time program may be started") };
     let cpu = last_cpu().to_string();
     let words = ["record", "--cpus", &cpu, "-d", "10m", "-q", "-o", path(&bundle)];
     let ordinary = |_, amount| _ = black_box(compute(amount));
-    let steps = recorded_steps(&words, 1, 500, be_urgent, ordinary, |_| ());
-    for mut gremlin in [one, other] {
-        let _ = gremlin.kill();
-        let _ = gremlin.wait();
-    }
+    let steps = beside_gremlins(folder.path(), || recorded_steps(&words, 1, 500, be_urgent, ordinary, |_| ()));
+    let Some(steps) = steps else { return skip("no real-time program may be started") };
     let monotonic = table(&steps, |step| step.monotonic);
     let doc = explained(&bundle, &monotonic, &[]);
-    let of_both = share(&doc, |source| matches!(source["source"].as_str(), Some("grem1" | "grem2")));
-    eprintln!("{of_both} {}", doc["sentence"]);
-    assert!(of_both >= 0.85 && doc["verdict"] == "system", "{of_both}: {:#}", doc["sources"]);
-    assert_eq!((doc["clock"].as_str(), doc["clock_found"].as_bool()), (Some("monotonic"), Some(true)));
+    check_bursts(&doc);
     // The thread's own time in these interruptions is the program's, and the loop had the CPU while it slept.
     assert!(doc["notes"].to_string().contains("becalm's measuring loop had the CPU"), "{}", doc["notes"]);
     assert!(doc["sources"].as_array().unwrap().iter().all(|source| source["source"] != WORKER), "{}", doc["sources"]);

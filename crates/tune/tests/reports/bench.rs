@@ -1,5 +1,6 @@
 use becalm_model::Kind;
-use becalm_tune::{BenchReport, LostTo, Repetition, SeenBy, judge};
+use becalm_tune::{BenchReport, Judged, LostTo, Repetition, SeenBy, judge};
+use becalm_units::CpuList;
 
 use crate::{check, check_forms};
 
@@ -16,6 +17,11 @@ fn run(time_us: i64, lost_us: Option<i64>, kind: Option<Kind>, source: &str) -> 
     }
 }
 
+/// The report of repetitions on tuned CPUs that the kernel's trace saw.
+fn traced<'a>(cpus: &'a CpuList, runs: &'a [Repetition], judged: &'a Judged) -> BenchReport<'a> {
+    BenchReport { command: &[], cpus, is_tuned: true, seen_by: SeenBy::Trace, not_done: &[], warmup: 1, runs, judged }
+}
+
 #[test]
 fn repetitions_of_which_noise_touched_one() {
     let times = [(100_000, 500), (100_300, 510), (131_000, 31_000), (99_900, 490), (100_100, 505), (100_050, 500)];
@@ -26,17 +32,8 @@ fn repetitions_of_which_noise_touched_one() {
             _ => run(time, Some(lost), Some(Kind::Irq), "tick"),
         })
         .into();
-    let (judged, command) = (judge(&runs, 1), ["bench".to_owned(), "--size".to_owned()]);
-    let report = BenchReport {
-        command: &command,
-        cpus: &"1".parse().unwrap(),
-        is_tuned: true,
-        seen_by: SeenBy::Trace,
-        not_done: &[],
-        warmup: 1,
-        runs: &runs,
-        judged: &judged,
-    };
+    let (judged, cpu) = (judge(&runs, 1), "1".parse().unwrap());
+    let report = BenchReport { command: &["bench".to_owned(), "--size".to_owned()], ..traced(&cpu, &runs, &judged) };
     check("bench", &report);
     check_forms("bench", &report);
     insta::assert_snapshot!("bench_hyperfine", report.hyperfine());
@@ -68,17 +65,8 @@ fn slow_ones_of_many_repetitions() {
             _ => run(100_000 + number, Some(500), Some(Kind::Irq), "tick"),
         })
         .collect();
-    let judged = judge(&runs, 1);
-    let report = BenchReport {
-        command: &["bench".to_owned()],
-        cpus: &"1".parse().unwrap(),
-        is_tuned: true,
-        seen_by: SeenBy::Trace,
-        not_done: &[],
-        warmup: 1,
-        runs: &runs,
-        judged: &judged,
-    };
+    let (judged, cpu) = (judge(&runs, 1), "1".parse().unwrap());
+    let report = traced(&cpu, &runs, &judged);
     let text = becalm_report::text(&report, becalm_report::Form::within(Some(100)));
     let (_, slow) = text.split_once("Slow runs").expect("there are enough");
     insta::assert_snapshot!("bench_slow", slow);
