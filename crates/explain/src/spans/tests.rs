@@ -1,6 +1,7 @@
 use std::fs;
 
 use super::*;
+use crate::perfetto::clocks::TraceClocks;
 use crate::perfetto::messages::{Clock, ClockSnapshot, Ftrace, FtraceEvent, FtraceEventBundle, Print, TracePacket};
 
 /// Reads spans from a text.
@@ -200,6 +201,37 @@ fn sections_that_programs_print_are_spans_of_the_printing_thread() {
     // On a clock of the kernel's trace alone, which is the counter of a recording made from this trace.
     let found = parse(perfetto(&[snapshot(), printed(3, &lines)]), &SpanRequest::default()).unwrap();
     assert_eq!((found.clock, found.all.len()), (Some(SpanClock::Counter), 3));
+}
+
+/// Clocks 64 to 127 belong to the sequence of packets that defines them: two writers use the same number for different clocks.
+#[test]
+fn each_sequence_of_packets_has_clocks_of_its_own() {
+    let mut clocks = TraceClocks::default();
+    let defined = |sequence, boottime| {
+        let clock = |clock_id, timestamp| Clock { clock_id, timestamp, ..Clock::default() };
+        let snapshot = ClockSnapshot { clocks: vec![clock(6, boottime), clock(64, 0)], primary_trace_clock: 6 };
+        TracePacket { clock_snapshot: Some(snapshot), trusted_packet_sequence_id: sequence, ..Default::default() }
+    };
+    for packet in [defined(1, 5_000), defined(2, 9_000)] {
+        assert_eq!(clocks.time(&packet), Ok(None));
+    }
+    let at = |sequence| TracePacket {
+        timestamp: Some(7),
+        timestamp_clock_id: Some(64),
+        trusted_packet_sequence_id: sequence,
+        ..Default::default()
+    };
+    assert_eq!((clocks.time(&at(1)), clocks.time(&at(2))), (Ok(Some(5_007)), Ok(Some(9_007))));
+    assert!(clocks.time(&at(3)).is_err());
+}
+
+/// The second text is a whole message of the right length, with one field that no packet has.
+#[test]
+fn texts_that_start_as_a_trace_does_are_none() {
+    for text in ["\ntid,start,end\n", "\n\tabcdefghi\n", "\n", ""] {
+        assert!(!crate::perfetto::looks_so(text.as_bytes()), "{text:?}");
+    }
+    assert!(crate::perfetto::looks_so(&perfetto(&[snapshot()])));
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! Observed threads in small texts whose books were worked out by hand, and in real traces.
 
+use becalm_explain::perfetto::messages::{
+    Ftrace, FtraceEvent, FtraceEventBundle, Process, ProcessTree, SchedSwitch, TracePacket,
+};
 use becalm_model::observed::Owner;
 use becalm_observe::document::{PartDoc, ThreadDoc};
 
@@ -291,6 +294,43 @@ fn the_books_of_perfettos_traces_are_those_of_the_kernels_text() {
         assert_eq!(began, i128::from(pair.realtime_ns) + 1_000_000, "{name}");
         assert!(!codes(&doc).contains(&"imported_cut"), "{name}");
     }
+}
+
+/// No rule about names knows this one: the tree of processes says that it is the kernel's.
+#[test]
+fn perfettos_tree_of_processes_says_which_threads_are_the_kernels() {
+    let process = |pid, ppid| Process { pid, ppid };
+    let switch = |timestamp, from: (i32, &str), to: (i32, &str)| {
+        let (prev_comm, next_comm) = (from.1.into(), to.1.into());
+        let switch = SchedSwitch { prev_pid: from.0, prev_comm, next_pid: to.0, next_comm, ..SchedSwitch::default() };
+        FtraceEvent { timestamp, pid: from.0.unsigned_abs(), event: Some(Ftrace::SchedSwitch(switch)) }
+    };
+    let (app, driver, other) = ((50, "app"), (60, "driver"), (70, "other"));
+    let event = vec![
+        switch(1_000, app, driver),
+        switch(3_000, driver, app),
+        switch(4_000, app, other),
+        switch(9_000, other, app),
+    ];
+    let packets = [
+        TracePacket {
+            process_tree: Some(ProcessTree {
+                processes: vec![process(2, 0), process(60, 2), process(70, 1), process(50, 1)],
+                threads: Vec::new(),
+            }),
+            ..TracePacket::default()
+        },
+        TracePacket {
+            ftrace_events: Some(FtraceEventBundle { cpu: Some(0), event, ..FtraceEventBundle::default() }),
+            trusted_packet_sequence_id: 1,
+            ..TracePacket::default()
+        },
+    ];
+    let mut bytes = Vec::new();
+    packets.iter().for_each(|packet| prost::encoding::message::encode(1, packet, &mut bytes));
+    let doc = stored(Format::Perfetto, &bytes, named(&["app"]));
+    let takers = doc.takers.iter().map(|taker| (taker.source.as_str(), taker.owner, taker.ns.get()));
+    assert_eq!(takers.collect::<Vec<_>>(), [("other", Owner::Others, 5_000), ("driver", Owner::Kernel, 2_000)]);
 }
 
 #[test]
