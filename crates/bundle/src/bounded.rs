@@ -3,7 +3,6 @@
 //! A few kilobytes can decompress to gigabytes. The decoder allocates the size in a page's header, and decompresses no more than that, so bounding
 //! the header's size is enough.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader};
 
 use bytes::Bytes;
@@ -16,28 +15,29 @@ const LARGEST: u64 = 64 << 20;
 /// The largest page header, in bytes. It may contain the page's minimum and maximum twice, in an old and in a new form, and a name may have 4 KiB.
 const LONGEST_HEADER: usize = 32 << 10;
 
-/// A file that refuses pages that would become too large.
+/// A file, or its bytes, that refuses pages that would become too large.
 #[derive(Debug)]
-pub(super) struct Bounded(File);
+pub struct Bounded<R>(R);
 
-impl Bounded {
-    pub(super) const fn new(file: File) -> Self {
+impl<R> Bounded<R> {
+    /// Bounds the pages of a file.
+    pub const fn new(file: R) -> Self {
         Self(file)
     }
 }
 
-impl Length for Bounded {
+impl<R: Length> Length for Bounded<R> {
     fn len(&self) -> u64 {
         self.0.len()
     }
 }
 
-impl ChunkReader for Bounded {
-    type T = BufReader<File>;
+impl<R: ChunkReader> ChunkReader for Bounded<R> {
+    type T = BufReader<R::T>;
 
     /// The decoder only reads page headers this way, unless it peeks ahead.
     fn get_read(&self, start: u64) -> Result<Self::T> {
-        let mut read = BufReader::with_capacity(LONGEST_HEADER, self.0.get_read(start)?.into_inner());
+        let mut read = BufReader::with_capacity(LONGEST_HEADER, self.0.get_read(start)?);
         match uncompressed_size(read.fill_buf()?) {
             Some(size) if size > LARGEST => Err(ParquetError::General(format!(
                 "a page claims to become {size} bytes, and {LARGEST} is the most that is read here; write smaller pages"

@@ -1,6 +1,7 @@
 //! Decoding of a Parquet file into rows with the schema's column types.
 
 use std::cell::Cell;
+use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use super::schema::{BATCH_ROWS, Content, SCHEMA_KEY, SOURCE, Table};
 
 /// An open segment of a table, read from front to back.
 pub(super) struct TableDecoder {
-    file: Arc<Bounded>,
+    file: Arc<Bounded<File>>,
     metadata: Arc<ParquetMetaData>,
     columns: Vec<Located>,
     /// The number of the next row group.

@@ -62,6 +62,7 @@ mod whole;
 mod writer;
 
 pub use batch::{ActivityBatch, DetourBatch, SampleBatch};
+pub use bounded::Bounded;
 pub use contents::Contents;
 pub use decode::{fenced, is_decoding};
 pub use document::Stored;

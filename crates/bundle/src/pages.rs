@@ -4,6 +4,7 @@
 //! texts than it claims, levels longer than their page, a count of zero before packed integers. For a dictionary it allocates as many values as the
 //! page claims to contain. This module refuses these, and encodings that neither becalm nor the common writers use for such columns.
 
+use std::fs::File;
 use std::sync::Arc;
 
 use parquet::basic::{Encoding, Type};
@@ -20,7 +21,7 @@ const LARGEST_BLOCK: u64 = 1 << 20;
 
 /// The pages of one column in one row group.
 pub(super) struct CheckedPages {
-    reader: SerializedPageReader<Bounded>,
+    reader: SerializedPageReader<Bounded<File>>,
     column: String,
     /// Whether the column's values can be missing, so pages start with definition levels.
     optional: bool,
@@ -30,7 +31,7 @@ pub(super) struct CheckedPages {
 
 impl CheckedPages {
     /// For the leaf column with this index. Fails if the column's position in the file is invalid.
-    pub(super) fn new(file: &Arc<Bounded>, group: &RowGroupMetaData, column: usize) -> Result<Self> {
+    pub(super) fn new(file: &Arc<Bounded<File>>, group: &RowGroupMetaData, column: usize) -> Result<Self> {
         let chunk = group.column(column);
         let rows = usize::try_from(group.num_rows()).unwrap_or(0);
         Ok(Self {

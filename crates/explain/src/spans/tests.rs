@@ -1,4 +1,9 @@
 use std::fs;
+use std::sync::Arc;
+
+use parquet::data_type::Int64Type;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
 
 use super::*;
 use crate::perfetto::clocks::TraceClocks;
@@ -201,6 +206,32 @@ fn sections_that_programs_print_are_spans_of_the_printing_thread() {
     // On a clock of the kernel's trace alone, which is the counter of a recording made from this trace.
     let found = parse(perfetto(&[snapshot(), printed(3, &lines)]), &SpanRequest::default()).unwrap();
     assert_eq!((found.clock, found.all.len()), (Some(SpanClock::Counter), 3));
+}
+
+/// A Parquet file of these many equal rows, which takes hardly more bytes for more of them.
+fn equal_rows(count: usize) -> Vec<u8> {
+    let schema = "message spans { required int64 tid; required int64 start; required int64 end; }";
+    let schema = Arc::new(parse_message_type(schema).unwrap());
+    let mut bytes = Vec::new();
+    let mut writer = SerializedFileWriter::new(&mut bytes, schema, Arc::default()).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    for value in [7, 100, 200] {
+        let mut column = group.next_column().unwrap().unwrap();
+        column.typed::<Int64Type>().write_batch(&vec![value; count], None, None).unwrap();
+        column.close().unwrap();
+    }
+    group.close().unwrap();
+    writer.close().unwrap();
+    bytes
+}
+
+#[test]
+fn a_small_parquet_file_does_not_become_spans_without_end() {
+    assert_eq!(parse(equal_rows(1_000), &SpanRequest::default()).unwrap().all.len(), 1_000);
+    let flood = equal_rows(1 << 20);
+    let most = 64 * flood.len();
+    let error = parse(flood, &SpanRequest::default()).unwrap_err().to_string();
+    assert_eq!(error, format!("row {most}: a file of this size cannot have that many spans"));
 }
 
 /// Clocks 64 to 127 belong to the sequence of packets that defines them: two writers use the same number for different clocks.
