@@ -72,7 +72,7 @@ pub use error::BundleError;
 pub use held::HeldFolder;
 pub use layout::SUFFIX;
 pub use nodes::LeftOut;
-pub use observed::{ObservedSegment, ObservedTables, ObservedWriter, ThreadRow};
+pub use observed::{ObservedHead, ObservedSegment, ObservedTables, ObservedWriter, ThreadRow};
 pub use phase::Phase;
 pub use phases::{PhaseRun, PhaseWriter};
 pub use reader::{ActivityBatches, Bundle, DetourBatches, ReadProgress, SampleBatches};

@@ -642,6 +642,16 @@ warnings! {
         ),
         "choose CPUs that were watched to the end with --cpus";
 
+    /// Of `all` observed threads, these needed a CPU much more seldom than the busiest one.
+    threads_left_out(left_out: u64, all: u64) ThreadsLeftOut:
+        format!(
+            "{} of {} observed threads could make progress for less than half as long as the busiest one, and are left out: \
+             ranks compute all the time",
+            Count::new(left_out),
+            Count::new(all)
+        ),
+        "observe the ranks alone, with --comm or --pid";
+
     /// A phase of this grain takes more CPU time than was recorded, from `ranks` ranks on.
     short_recording(ranks: u64, grain: Nanos, recorded: Nanos) ShortRecording:
         format!(

@@ -30,6 +30,12 @@ pub enum NoiseError {
         /// The node without books.
         node: String,
     },
+    /// No observed thread ran or waited for a CPU, or nobody looked at what it did.
+    #[error("{} shows no thread that ran: it was observed without the kernel's trace, or the threads slept", .run.display())]
+    NoThreads {
+        /// The path of the recording.
+        run: PathBuf,
+    },
     /// The detours of a CPU are not a valid noise trace, or its books do not match them.
     #[error("the recording of CPU {cpu} of node {node}: {source}")]
     Cpu {
@@ -68,7 +74,7 @@ impl Fault for NoiseError {
                 Some(Wording::new(": record the nodes at the same time, or take one with {node}"))
             }
             Self::StartUnknown => Some(Wording::new(": take one node with {node}, or other placements of the ranks")),
-            Self::NoBooks { .. } | Self::Cpu { .. } | Self::Trace(_) => None,
+            Self::NoBooks { .. } | Self::NoThreads { .. } | Self::Cpu { .. } | Self::Trace(_) => None,
         }
     }
 }

@@ -3,6 +3,7 @@
 mod drawn;
 mod error;
 mod names;
+mod threads;
 pub(crate) mod window;
 
 use std::collections::BTreeMap;
@@ -44,6 +45,8 @@ pub struct NoiseInput {
     pub warnings: Vec<Warning>,
     /// The source of the draw, if it comes from a recording in summary form.
     pub summary: Option<SummaryOrigin>,
+    /// Whether its traces are those of observed threads, each as a node of its own.
+    pub of_threads: bool,
     /// When each of its nodes was watched, in wall-clock time.
     watched: Vec<WatchedTime>,
 }
@@ -97,6 +100,7 @@ impl NoiseInput {
             name,
             warnings: Vec::new(),
             summary: None,
+            of_threads: false,
             watched: Vec::new(),
         }
     }

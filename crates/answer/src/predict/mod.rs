@@ -159,8 +159,8 @@ impl PredictQuestion {
                 bar.say("blame".to_owned());
                 // It may end early, when no gain is left.
                 end += (blamed * ranks.iter().map(|ranks| steps_of_row(question, *ranks)).sum::<f64>()) as u64;
-                // The delays of a summary form are no detours.
-                let detours = if source.summary.is_some() { 0 } else { DETOURS };
+                // The delays of a summary form are no detours, and those of threads are on axes without sleep.
+                let detours = if source.summary.is_some() || source.of_threads { 0 } else { DETOURS };
                 let wanted = BlameWanted { without: STEPS, detours };
                 let blamed = blame(booked, *question, ranks, wanted, &prepared.taken_out, ReplayWatch::new(&told))?;
                 blames.push((question.grain, blamed));
@@ -174,6 +174,7 @@ impl PredictQuestion {
             name: &source.name,
             noise: &source.noise,
             summary: source.summary.is_some(),
+            of_threads: source.of_threads,
             without: &self.without,
             question: questions[0],
             rows: &rows,

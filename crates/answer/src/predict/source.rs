@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use becalm_analyze::noise::{NoiseInput, NoiseOrigin};
+use becalm_analyze::summary::Selection;
 use becalm_bundle::Contents;
 use becalm_scale::placement::RANKS_LIMIT;
 use becalm_scale::predict::{Prediction, Question};
@@ -104,8 +105,21 @@ fn recorded(
     grain: Nanos,
     asker: &impl Asker,
 ) -> fault::Result<NoiseInput> {
-    if Contents::read(path)? == Contents::Summary {
-        let refused = |why| Err(UsageError::new(Wording::new(why)).into());
+    let contents = Contents::read(path)?;
+    let refused = |why| Err(UsageError::new(Wording::new(why)).into());
+    if contents == Contents::Observed {
+        if asked.alignment == Alignment::Recording {
+            return refused(
+                "{as_recorded!} replays noise as it came, and ranks draw observed threads one by one: leave it out",
+            );
+        }
+        if asked.selection.cpus.is_some() {
+            return refused("observed threads move between CPUs: leave {cpus} out");
+        }
+        let Selection { node, with_self, .. } = &asked.selection;
+        return Ok(NoiseInput::from_threads(path, node.as_deref(), *with_self, books)?);
+    }
+    if contents == Contents::Summary {
         if asked.alignment == Alignment::Recording {
             return refused(
                 "{as_recorded!} replays noise as it came, and the summary form does not keep that: leave it out",

@@ -16,11 +16,48 @@
 mod reader;
 mod writer;
 
-use becalm_model::observed::{OwnedActivity, Stay, StayReason, ThreadDetour, ThreadId};
-use becalm_model::{Label, ThreadState};
+use becalm_model::node::Warning;
+use becalm_model::observed::{ObservedRows, OwnedActivity, Stay, StayReason, ThreadDetour, ThreadId};
+use becalm_model::{Document, Label, ThreadState};
+use serde::{Deserialize, Serialize};
+
+use crate::{Contents, Stored};
 
 pub use reader::ObservedTables;
 pub use writer::ObservedWriter;
+
+/// What the tables need of the document of observed threads.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ObservedHead {
+    schema: String,
+    /// The node.
+    pub node: String,
+    /// The rows of the tables.
+    pub rows: ObservedRows,
+    /// The warnings.
+    #[serde(default)]
+    pub warnings: Vec<Warning>,
+}
+
+impl Document for ObservedHead {
+    const SCHEMA: &'static str = Contents::Observed.schema();
+
+    fn schema(&self) -> &str {
+        &self.schema
+    }
+
+    fn node(&self) -> &str {
+        &self.node
+    }
+
+    fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+impl Stored for ObservedHead {
+    const CONTENTS: Contents = Contents::Observed;
+}
 
 /// A row of the table of threads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -22,3 +22,4 @@ mod safe;
 mod shell;
 mod study;
 mod sweep;
+mod threads;

@@ -96,6 +96,7 @@ codes! {
     SummaryForm: Shown,
     TMinDiffers: None,
     TakenForPrograms: Shown,
+    ThreadsLeftOut: Shown,
     TraceChanged: Shown,
     TracerPaused: NotEnough,
     TracerTainted: NotEnough,

@@ -40,6 +40,8 @@ pub struct PredictReport<'a> {
     pub noise: &'a Noise,
     /// Whether the noise is from a recording in summary form.
     pub summary: bool,
+    /// Whether it is that of observed threads, each a node of its own.
+    pub of_threads: bool,
     /// The names of the sources removed at the start.
     pub without: &'a [String],
     /// The question; each row has its own grain.
@@ -219,6 +221,7 @@ struct NoiseDoc<'a> {
     name: &'a str,
     nodes: usize,
     cpus: usize,
+    threads: usize,
     detours: usize,
     noise_ratio: f64,
 }
@@ -246,8 +249,9 @@ fn document<'a>(report: &'a PredictReport<'_>) -> PredictDocument<'a> {
     PredictDocument {
         noise: NoiseDoc {
             name: report.name,
-            nodes: report.noise.nodes().len(),
-            cpus: report.noise.traces().count(),
+            nodes: if report.of_threads { 1 } else { report.noise.nodes().len() },
+            cpus: if report.of_threads { 0 } else { report.noise.traces().count() },
+            threads: if report.of_threads { report.noise.traces().count() } else { 0 },
             detours: detours(report.noise),
             noise_ratio: report.noise.noise_ratio(),
         },
@@ -398,6 +402,9 @@ fn noise(report: &PredictReport<'_>) -> String {
         );
     }
     let place = match (noise.together(), nodes, cpus) {
+        _ if report.of_threads => {
+            format!("{}, awake for up to {}", counted(cpus as u64, "thread", "threads"), time(length.get()))
+        }
         (false, ..) => format!("a circle of {}", time(length.get())),
         (true, 1, 1) => format!("1 CPU over {}", time(length.get())),
         (true, 1, _) => format!("{cpus} CPUs over {}", time(length.get())),

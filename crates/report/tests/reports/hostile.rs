@@ -95,6 +95,7 @@ fn of_a_recording(name: &str) {
         name,
         noise: &input.noise,
         summary: false,
+        of_threads: false,
         without: &[name.to_owned()],
         question: question(),
         rows: &rows,

@@ -39,6 +39,7 @@ fn a_job_under_periodic_noise() {
         name: "periodic:interval=10ms,detour=50us",
         noise: &noise,
         summary: false,
+        of_threads: false,
         without: &[],
         question,
         rows: &rows,

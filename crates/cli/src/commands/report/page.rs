@@ -146,6 +146,7 @@ impl PagePrediction {
             name: &self.source.name,
             noise: &self.source.noise,
             summary: false,
+            of_threads: false,
             without: &[],
             question: self.question,
             rows: &self.rows,
