@@ -30,7 +30,7 @@ pub enum NoiseError {
         /// The node without books.
         node: String,
     },
-    /// No observed thread ran or waited for a CPU, or nobody looked at what it did.
+    /// No observed thread ran or waited for a CPU, or the kernel was not traced.
     #[error("{} shows no thread that ran: it was observed without the kernel's trace, or the threads slept", .run.display())]
     NoThreads {
         /// The path of the recording.

@@ -18,7 +18,7 @@ use super::{CpuDetours, NodeDetours, NoiseError, NoiseInput, Window};
 /// Threads that could make progress for less than this share of the time of the busiest one are no ranks.
 const BUSY: i64 = 2;
 
-/// A stretch of a thread's life in which it ran or was queued.
+/// A stretch of a thread's life: it ran or was queued.
 #[derive(Clone, Copy, Debug)]
 struct AwakeStretch {
     start: Nanos,
@@ -27,7 +27,7 @@ struct AwakeStretch {
     before: Nanos,
 }
 
-/// What is read of a thread.
+/// A thread as read.
 #[derive(Clone, Debug, Default)]
 struct ThreadNoise {
     awake: Vec<AwakeStretch>,
@@ -109,7 +109,7 @@ impl NoiseInput {
     }
 }
 
-/// A thread as a node with one CPU, so that ranks draw it by itself, over its own length.
+/// A thread as a node with one CPU: ranks draw it by itself, over its own length.
 fn thread_as_node(row: &ThreadRow, thread: ThreadNoise, books: bool, labels: &Labels) -> NodeDetours {
     let ThreadNoise { length, detours, entries, .. } = thread;
     let end = detours.last().map_or(length, |(start, duration)| length.max(*start + *duration));

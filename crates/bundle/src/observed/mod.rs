@@ -26,7 +26,7 @@ use crate::{Contents, Stored};
 pub use reader::ObservedTables;
 pub use writer::ObservedWriter;
 
-/// What the tables need of the document of observed threads.
+/// The parts of the document of observed threads that belong to the tables.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ObservedHead {
     schema: String,
