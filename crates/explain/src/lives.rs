@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use becalm_bundle::{ObservedTables, ThreadRow};
 use becalm_model::observed::{LifePart, OwnedActivity, Owner, Stay, ThreadId};
 use becalm_model::{Kind, Label, Labels};
-use becalm_observe::words::{TakerNames, TakerThread};
+use becalm_observe::words::{TakerNames, taker_names, taker_thread};
 use becalm_units::fault;
 
 use crate::causes::{Cause, CauseTime, Causes, Class};
@@ -264,16 +264,6 @@ fn scaled(times: &[CauseTime], length: i64, into: &mut Vec<CauseTime>) {
         into[*place].ns += 1;
     }
     debug_assert_eq!(into[begin..].iter().map(|time| time.ns).sum::<i64>(), if times.is_empty() { 0 } else { length });
-}
-
-/// A thread of the recording as a taker.
-pub const fn taker_thread(row: &ThreadRow) -> TakerThread {
-    TakerThread { tid: row.tid, process: row.process, is_kernel: row.kernel }
-}
-
-/// The names of takers in a recording.
-pub fn taker_names<'a>(threads: &[ThreadRow], labels: &'a Labels) -> TakerNames<'a> {
-    TakerNames::new(threads.iter().map(|row| (taker_thread(row), labels.text(row.name))))
 }
 
 /// The cause for a taker of the CPU.

@@ -4,7 +4,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process;
 
-use becalm_bundle::{ObservedWriter, node_document};
+use becalm_bundle::ObservedWriter;
+use becalm_bundle::node_document::{self, NodeDocument};
 use becalm_command::arguments::{FolderArgs, FormArgs, refuse_existing, refuse_missing};
 use becalm_command::messages::say;
 use becalm_command::output::{Output, PROGRAM, emit};
@@ -210,16 +211,21 @@ fn refuse_nothing(doc: &ObservedDoc) -> fault::Result<()> {
     Ok(())
 }
 
-/// Reports stored observed threads, for `becalm report`. Fails if they cannot be read, or `out` cannot be written.
-pub fn report_stored(path: &Path, node: Option<&str>, output: Output, out: &mut dyn Write) -> fault::Result<Exit> {
+/// Reads the document of stored observed threads. Fails if it cannot be read, or has no books.
+pub fn load(path: &Path, node: Option<&str>) -> fault::Result<NodeDocument<ObservedDoc>> {
     let stored = node_document::load::<ObservedDoc>(path, node)?;
-    let doc = stored.doc;
     fault::ensure!(
-        doc.ended.is_some(),
+        stored.doc.ended.is_some(),
         "{} holds no books: becalm observe was killed before it had worked them out; observe again",
         path.display()
     );
-    let lanes = lanes_of(&stored.bundle, &doc, &output)?;
+    Ok(stored)
+}
+
+/// Reports stored observed threads, for `becalm report`. Fails if they cannot be read, or `out` cannot be written.
+pub fn report_stored(path: &Path, node: Option<&str>, output: Output, out: &mut dyn Write) -> fault::Result<Exit> {
+    let NodeDocument { bundle, doc } = load(path, node)?;
+    let lanes = lanes_of(&bundle, &doc, &output)?;
     emit(&ObservedReport { doc: &doc, by_group: doc.has_several_groups(), lanes: lanes.as_ref() }, output, out)?;
     Ok(Exit::Done)
 }

@@ -1,6 +1,5 @@
 //! The lives of threads over time: a chart of a page.
 
-use std::collections::HashMap;
 use std::path::Path;
 
 use becalm_bundle::ObservedTables;
@@ -11,6 +10,7 @@ use becalm_units::fault;
 use becalm_units::{Named, plural};
 
 use crate::document::{ObservedDoc, ThreadDoc};
+use crate::places::places;
 
 /// The most threads with a lane: those that waited longest.
 const THREADS: usize = 24;
@@ -52,18 +52,11 @@ pub fn chart(bundle: &Path, doc: &ObservedDoc, name: impl Fn(&ThreadDoc) -> Stri
     let mut labels = Labels::new();
     let rows = tables.threads(&mut labels)?;
     let shown: Vec<&ThreadDoc> = doc.threads.iter().take(THREADS).collect();
-    // A number of the kernel may be used by several threads in turn.
-    let numbers: HashMap<(i32, i64), u32> =
-        rows.iter().filter_map(|row| Some(((row.tid, row.start_ns), u32::try_from(row.thread).ok()?))).collect();
-    let places: HashMap<u32, usize> = shown
-        .iter()
-        .enumerate()
-        .filter_map(|(place, thread)| Some((*numbers.get(&(thread.tid, thread.start_ns.get()))?, place)))
-        .collect();
+    let places = places(&rows, shown.iter().copied());
     let (start, cell) = (doc.start_ns.get(), (doc.duration_ns.get() / CELLS).max(1));
     let mut sums = vec![vec![[0_i64; LifePart::ALL.len()]; CELLS as usize]; shown.len()];
     tables.stays(&mut labels, &mut |stay, _| {
-        let Some(place) = places.get(&stay.thread.0) else { return };
+        let Some(place) = places.get(&stay.thread) else { return };
         let (mut begin, end) = (stay.start.get() - start, (stay.start + stay.duration).get() - start);
         while begin < end {
             let number = (begin / cell).clamp(0, CELLS - 1);

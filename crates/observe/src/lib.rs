@@ -9,10 +9,12 @@
 mod accounts;
 mod choice;
 mod command;
+mod compare;
 pub mod document;
 mod lanes;
 mod look;
 pub mod merge;
+mod places;
 mod recorder;
 mod replay;
 pub mod report;
@@ -20,7 +22,9 @@ pub mod report;
 pub mod schemas;
 mod spool;
 pub mod summing;
+mod totals;
 pub mod words;
 
 pub use choice::{Choice, ThreadArgs};
 pub use command::{ObserveArgs, report_stored};
+pub use compare::{CompareQuestion, are_observed};

@@ -11,11 +11,10 @@ use becalm_report::{Form, Report};
 use becalm_units::{Nanos, counted, printable};
 use serde::Serialize;
 
-use crate::document::{CostDoc, ObservedDoc, PartDoc, QuotaDoc, TakerDoc, ThreadDoc};
+use crate::document::{CostDoc, ObservedDoc, QuotaDoc, TakerDoc, ThreadDoc};
+use crate::totals::{Totals, is_interrupt, is_own, is_sibling, ratio};
 use crate::words;
 
-/// Threads that sleep for more than this share of their time are left out of the default report.
-const HELPER: f64 = 0.99;
 /// The rows of a table in the default report.
 const ROWS: usize = 8;
 
@@ -94,10 +93,6 @@ const TAKER_COLUMNS: [&Field<TakerRow>; 6] = [
     &taker_row::LONGEST,
 ];
 
-fn ratio(part: i64, whole: i64) -> f64 {
-    if whole > 0 { part as f64 / whole as f64 } else { 0.0 }
-}
-
 fn taker_name(taker: &TakerDoc) -> String {
     words::taker_name(taker.kind, &taker.source)
 }
@@ -110,82 +105,21 @@ pub fn thread_name(thread: &ThreadDoc) -> String {
     }
 }
 
-/// Sums over the shown threads.
-struct Totals<'a> {
-    shown: Vec<&'a ThreadDoc>,
-    helpers: Vec<&'a ThreadDoc>,
-    wall: i64,
-    waited: i64,
-    /// Interrupts on top of running threads.
-    interrupts: i64,
-    host: i64,
-    /// What observed threads took from each other.
-    siblings: i64,
-}
-
-impl<'a> Totals<'a> {
-    fn new(doc: &'a ObservedDoc, all: bool) -> Self {
-        let is_helper = |thread: &&ThreadDoc| !all && ratio(thread.asleep_ns.get(), thread.wall_ns.get()) > HELPER;
-        let (mut helpers, mut shown): (Vec<&ThreadDoc>, Vec<&ThreadDoc>) = doc.threads.iter().partition(is_helper);
-        if shown.is_empty() {
-            std::mem::swap(&mut helpers, &mut shown);
-        }
-        let sum = |of: &dyn Fn(&ThreadDoc) -> i64| shown.iter().map(|thread| of(thread)).sum::<i64>();
-        let parts = |is_it: &dyn Fn(&PartDoc) -> bool| {
-            sum(&|thread| thread.ran.iter().filter(|part| is_it(part)).map(|part| part.ns.get()).sum())
-        };
-        let siblings = |thread: &ThreadDoc| {
-            let is_sibling = |taker: &&TakerDoc| matches!(taker.owner, Owner::Process | Owner::Chosen);
-            thread.takers.iter().filter(is_sibling).map(|taker| taker.ns.get()).sum()
-        };
-        Self {
-            wall: sum(&|thread| thread.wall_ns.get()),
-            waited: sum(&|thread| thread.waited_ns.get()),
-            interrupts: parts(&|part| !matches!(part.kind.as_str(), "program" | "own" | "host")),
-            host: parts(&|part| part.kind == "host"),
-            siblings: sum(&siblings),
-            shown,
-            helpers,
-        }
-    }
-
-    fn sum(&self, of: impl Fn(&ThreadDoc) -> Nanos) -> i64 {
-        self.shown.iter().map(|thread| of(thread).get()).sum()
-    }
-
-    /// What others took: waits without those for each other, interrupts on top, the hypervisor.
-    const fn lost(&self) -> i64 {
-        self.waited - self.siblings + self.interrupts + self.host
-    }
-
-    /// The largest parts of the threads' time by name, for a table cell.
-    fn largest(&self, of: impl Fn(&ThreadDoc) -> &[PartDoc], is_it: impl Fn(&PartDoc) -> bool) -> String {
-        let mut sums: Vec<(String, i64)> = Vec::new();
-        for part in self.shown.iter().flat_map(|thread| of(thread)).filter(|part| is_it(part)) {
-            match sums.iter_mut().find(|(name, _)| *name == part.source) {
-                Some((_, sum)) => *sum += part.ns.get(),
-                None => sums.push((part.source.clone(), part.ns.get())),
-            }
-        }
-        sums.retain(|(name, ns)| *ns > 0 && !name.is_empty());
-        sums.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
-        let phrase = |(name, ns): &(String, i64)| format!("{} {}", printable(name), Value::Time(*ns).cell());
-        sums.iter().take(2).map(phrase).collect::<Vec<_>>().join(", ")
-    }
+/// The name of the observed program, or of its first thread.
+pub fn program(doc: &ObservedDoc, totals: &Totals<'_>) -> String {
+    let choice = &doc.choice;
+    let names: Vec<&str> = totals.shown.iter().map(|thread| thread.name.as_str()).collect();
+    let command = choice.command.first().map(|command| command.rsplit('/').next().unwrap_or(command));
+    // A command may only have started the program, such as taskset.
+    let command = command.filter(|command| names.iter().any(|name| command.starts_with(name) && !name.is_empty()));
+    let name = command.or(choice.names.first().map(String::as_str)).or(names.first().copied());
+    printable(name.unwrap_or("no thread")).into_owned()
 }
 
 impl ObservedReport<'_> {
     /// The program or threads observed, in a few words.
     fn subject(&self, totals: &Totals<'_>) -> String {
-        let choice = &self.doc.choice;
-        let names: Vec<&str> = totals.shown.iter().map(|thread| thread.name.as_str()).collect();
-        let command = choice.command.first().map(|command| command.rsplit('/').next().unwrap_or(command));
-        // A command may only have started the program, such as taskset.
-        let command = command.filter(|command| names.iter().any(|name| command.starts_with(name) && !name.is_empty()));
-        let name = command.or(choice.names.first().map(String::as_str)).or(names.first().copied());
-        let name = name.unwrap_or("no thread");
-        let count = counted(self.doc.threads.len() as u64, "thread", "threads");
-        format!("{} ({count})", printable(name))
+        format!("{} ({})", program(self.doc, totals), counted(self.doc.threads.len() as u64, "thread", "threads"))
     }
 
     fn verdict(&self, totals: &Totals<'_>) -> (Grade, String) {
@@ -197,7 +131,7 @@ impl ObservedReport<'_> {
         }
         let subject = self.subject(totals);
         let share_text = Value::Ratio(share).cell();
-        let top = self.doc.takers.iter().find(|taker| !matches!(taker.owner, Owner::Process | Owner::Chosen));
+        let top = self.doc.takers.iter().find(|taker| !is_sibling(taker.owner));
         let own = if totals.siblings > totals.waited / 2 && totals.siblings > 0 {
             format!("; its threads waited {} for each other's CPU", text(totals.siblings))
         } else {
@@ -216,43 +150,29 @@ impl ObservedReport<'_> {
     }
 
     fn parts(&self, totals: &Totals<'_>) -> Table {
-        let is_interrupt = |part: &PartDoc| !matches!(part.kind.as_str(), "program" | "own" | "host");
-        let own = |part: &PartDoc| part.kind == "own";
-        let own_ns = totals.sum(|thread| thread.ran.iter().filter(|part| own(part)).map(|part| part.ns).sum());
-        let taker = |owners: &[Owner]| {
-            let is_it = |taker: &&TakerDoc| owners.is_empty() || owners.contains(&taker.owner);
+        let taker = || {
             let most: Vec<String> = self
                 .doc
                 .takers
                 .iter()
-                .filter(is_it)
                 .filter(|taker| taker.owner != Owner::Quota)
                 .take(2)
                 .map(|taker| format!("{} {}", taker_name(taker), Value::Time(taker.ns.get()).cell()))
                 .collect();
             most.join(", ")
         };
-        let queued = totals.sum(|thread| thread.queued_ns);
-        let rows = [
-            ("ran", totals.sum(|thread| thread.ran_ns), String::new()),
-            ("ran, interrupts on top", totals.interrupts, totals.largest(|thread| &thread.ran, is_interrupt)),
-            ("ran, kernel work of its own", own_ns, totals.largest(|thread| &thread.ran, own)),
-            ("ran, hypervisor", totals.host, String::new()),
-            ("queued", queued, taker(&[])),
-            ("quota", totals.sum(|thread| thread.quota_ns), String::new()),
-            ("on the way to a CPU", totals.sum(|thread| thread.on_the_way_ns), String::new()),
-            (
-                "asleep",
-                totals.sum(|thread| thread.asleep_ns - thread.stopped_ns),
-                totals.largest(|thread| &thread.asleep, |_| true),
-            ),
-            ("stopped", totals.sum(|thread| thread.stopped_ns), String::new()),
-            ("not known", totals.sum(|thread| thread.unknown_ns), String::new()),
-        ];
-        let rows: Vec<TimeRow> = rows
+        let detail = |name: &str| match name {
+            "ran, interrupts on top" => totals.largest(|thread| &thread.ran, is_interrupt),
+            "ran, kernel work of its own" => totals.largest(|thread| &thread.ran, is_own),
+            "queued" => taker(),
+            "asleep" => totals.largest(|thread| &thread.asleep, |_| true),
+            _ => String::new(),
+        };
+        let rows: Vec<TimeRow> = totals
+            .parts()
             .into_iter()
-            .filter(|(name, ns, _)| *ns > 0 || *name == "ran")
-            .map(|(name, ns, detail)| TimeRow { name, ns, whole: totals.wall, detail })
+            .filter(|(name, ns)| *ns > 0 || *name == "ran")
+            .map(|(name, ns)| TimeRow { name, ns, whole: totals.wall, detail: detail(name) })
             .collect();
         let fields = [&time_row::NAME, &time_row::TIME, &time_row::SHARE, &time_row::DETAIL];
         let mut table = Table::filled(&fields, &rows).captioned("The time by parts");

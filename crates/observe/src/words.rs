@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
+use becalm_bundle::ThreadRow;
 use becalm_linux::procfs::names::stable_name;
-use becalm_model::Kind;
 use becalm_model::observed::Owner;
+use becalm_model::{Kind, Labels};
 use becalm_units::printable;
 
 /// A thread that had the CPU.
@@ -44,6 +45,16 @@ impl<'a> TakerNames<'a> {
             None => stable_name(name, thread.is_kernel).0.into_owned(),
         }
     }
+}
+
+/// A thread of the recording as a taker.
+pub const fn taker_thread(row: &ThreadRow) -> TakerThread {
+    TakerThread { tid: row.tid, process: row.process, is_kernel: row.kernel }
+}
+
+/// The names of takers in a recording.
+pub fn taker_names<'a>(threads: &[ThreadRow], labels: &'a Labels) -> TakerNames<'a> {
+    TakerNames::new(threads.iter().map(|row| (taker_thread(row), labels.text(row.name))))
 }
 
 /// The name of a taker as reports show it.

@@ -23,6 +23,7 @@ mod gather;
 mod gathered;
 mod ground;
 pub mod holm;
+pub mod lives;
 mod metric;
 mod proportion;
 mod recording;

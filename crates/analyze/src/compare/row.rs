@@ -353,10 +353,10 @@ fn source_rows(ground: &Ground, samples: &[Vec<Gathered>; 2], scatter: RunScatte
 }
 
 /// A sum over time per run, for each side.
-type SeriesOfSides = [Vec<Option<RatioOfSums>>; 2];
+pub(super) type SeriesOfSides = [Vec<Option<RatioOfSums>>; 2];
 
 /// A row of a figure that is a sum over time.
-fn series_row(metric: Metric, sides: SeriesOfSides, scale: f64, scatter: RunScatter) -> ComparedFigure {
+pub(super) fn series_row(metric: Metric, sides: SeriesOfSides, scale: f64, scatter: RunScatter) -> ComparedFigure {
     match (sides[0].as_slice(), sides[1].as_slice(), scatter) {
         ([a], [b], RunScatter::Learned(deviations)) => {
             let contrast = |a: &RatioOfSums, b: &RatioOfSums| alone::contrast(a, b, deviations.figure(metric));
@@ -367,7 +367,13 @@ fn series_row(metric: Metric, sides: SeriesOfSides, scale: f64, scatter: RunScat
 }
 
 /// The same for a source, with `all` as the total of all sources.
-fn source_row(metric: Metric, sides: SeriesOfSides, scale: f64, scatter: RunScatter, all: f64) -> ComparedFigure {
+pub(super) fn source_row(
+    metric: Metric,
+    sides: SeriesOfSides,
+    scale: f64,
+    scatter: RunScatter,
+    all: f64,
+) -> ComparedFigure {
     match (sides[0].as_slice(), sides[1].as_slice(), scatter) {
         ([a], [b], RunScatter::Learned(deviations)) => {
             let contrast =

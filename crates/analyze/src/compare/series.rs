@@ -45,7 +45,7 @@ impl RatioOfSums {
     }
 
     /// Sums over counts, cell by cell. `None` if the counts are all 0.
-    pub(super) fn per_count(sums: &TimeCells, counts: &TimeCells) -> Option<Self> {
+    pub fn per_count(sums: &TimeCells, counts: &TimeCells) -> Option<Self> {
         let total: f64 = counts.noise().iter().map(|count| *count as f64).sum();
         let mean = total / counts.noise().len() as f64;
         (mean > 0.0).then(|| Self::new(sums, |cell| counts.noise()[cell] as f64 / mean, mean))

@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use becalm_analyze::compare::Metric;
 use becalm_analyze::summary::Selection;
 use becalm_answer::compare::{self, CompareQuestion};
+#[cfg(not(feature = "observe"))]
+use becalm_bundle::Contents;
 use becalm_command::arguments::{FormArgs, some_cpus};
 use becalm_command::messages;
 use becalm_command::pager::Paging;
@@ -23,8 +25,8 @@ use self::record::{RecordedEnd, RecordedSide};
 /// What changed between recordings, and is it significant?
 ///
 /// A is before the change, B after it. `becalm compare --record 3 --output before` records A. After the change, `becalm compare --record 3
-/// before-?.becalm` records B and compares. One recording per side shows only large changes. Imported distributions and becalm-mpi jobs can also be
-/// compared.
+/// before-?.becalm` records B and compares. One recording per side shows only large changes. Recordings of becalm observe, imported distributions and
+/// becalm-mpi jobs can also be compared.
 #[derive(Args, Debug)]
 pub struct CompareArgs {
     /// Recordings before and after the change; before -- only those before it
@@ -176,20 +178,40 @@ impl CompareArgs {
         })
     }
 
-    /// Refuses options that do not apply to jobs.
-    fn refuse_of_jobs(&self) -> Result<(), UsageError> {
-        let unused = [
-            ("--", !self.after.is_empty()),
+    /// The given options that are for recordings of CPUs alone.
+    const fn of_cpus(&self) -> [(&'static str, bool); 5] {
+        [
             ("--min-length", self.min_length.is_some()),
             ("--cpus", self.cpus.is_some()),
             ("--cpus-a", self.cpus_a.is_some()),
             ("--cpus-b", self.cpus_b.is_some()),
+            ("--with-self", self.with_self),
+        ]
+    }
+
+    /// Refuses options that do not apply to observed threads.
+    #[cfg(feature = "observe")]
+    fn refuse_of_threads(&self) -> Result<(), UsageError> {
+        let others =
+            [("--record", self.record.is_some()), ("--metric", self.metric.as_slice() != [CheckedMetric::NoiseRatio])];
+        match self.of_cpus().into_iter().chain(others).find(|(_, is_given)| *is_given) {
+            Some((option, _)) => Err(UsageError::new(format!(
+                "{option} is for recordings of becalm record, and these hold observed threads; leave it out"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses options that do not apply to jobs.
+    fn refuse_of_jobs(&self) -> Result<(), UsageError> {
+        let others = [
+            ("--", !self.after.is_empty()),
             ("--node-a", self.node_a.is_some()),
             ("--node-b", self.node_b.is_some()),
             ("--fail-if-worse", self.fail_if_worse.is_some()),
-            ("--with-self", self.with_self),
         ];
-        match unused.iter().find(|(_, is_given)| *is_given) {
+        let mut unused = others.into_iter().chain(self.of_cpus());
+        match unused.find(|(_, is_given)| *is_given) {
             Some((option, _)) => Err(UsageError::new(format!(
                 "{option} is for recordings of interruptions, and jobs are compared with the first one; leave it out"
             ))),
@@ -230,6 +252,9 @@ impl Task for CompareArgs {
 /// Reads all runs and prints the changes, or writes the page. Fails if a run cannot be read or lacks the requested part, the two have
 /// nothing in common, or the output cannot be written.
 fn run(args: CompareArgs, out: &mut dyn Write) -> fault::Result<Exit> {
+    if are_observed(&args)? {
+        return compare_observed(&args, out);
+    }
     let Some(number) = args.record else { return compare_runs(&args, out) };
     let side = RecordedSide::plan(number.into(), &args.runs, args.output.as_deref(), args.duration)?;
     if let RecordedEnd::Stopped = side.record()? {
@@ -245,6 +270,38 @@ fn run(args: CompareArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     }
     RightsKept::to_read(args.form.writes_page()).keep()?;
     compare_runs(&CompareArgs { after: side.paths().to_vec(), ..args }, out)
+}
+
+/// Whether the runs are observed threads. Fails if only some are.
+#[cfg(feature = "observe")]
+fn are_observed(args: &CompareArgs) -> fault::Result<bool> {
+    becalm_observe::are_observed(&[args.runs.as_slice(), &args.after].concat())
+}
+
+#[cfg(feature = "observe")]
+fn compare_observed(args: &CompareArgs, out: &mut dyn Write) -> fault::Result<Exit> {
+    args.refuse_of_threads()?;
+    let (before, after) = sides(args)?;
+    let question = becalm_observe::CompareQuestion {
+        sides: [before, after],
+        nodes: [args.node_a.as_deref(), args.node_b.as_deref()],
+        limit: args.fail_if_worse,
+    };
+    let exceeded = question.answer(args.form.output(args.full)?, out)?;
+    exceeded.iter().for_each(|text| messages::say(format_args!("{text}")));
+    Ok(if exceeded.is_none() { Exit::Done } else { Exit::LimitExceeded })
+}
+
+/// Whether one of the runs is observed threads.
+#[cfg(not(feature = "observe"))]
+fn are_observed(args: &CompareArgs) -> fault::Result<bool> {
+    let is_observed = |path: &PathBuf| matches!(Contents::read(path), Ok(Contents::Observed));
+    Ok(args.runs.iter().chain(&args.after).any(is_observed))
+}
+
+#[cfg(not(feature = "observe"))]
+fn compare_observed(_: &CompareArgs, _: &mut dyn Write) -> fault::Result<Exit> {
+    Err(becalm_command::built_without("observe").into())
 }
 
 #[cfg(feature = "foreign")]

@@ -60,6 +60,7 @@ fn write_inputs(folder: &Path) {
     becalm_fixtures::work::write_all(folder);
     becalm_fixtures::costs::write_costs(folder);
     becalm_fixtures::observed::write_observed(folder);
+    becalm_fixtures::observed::write_compared(folder);
     becalm_fixtures::steps::write_steps(folder);
     write_fleet(&folder.join("cluster.becalm"), Planted::SlowNodeAndBroken, 1);
     write_fleet(&folder.join("equals.becalm"), Planted::Nothing, 1);

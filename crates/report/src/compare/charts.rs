@@ -15,7 +15,8 @@ pub(super) const DRAWN: usize = 16;
 /// The ends of an axis of ratios. Labels beyond them would be unreadable.
 const RATIOS: [f64; 2] = [0.001, 1000.0];
 
-pub(super) const fn tone(verdict: Verdict) -> Grade {
+/// How good a difference is.
+pub const fn tone(verdict: Verdict) -> Grade {
     match verdict {
         Verdict::Worse => Grade::Bad,
         Verdict::Better => Grade::Good,

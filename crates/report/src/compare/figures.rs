@@ -69,6 +69,9 @@ fields! {
 pub(crate) const COLUMNS: [&Field<ComparedFigure>; 5] =
     [&row::A, &row::B, &columns::CHANGE, &columns::INTERVAL, &columns::DIFFERENCE];
 
+/// The columns of a table of shares after the row's name: how many percent of time became more or less, since shares of 0 have no relative change.
+pub const SHARE_COLUMNS: [&Field<ComparedFigure>; 4] = [&row::A, &row::B, &row::DIFFERENCE, &columns::DIFFERENCE];
+
 /// The 95 % interval of a change.
 pub fn interval(row: &ComparedFigure) -> Option<String> {
     let effect = row.effect?;

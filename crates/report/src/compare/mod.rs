@@ -15,12 +15,12 @@ use crate::form::section::Page;
 use crate::form::sheet::Form;
 use crate::report::Report;
 
-pub use charts::forest_chart;
+pub use charts::{forest_chart, tone};
 pub use doubt::reason;
 pub(crate) use figures::{COLUMNS, title};
-pub use figures::{change, figure, interval, said};
+pub use figures::{SHARE_COLUMNS, change, figure, interval, said};
 pub(crate) use rows::{cpus, most_changed_first, nodes, place, place_name, sources, totals};
-pub use words::{NAMED, changed, check_text, headline};
+pub use words::{NAMED, changed, check_text, headline, limit_text, significant};
 pub(crate) use words::{legend, runs, shown_source};
 
 /// A comparison and its limits.

@@ -111,18 +111,25 @@ pub(crate) fn shown_source(kind: Kind, source: &str) -> String {
 
 /// How to read the columns.
 pub(crate) fn legend() -> String {
-    format!(
-        "higher, lower: a significant change of {} % or more (5 % level, Holm); 95 % CI: of each row alone",
-        100.0 * FLOOR
-    )
+    format!("{}; 95 % CI: of each row alone", significant())
+}
+
+/// How to read the verdicts.
+pub fn significant() -> String {
+    format!("higher, lower: a significant change of {} % or more (5 % level, Holm)", 100.0 * FLOOR)
 }
 
 /// The result of a limit, in a sentence.
 pub fn check_text(comparison: &Comparison, check: &LimitCheck) -> String {
     let row = comparison.total(check.metric);
     let name = row.map_or_else(|| check.metric.name().to_owned(), title);
-    let share = three_digits(check.share * 100.0);
-    match check.outcome {
+    limit_text(&name, row, check.share, check.outcome)
+}
+
+/// The result of a limit on a figure with this name, in a sentence.
+pub fn limit_text(name: &str, row: Option<&ComparedFigure>, share: f64, outcome: Limit) -> String {
+    let share = three_digits(share * 100.0);
+    match outcome {
         Limit::Exceeded => match row.and_then(|row| row.effect).and_then(|effect| effect.ratio_low) {
             Some(low) => format!(
                 "{name}: B is worse than A by more than {share}%: by at least {}%, with 95 % confidence",

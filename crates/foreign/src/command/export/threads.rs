@@ -6,13 +6,12 @@ use std::io;
 use becalm_bundle::{ObservedTables, node_document};
 use becalm_explain::clocks::{self, span_of};
 use becalm_explain::joined::place;
-use becalm_explain::lives::{taker_names, taker_thread};
 use becalm_explain::spans::{self, SpanRequest};
 use becalm_explain::subjects::Subjects;
 use becalm_model::Labels;
 use becalm_model::observed::{Owner, Stay};
 use becalm_observe::document::ObservedDoc;
-use becalm_observe::words::taker_name;
+use becalm_observe::words::{taker_name, taker_names, taker_thread};
 use becalm_units::fault::{self, UsageError};
 
 use super::destination::Destination;
