@@ -14,7 +14,7 @@ pub mod document;
 mod lanes;
 mod look;
 pub mod merge;
-mod places;
+pub mod places;
 mod recorder;
 mod replay;
 pub mod report;

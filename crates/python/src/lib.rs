@@ -18,6 +18,7 @@ mod run;
 mod sources;
 mod spans;
 mod table;
+mod threads;
 mod values;
 
 use std::panic;

@@ -14,7 +14,7 @@ use becalm_units::fault;
 
 /// A column of names: a key for each row, and the distinct names in order of appearance.
 #[derive(Default)]
-struct Names {
+pub struct Names {
     keys: Vec<i32>,
     numbers: HashMap<Arc<str>, i32>,
     names: Vec<Arc<str>>,
@@ -32,7 +32,14 @@ impl Names {
         key
     }
 
-    fn array(self) -> Result<ArrayRef, ArrowError> {
+    /// Adds a row with a name.
+    pub fn push(&mut self, name: &str) {
+        let key = self.key(name);
+        self.keys.push(key);
+    }
+
+    /// The column.
+    pub fn array(self) -> Result<ArrayRef, ArrowError> {
         let names = StringArray::from_iter_values(&self.names);
         Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(Int32Array::from(self.keys), Arc::new(names))?))
     }
@@ -107,7 +114,7 @@ pub fn detours(bundle: &Bundle, selection: &Selection) -> fault::Result<RecordBa
     }
     table(vec![
         ("node", place.nodes.array()),
-        ("cpu", Ok(Arc::new(Int32Array::from(place.cpus)))),
+        ("cpu", int32(place.cpus)),
         ("detour", int64(place.numbers)),
         ("start_ns", int64(starts)),
         ("duration_ns", int64(durations)),
@@ -135,7 +142,7 @@ pub fn samples(bundle: &Bundle, selection: &Selection) -> fault::Result<RecordBa
     }
     table(vec![
         ("node", place.nodes.array()),
-        ("cpu", Ok(Arc::new(Int32Array::from(place.cpus)))),
+        ("cpu", int32(place.cpus)),
         ("sample", int64(place.numbers)),
         ("start_ns", int64(starts)),
         ("duration_ns", int64(durations)),
@@ -175,7 +182,7 @@ pub fn activities(bundle: &Bundle, selection: &Selection) -> fault::Result<Recor
     }
     table(vec![
         ("node", place.nodes.array()),
-        ("cpu", Ok(Arc::new(Int32Array::from(place.cpus)))),
+        ("cpu", int32(place.cpus)),
         ("detour", int64(place.numbers)),
         ("start_ns", int64(starts)),
         ("self_ns", int64(self_times)),
@@ -198,12 +205,20 @@ fn nodes(bundle: &Bundle, selection: &Selection) -> fault::Result<Vec<String>> {
     }
 }
 
+/// A column of whole numbers.
 #[expect(clippy::unnecessary_wraps, reason = "it is listed with columns that can fail")]
-fn int64(values: Vec<i64>) -> Result<ArrayRef, ArrowError> {
+pub fn int64(values: Vec<i64>) -> Result<ArrayRef, ArrowError> {
     Ok(Arc::new(Int64Array::from(values)))
 }
 
-fn table(columns: Vec<(&str, Result<ArrayRef, ArrowError>)>) -> fault::Result<RecordBatch> {
+/// The same in 32 bits.
+#[expect(clippy::unnecessary_wraps, reason = "it is listed with columns that can fail")]
+pub fn int32(values: Vec<i32>) -> Result<ArrayRef, ArrowError> {
+    Ok(Arc::new(Int32Array::from(values)))
+}
+
+/// A table of named columns of equal length.
+pub fn table(columns: Vec<(&str, Result<ArrayRef, ArrowError>)>) -> fault::Result<RecordBatch> {
     let made = || -> Result<RecordBatch, ArrowError> {
         let (mut fields, mut arrays) = (Vec::new(), Vec::new());
         for (name, array) in columns {

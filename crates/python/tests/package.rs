@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use becalm_fixtures::fleet::{Planted, write_fleet};
-use becalm_fixtures::{costs, pages, work};
+use becalm_fixtures::{costs, observed, pages, work};
 use becalm_testing::skip;
 
 /// The folder of this package.
@@ -46,6 +46,7 @@ fn write_runs(folder: &Path) {
     becalm_fixtures::write_all(folder);
     pages::write_all(folder);
     work::write_all(folder);
+    observed::write_observed(folder);
     write_fleet(&folder.join("cluster.becalm"), Planted::SlowNode, 1);
     std::fs::create_dir(folder.join("costs")).unwrap();
     costs::write_costs(&folder.join("costs"));

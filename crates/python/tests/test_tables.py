@@ -43,6 +43,39 @@ class Tables(unittest.TestCase):
         for name in columns:
             self.assertEqual(found[name].to_pylist(), known[name].to_pylist(), name)
 
+    def test_stays_are_those_of_the_files(self):
+        columns = ["thread", "cpu", "start_ns", "duration_ns", "state", "why", "context", "waker"]
+        found, known = pyarrow.table(becalm.open("observed").stays()), stored("observed", "stays", columns)
+        self.assertGreater(known.num_rows, 100)
+        for name in columns:
+            self.assertEqual(found[name].to_pylist(), known[name].to_pylist(), name)
+
+    def test_threads_and_takers_are_those_of_the_document(self):
+        run = becalm.open("observed")
+        for table, rows in ((run.threads(), run.documents[0]["threads"]), (run.takers(), run.documents[0]["takers"])):
+            self.assertEqual(len(table), len(rows))
+            for name in {*table.names} - {"node", "thread"}:
+                self.assertEqual(table[name].tolist(), [row.get(name, -1) for row in rows], name)
+            self.assertEqual({*table["node"]}, {"node1"})
+
+    def test_the_stays_of_a_thread_add_up_to_its_life(self):
+        threads, stays = becalm.open("observed").threads(), becalm.open("observed").stays()
+        joined = duckdb.sql(
+            "SELECT any_value(wall_ns) AS wall_ns, sum(duration_ns) AS duration_ns, any_value(queued_ns) AS queued_ns,"
+            " sum(duration_ns) FILTER (state = 'queued') AS queued FROM threads JOIN stays USING (node, thread) GROUP BY node, thread"
+        ).fetchnumpy()
+        self.assertEqual(len(joined["wall_ns"]), len(threads))
+        np.testing.assert_array_equal(joined["wall_ns"], joined["duration_ns"])
+        np.testing.assert_array_equal(joined["queued_ns"], joined["queued"])
+
+    def test_tables_that_a_run_lacks_are_refused(self):
+        with self.assertRaisesRegex(becalm.UsageError, "has the tables threads, stays and takers"):
+            becalm.open("observed").detours()
+        with self.assertRaisesRegex(becalm.UsageError, "holds no observed threads"):
+            becalm.open("busy").stays()
+        with self.assertRaisesRegex(becalm.BecalmError, "no node 'node9'"):
+            becalm.open("observed").takers(node="node9")
+
     def test_the_number_of_a_detour_joins_its_activities(self):
         run = becalm.open("cluster")
         detours, activities = run.detours(), run.activities()

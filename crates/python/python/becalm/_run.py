@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def open(path: Path) -> Run:
-    """Opens a recording: the folder that ``becalm record`` wrote, with or without its ending ``.becalm``.
+    """Opens a recording: the folder that ``becalm record`` or ``becalm observe`` wrote, with or without its ending ``.becalm``.
 
     Documents are read at once, tables when they are asked for. A recording in summary form has no tables: :func:`becalm.report`
     and the other functions take its path.
@@ -145,6 +145,40 @@ class Run:
         ``incomplete``.
         """
         return Table(self._native.samples(node=node, cpus=_values.cpus(cpus)))
+
+    def threads(self, *, node: str | None = None) -> Table:
+        """The threads of a recording of ``becalm observe``, those that waited longest first.
+
+        Columns: ``node``; ``thread``, its number in :meth:`stays`, or -1 without the trace of the kernel; ``tid``; ``process``;
+        ``name``; ``command``; ``cgroup``; ``rank``, -1 outside of a job; ``start_ns``; ``wall_ns``; and the parts of it, of which
+        ``ran_ns``, ``waited_ns``, ``asleep_ns`` and ``unknown_ns`` add up to it; ``switches``.
+
+        >>> threads = becalm.open("observed").threads()
+        >>> threads["name"][0], threads["waited_ns"][0]
+        ('solver', np.int64(29850000))
+        """
+        return Table(self._native.threads(node=node))
+
+    def stays(self, *, node: str | None = None) -> Table:
+        """The parts of the lives of observed threads, in the order of their ends. Those of a thread follow each other without a gap.
+
+        Columns: ``node``; ``thread``; ``cpu``; ``start_ns``, since the origin of the recording; ``duration_ns``; ``state``: ``ran``,
+        ``on_the_way``, ``queued``, ``quota``, ``asleep``, ``stopped`` or ``unknown``; ``why`` it started; ``context``, the place;
+        ``waker``, the thread that woke it, or -1.
+        """
+        return Table(self._native.stays(node=node))
+
+    def takers(self, *, node: str | None = None) -> Table:
+        """The takers of the CPU while observed threads waited, the most costly of a node first.
+
+        Columns: ``node``; ``kind``; ``source``; ``owner``; ``ns``, the time; ``count``; ``longest_ns``; ``process``, -1 if it is not one
+        process; ``command``; ``cgroup``.
+
+        >>> takers = becalm.open("observed").takers()
+        >>> takers["source"][0], takers["ns"][0]
+        ('grem1', np.int64(27350000))
+        """
+        return Table(self._native.takers(node=node))
 
     def report(self, **options: Any) -> Document:
         """:func:`becalm.report` of this run."""
