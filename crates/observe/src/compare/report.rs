@@ -2,7 +2,7 @@
 
 use becalm_analyze::compare::{Basis, ComparedFigure, Limit, Verdict};
 use becalm_model::observed::Owner;
-use becalm_report::compare::{SHARE_COLUMNS, reason, significant, tone};
+use becalm_report::compare::{NAMED, SHARE_COLUMNS, reason, significant, tone};
 use becalm_report::form::field::fields;
 use becalm_report::form::figure::Ratio;
 use becalm_report::form::section::{Block, Opening, Page, Section};
@@ -83,7 +83,7 @@ pub(super) fn headline(compared: &Compared) -> String {
     let verdict = match (row.verdict, row.doubt) {
         (Verdict::Better | Verdict::Lower, _) => format!("better{}", cause(compared)),
         (Verdict::Worse | Verdict::Higher, _) => format!("worse{}", cause(compared)),
-        (Verdict::NoDifferenceShown, _) => "no significant change".to_owned(),
+        (Verdict::NoDifferenceShown, _) => format!("no significant change{}", changed(compared)),
         (Verdict::NotEnoughData, Some(doubt)) if are_traced(compared) => {
             format!("not enough data for a verdict, because {}", reason(doubt))
         }
@@ -115,6 +115,15 @@ fn cause(compared: &Compared) -> String {
         some if some >= 0.2 => format!(", the most by {name} ({})", both(shares)),
         _ => String::new(),
     }
+}
+
+/// The takers that changed significantly, although all together did not.
+fn changed(compared: &Compared) -> String {
+    let takers = compared.takers.iter().zip(&compared.lives.takers);
+    let changed = takers.filter(|(_, row)| row.verdict.is_difference());
+    let told: Vec<String> =
+        changed.take(NAMED).map(|((key, _), row)| format!("{} {}", name(key), both(shares(row)))).collect();
+    if told.is_empty() { String::new() } else { format!(" of the sum, but {}", told.join(", ")) }
 }
 
 /// The shares of both sides; 0 for a side without the figure.
@@ -230,7 +239,7 @@ fn threads(compared: &Compared, all: bool) -> Option<Table> {
         };
         table.named_row(format!("{}{count}", printable(&sides.names[place])), &SHARE_COLUMNS, row);
     }
-    (table.len() > 1).then(|| table.with_most_important(ROWS, |more| format!("{more} more; --full shows all")))
+    (table.len() > 1).then(|| table.with_most_important(ROWS, |more| format!("{more} more")))
 }
 
 impl Report for CompareObservedReport<'_> {

@@ -218,6 +218,24 @@ fn the_answer_names_the_cause() {
     assert_eq!(document(&report).headline, text);
 }
 
+/// Ticks take nearly as much as the other program that is gone.
+#[test]
+fn takers_that_changed_are_named_if_their_sum_did_not() {
+    let life = |wait: i64, tick: i64| {
+        let step = |number: i64| {
+            [
+                Step::Ticked(1_000_000 + number % 3 * 1_000, tick),
+                Step::Waits(wait + number % 5 * 100, 700),
+                Step::OnTheWay(50),
+            ]
+        };
+        [("solver", (0..200).flat_map(step).collect())]
+    };
+    let text = headline(&compared(&life(120_000, 60_000), &life(0, 60_000)).unwrap());
+    assert!(text.contains("no significant change of the sum, but grem1 from 10.7% to "), "{text}");
+    assert!(!text.contains("tick"), "{text}");
+}
+
 fn text_of(report: &CompareObservedReport<'_>) -> String {
     text(report, becalm_report::Form::default())
 }
