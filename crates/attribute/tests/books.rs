@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use becalm_attribute::books::{Books, Ledger, RanAs, SwitchRepair, ThreadIdentity};
+use becalm_attribute::books::{Books, Ledger, RanAs, SwitchRepair, ThreadIdentity, TimeCount};
 use becalm_model::observed::{LifePart, OwnedActivity, Owner, Stay, ThreadDetour, ThreadId};
 use becalm_model::{Event, Happening, Kind, Label, Labels, Life, Pid, ThreadState};
 use becalm_units::{CpuId, Nanos};
@@ -302,6 +302,52 @@ proptest! {
         }
     }
 
+    /// Portions of the books, divided at any instants, add up to the whole: times, visits, the longest loss of a wait.
+    #[test]
+    fn portions_add_up_to_the_whole(script in scripts(), cuts in proptest::collection::btree_set(0_i64..8_000, 0..12)) {
+        let mut labels = Labels::new();
+        let mut simulation = Simulation::new(&mut labels);
+        for (action, length) in script {
+            simulation.act(action);
+            simulation.pass(length);
+        }
+        let end = simulation.now;
+        let mut sums = |cuts: Vec<i64>| {
+            let mut books = books(&mut labels);
+            books.open(Nanos::ZERO, &labels);
+            let mut sums = BTreeMap::new();
+            let mut wall = [0; CHOSEN];
+            let mut events = simulation.events.iter().peekable();
+            for cut in cuts {
+                while let Some((cpu, event)) = events.next_if(|(_, event)| event.time.get() <= cut) {
+                    books.take(CpuId::new(*cpu as u32), event, &mut labels, &mut Sums::default());
+                }
+                for (thread, portion) in books.divide(Nanos::new(cut), &[], &labels) {
+                    assert_eq!(portion.imbalance(), Nanos::ZERO);
+                    let of = books.identity(thread).pid.0;
+                    wall[(of - 100) as usize] += portion.wall().get();
+                    let parts = [portion.ran, portion.queued, portion.on_the_way, portion.asleep, portion.quota];
+                    let parts = parts.iter().enumerate().map(|(part, time)| (format!("part {part}"), (time.get(), 0, 0)));
+                    let switches = [("switches".to_owned(), (0, portion.switches, 0))];
+                    let takers = portion.takers.iter().map(|(taken, sum)| (format!("{taken:?}"), *sum));
+                    let ran = portion.ran_as.iter().map(|(part, sum)| (format!("{part:?}"), TimeCount { longest: Nanos::ZERO, ..*sum }));
+                    let sleeps = portion.sleeps.iter().map(|(sleep, sum)| (format!("{sleep:?}"), TimeCount { longest: Nanos::ZERO, ..*sum }));
+                    let counts = takers.chain(ran).chain(sleeps).map(|(name, sum)| (name, (sum.time.get(), sum.count, sum.longest.get())));
+                    for (name, (time, count, longest)) in parts.into_iter().chain(switches).chain(counts) {
+                        let sum: &mut (i64, u64, i64) = sums.entry((of, name)).or_default();
+                        *sum = (sum.0 + time, sum.1 + count, sum.2.max(longest));
+                    }
+                }
+            }
+            sums.retain(|_, sum| *sum != (0, 0, 0));
+            (sums, wall)
+        };
+        let (whole, lives) = sums(vec![end]);
+        prop_assert_eq!(lives, [end; CHOSEN]);
+        let divided = sums(cuts.into_iter().filter(|cut| *cut < end).chain([end]).collect());
+        prop_assert_eq!(divided, (whole, lives));
+    }
+
     /// Whatever is missing from the trace, the parts of each life still add up.
     #[test]
     fn with_gaps_the_parts_still_add_up(script in scripts(), missing in proptest::collection::vec(any::<prop::sample::Index>(), 0..40)) {
@@ -377,4 +423,56 @@ fn a_quota_ends_with_the_period_timer_and_covers_what_the_group_was_kept_from() 
     let books = books.unwrap();
     assert_eq!([books.ran, books.quota, books.queued].map(Nanos::get), [150, 410, 40]);
     assert_eq!((books.wall().get(), books.imbalance()), (600, Nanos::ZERO));
+}
+
+#[test]
+fn a_division_within_a_gap_leaves_its_time_unknown() {
+    let mut labels = Labels::new();
+    let mut books = books(&mut labels);
+    books.open(Nanos::ZERO, &labels);
+    let mut take = |books: &mut Books, time, what| {
+        let event = Event { time: Nanos::new(time), thread: Pid::IDLE, what };
+        books.take(CpuId::new(0), &event, &mut labels, &mut Sums::default());
+    };
+    let switch = Happening::Switch { prev: Pid::IDLE, prev_state: ThreadState::RUNNABLE, next: pid(0) };
+    take(&mut books, 100, switch);
+    // Events after 100 are lost, and the first one that is not comes at 900.
+    let portion = books.divide(Nanos::new(500), &[CpuId::new(0)], &Labels::new());
+    let of = |portion: &[(ThreadId, becalm_attribute::books::ThreadBooks)]| {
+        let (_, books) = &portion[0];
+        assert_eq!(books.imbalance(), Nanos::ZERO);
+        [books.asleep, books.ran, books.unknown].map(Nanos::get)
+    };
+    assert_eq!(of(&portion), [100, 0, 400]);
+    take(&mut books, 900, Happening::Lost { count: Some(3) });
+    take(&mut books, 900, switch);
+    assert_eq!(of(&books.divide(Nanos::new(1_000), &[], &labels)), [0, 100, 400]);
+    assert_eq!(books.tally().lost_events, 3);
+}
+
+#[test]
+fn threads_that_ended_are_forgotten() {
+    let mut labels = Labels::new();
+    let mut books = books(&mut labels);
+    books.open(Nanos::ZERO, &labels);
+    let mut most = 0;
+    for round in 0..100 {
+        let (at, child) = (Nanos::new(round * 1_000), Pid(1_000 + round as i32));
+        let mut take = |cpu, offset, thread, what| {
+            let event = Event { time: at + Nanos::new(offset), thread, what };
+            books.take(CpuId::new(cpu), &event, &mut labels, &mut Sums::default());
+        };
+        let created = Life::Created { thread: child, name: Label::EMPTY, in_process: false };
+        take(0, 1, pid(0), Happening::Life(created));
+        take(0, 2, pid(0), Happening::Woken { thread: child, cpu: CpuId::new(1), is_new: true });
+        let switch = |prev, prev_state, next| Happening::Switch { prev, prev_state, next };
+        take(1, 3, Pid::IDLE, switch(Pid::IDLE, ThreadState::RUNNABLE, child));
+        take(1, 500, child, switch(child, ThreadState::from_letter('X').unwrap(), Pid::IDLE));
+        let portion = books.divide(at + Nanos::new(999), &[], &labels);
+        // A child of a chosen thread is chosen; each has its books once.
+        let of_child: Vec<_> = portion.iter().filter(|(thread, _)| books.identity(*thread).pid == child).collect();
+        assert_eq!((of_child.len(), of_child[0].1.wall().get(), of_child[0].1.ran.get()), (1, 498, 497));
+        most = most.max(books.threads().count());
+    }
+    assert!(most <= THREADS + 4, "{most}");
 }

@@ -60,11 +60,12 @@ impl Lookout {
     /// listed.
     pub fn look(&mut self, now: impl Fn() -> u64) -> fault::Result<Vec<SeenThread>> {
         let mut seen = Vec::new();
-        for process in processes(&self.root)? {
-            if self.known.insert(process) {
-                self.look_at(process, &now, &mut seen);
-            }
+        let listed: HashSet<i32> = processes(&self.root)?.into_iter().collect();
+        for process in listed.difference(&self.known) {
+            self.look_at(*process, &now, &mut seen);
         }
+        // The number of one that ended may come back.
+        self.known = listed;
         Ok(seen)
     }
 

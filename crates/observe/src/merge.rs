@@ -7,7 +7,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use becalm_attribute::books::{Books, Ledger, MissingSwitches, SwitchRepair};
 use becalm_bundle::{BundleError, ObservedSegment, ObservedWriter};
 use becalm_model::observed::{OwnedActivity, Stay, ThreadDetour};
-use becalm_model::{Event, Labels};
+use becalm_model::{Event, Happening, Labels};
 use becalm_units::fault;
 use becalm_units::{CpuId, Nanos};
 
@@ -56,32 +56,47 @@ pub struct WorkedOut {
     pub span: (Nanos, Nanos),
 }
 
+/// How far a portion of the events is fed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Until {
+    /// The instant up to which all events have arrived.
+    pub arrived: Nanos,
+    /// Events from before this instant no longer wait for the instant of a missing switch, which then stays unknown.
+    pub at_least: Nanos,
+}
+
 /// The events of one buffer.
 struct Stream {
     buffer: TraceBuffer,
     repair: SwitchRepair,
     events: VecDeque<Event>,
-    is_over: bool,
 }
 
 impl Stream {
     fn new(buffer: TraceBuffer) -> Self {
-        Self { buffer, repair: SwitchRepair::default(), events: VecDeque::new(), is_over: false }
+        Self { buffer, repair: SwitchRepair::default(), events: VecDeque::new() }
     }
 
-    /// Takes events until there are some, or the buffer has no more.
-    fn fill(&mut self, number: usize, source: &mut impl EventSource) -> fault::Result<()> {
-        let Self { buffer, repair, events, is_over } = self;
-        while events.is_empty() && !*is_over {
+    /// Takes events until there are some, or the buffer has no more. Returns the instant up to which all that came is known, if it waits for later
+    /// ones.
+    fn fill(&mut self, number: usize, source: &mut impl EventSource, until: Option<Until>) -> fault::Result<Nanos> {
+        let Self { buffer, repair, events } = self;
+        while events.is_empty() {
             let mut pass = |event| events.push_back(event);
-            *is_over = !source.more(number, &mut |event| {
+            let has_more = source.more(number, &mut |event| {
                 if buffer.is_own { pass(event) } else { repair.take(event, &mut pass) }
             })?;
-            if *is_over {
-                repair.finish(&mut pass);
+            if has_more {
+                continue;
+            }
+            let held = repair.held_since();
+            match (until, held) {
+                (Some(until), Some(since)) if since >= until.at_least => return Ok(since),
+                (_, Some(_)) => repair.finish(&mut pass),
+                (_, None) => return Ok(Nanos::MAX),
             }
         }
-        Ok(())
+        Ok(Nanos::MAX)
     }
 }
 
@@ -119,63 +134,117 @@ impl Tables<'_> {
     }
 }
 
-/// Feeds the events of these buffers to the books, with interjections in order of time, each before the events of its instant. `enter` gives the books
-/// a fact. Writes the tables with `writer`. Returns the switches that the trace lacks.
+/// Merges the events of several buffers by time, at once or in portions, and feeds them to the books with interjections, each before the events of its
+/// instant.
+pub struct Merge<'a, T> {
+    streams: Vec<Stream>,
+    interjections: VecDeque<(Nanos, Interjection<T>)>,
+    tables: Tables<'a>,
+}
+
+impl<'a, T> Merge<'a, T> {
+    /// For these buffers, with interjections in order of time. Writes the tables with `writer`.
+    pub fn new(
+        buffers: &[TraceBuffer],
+        interjections: VecDeque<(Nanos, Interjection<T>)>,
+        writer: Option<&'a mut ObservedWriter>,
+    ) -> Self {
+        let streams = buffers.iter().map(|buffer| Stream::new(*buffer)).collect();
+        Self { streams, interjections, tables: Tables { segment: ObservedSegment::default(), writer } }
+    }
+
+    /// Adds an interjection that is no earlier than those before.
+    pub fn interject(&mut self, at: Nanos, what: Interjection<T>) {
+        self.interjections.push_back((at, what));
+    }
+
+    /// Feeds what the source has now: up to `until`, if more is to come later. All events up to then must have arrived. Events that wait for the
+    /// instant of a missing switch stop it earlier, but not before `at_least`. Returns the instant up to which all is fed.
+    pub fn feed(
+        &mut self,
+        source: &mut impl EventSource,
+        until: Option<Until>,
+        mut enter: impl FnMut(T, Nanos, &mut Books, &mut Labels),
+        books: &mut Books,
+    ) -> fault::Result<Nanos> {
+        let Self { streams, interjections, tables } = self;
+        let mut limit = until.map_or(Nanos::MAX, |until| until.arrived);
+        let mut interject = |(at, what), books: &mut Books, labels: &mut Labels, tables: &mut Tables<'_>| match what {
+            Interjection::Open => books.open(at, labels),
+            Interjection::Close => books.close(at, tables),
+            Interjection::Fact(fact) => enter(fact, at, books, labels),
+        };
+        let mut heads = BinaryHeap::new();
+        for (number, stream) in streams.iter_mut().enumerate() {
+            limit = limit.min(stream.fill(number, source, until)?);
+            heads.extend(stream.events.front().map(|event| Reverse((event.time, number))));
+        }
+        while let Some(Reverse((time, number))) = heads.pop()
+            && time <= limit
+        {
+            // Events of one buffer often come in a row.
+            let next = heads.peek().map_or((Nanos::MAX, usize::MAX), |Reverse(next)| *next);
+            let stream = &mut streams[number];
+            let is_next = |event: &Event, limit| (event.time, number) <= next && event.time <= limit;
+            while let Some(event) = stream.events.front().copied().filter(|event| is_next(event, limit)) {
+                stream.events.pop_front();
+                while let Some(due) = interjections.pop_front_if(|(at, _)| *at <= event.time) {
+                    interject(due, books, source.labels(), tables);
+                }
+                let cpu = stream.buffer.cpu;
+                if stream.buffer.is_own {
+                    books.take_own(cpu, &event, source.labels(), tables);
+                } else {
+                    books.take(cpu, &event, source.labels(), tables);
+                }
+                if stream.events.is_empty() {
+                    limit = limit.min(stream.fill(number, source, until)?);
+                }
+            }
+            heads.extend(stream.events.front().map(|event| Reverse((event.time, number))));
+            if tables.segment.len() >= SEGMENT_ROWS {
+                tables.write(source.labels())?;
+            }
+        }
+        while let Some(due) = interjections.pop_front_if(|(at, _)| *at <= limit) {
+            interject(due, books, source.labels(), tables);
+        }
+        tables.write(source.labels())?;
+        Ok(limit)
+    }
+
+    /// CPUs whose next event tells that others before it were lost.
+    pub fn in_doubt(&self) -> Vec<CpuId> {
+        let is_gap = |event: &Event| matches!(event.what, Happening::Lost { .. });
+        let in_doubt = |stream: &&Stream| !stream.buffer.is_own && stream.events.front().is_some_and(is_gap);
+        self.streams.iter().filter(in_doubt).map(|stream| stream.buffer.cpu).collect()
+    }
+
+    /// The switches that the trace lacks.
+    pub fn missing(&self) -> MissingSwitches {
+        let mut missing = MissingSwitches::default();
+        for stream in &self.streams {
+            let of_cpu = stream.repair.tally();
+            missing.repaired += of_cpu.repaired;
+            missing.unknown += of_cpu.unknown;
+            // A damaged file may have any time on each CPU.
+            missing.unknown_time = missing.unknown_time.saturating_add(of_cpu.unknown_time);
+        }
+        missing
+    }
+}
+
+/// Feeds all events of these buffers to the books, with interjections in order of time. `enter` gives the books a fact. Writes the tables with `writer`.
+/// Returns the switches that the trace lacks.
 pub fn feed<T>(
     source: &mut impl EventSource,
     buffers: &[TraceBuffer],
-    mut interjections: VecDeque<(Nanos, Interjection<T>)>,
-    mut enter: impl FnMut(T, Nanos, &mut Books, &mut Labels),
+    interjections: VecDeque<(Nanos, Interjection<T>)>,
+    enter: impl FnMut(T, Nanos, &mut Books, &mut Labels),
     books: &mut Books,
     writer: Option<&mut ObservedWriter>,
 ) -> fault::Result<MissingSwitches> {
-    let mut tables = Tables { segment: ObservedSegment::default(), writer };
-    let mut interject = |(at, what), books: &mut Books, labels: &mut Labels, tables: &mut Tables<'_>| match what {
-        Interjection::Open => books.open(at, labels),
-        Interjection::Close => books.close(at, tables),
-        Interjection::Fact(fact) => enter(fact, at, books, labels),
-    };
-    let mut streams: Vec<Stream> = buffers.iter().map(|buffer| Stream::new(*buffer)).collect();
-    let mut heads = BinaryHeap::new();
-    for (number, stream) in streams.iter_mut().enumerate() {
-        stream.fill(number, source)?;
-        heads.extend(stream.events.front().map(|event| Reverse((event.time, number))));
-    }
-    while let Some(Reverse((_, number))) = heads.pop() {
-        // Events of one buffer often come in a row.
-        let until = heads.peek().map_or((Nanos::MAX, usize::MAX), |Reverse(next)| *next);
-        let stream = &mut streams[number];
-        while let Some(event) = stream.events.front().copied().filter(|event| (event.time, number) <= until) {
-            stream.events.pop_front();
-            while let Some(due) = interjections.pop_front_if(|(at, _)| *at <= event.time) {
-                interject(due, books, source.labels(), &mut tables);
-            }
-            let cpu = stream.buffer.cpu;
-            if stream.buffer.is_own {
-                books.take_own(cpu, &event, source.labels(), &mut tables);
-            } else {
-                books.take(cpu, &event, source.labels(), &mut tables);
-            }
-            if stream.events.is_empty() {
-                stream.fill(number, source)?;
-            }
-        }
-        heads.extend(stream.events.front().map(|event| Reverse((event.time, number))));
-        if tables.segment.len() >= SEGMENT_ROWS {
-            tables.write(source.labels())?;
-        }
-    }
-    for late in interjections {
-        interject(late, books, source.labels(), &mut tables);
-    }
-    tables.write(source.labels())?;
-    let mut missing = MissingSwitches::default();
-    for stream in &streams {
-        let of_cpu = stream.repair.tally();
-        missing.repaired += of_cpu.repaired;
-        missing.unknown += of_cpu.unknown;
-        // A damaged file may have any time on each CPU.
-        missing.unknown_time = missing.unknown_time.saturating_add(of_cpu.unknown_time);
-    }
-    Ok(missing)
+    let mut merge = Merge::new(buffers, interjections, writer);
+    merge.feed(source, None, enter, books)?;
+    Ok(merge.missing())
 }

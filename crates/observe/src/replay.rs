@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use becalm_attribute::books::{Books, ThreadCounts, ThreadIdentity};
 use becalm_bundle::ObservedWriter;
+use becalm_linux::clock::Anchor;
 use becalm_linux::procfs::task::Schedstat;
 use becalm_measure::{EventClock, Names, Translator};
 use becalm_model::{Event, Labels, Pid, ThreadState};
@@ -11,8 +12,9 @@ use becalm_units::fault::{self, Context};
 use becalm_units::{CpuId, Nanos, Ticks, TicksToNanos};
 
 use crate::look::{SeenAccount, SeenThread};
-use crate::merge::{EventSource, Interjection, WorkedOut, feed};
-use crate::recorder::Observation;
+use crate::merge::{EventSource, Interjection, TraceBuffer, WorkedOut, feed};
+use crate::recorder::{Observation, TraceParts};
+use crate::spool::Spool;
 
 /// An observation, worked out.
 pub struct Replayed {
@@ -42,28 +44,78 @@ enum Look<'a> {
     Account(&'a SeenAccount, bool),
 }
 
-/// Reads and decodes pages.
-struct Pages<'a> {
-    observation: &'a Observation,
+/// The decoding of pages: what stays from one page to the next.
+pub struct Decoding {
     translators: Vec<Translator>,
     clocks: Vec<EventClock>,
     names: Names,
+    /// Pages that could not be decoded.
+    broken_pages: u64,
+}
+
+impl Decoding {
+    /// For these traces, with the clocks of this anchor on this axis.
+    pub fn new(traces: &[TraceParts], is_native: bool, axis: TicksToNanos, anchor: Anchor) -> Self {
+        let mut names = Names::for_file();
+        let translators = traces.iter().map(|parts| {
+            Translator::new(
+                &parts.decoder,
+                parts.symbols.clone(),
+                &parts.strings,
+                parts.untraced_timer,
+                &mut names.labels,
+            )
+        });
+        let translators = translators.collect();
+        let clocks = traces.iter().map(|parts| EventClock::new(parts.clock, is_native, axis, anchor)).collect();
+        Self { translators, clocks, names, broken_pages: 0 }
+    }
+
+    /// The events of the next pages came before this anchor.
+    pub fn advance(&mut self, anchor: Anchor) {
+        self.clocks.iter_mut().for_each(|clock| clock.advance(anchor));
+    }
+
+    /// The names in the events so far.
+    pub fn labels(&mut self) -> &mut Labels {
+        &mut self.names.labels
+    }
+}
+
+/// Reads and decodes the pages of a spool.
+pub struct Pages<'a> {
+    spool: &'a Spool,
+    buffers: &'a [TraceBuffer],
+    traces: &'a [TraceParts],
+    decoding: &'a mut Decoding,
     /// The next page of each buffer.
     next: Vec<usize>,
     page: Vec<u8>,
-    broken_pages: u64,
+}
+
+impl<'a> Pages<'a> {
+    /// All pages of these buffers.
+    pub fn new(
+        spool: &'a Spool,
+        buffers: &'a [TraceBuffer],
+        traces: &'a [TraceParts],
+        decoding: &'a mut Decoding,
+    ) -> Self {
+        Self { spool, buffers, traces, decoding, next: vec![0; buffers.len()], page: Vec::new() }
+    }
 }
 
 impl EventSource for Pages<'_> {
     fn more(&mut self, buffer: usize, pass: &mut impl FnMut(Event)) -> fault::Result<bool> {
-        let Self { observation, translators, clocks, names, next, page, broken_pages } = self;
-        let is_page = observation.spool.read(buffer, next[buffer], page);
-        if !is_page.context("cannot read the raw trace again")? {
+        let Self { spool, buffers, traces, decoding, next, page } = self;
+        let Decoding { translators, clocks, names, broken_pages } = &mut **decoding;
+        let is_page = spool.read(buffer, next[buffer], page).context("cannot read the raw trace again")?;
+        if !is_page {
             return Ok(false);
         }
         next[buffer] += 1;
-        let which = usize::from(observation.buffers[buffer].is_own);
-        let decoded = observation.traces[which].decoder.page(page, &mut |raw| {
+        let which = usize::from(buffers[buffer].is_own);
+        let decoded = traces[which].decoder.page(page, &mut |raw| {
             pass(translators[which].translate(&raw, clocks[which].instant(raw.time), names));
         });
         *broken_pages += u64::from(decoded.is_err());
@@ -71,7 +123,7 @@ impl EventSource for Pages<'_> {
     }
 
     fn labels(&mut self) -> &mut Labels {
-        &mut self.names.labels
+        self.decoding.labels()
     }
 }
 
@@ -79,18 +131,8 @@ impl EventSource for Pages<'_> {
 pub fn work_out(observation: &Observation, writer: Option<&mut ObservedWriter>) -> fault::Result<Replayed> {
     let axis = TicksToNanos::new(observation.anchors.0.ticks, observation.rate);
     let instant = |ticks: u64| axis.instant(Ticks::new(ticks));
-    let mut names = Names::for_file();
-    let translator = |names: &mut Names, which: usize| {
-        let parts = &observation.traces[which];
-        Translator::new(&parts.decoder, parts.symbols.clone(), &parts.strings, parts.untraced_timer, &mut names.labels)
-    };
-    let clock = |which: usize| {
-        let mut clock =
-            EventClock::new(observation.traces[which].clock, observation.is_native, axis, observation.anchors.0);
-        clock.advance(observation.anchors.1);
-        clock
-    };
-    let translators = vec![translator(&mut names, 0), translator(&mut names, 1)];
+    let mut decoding = Decoding::new(&observation.traces, observation.is_native, axis, observation.anchors.0);
+    decoding.advance(observation.anchors.1);
     let throttled: Vec<String> = observation
         .throttled
         .iter()
@@ -98,20 +140,12 @@ pub fn work_out(observation: &Observation, writer: Option<&mut ObservedWriter>) 
         .map(|group| group.group.clone())
         .collect();
     let choose = Box::new(observation.choice.clone().function());
-    let mut books = Books::new(choose, &throttled, observation.traces[0].has_calls, &mut names.labels);
-    let mut pages = Pages {
-        observation,
-        translators,
-        clocks: vec![clock(0), clock(1)],
-        names,
-        next: vec![0; observation.buffers.len()],
-        page: Vec::new(),
-        broken_pages: 0,
-    };
+    let mut books = Books::new(choose, &throttled, observation.traces[0].has_calls, decoding.labels());
+    let mut pages = Pages::new(&observation.spool, &observation.buffers, &observation.traces, &mut decoding);
     let span = (instant(observation.books.0), instant(observation.books.1));
     let mut compared = Comparison::default();
     let enter = |look, at, books: &mut Books, labels: &mut Labels| match look {
-        Look::Thread(seen) => meet(seen, observation, at, books, labels),
+        Look::Thread(seen) => meet(seen, &observation.own, at, books, labels),
         // A thread that did not sleep all the while may have changed its account.
         Look::Account(seen, is_last) => {
             compared.take(seen, is_last, axis.instant(Ticks::new(seen.read.0)), at, books);
@@ -119,7 +153,7 @@ pub fn work_out(observation: &Observation, writer: Option<&mut ObservedWriter>) 
     };
     let interjections = interjections(observation, instant);
     let missing = feed(&mut pages, &observation.buffers, interjections, enter, &mut books, writer)?;
-    let Pages { names, broken_pages, .. } = pages;
+    let Decoding { names, broken_pages, .. } = decoding;
     let worked = WorkedOut { books, labels: names.labels, missing, span };
     Ok(Replayed { worked, compared: compared.accounts, broken_pages, axis })
 }
@@ -142,7 +176,8 @@ fn interjections(
     all.into()
 }
 
-fn meet(seen: &SeenThread, observation: &Observation, at: Nanos, books: &mut Books, labels: &mut Labels) {
+/// Gives the books a thread that was seen; `own` are the numbers of becalm's own.
+pub fn meet(seen: &SeenThread, own: &[i32], at: Nanos, books: &mut Books, labels: &mut Labels) {
     let pid = Pid(seen.stat.pid);
     let identity = ThreadIdentity {
         process: Pid(seen.process),
@@ -150,7 +185,7 @@ fn meet(seen: &SeenThread, observation: &Observation, at: Nanos, books: &mut Boo
         command: labels.intern(&seen.command),
         group: labels.intern(&seen.group),
         is_kernel: seen.stat.kthread,
-        is_becalm: observation.own.contains(&seen.stat.pid) || observation.own.contains(&seen.process),
+        is_becalm: own.contains(&seen.stat.pid) || own.contains(&seen.process),
         ..ThreadIdentity::unknown(pid)
     };
     let state = ThreadState::from_letter(seen.stat.state).unwrap_or(ThreadState::SLEEPING);

@@ -1,4 +1,5 @@
-//! Raw pages of the kernel's trace, kept in a file until the observation has ended: decoding them earlier would take CPU time from those observed.
+//! Raw pages of the kernel's trace. `becalm observe` keeps them in a file until the observation has ended, because decoding them earlier would take CPU
+//! time from those observed. `becalm top --observe` keeps them in memory until it has decoded them.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -11,17 +12,27 @@ use becalm_linux::ftrace::{Decoder, PageReader};
 /// No requested record is larger; a page with more room at its end is not full.
 const LONGEST_RECORD: usize = 256;
 
-/// A page in the file.
+/// The memory that an empty spool keeps.
+const SMALL: usize = 4 << 20;
+
+/// A page in the spool.
 #[derive(Clone, Copy, Debug)]
 struct SpooledPage {
     offset: u64,
     length: u32,
 }
 
+/// Where the pages are.
+#[derive(Debug)]
+enum Store {
+    File(File),
+    Memory(Vec<u8>),
+}
+
 /// The pages of several buffers, in the order of their arrival.
 #[derive(Debug)]
 pub struct Spool {
-    file: File,
+    store: Store,
     length: u64,
     pages: Vec<Vec<SpooledPage>>,
     page: Vec<u8>,
@@ -30,7 +41,27 @@ pub struct Spool {
 impl Spool {
     /// A spool in a directory for this number of buffers with pages of this size. Fails if no file can be created there.
     pub fn new(folder: &Path, buffers: usize, page_size: usize) -> io::Result<Self> {
-        Ok(Self { file: unnamed(folder)?, length: 0, pages: vec![Vec::new(); buffers], page: vec![0; page_size] })
+        Ok(Self::with_store(Store::File(unnamed(folder)?), buffers, page_size))
+    }
+
+    /// A spool in memory.
+    pub fn in_memory(buffers: usize, page_size: usize) -> Self {
+        Self::with_store(Store::Memory(Vec::new()), buffers, page_size)
+    }
+
+    fn with_store(store: Store, buffers: usize, page_size: usize) -> Self {
+        Self { store, length: 0, pages: vec![Vec::new(); buffers], page: vec![0; page_size] }
+    }
+
+    /// Drops the pages of a spool in memory.
+    pub fn clear(&mut self) {
+        if let Store::Memory(bytes) = &mut self.store {
+            bytes.clear();
+            // One burst of events must not occupy memory forever.
+            bytes.shrink_to(SMALL);
+            self.pages.iter_mut().for_each(Vec::clear);
+            self.length = 0;
+        }
     }
 
     /// Takes the pages of a buffer; with `everything` until it is empty, which only happens once recording has stopped. Fails if the trace cannot be
@@ -49,7 +80,10 @@ impl Spool {
         {
             let used = decoder.used(&self.page[..length]);
             partial += u32::from(used + LONGEST_RECORD < length);
-            self.file.write_all(&self.page[..used])?;
+            match &mut self.store {
+                Store::File(file) => file.write_all(&self.page[..used])?,
+                Store::Memory(bytes) => bytes.extend_from_slice(&self.page[..used]),
+            }
             self.pages[buffer].push(SpooledPage { offset: self.length, length: used as u32 });
             self.length += used as u64;
         }
@@ -65,7 +99,10 @@ impl Spool {
     pub fn read(&self, buffer: usize, number: usize, page: &mut Vec<u8>) -> io::Result<bool> {
         let Some(SpooledPage { offset, length }) = self.pages[buffer].get(number).copied() else { return Ok(false) };
         page.resize(length as usize, 0);
-        self.file.read_exact_at(page, offset)?;
+        match &self.store {
+            Store::File(file) => file.read_exact_at(page, offset)?,
+            Store::Memory(bytes) => page.copy_from_slice(&bytes[offset as usize..][..length as usize]),
+        }
         Ok(true)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use becalm_attribute::books::{RanAs, Taken, ThreadBooks, ThreadIdentity, TimeCount};
+use becalm_attribute::books::{Books, RanAs, Taken, ThreadBooks, ThreadIdentity, TimeCount};
 use becalm_bundle::{BundleError, ObservedWriter, ThreadRow};
 use becalm_model::node::Ended;
 use becalm_model::observed::{ObservedRows, Owner, ThreadId};
@@ -75,23 +75,31 @@ pub fn enter(doc: &mut ObservedDoc, worked: &WorkedOut) {
     let tally = worked.books.tally();
     (doc.events, doc.lost_events) = (tally.events, tally.lost_events);
     (doc.repaired_switches, doc.unknown_switches) = (worked.missing.repaired, worked.missing.unknown);
-    let names = TakerNames::new(
-        worked.books.threads().map(|(_, identity, _)| (taker_thread(identity), worked.labels.text(identity.name))),
-    );
+    let threads = worked.books.threads().filter_map(|(_, identity, books)| Some((identity, books?)));
+    enter_threads(doc, (&worked.books, &worked.labels), threads);
+}
+
+/// Enters the books of these threads, and who had the CPU instead of them. The names are those of all threads.
+pub fn enter_threads<'a>(
+    doc: &mut ObservedDoc,
+    (books, labels): (&Books, &Labels),
+    threads: impl Iterator<Item = (&'a ThreadIdentity, &'a ThreadBooks)>,
+) {
+    let all = books;
+    let names = TakerNames::new(all.threads().map(|(_, known, _)| (taker_thread(known), labels.text(known.name))));
     let mut all_takers = Takers::default();
     let mut groups: BTreeMap<(String, String), Nanos> = BTreeMap::new();
-    for (_, identity, books) in worked.books.threads() {
-        let Some(books) = books.filter(|books| books.wall() > Nanos::ZERO) else { continue };
+    for (identity, books) in threads.filter(|(_, books)| books.wall() > Nanos::ZERO) {
         let mut takers = Takers::default();
-        let victim = worked.labels.text(identity.group).to_owned();
+        let victim = labels.text(identity.group).to_owned();
         for (taken, sum) in &books.takers {
-            takers.add(taken, sum, worked, &names);
-            all_takers.add(taken, sum, worked, &names);
-            let pair = groups.entry((victim.clone(), culprit(taken, worked))).or_default();
+            takers.add(taken, sum, (all, labels), &names);
+            all_takers.add(taken, sum, (all, labels), &names);
+            let pair = groups.entry((victim.clone(), culprit(taken, (all, labels)))).or_default();
             // A damaged file may hold any time; the document is refused then.
             *pair = pair.saturating_add(sum.time);
         }
-        let mut thread = thread_doc(identity, books, &worked.labels);
+        let mut thread = thread_doc(identity, books, labels);
         thread.takers = takers.sorted();
         doc.threads.push(thread);
     }
@@ -169,14 +177,14 @@ struct TakerKey {
 }
 
 impl Takers {
-    fn add(&mut self, taken: &Taken, sum: &TimeCount, worked: &WorkedOut, names: &TakerNames<'_>) {
-        let identity = taken.thread.map(|thread| worked.books.identity(thread));
-        let name = worked.labels.text(taken.source);
+    fn add(&mut self, taken: &Taken, sum: &TimeCount, (books, labels): (&Books, &Labels), names: &TakerNames<'_>) {
+        let identity = taken.thread.map(|thread| books.identity(thread));
+        let name = labels.text(taken.source);
         let is_kernel = identity.is_some_and(|identity| identity.is_kernel);
         let source = names.source(taken.owner, name, identity.map(taker_thread));
-        let group = identity.map_or("", |identity| worked.labels.text(identity.group)).to_owned();
+        let group = identity.map_or("", |identity| labels.text(identity.group)).to_owned();
         let process = identity.filter(|_| !is_kernel).map(|identity| identity.process.0);
-        let command = identity.map_or("", |identity| worked.labels.text(identity.command)).to_owned();
+        let command = identity.map_or("", |identity| labels.text(identity.command)).to_owned();
         let key = TakerKey { owner: taken.owner, kind: taken.kind, source: source.clone(), group: group.clone() };
         let doc = self.sums.entry(key).or_insert_with(|| TakerDoc {
             kind: taken.kind,
@@ -214,10 +222,10 @@ const fn taker_thread(identity: &ThreadIdentity) -> TakerThread {
 }
 
 /// The group of a taker, or what it is instead.
-fn culprit(taken: &Taken, worked: &WorkedOut) -> String {
+fn culprit(taken: &Taken, (books, labels): (&Books, &Labels)) -> String {
     match (taken.owner, taken.thread) {
         (Owner::Kernel, _) => "kernel".to_owned(),
-        (_, Some(thread)) => worked.labels.text(worked.books.identity(thread).group).to_owned(),
+        (_, Some(thread)) => labels.text(books.identity(thread).group).to_owned(),
         (Owner::Interrupt, None) => "interrupts".to_owned(),
         (Owner::Quota, None) => "quota".to_owned(),
         (_, None) => "not known".to_owned(),

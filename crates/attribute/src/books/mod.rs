@@ -32,12 +32,19 @@
 //! of a group with a limit is quota since the thread started to wait, or since a thread of the group last left that CPU runnable. The caller names the
 //! groups that the kernel throttled during the recording; threads of others never wait for a quota.
 //!
+//! # Portions
+//!
+//! [`Books::divide`] ends all stays at an instant and lets them go on in new books, so the sums of several portions are those of the whole. A wait
+//! that is divided keeps what it lost before, so visits count once and the longest loss is that of the whole wait. A portion never changes later: a
+//! quota that is found after a division covers the time since then.
+//!
 //! # Host
 //!
 //! On a guest whose kernel accounts for steal time, `sched_stat_runtime` reports the run time of a thread without it. The host has the
 //! rest of a stay on the CPU.
 
 mod cpu;
+mod division;
 mod lives;
 mod occupancy;
 mod switches;
@@ -172,6 +179,10 @@ pub struct Books {
     has_calls: bool,
     tally: BookTally,
     taken: Vec<(Occupant, bool, Nanos, u64)>,
+    /// The numbers of forgotten threads, which others get.
+    free: Vec<ThreadId>,
+    /// When the books were last divided.
+    divided: Option<Nanos>,
 }
 
 impl Books {
@@ -201,6 +212,8 @@ impl Books {
             has_calls,
             tally: BookTally::default(),
             taken: Vec::new(),
+            free: Vec::new(),
+            divided: None,
         }
     }
 
@@ -317,8 +330,14 @@ impl Books {
     }
 
     fn register(&mut self, pid: Pid, identity: ThreadIdentity) -> ThreadId {
-        let thread = ThreadId(u32::try_from(self.threads.len()).expect("fewer than 2^32 threads"));
-        self.threads.push(ObservedThread::new(identity));
+        let observed = ObservedThread::new(identity);
+        let thread = if let Some(thread) = self.free.pop() {
+            self.threads[thread.0 as usize] = observed;
+            thread
+        } else {
+            self.threads.push(observed);
+            ThreadId(u32::try_from(self.threads.len() - 1).expect("fewer than 2^32 threads"))
+        };
         self.numbers.insert(pid, thread);
         thread
     }

@@ -72,6 +72,19 @@ impl<T: Copy + Eq + Hash> Occupancy<T> {
         self.entries.push_back(OccupancyEntry { start: at, occupant, is_visit });
     }
 
+    /// The last occupant.
+    pub fn last(&self) -> Option<T> {
+        self.entries.back().map(|last| self.occupants[last.occupant as usize])
+    }
+
+    /// Forgets everything before this instant, which is no earlier than the last entry.
+    pub fn restart(&mut self, at: Nanos) {
+        if let (Some(last), Some(occupant)) = (self.entries.back().copied(), self.last()) {
+            *self = Self::default();
+            self.enter(at, occupant, last.is_visit && last.start >= at);
+        }
+    }
+
     /// Names the last occupant differently, from its start.
     pub fn rename_last(&mut self, occupant: T) {
         let occupant = self.place(occupant);
@@ -127,8 +140,8 @@ impl<T: Copy + Eq + Hash> Occupancy<T> {
     }
 
     /// Passes the share of each occupant from `from` to `to`, which is no earlier than the last entry. An occupant that was there at the start
-    /// counts as one visit, even if it only went on.
-    pub fn shares(&mut self, from: Nanos, to: Nanos, mut pass: impl FnMut(T, Share)) {
+    /// counts as one visit, even if it only went on. Also passes how often it came within.
+    pub fn shares(&mut self, from: Nanos, to: Nanos, mut pass: impl FnMut(T, Share, u64)) {
         let (begin, end) = (self.position(from), self.position(to));
         // Numbers of groups of entries, each with sums before it.
         let group = |place: usize| (self.first + place as u64) / EVERY - self.first / EVERY;
@@ -144,7 +157,8 @@ impl<T: Copy + Eq + Hash> Occupancy<T> {
         for place in self.touched.drain(..) {
             let share = std::mem::take(&mut self.shares[place as usize]);
             if share.time > Nanos::ZERO {
-                pass(self.occupants[place as usize], Share { visits: share.visits.max(1), ..share });
+                let counted = Share { visits: share.visits.max(1), ..share };
+                pass(self.occupants[place as usize], counted, share.visits);
             }
         }
     }
@@ -228,7 +242,7 @@ mod tests {
                 // Entries without length at one instant have no order.
                 let to = now.max(from) + more;
                 let mut shares = BTreeMap::new();
-                occupancy.shares(Nanos::new(from), Nanos::new(to), |occupant, share| {
+                occupancy.shares(Nanos::new(from), Nanos::new(to), |occupant, share, _| {
                     shares.insert(occupant, (share.time.get(), share.visits));
                 });
                 let expected = plain(&entries, from, to);
@@ -248,8 +262,9 @@ mod tests {
             occupancy.enter(Nanos::new(100 * tick + 60), 'a', false);
         }
         let mut shares = Vec::new();
-        occupancy
-            .shares(Nanos::new(20), Nanos::new(1_020), |who, share| shares.push((who, share.time.get(), share.visits)));
+        occupancy.shares(Nanos::new(20), Nanos::new(1_020), |who, share, _| {
+            shares.push((who, share.time.get(), share.visits))
+        });
         assert_eq!(shares, [('a', 900, 1), ('i', 100, 10)]);
     }
 }

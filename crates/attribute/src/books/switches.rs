@@ -53,6 +53,11 @@ impl SwitchRepair {
         self.go_on(true, pass);
     }
 
+    /// The last event before those that are held; `None` if none is held.
+    pub fn held_since(&self) -> Option<Nanos> {
+        self.held.front().map(|first| self.last.map_or(first.time, |last| last.time))
+    }
+
     /// The missing switches so far.
     pub const fn tally(&self) -> MissingSwitches {
         self.tally

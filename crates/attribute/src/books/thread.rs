@@ -4,6 +4,8 @@ use becalm_model::observed::{LifePart, Owner, StayReason, ThreadId};
 use becalm_model::{Kind, Label, Pid, ThreadState};
 use becalm_units::{CpuId, Nanos, NumberMap};
 
+use super::Occupant;
+
 /// Facts about a thread.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ThreadIdentity {
@@ -138,11 +140,24 @@ pub(super) struct Wait {
     places: Vec<(CpuId, Nanos)>,
     /// Stretches during which a quota kept the thread from running, in order of time.
     quotas: Vec<(Nanos, Nanos)>,
+    /// The part of it in earlier books, if it was divided.
+    pub before: Option<EarlierPart>,
+}
+
+/// The part of a wait in earlier books.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct EarlierPart {
+    /// Who had the CPU then, and how long.
+    pub taken: Vec<(Taken, Nanos)>,
+    /// How often those came who had the CPU that it still waits for.
+    pub visits: Vec<(Occupant, u64)>,
+    /// Whether the thread had been moved to another CPU.
+    pub has_moved: bool,
 }
 
 impl Wait {
     pub fn new(cpu: CpuId, at: Nanos) -> Self {
-        Self { places: vec![(cpu, at)], quotas: Vec::new() }
+        Self { places: vec![(cpu, at)], quotas: Vec::new(), before: None }
     }
 
     /// The wait counts from now on only.
@@ -153,6 +168,11 @@ impl Wait {
     /// The thread was moved to another CPU.
     pub fn go_on(&mut self, cpu: CpuId, at: Nanos) {
         self.places.push((cpu, at));
+    }
+
+    /// Whether the thread was moved to another CPU since it waits.
+    pub fn has_moved(&self) -> bool {
+        self.places.len() > 1 || self.before.as_ref().is_some_and(|before| before.has_moved)
     }
 
     pub fn since(&self) -> Nanos {
@@ -178,9 +198,16 @@ impl Wait {
     /// The stretches of the wait until `end`.
     pub fn stretches(&self, end: Nanos) -> Vec<Stretch> {
         let mut found = Vec::new();
+        let had_moved = self.before.as_ref().is_some_and(|before| before.has_moved);
         for (place, (cpu, start)) in self.places.iter().enumerate() {
             let over = self.places.get(place + 1).map_or(end, |next| next.1).max(*start);
-            let stretch = |from, until, is_quota| Stretch { cpu: *cpu, from, until, is_quota, is_first: place == 0 };
+            let stretch = |from, until, is_quota| Stretch {
+                cpu: *cpu,
+                from,
+                until,
+                is_quota,
+                is_first: place == 0 && !had_moved,
+            };
             let mut since = *start;
             for (from, until) in &self.quotas {
                 let (from, until) = ((*from).clamp(since, over), (*until).clamp(since, over));
@@ -221,9 +248,14 @@ pub struct TimeCount {
 
 impl TimeCount {
     pub(super) fn add(&mut self, time: Nanos, count: u64) {
+        self.add_part(time, count, time);
+    }
+
+    /// Adds a part of a longer time.
+    pub(super) fn add_part(&mut self, time: Nanos, count: u64, whole: Nanos) {
         self.time += time;
         self.count += count;
-        self.longest = self.longest.max(time);
+        self.longest = self.longest.max(whole);
     }
 }
 

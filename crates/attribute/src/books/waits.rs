@@ -4,7 +4,7 @@ use becalm_model::observed::{LifePart, OwnedActivity, Owner, Stay, StayReason, T
 use becalm_model::{Kind, Label, Labels};
 use becalm_units::Nanos;
 
-use super::thread::{Condition, Sleep, Stretch, Taken, Wait};
+use super::thread::{Condition, EarlierPart, Sleep, Stretch, Taken, Wait};
 use super::{Books, LEAST_STEAL, Ledger, Occupant, Present};
 
 impl Books {
@@ -129,7 +129,7 @@ impl Books {
         ledger.stay(&stay(part, start, length));
     }
 
-    /// Ends a wait: finds out who had the CPU meanwhile.
+    /// Ends a wait: finds out who had the CPU meanwhile. Returns that together with the wait's part in earlier books.
     pub(super) fn end_wait(
         &mut self,
         thread: ThreadId,
@@ -137,7 +137,9 @@ impl Books {
         reason: StayReason,
         at: Nanos,
         ledger: &mut impl Ledger,
-    ) {
+    ) -> EarlierPart {
+        let mut whole = wait.before.clone().unwrap_or_default();
+        whole.has_moved = wait.has_moved();
         let mut taken = std::mem::take(&mut self.taken);
         taken.clear();
         let mut quota = Nanos::ZERO;
@@ -151,7 +153,19 @@ impl Books {
             let Some(book) = self.cpus.get_mut(cpu.get() as usize).and_then(Option::as_mut) else { continue };
             // An occupant comes once per stretch.
             let earlier = taken.len();
-            book.occupancy.shares(from, until, |occupant, share| {
+            let visits = &mut whole.visits;
+            if from > wait.since() {
+                visits.clear();
+            }
+            book.occupancy.shares(from, until, |occupant, mut share, came| {
+                match visits.iter_mut().find(|(known, _)| *known == occupant) {
+                    // It was counted before a division.
+                    Some((_, before)) => {
+                        share.visits = (*before + came).max(1) - (*before).max(1);
+                        *before += came;
+                    }
+                    None => visits.push((occupant, came)),
+                }
                 let known = taken[..earlier].iter_mut().find(|known| known.0 == occupant && known.1 == is_limited);
                 match known {
                     Some(known) => (known.2, known.3) = (known.2 + share.time, known.3 + share.visits),
@@ -176,14 +190,25 @@ impl Books {
         }
         let observed = &mut self.threads[thread.0 as usize];
         let cpu = observed.cpu;
-        let Some(books) = &mut observed.books else { return };
+        let Some(books) = &mut observed.books else { return whole };
         books.add(LifePart::Queued, at - start - quota);
         books.add(LifePart::Quota, quota);
         for row in &rows {
             let key = Taken { owner: row.owner, kind: row.kind, source: row.source, thread: row.thread };
-            books.takers.entry(key).or_default().add(row.time, row.visits);
+            let lost = match whole.taken.iter_mut().find(|(taken, _)| *taken == key) {
+                Some((_, lost)) => {
+                    *lost += row.time;
+                    *lost
+                }
+                None => {
+                    whole.taken.push((key, row.time));
+                    row.time
+                }
+            };
+            books.takers.entry(key).or_default().add_part(row.time, row.visits, lost);
         }
         ledger.detour(&ThreadDetour { thread, cpu, start, duration: at - start }, &rows);
+        whole
     }
 
     /// An occupant of a CPU as the taker of a waiting thread's time.
