@@ -80,7 +80,11 @@ const fn least(value: &Value) -> usize {
 /// The columns that fit, in the table's order. Names are shortened first, then columns are dropped; the sort column, which has a sign, and the first
 /// of the ranks stay. A column without information is hidden (no row has its flag, or an error count is zero in all).
 pub fn fit(grid: &Grid, sorted_by: Option<usize>, width: usize, panel: Panel) -> Vec<FittedColumn> {
-    let ranks = ranks(panel);
+    fit_by(grid, sorted_by, width, ranks(panel))
+}
+
+/// The same for a table with these ranks of its columns.
+pub fn fit_by(grid: &Grid, sorted_by: Option<usize>, width: usize, ranks: &[&str]) -> Vec<FittedColumn> {
     let rank = |column: usize| {
         let rank = ranks.iter().position(|name| *name == grid.columns[column].name).unwrap_or(ranks.len());
         // Errors matter more than any figure.

@@ -10,12 +10,15 @@ use becalm_command::looks;
 use becalm_command::measuring::MeasuringArgs;
 use becalm_command::messages::{say, terminal_is_dumb};
 use becalm_command::rights;
+use becalm_linux::rights::User;
 use becalm_measure::RecordPlan;
+use becalm_observe::{Choice, ChoiceArgs, LEAST_INTERVAL, LivePlan};
 use becalm_record::Session;
 use becalm_units::fault::{self, Context, Fault, Result, UsageError};
 use becalm_units::{ByteCount, Nanos};
 use clap::Args;
 
+use crate::observed::{self, ObservedSettings};
 use crate::show::{LiveError, ViewSettings, show};
 use crate::watch::Front;
 
@@ -26,6 +29,9 @@ use crate::watch::Front;
 /// the figures, and the last lines show its cost.
 ///
 /// Press s to save the recording for `becalm report`; unsaved data is deleted when you quit.
+///
+/// With --observe, becalm top shows where the time of the threads chosen by --pid, --comm and --cgroup goes, and who had
+/// the CPU while they waited. It stores nothing.
 #[derive(Args, Debug)]
 pub struct TopArgs {
     #[command(flatten)]
@@ -50,9 +56,24 @@ pub struct TopArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     iterations: Option<u32>,
 
+    /// Print the view as text until a signal; needs no terminal
+    #[arg(long)]
+    plain: bool,
+
     /// Print all views of --iterations as one JSON document (becalm.top/1)
     #[arg(long, requires = "iterations")]
     json: bool,
+
+    /// Show where the time of chosen threads goes, as becalm observe does
+    #[arg(long, conflicts_with_all = ["MeasuringArgs", "json", "output", "folder", "keep"])]
+    observe: bool,
+
+    #[command(flatten)]
+    choice: ChoiceArgs,
+
+    /// With --observe: show all threads and all who had the CPU
+    #[arg(long, requires = "observe")]
+    all: bool,
 }
 
 impl Task for TopArgs {
@@ -68,6 +89,15 @@ fn run(args: &TopArgs) -> Result<Exit> {
         ratatui::crossterm::style::force_color_output(false);
     }
     let root = Path::new("/");
+    let choice = args.choice.choice(root)?;
+    if args.observe {
+        return observe(args, choice, root);
+    }
+    if !choice.is_empty() {
+        return Err(
+            UsageError::new("--pid, --comm and --cgroup choose threads to observe: give --observe as well").into()
+        );
+    }
     let settings = settings(args, root)?;
     // While the process has only one thread.
     let recording = Session::begin(root, !args.measuring.no_sources).context("cannot block signals")?;
@@ -93,6 +123,39 @@ fn run(args: &TopArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// Observes threads and shows them.
+fn observe(args: &TopArgs, choice: Choice, root: &Path) -> Result<Exit> {
+    if choice.is_empty() {
+        return Err(UsageError::new("nothing to observe: give --pid, --comm or --cgroup").into());
+    }
+    if args.interval.to_std() < LEAST_INTERVAL {
+        let text = "--interval is below 500ms: with --observe, more frequent updates would disturb the threads";
+        return Err(UsageError::new(text).into());
+    }
+    let settings = ObservedSettings { updates: updates(args)?, interval: args.interval.to_std(), all: args.all };
+    // While the process has only one thread.
+    let session = Session::begin(root, true).context("cannot block signals")?;
+    let rights = rights::left_as(User::from_sudo(), false);
+    let plan = LivePlan { choice, rights, root: root.to_owned() };
+    match observed::show(plan, &session, settings) {
+        Err(error) if exit::is_broken_pipe(&error) => Ok(Exit::Done),
+        shown => shown.map(|()| Exit::Done),
+    }
+}
+
+/// The number of updates as text; `None` for a view on the terminal. Fails if there is no terminal for it.
+fn updates(args: &TopArgs) -> Result<Option<u32>> {
+    match (args.iterations, obstacle()) {
+        (Some(iterations), _) => Ok(Some(iterations)),
+        (None, _) if args.plain => Ok(Some(u32::MAX)),
+        (None, None) => Ok(None),
+        (None, Some(why)) => Err(UsageError::new(format!(
+            "{why}; use becalm record and becalm report, or --iterations N to print the view as text"
+        ))
+        .into()),
+    }
+}
+
 /// The validated settings.
 fn settings(args: &TopArgs, root: &Path) -> Result<ViewSettings> {
     if args.interval < Nanos::from_millis(100) {
@@ -101,15 +164,9 @@ fn settings(args: &TopArgs, root: &Path) -> Result<ViewSettings> {
     if args.output.as_ref().is_some_and(|path| path.file_name().is_none()) {
         return Err(UsageError::new("--output names no file; give a name, like -o quiet.becalm").into());
     }
-    let front = match (args.iterations, obstacle()) {
-        (Some(iterations), _) => Front::Text { iterations, json: args.json },
-        (None, None) => Front::Terminal,
-        (None, Some(why)) => {
-            return Err(UsageError::new(format!(
-                "{why}; use becalm record and becalm report, or --iterations N to print the view as text"
-            ))
-            .into());
-        }
+    let front = match updates(args)? {
+        Some(iterations) => Front::Text { iterations, json: args.json },
+        None => Front::Terminal,
     };
     Ok(ViewSettings {
         front,

@@ -226,7 +226,7 @@ impl Canvas<'_> {
     }
 
     /// A full-screen text.
-    fn lines(&mut self, area: Rect, title: &str, lines: &[(String, String)], scroll: usize) {
+    pub fn lines(&mut self, area: Rect, title: &str, lines: &[(String, String)], scroll: usize) {
         self.title(area, title, true);
         let rows = usize::from(area.height - 1);
         let first = scroll.min(lines.len().saturating_sub(rows));

@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use becalm_linux::signals;
@@ -41,6 +41,11 @@ impl Keyboard {
             self.take(&mut bytes)?;
         }
         Ok(parse(&bytes))
+    }
+
+    /// The descriptor to wait for.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 
     /// Appends the bytes that the terminal has sent, without waiting.

@@ -2,7 +2,7 @@
 //! user can save.
 //!
 //! There are two threads: the calling one records (`feed`), another one shows (`watch`); they share the `session`. The data (`live`), the user's
-//! choices (`view`) and the drawing (`draw`) depend on neither.
+//! choices (`view`) and the drawing (`draw`) depend on neither. With `--observe`, one thread observes and shows (`observed`), with sums in `since`.
 
 #![forbid(unsafe_code)]
 
@@ -17,6 +17,7 @@ mod history;
 mod keep;
 mod keys;
 mod live;
+mod observed;
 mod page;
 mod plain;
 #[cfg(feature = "schemas")]
@@ -24,6 +25,7 @@ pub mod schemas;
 mod screen;
 mod session;
 mod show;
+mod since;
 mod spark;
 mod table;
 mod tables;

@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use becalm_report::{Form, Report, Sheet, Value};
 use serde::Serialize;
 
-use crate::columns::fit;
+use crate::columns::{FittedColumn, fit};
+use crate::grid::Grid;
 use crate::grids::{TopDocument, TopUpdate};
 use crate::live::Live;
 use crate::page::shortened;
@@ -16,7 +17,7 @@ use crate::tables::tables;
 use crate::view::View;
 
 /// The width of a line, as needed by the tables.
-const WIDTH: usize = 110;
+pub const WIDTH: usize = 110;
 
 /// The number of rows shown of a table.
 const ROWS: usize = 20;
@@ -99,15 +100,19 @@ fn print(out: &mut Sheet<'_>, table: &PanelTable) -> io::Result<()> {
     if table.rows.is_empty() {
         return writeln!(out, "  {}", table.empty);
     }
-    let fitted = fit(&table.grid, None, WIDTH, table.panel);
-    let titles = fitted.iter().map(|fitted| table.grid.columns[fitted.column].title.to_owned()).collect();
-    let rows = table.grid.rows.iter().take(ROWS);
+    write_rows(out, &table.grid, &fit(&table.grid, None, WIDTH, table.panel))
+}
+
+/// Prints the titles and the first rows of a table.
+pub fn write_rows(out: &mut impl Write, grid: &Grid, fitted: &[FittedColumn]) -> io::Result<()> {
+    let titles = fitted.iter().map(|fitted| grid.columns[fitted.column].title.to_owned()).collect();
+    let rows = grid.rows.iter().take(ROWS);
     let rows = rows.map(|row| fitted.iter().map(|fitted| row[fitted.column].cell()).collect());
     for cells in std::iter::once::<Vec<String>>(titles).chain(rows) {
         let mut line = String::new();
         for (fitted, cell) in fitted.iter().zip(cells) {
             let (cell, width) = (shortened(&cell, fitted.width), fitted.width);
-            let left = table.grid.columns[fitted.column].is_text;
+            let left = grid.columns[fitted.column].is_text;
             line.push_str(&if left { format!("  {cell:<width$}") } else { format!("  {cell:>width$}") });
         }
         writeln!(out, "{}", line.trim_end())?;

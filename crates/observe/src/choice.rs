@@ -1,10 +1,14 @@
 //! The choice of threads to observe.
 
+use std::path::Path;
+
 use becalm_attribute::books::ThreadIdentity;
 use becalm_model::{Labels, Pid};
+use becalm_units::fault::UsageError;
 use clap::Args;
 
 use crate::document::ChoiceDoc;
+use crate::look::SeenThread;
 
 /// Which threads are observed, with those that they create.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -36,6 +40,38 @@ impl ThreadArgs {
     }
 }
 
+/// Options that choose threads and control groups of this machine.
+#[derive(Args, Debug)]
+pub struct ChoiceArgs {
+    #[command(flatten)]
+    threads: ThreadArgs,
+
+    /// Control group to observe, with those below it, such as /system.slice/postgresql.service
+    #[arg(long, value_name = "PATH", value_parser = path_of_group)]
+    cgroup: Vec<String>,
+}
+
+impl ChoiceArgs {
+    /// The chosen threads and groups. Fails if a process does not exist.
+    pub fn choice(&self, root: &Path) -> Result<Choice, UsageError> {
+        let choice = Choice { groups: self.cgroup.clone(), ..self.threads.choice() };
+        match choice.processes.iter().find(|pid| !root.join(format!("proc/{pid}")).exists()) {
+            Some(gone) => Err(UsageError::new(format!("there is no process {gone}"))),
+            None => Ok(choice),
+        }
+    }
+}
+
+fn path_of_group(text: &str) -> Result<String, String> {
+    // The path as the kernel prints it, without the mount point.
+    let path = text.strip_prefix("/sys/fs/cgroup").unwrap_or(text);
+    if path.starts_with('/') && path.len() > 1 {
+        Ok(path.trim_end_matches('/').to_owned())
+    } else {
+        Err(format!("'{text}' is no path of a control group: write one as in /proc/PID/cgroup, such as /user.slice"))
+    }
+}
+
 fn name_of_thread(text: &str) -> Result<String, String> {
     match text.len() {
         0 => Err("the name is empty".to_owned()),
@@ -59,6 +95,13 @@ impl Choice {
         self.processes.iter().any(|chosen| *chosen == tid || *chosen == process)
             || self.names.iter().any(|chosen| chosen == name)
             || self.groups.iter().any(is_below)
+    }
+
+    /// The numbers of the chosen ones among these.
+    pub fn among(&self, seen: &[SeenThread]) -> Vec<i32> {
+        let is_chosen =
+            |thread: &&SeenThread| self.has(thread.stat.pid, thread.process, &thread.stat.comm, &thread.group);
+        seen.iter().filter(is_chosen).map(|thread| thread.stat.pid).collect()
     }
 
     /// The same as a function on threads in the books. Threads of becalm are never chosen by name.

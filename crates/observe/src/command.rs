@@ -20,7 +20,7 @@ use becalm_units::{Nanos, counted};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
-use crate::choice::{Choice, ThreadArgs};
+use crate::choice::{Choice, ChoiceArgs};
 use crate::document::{ChoiceDoc, ObservedDoc};
 use crate::recorder::{self, Observation, ObservePlan, Observed};
 use crate::report::{ObservedReport, thread_name};
@@ -41,11 +41,7 @@ pub struct ObserveArgs {
     folder: FolderArgs,
 
     #[command(flatten)]
-    threads: ThreadArgs,
-
-    /// Control group to observe, with those below it, such as /system.slice/postgresql.service
-    #[arg(long, value_name = "PATH", value_parser = path_of_group)]
-    cgroup: Vec<String>,
+    choice: ChoiceArgs,
 
     /// Time to observe, such as 500ms or 1h [default: 10s, or until COMMAND ends]
     #[arg(short, long, value_name = "TIME", allow_hyphen_values = true)]
@@ -86,16 +82,6 @@ pub struct ObserveArgs {
     command: Vec<String>,
 }
 
-fn path_of_group(text: &str) -> Result<String, String> {
-    // The path as the kernel prints it, without the mount point.
-    let path = text.strip_prefix("/sys/fs/cgroup").unwrap_or(text);
-    if path.starts_with('/') && path.len() > 1 {
-        Ok(path.trim_end_matches('/').to_owned())
-    } else {
-        Err(format!("'{text}' is no path of a control group: write one as in /proc/PID/cgroup, such as /user.slice"))
-    }
-}
-
 impl Task for ObserveArgs {
     fn run(self: Box<Self>, out: &mut dyn Write) -> fault::Result<Exit> {
         run(&self, out)
@@ -105,16 +91,13 @@ impl Task for ObserveArgs {
 /// Observes, stores the recording and prints its report.
 fn run(args: &ObserveArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     let root = Path::new("/");
-    let choice = Choice { groups: args.cgroup.clone(), ..args.threads.choice() };
+    let choice = args.choice.choice(root)?;
     if choice.is_empty() && args.command.is_empty() {
         let text = "nothing to observe: give --pid, --comm, --cgroup, or a command after --";
         return Err(UsageError::new(text).into());
     }
     if args.duration.is_some_and(|duration| duration < Nanos::from_millis(1)) {
         return Err(UsageError::new("--duration is shorter than 1ms, too short to see anything").into());
-    }
-    if let Some(gone) = choice.processes.iter().find(|pid| !root.join(format!("proc/{pid}")).exists()) {
-        return Err(UsageError::new(format!("there is no process {gone}")).into());
     }
     let path = args.folder.place(args.output.as_ref(), None, root)?;
     refuse_place_of_root(&path, args.command_user.user().as_ref())?;

@@ -12,6 +12,7 @@ mod command;
 mod compare;
 pub mod document;
 mod lanes;
+mod live;
 mod look;
 pub mod merge;
 pub mod places;
@@ -25,6 +26,7 @@ pub mod summing;
 mod totals;
 pub mod words;
 
-pub use choice::{Choice, ThreadArgs};
+pub use choice::{Choice, ChoiceArgs, ThreadArgs};
 pub use command::{ObserveArgs, report_stored};
 pub use compare::{CompareQuestion, are_observed};
+pub use live::{LEAST_INTERVAL, LiveObservation, LivePlan};

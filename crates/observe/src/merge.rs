@@ -80,23 +80,25 @@ impl Stream {
     /// Takes events until there are some, or the buffer has no more. Returns the instant up to which all that came is known, if it waits for later
     /// ones.
     fn fill(&mut self, number: usize, source: &mut impl EventSource, until: Option<Until>) -> fault::Result<Nanos> {
-        let Self { buffer, repair, events } = self;
-        while events.is_empty() {
-            let mut pass = |event| events.push_back(event);
-            let has_more = source.more(number, &mut |event| {
-                if buffer.is_own { pass(event) } else { repair.take(event, &mut pass) }
-            })?;
-            if has_more {
+        while self.events.is_empty() {
+            if self.more(number, source)? {
                 continue;
             }
-            let held = repair.held_since();
-            match (until, held) {
+            let Self { repair, events, .. } = self;
+            match (until, repair.held_since()) {
                 (Some(until), Some(since)) if since >= until.at_least => return Ok(since),
-                (_, Some(_)) => repair.finish(&mut pass),
+                (_, Some(_)) => repair.finish(&mut |event| events.push_back(event)),
                 (_, None) => return Ok(Nanos::MAX),
             }
         }
         Ok(Nanos::MAX)
+    }
+
+    /// Takes the next events of the buffer; returns whether there may be more.
+    fn more(&mut self, number: usize, source: &mut impl EventSource) -> fault::Result<bool> {
+        let Self { buffer, repair, events } = self;
+        let mut pass = |event| events.push_back(event);
+        source.more(number, &mut |event| if buffer.is_own { pass(event) } else { repair.take(event, &mut pass) })
     }
 }
 
@@ -158,7 +160,7 @@ impl<'a, T> Merge<'a, T> {
         self.interjections.push_back((at, what));
     }
 
-    /// Feeds what the source has now: up to `until`, if more is to come later. All events up to then must have arrived. Events that wait for the
+    /// Feeds what the source has now: up to `until`, if more is to come later; the rest is kept for then. All events up to then must have arrived. Events that wait for the
     /// instant of a missing switch stop it earlier, but not before `at_least`. Returns the instant up to which all is fed.
     pub fn feed(
         &mut self,
@@ -210,6 +212,11 @@ impl<'a, T> Merge<'a, T> {
             interject(due, books, source.labels(), tables);
         }
         tables.write(source.labels())?;
+        if until.is_some() {
+            for (number, stream) in streams.iter_mut().enumerate() {
+                while stream.more(number, source)? {}
+            }
+        }
         Ok(limit)
     }
 

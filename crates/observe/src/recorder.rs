@@ -1,7 +1,7 @@
 //! Records what the kernel's trace shows of all threads, and what `/proc` shows of the chosen ones.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,11 +35,11 @@ use crate::merge::TraceBuffer;
 use crate::spool::Spool;
 
 /// How often pages are taken while there is room: taking them disturbs those observed.
-const INTERVAL: Duration = Duration::from_millis(500);
+pub const INTERVAL: Duration = Duration::from_millis(500);
 /// A buffer this full is emptied earlier, in percent.
 const WAKE_PERCENT: u32 = 50;
 /// How long the counter's rate is measured before the start.
-const CALIBRATION: Nanos = Nanos::from_millis(100);
+pub const CALIBRATION: Nanos = Nanos::from_millis(100);
 /// The buffer of each CPU for what threads do in their own context.
 const OWN_BUFFER: usize = 4 << 20;
 
@@ -169,7 +169,7 @@ pub fn observe(plan: ObservePlan, session: &Session, quiet: bool) -> fault::Resu
 }
 
 /// The two traces of an observation, and their readers.
-struct Traces {
+pub struct Traces {
     /// Closed before the instances are removed.
     readers: Vec<(usize, PageReader)>,
     traces: Vec<Tracing>,
@@ -178,16 +178,50 @@ struct Traces {
 }
 
 impl Traces {
-    fn take(&mut self, spool: &mut Spool, everything: bool) -> io::Result<()> {
+    /// Takes the pages of all buffers.
+    pub fn take(&mut self, spool: &mut Spool, everything: bool) -> io::Result<()> {
         for (buffer, (trace, reader)) in self.readers.iter_mut().enumerate() {
             spool.take(buffer, reader, self.traces[*trace].instance.decoder(), everything)?;
         }
         Ok(())
     }
 
-    fn turn(&self, is_on: bool) -> fault::Result<()> {
+    /// Starts or stops recording.
+    pub fn turn(&self, is_on: bool) -> fault::Result<()> {
         for trace in &self.traces {
             if is_on { trace.instance.start()? } else { trace.instance.stop()? }
+        }
+        Ok(())
+    }
+
+    /// Those that wait for a buffer that is half full.
+    pub fn full_fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.readers.iter().filter(|_| self.wakes).map(|(_, reader)| reader.as_fd())
+    }
+
+    /// The size of the largest page, and the number of buffers.
+    pub fn pages(&self) -> (usize, usize) {
+        let size = self.traces.iter().map(|trace| trace.instance.page_size()).max().unwrap_or(0);
+        (self.readers.len(), size)
+    }
+
+    /// Fails if another program has changed the traces.
+    pub fn refuse_changed(&self) -> fault::Result<()> {
+        let changed: Vec<String> = self.traces.iter().flat_map(|trace| trace.instance.changed()).collect();
+        fault::ensure!(
+            changed.is_empty(),
+            "another program changed becalm's trace while it observed ({}); observe again without it",
+            warning::changed_files(&changed)
+        );
+        Ok(())
+    }
+
+    /// Removes the traces.
+    pub fn remove(self) -> fault::Result<()> {
+        let Self { readers, traces, .. } = self;
+        drop(readers);
+        for trace in traces {
+            trace.instance.remove().context("cannot remove the trace instance")?;
         }
         Ok(())
     }
@@ -205,14 +239,8 @@ fn run<C: Counter>(
     let cpus = machine.online.clone();
     let mut lookout = Lookout::new(&root);
     let first = lookout.look(C::read)?;
-    let chosen = |seen: &[SeenThread], choice: &Choice| -> Vec<i32> {
-        let is_chosen =
-            |thread: &&SeenThread| choice.has(thread.stat.pid, thread.process, &thread.stat.comm, &thread.group);
-        seen.iter().filter(is_chosen).map(|thread| thread.stat.pid).collect()
-    };
-    let mut own = vec![sched::current_tid()];
-    own.extend(session.guard().as_ref().ok().map(|janitor| janitor.pid()));
-    let mut followed = chosen(&first, &plan.choice);
+    let own = own_numbers(session);
+    let mut followed = plan.choice.among(&first);
     // The command is a child of this thread.
     followed.extend(plan.command.is_some().then(sched::current_tid));
     let is_guest = machine.hypervisor.is_some();
@@ -221,8 +249,8 @@ fn run<C: Counter>(
         let (doc, command) = accounts::observe(plan, session, warnings, PROGRAM.to_owned())?;
         return Ok(Observed::Accounts(Box::new(doc), command));
     };
-    let page_size = traces.traces.iter().map(|trace| trace.instance.page_size()).max().unwrap_or(0);
-    let mut spool = Spool::new(&plan.folder, traces.readers.len(), page_size)
+    let (readers, page_size) = traces.pages();
+    let mut spool = Spool::new(&plan.folder, readers, page_size)
         .with_context(|| format!("cannot keep the trace in {}", plan.folder.display()))?;
     let buffers = buffers(&traces);
     let tracing = tracing_doc(&traces);
@@ -235,7 +263,7 @@ fn run<C: Counter>(
     // A look at every thread while the trace runs, so each one's state is known from its look or from its first event.
     let mut lookout = Lookout::new(&root);
     let mut seen = lookout.look(C::read)?;
-    let tids = chosen(&seen, &plan.choice);
+    let tids = plan.choice.among(&seen);
     let mut groups: Vec<String> = seen.iter().map(|thread| thread.group.clone()).collect();
     groups.sort_unstable();
     groups.dedup();
@@ -275,18 +303,8 @@ fn run<C: Counter>(
     });
     let throttled = throttled.collect();
     let end = Anchor::take::<C>();
-    let changed: Vec<String> = traces.traces.iter().flat_map(|trace| trace.instance.changed()).collect();
-    if !changed.is_empty() {
-        fault::bail!(
-            "another program changed becalm's trace while it observed ({}); observe again without it",
-            warning::changed_files(&changed)
-        );
-    }
-    let Traces { readers, traces, .. } = traces;
-    drop(readers);
-    for trace in traces {
-        trace.instance.remove().context("cannot remove the trace instance")?;
-    }
+    traces.refuse_changed()?;
+    traces.remove()?;
     let whole = Calibration::from_anchors::<C>(&start, &end).unwrap_or(calibration);
     let host = Host::read(&root);
     warnings.extend(host.warning);
@@ -324,8 +342,14 @@ fn run<C: Counter>(
     })))
 }
 
+/// The numbers of becalm's own threads.
+pub fn own_numbers(session: &Session) -> Vec<i32> {
+    let janitor = session.guard().as_ref().ok().map(|janitor| janitor.pid());
+    [sched::current_tid()].into_iter().chain(janitor).collect()
+}
+
 /// These groups and those above them, once each.
-fn with_ancestors(groups: &[String]) -> Vec<String> {
+pub fn with_ancestors(groups: &[String]) -> Vec<String> {
     let mut all: Vec<String> = groups
         .iter()
         .flat_map(|group| Path::new(group).ancestors().map(|path| path.to_string_lossy().into_owned()))
@@ -336,7 +360,7 @@ fn with_ancestors(groups: &[String]) -> Vec<String> {
     all
 }
 
-fn set_up(
+pub fn set_up(
     plan: &ObservePlan,
     cpus: &CpuList,
     is_guest: bool,
@@ -376,11 +400,11 @@ fn set_up(
     Ok(Some(traces))
 }
 
-fn buffers(traces: &Traces) -> Vec<TraceBuffer> {
+pub fn buffers(traces: &Traces) -> Vec<TraceBuffer> {
     traces.readers.iter().map(|(trace, reader)| TraceBuffer { cpu: reader.cpu(), is_own: *trace == 1 }).collect()
 }
 
-fn parts(traces: &mut Traces) -> Vec<TraceParts> {
+pub fn parts(traces: &mut Traces) -> Vec<TraceParts> {
     let parts = |trace: &mut Tracing| TraceParts {
         decoder: trace.instance.decoder().clone(),
         clock: trace.clock,
@@ -405,7 +429,7 @@ fn tracing_doc(traces: &Traces) -> TracingDoc {
 }
 
 /// Gives up the rights that are no longer needed. The janitor removes the traces.
-fn leave_rights(left: &RemainingRights, session: &Session) -> fault::Result<()> {
+pub fn leave_rights(left: &RemainingRights, session: &Session) -> fault::Result<()> {
     let mut left = left.clone();
     match session.guard() {
         Ok(janitor) if janitor.seal().is_ok() => {}
@@ -440,7 +464,7 @@ fn collect<C: Counter>(
         let waited_for: Vec<_> = [Some(session.signals().as_fd()), command.end_fd()]
             .into_iter()
             .flatten()
-            .chain(traces.readers.iter().filter(|_| traces.wakes).map(|(_, reader)| reader.as_fd()))
+            .chain(traces.full_fds())
             .map(|fd| (fd, Await::Readable))
             .collect();
         wait_ready(&waited_for, Some(patience)).context("cannot wait for the trace")?;

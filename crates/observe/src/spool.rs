@@ -22,7 +22,7 @@ struct SpooledPage {
     length: u32,
 }
 
-/// Where the pages are.
+/// The place of the pages.
 #[derive(Debug)]
 enum Store {
     File(File),

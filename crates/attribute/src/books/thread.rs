@@ -147,7 +147,7 @@ pub(super) struct Wait {
 /// The part of a wait in earlier books.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct EarlierPart {
-    /// Who had the CPU then, and how long.
+    /// The takers of the CPU then, and their time.
     pub taken: Vec<(Taken, Nanos)>,
     /// How often those came who had the CPU that it still waits for.
     pub visits: Vec<(Occupant, u64)>,
