@@ -37,7 +37,7 @@ pub struct TopArgs {
     #[command(flatten)]
     measuring: MeasuringArgs,
 
-    /// Time between updates, at least 100ms
+    /// Time between updates, at least 100ms, and 500ms with --observe
     #[arg(long, value_name = "TIME", default_value = "1s", allow_hyphen_values = true)]
     interval: Nanos,
 
@@ -68,10 +68,10 @@ pub struct TopArgs {
     #[arg(long, conflicts_with_all = ["MeasuringArgs", "json", "output", "folder", "keep"])]
     observe: bool,
 
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Threads to observe, with --observe")]
     choice: ChoiceArgs,
 
-    /// With --observe: show all threads and all who had the CPU
+    /// Also show threads that sleep all the time
     #[arg(long, requires = "observe")]
     all: bool,
 }

@@ -39,8 +39,8 @@ const KEYS: [(&str, &str); 8] = [
     ("q, ctrl-c", "quit; nothing is stored"),
     ("?", "this help; esc closes it"),
     ("", ""),
-    ("waited", "the threads could have run then: queued, on the way to a CPU, or kept by a quota"),
-    ("since start", "sums of all updates; those of threads include only threads that still live"),
+    ("waited", "could have run: queued, on the way to a CPU, or kept by a quota"),
+    ("since start", "sums of all updates"),
 ];
 
 /// How to show an observation.
@@ -306,6 +306,7 @@ fn on_terminal(observation: &mut LiveObservation, session: &Session, settings: O
         }
         // A terminal that is gone has no keys.
         let Ok(keys) = keyboard.read(Duration::ZERO) else { break };
+        let has_keys = !keys.is_empty();
         for key in keys {
             match choices.key(key, &shown) {
                 Reaction::None => {}
@@ -313,9 +314,12 @@ fn on_terminal(observation: &mut LiveObservation, session: &Session, settings: O
                 Reaction::Quit => return Ok(()),
             }
         }
-        if rhythm.left().is_zero() {
+        let is_time = rhythm.left().is_zero();
+        // Without keys, it is a buffer that is half full.
+        if is_time || !has_keys {
             observation.take()?;
-            if rhythm.tick()
+            if is_time
+                && rhythm.tick()
                 && let Some(update) = observation.update()?
             {
                 shown.since.add(&update);

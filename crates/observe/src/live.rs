@@ -191,10 +191,8 @@ fn start<C: Counter>(plan: LivePlan, session: &Session) -> fault::Result<LiveObs
     let is_guest = machine.hypervisor.is_some();
     let traces = recorder::set_up(&plan, &machine.online, is_guest, C::NAME, followed, session, &mut warnings)?;
     let Some(mut traces) = traces else {
-        let why = warnings.last().map_or_else(String::new, |warning| format!(": {}", warning.message));
-        fault::bail!(
-            "the kernel cannot be traced{why}; run becalm with sudo, or becalm observe, which names no takers then"
-        );
+        let why = warnings.last().map_or("the kernel cannot be traced", |warning| &warning.message);
+        fault::bail!("cannot observe live: {why}; becalm observe also works without the kernel's trace");
     };
     let (readers, page_size) = traces.pages();
     let spool = Spool::in_memory(readers, page_size);
