@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `report`, `detours`, `compare`, `check RUN`, `fleet`, `predict`, `cost tick --from`, `paper --list` | from the start: only the right to read any file; becomes the user behind `sudo` |
 //! | the same with `--html`, `--junit` or `--sarif`, `export`, `import`, `condense` | from the start: only rights over files, for directories of root or of the user |
-//! | `record`, `observe`, `check`, the last run of `work` | everything until setup is done, then nothing; becomes the user behind `sudo` |
+//! | `record`, `observe`, `top --observe`, `check`, the last run of `work` | everything until setup is done, then nothing; becomes the user behind `sudo` |
 //! | `top`, `watch`, the other runs of `work`, the recordings of `cost detours`, one per process | lowers everything while recording, because another setup follows |
 //! | `inject` | everything until its threads are placed, then nothing; with `--signal` nothing from the start; with several noises, each a becalm of its own, the parent keeps all |
 //! | `study`, `compare --record` | everything until all is recorded, then like `report` |
