@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use becalm_linux::sockets::{Await, wait_ready};
 use becalm_observe::document::{ObservedDoc, TakerDoc, ThreadDoc};
 use becalm_observe::report::{ObservedReport, thread_name};
-use becalm_observe::{LEAST_INTERVAL, LiveObservation, LivePlan, words};
+use becalm_observe::{LEAST_INTERVAL, LiveObservation, LivePlan, is_helper, words};
 use becalm_record::Session;
 use becalm_report::form::field::fields;
 use becalm_report::form::figure::Share;
@@ -27,8 +27,6 @@ use crate::screen::{Screen, output};
 use crate::since::{SinceStart, TakenTime};
 use crate::theme::Theme;
 
-/// Threads that sleep for more than this share of an update are not shown by default.
-const HELPER: f64 = 0.99;
 /// Rows of a table by default.
 const ROWS: usize = 20;
 
@@ -153,7 +151,7 @@ impl Shown {
 
     /// The threads, those that waited longest first.
     fn threads(&self, all: bool) -> Grid {
-        let is_helper = |thread: &&ThreadDoc| ratio(thread.asleep_ns, thread.wall_ns) > HELPER;
+        let is_helper = |thread: &&ThreadDoc| is_helper(thread.asleep_ns.get(), thread.wall_ns.get());
         let all = all || self.update.threads.iter().all(|thread| is_helper(&thread));
         let row = |thread: &ThreadDoc| ThreadRow {
             since: self.since.waited(thread.process, thread.tid),

@@ -30,3 +30,4 @@ pub use choice::{Choice, ChoiceArgs, ThreadArgs};
 pub use command::{ObserveArgs, report_stored};
 pub use compare::{CompareQuestion, are_observed};
 pub use live::{LEAST_INTERVAL, LiveObservation, LivePlan};
+pub use totals::is_helper;

@@ -80,8 +80,8 @@ fn a_busy_neighbor_is_the_first_taker_of_each_update() {
         let takers: Vec<&str> = text.split("Takers of the CPU during waits").skip(1).collect();
         let first: Vec<Vec<&str>> =
             takers.iter().map(|block| block.lines().nth(2).unwrap().split_whitespace().collect()).collect();
-        let observed = text.lines().filter_map(|line| line.split_once("observed ")?.1.split([',', ';']).next());
-        let observed = observed.last().and_then(time).expect("the length of the observation");
+        let mut observed = text.lines().filter_map(|line| line.split_once("observed ")?.1.split([',', ';']).next());
+        let observed = observed.next_back().and_then(time).expect("the length of the observation");
         // Its times: in the update, the longest visit, the sum since the start, the longest since then.
         let times: Vec<f64> = first[2].iter().filter_map(|cell| time(cell)).collect();
         eprintln!("{share:.3} of the time by the kernel's account; {times:?} of {observed}");
