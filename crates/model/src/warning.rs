@@ -58,7 +58,7 @@ pub fn left_out(list: &CpuList) -> Warning {
 warnings! {
     /// The kernel cannot be traced, for this reason.
     no_tracing(why: &str) NoTracing:
-        format!("the sources of detours are unknown, because the kernel cannot be traced: {why}"),
+        format!("the kernel cannot be traced, so causes are unknown: {why}"),
         "run becalm without arguments to see what is missing and how to get it";
 
     /// The stored detours are from kernel events only, before a window with a running loop.

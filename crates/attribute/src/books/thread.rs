@@ -131,6 +131,8 @@ pub(super) struct Stretch {
     pub is_quota: bool,
     /// Whether the thread has not been moved to another CPU yet.
     pub is_first: bool,
+    /// Whether it continues the last stretch of an earlier part of the wait, if there is one.
+    pub goes_on: bool,
 }
 
 /// A wait for a CPU, possibly on several in turn.
@@ -207,6 +209,7 @@ impl Wait {
                 until,
                 is_quota,
                 is_first: place == 0 && !had_moved,
+                goes_on: place == 0 && from == *start && !is_quota,
             };
             let mut since = *start;
             for (from, until) in &self.quotas {

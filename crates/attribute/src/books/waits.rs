@@ -143,7 +143,11 @@ impl Books {
         let mut taken = std::mem::take(&mut self.taken);
         taken.clear();
         let mut quota = Nanos::ZERO;
-        for Stretch { cpu, from, until, is_quota, is_first } in wait.stretches(at) {
+        for Stretch { cpu, from, until, is_quota, is_first, goes_on } in wait.stretches(at) {
+            // An occupant comes once per stretch.
+            if !goes_on {
+                whole.visits.clear();
+            }
             if is_quota {
                 quota += until - from;
                 continue;
@@ -151,12 +155,8 @@ impl Books {
             // A preempted thread that waits for an idle CPU is kept from running; one that was moved there waits for it to wake up.
             let is_limited = reason == StayReason::Preempted && is_first;
             let Some(book) = self.cpus.get_mut(cpu.get() as usize).and_then(Option::as_mut) else { continue };
-            // An occupant comes once per stretch.
             let earlier = taken.len();
             let visits = &mut whole.visits;
-            if from > wait.since() {
-                visits.clear();
-            }
             book.occupancy.shares(from, until, |occupant, mut share, came| {
                 match visits.iter_mut().find(|(known, _)| *known == occupant) {
                     // It was counted before a division.
@@ -172,6 +172,10 @@ impl Books {
                     None => taken.push((occupant, is_limited, share.time, share.visits)),
                 }
             });
+        }
+        // The next stretch starts at this very instant.
+        if wait.latest() > wait.since() && wait.latest() >= at {
+            whole.visits.clear();
         }
         let mut rows: Vec<OwnedActivity> = taken
             .iter()

@@ -1,5 +1,6 @@
 //! `becalm observe` against the kernel's own accounts, and against planted noise with its own log.
 
+mod both;
 mod live;
 mod lives;
 mod neighbors;
