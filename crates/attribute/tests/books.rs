@@ -242,6 +242,69 @@ fn scripts() -> impl Strategy<Value = Vec<((u8, u8, u8), i64)>> {
     proptest::collection::vec(((any::<u8>(), any::<u8>(), any::<u8>()), 0_i64..40), 1..400)
 }
 
+/// Times, counts and longest times by the number of a thread and a name.
+type NamedSums = BTreeMap<(i32, String), (i64, u64, i64)>;
+
+/// The sums of the portions that end at these instants, the last of which is the end, and the time that each chosen thread has in them.
+fn sums_of_portions(simulation: &Simulation, labels: &mut Labels, cuts: &[i64]) -> (NamedSums, [i64; CHOSEN]) {
+    let mut books = books(labels);
+    books.open(Nanos::ZERO, labels);
+    let mut sums = NamedSums::new();
+    let mut wall = [0; CHOSEN];
+    let mut events = simulation.events.iter().peekable();
+    for cut in cuts.iter().copied() {
+        while let Some((cpu, event)) = events.next_if(|(_, event)| event.time.get() <= cut) {
+            books.take(CpuId::new(*cpu as u32), event, labels, &mut Sums::default());
+        }
+        for (thread, portion) in books.divide(Nanos::new(cut), &[], labels) {
+            assert_eq!(portion.imbalance(), Nanos::ZERO);
+            let of = books.identity(thread).pid.0;
+            wall[(of - 100) as usize] += portion.wall().get();
+            let parts = [portion.ran, portion.queued, portion.on_the_way, portion.asleep, portion.quota];
+            let parts = parts.iter().enumerate().map(|(part, time)| (format!("part {part}"), (time.get(), 0, 0)));
+            let switches = [("switches".to_owned(), (0, portion.switches, 0))];
+            let takers = portion.takers.iter().map(|(taken, sum)| (format!("{taken:?}"), *sum));
+            let ran = portion
+                .ran_as
+                .iter()
+                .map(|(part, sum)| (format!("{part:?}"), TimeCount { longest: Nanos::ZERO, ..*sum }));
+            let sleeps = portion
+                .sleeps
+                .iter()
+                .map(|(sleep, sum)| (format!("{sleep:?}"), TimeCount { longest: Nanos::ZERO, ..*sum }));
+            let counts = takers
+                .chain(ran)
+                .chain(sleeps)
+                .map(|(name, sum)| (name, (sum.time.get(), sum.count, sum.longest.get())));
+            for (name, (time, count, longest)) in parts.into_iter().chain(switches).chain(counts) {
+                let sum: &mut (i64, u64, i64) = sums.entry((of, name)).or_default();
+                *sum = (sum.0 + time, sum.1 + count, sum.2.max(longest));
+            }
+        }
+    }
+    sums.retain(|_, sum| *sum != (0, 0, 0));
+    (sums, wall)
+}
+
+/// The interrupt of the second CPU comes once to a thread that moves there, also if the books are divided at that instant.
+#[test]
+fn a_wait_that_moves_where_the_books_are_divided_meets_what_is_there() {
+    let mut labels = Labels::new();
+    let mut simulation = Simulation::new(&mut labels);
+    // Interrupts on both CPUs, and a thread that is woken on the first one.
+    for (action, length) in [((5, 0, 0), 5), ((5, 0, 1), 5), ((0, 2, 0), 1), ((0, 2, 0), 10)] {
+        simulation.act(action);
+        simulation.pass(length);
+    }
+    let moved = simulation.now;
+    simulation.act((4, 2, 1));
+    simulation.pass(10);
+    let end = simulation.now;
+    let (whole, lives) = sums_of_portions(&simulation, &mut labels, &[end]);
+    assert!(whole.values().any(|sum| *sum == (20, 2, 20)), "{whole:?}");
+    assert_eq!(sums_of_portions(&simulation, &mut labels, &[moved, end]), (whole, lives));
+}
+
 proptest! {
     #[test]
     fn the_books_are_those_of_each_nanosecond(script in scripts()) {
@@ -312,39 +375,10 @@ proptest! {
             simulation.pass(length);
         }
         let end = simulation.now;
-        let mut sums = |cuts: Vec<i64>| {
-            let mut books = books(&mut labels);
-            books.open(Nanos::ZERO, &labels);
-            let mut sums = BTreeMap::new();
-            let mut wall = [0; CHOSEN];
-            let mut events = simulation.events.iter().peekable();
-            for cut in cuts {
-                while let Some((cpu, event)) = events.next_if(|(_, event)| event.time.get() <= cut) {
-                    books.take(CpuId::new(*cpu as u32), event, &mut labels, &mut Sums::default());
-                }
-                for (thread, portion) in books.divide(Nanos::new(cut), &[], &labels) {
-                    assert_eq!(portion.imbalance(), Nanos::ZERO);
-                    let of = books.identity(thread).pid.0;
-                    wall[(of - 100) as usize] += portion.wall().get();
-                    let parts = [portion.ran, portion.queued, portion.on_the_way, portion.asleep, portion.quota];
-                    let parts = parts.iter().enumerate().map(|(part, time)| (format!("part {part}"), (time.get(), 0, 0)));
-                    let switches = [("switches".to_owned(), (0, portion.switches, 0))];
-                    let takers = portion.takers.iter().map(|(taken, sum)| (format!("{taken:?}"), *sum));
-                    let ran = portion.ran_as.iter().map(|(part, sum)| (format!("{part:?}"), TimeCount { longest: Nanos::ZERO, ..*sum }));
-                    let sleeps = portion.sleeps.iter().map(|(sleep, sum)| (format!("{sleep:?}"), TimeCount { longest: Nanos::ZERO, ..*sum }));
-                    let counts = takers.chain(ran).chain(sleeps).map(|(name, sum)| (name, (sum.time.get(), sum.count, sum.longest.get())));
-                    for (name, (time, count, longest)) in parts.into_iter().chain(switches).chain(counts) {
-                        let sum: &mut (i64, u64, i64) = sums.entry((of, name)).or_default();
-                        *sum = (sum.0 + time, sum.1 + count, sum.2.max(longest));
-                    }
-                }
-            }
-            sums.retain(|_, sum| *sum != (0, 0, 0));
-            (sums, wall)
-        };
-        let (whole, lives) = sums(vec![end]);
+        let (whole, lives) = sums_of_portions(&simulation, &mut labels, &[end]);
         prop_assert_eq!(lives, [end; CHOSEN]);
-        let divided = sums(cuts.into_iter().filter(|cut| *cut < end).chain([end]).collect());
+        let cuts: Vec<i64> = cuts.into_iter().filter(|cut| *cut < end).chain([end]).collect();
+        let divided = sums_of_portions(&simulation, &mut labels, &cuts);
         prop_assert_eq!(divided, (whole, lives));
     }
 
