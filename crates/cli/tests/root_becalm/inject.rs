@@ -106,7 +106,8 @@ fn the_noise_by_signals_ends_when_becalm_is_killed() {
 /// own environment, and says nothing of it. The next becalm removes what is left.
 #[test]
 fn what_becalm_leaves_when_it_is_killed_is_removed_by_the_next() {
-    let script = "env; while [ -e /proc/$PPID/exe ]; do sleep 0.05; done; echo; env";
+    // A process has files, and locks on them, until it is gone for its parent.
+    let script = "env; while kill -0 $PPID 2>/dev/null; do sleep 0.05; done; echo; env";
     let noise = ["inject", "--signal", "--interval", "10ms", "--detour", "100us", "--"];
     let mut running = Running::start(becalm(&[&noise[..], &["sh", "-c", script]].concat()));
     let pid = running.pid();
