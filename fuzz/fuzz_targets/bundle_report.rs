@@ -168,6 +168,7 @@ fn show_page(bundle: &Bundle, summary: &Summary) -> anyhow::Result<()> {
         name: &noise.name,
         noise: &noise.noise,
         summary: false,
+        of_threads: false,
         without: &[],
         question: question(),
         rows: &rows,
