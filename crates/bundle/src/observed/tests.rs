@@ -1,36 +1,8 @@
-use becalm_model::observed::{LifePart, ObservedRows, OwnedActivity, Owner, Stay, StayReason, ThreadDetour, ThreadId};
-use becalm_model::{Document, Kind, Labels, ThreadState};
+use becalm_model::observed::{LifePart, OwnedActivity, Owner, Stay, StayReason, ThreadDetour, ThreadId};
+use becalm_model::{Kind, Labels};
 use becalm_units::{CpuId, Nanos};
 
 use super::*;
-use crate::{Contents, Stored};
-
-/// A document with nothing but what a bundle needs.
-#[derive(serde::Serialize, serde::Deserialize)]
-struct SmallDoc {
-    schema: String,
-    node: String,
-}
-
-impl Document for SmallDoc {
-    const SCHEMA: &'static str = "becalm.observed/1";
-
-    fn schema(&self) -> &str {
-        &self.schema
-    }
-
-    fn node(&self) -> &str {
-        &self.node
-    }
-
-    fn check(&self) -> Result<(), String> {
-        Ok(())
-    }
-}
-
-impl Stored for SmallDoc {
-    const CONTENTS: Contents = Contents::Observed;
-}
 
 fn row(thread: i32, label: Label) -> ThreadRow {
     ThreadRow {
@@ -54,7 +26,12 @@ fn the_tables_are_read_as_they_were_written() {
     let path = folder.path().join("run.becalm");
     let mut labels = Labels::new();
     let name = labels.intern("solver");
-    let doc = SmallDoc { schema: SmallDoc::SCHEMA.to_owned(), node: "n".to_owned() };
+    let doc = ObservedHead {
+        schema: ObservedHead::SCHEMA.to_owned(),
+        node: "n".to_owned(),
+        rows: ObservedRows::default(),
+        warnings: Vec::new(),
+    };
     let mut writer = ObservedWriter::create(&path, &doc).unwrap();
     let reasons = [
         StayReason::None,
