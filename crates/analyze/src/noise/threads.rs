@@ -8,7 +8,7 @@ use std::path::Path;
 
 use becalm_account::SourceIds;
 use becalm_bundle::{ObservedHead, ObservedTables, ThreadRow, node_document};
-use becalm_model::observed::{LifePart, Owner};
+use becalm_model::observed::{LifePart, OwnedActivity, Owner};
 use becalm_model::{Labels, warning};
 use becalm_scale::books::BookEntry;
 use becalm_units::Nanos;
@@ -63,6 +63,30 @@ impl ThreadNoise {
     }
 }
 
+impl ThreadNoise {
+    /// Takes the next detour with its activities.
+    fn lose<'a>(
+        &mut self,
+        start: Nanos,
+        activities: impl Iterator<Item = &'a OwnedActivity>,
+        names: &mut SourceIds,
+        labels: &Labels,
+    ) {
+        let (detour, mut duration) = (self.detours.len(), Nanos::ZERO);
+        for activity in activities {
+            duration += activity.time;
+            let source = names.id(activity.kind, labels.text(activity.source)).get();
+            self.entries.push(BookEntry { detour, source, root: source, self_time: activity.time });
+        }
+        self.detour(start, duration);
+    }
+
+    /// Whether it could make progress for long enough to be a rank, if the busiest thread could for `longest`.
+    fn is_busy(&self, longest: Nanos) -> bool {
+        self.length.get() >= longest.get() / BUSY
+    }
+}
+
 impl NoiseInput {
     /// Reads the noise of the observed threads of a node, or of the only one, with its sources if `books` is set. becalm's own time is subtracted
     /// unless `with_self` is set. Fails if the recording cannot be read, or no thread could have made progress.
@@ -82,15 +106,10 @@ impl NoiseInput {
         })?;
         let mut names = SourceIds::default();
         tables.detours(&mut labels, &mut |detour, activities, labels| {
-            let Some(thread) = threads.get_mut(detour.thread.0 as usize) else { return };
-            let number = thread.detours.len();
-            let mut left = Nanos::ZERO;
-            for activity in activities.iter().filter(|activity| with_self || activity.owner != Owner::Becalm) {
-                left += activity.time;
-                let source = names.id(activity.kind, labels.text(activity.source)).get();
-                thread.entries.push(BookEntry { detour: number, source, root: source, self_time: activity.time });
+            if let Some(thread) = threads.get_mut(detour.thread.0 as usize) {
+                let counted = activities.iter().filter(|activity| with_self || activity.owner != Owner::Becalm);
+                thread.lose(detour.start, counted, &mut names, labels);
             }
-            thread.detour(detour.start, left);
         })?;
         let mut warnings = head.warnings;
         let longest = threads.iter().map(|thread| thread.length).max().unwrap_or(Nanos::ZERO);
@@ -98,8 +117,7 @@ impl NoiseInput {
             return Err(NoiseError::NoThreads { run: path.to_owned() });
         }
         let chosen = rows.iter().zip(threads).filter(|(row, _)| row.chosen);
-        let (busy, idle): (Vec<_>, Vec<_>) =
-            chosen.partition(|(_, thread)| thread.length.get() >= longest.get() / BUSY);
+        let (busy, idle): (Vec<_>, Vec<_>) = chosen.partition(|(_, thread)| thread.is_busy(longest));
         if !idle.is_empty() {
             warnings.push(warning::threads_left_out(idle.len() as u64, (idle.len() + busy.len()) as u64));
         }
@@ -141,6 +159,32 @@ mod tests {
         for (at, place) in [(0, 0), (10, 0), (29, 19), (30, 20), (60, 20), (100, 20), (140, 60), (150, 70), (900, 70)] {
             assert_eq!(thread.place(Nanos::new(at)), Nanos::new(place), "{at}");
         }
+    }
+
+    #[test]
+    fn threads_that_sleep_most_of_the_time_are_no_ranks() {
+        let thread = thread();
+        let longest = |ns| thread.is_busy(Nanos::new(ns));
+        assert_eq!([70, 140, 142].map(longest), [true, true, false]);
+    }
+
+    #[test]
+    fn a_detour_is_as_long_as_its_counted_activities() {
+        let (mut thread, mut names, mut labels) = (thread(), SourceIds::default(), Labels::new());
+        let row = |source, time| OwnedActivity {
+            owner: Owner::Others,
+            kind: becalm_model::Kind::Task,
+            source,
+            thread: None,
+            time: Nanos::new(time),
+            visits: 1,
+        };
+        let rows = [row(labels.intern("a"), 3), row(labels.intern("b"), 4)];
+        thread.lose(Nanos::new(12), rows.iter(), &mut names, &labels);
+        thread.lose(Nanos::new(20), rows[1..].iter(), &mut names, &labels);
+        assert_eq!(thread.detours, [(2, 7), (10, 4)].map(|(start, length)| (Nanos::new(start), Nanos::new(length))));
+        let entries: Vec<_> = thread.entries.iter().map(|row| (row.detour, row.source, row.self_time.get())).collect();
+        assert_eq!(entries, [(0, 0, 3), (0, 1, 4), (1, 1, 4)]);
     }
 
     #[test]
