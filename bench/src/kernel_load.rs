@@ -184,7 +184,7 @@ impl Making {
 
     fn happen(&mut self, after_ns: f64, what: RawHappening<'static>) {
         self.wait(after_ns);
-        self.events.push(RawEvent { time: self.now as u64, pid: self.current, what });
+        self.events.push(RawEvent { time: self.now as u64, pid: self.current, in_interrupt: false, what });
         if let RawHappening::SchedSwitch { next_pid, .. } = what {
             self.current = next_pid;
         }

@@ -88,14 +88,22 @@ impl Default for Switching {
                 let mut write = |cpu: usize, on: Option<usize>, after: i64, what: Happening| {
                     now += after;
                     let thread = on.map_or(Pid::IDLE, |thread| pid(cpu, thread));
-                    events.push((CpuId::new(cpu as u32), Event { time: Nanos::new(now), thread, what }));
+                    events.push((
+                        CpuId::new(cpu as u32),
+                        Event { time: Nanos::new(now), thread, in_interrupt: false, what },
+                    ));
                 };
                 let current = cpus[number].current;
                 if step % TICK == 0 {
                     let irq = |source| Happening::IrqEntry { source, detail: Label::EMPTY };
                     write(number, current, 100, irq(timer));
                     let (root, carrier, interrupt) = (Label::EMPTY, Carrier::Timer, timer);
-                    write(number, current, 100, Happening::FunctionEntry { source: tick, root, carrier, interrupt });
+                    write(
+                        number,
+                        current,
+                        100,
+                        Happening::FunctionEntry { source: tick, root, carrier, interrupt, request: 0 },
+                    );
                     write(number, current, 900, Happening::IrqExit { source: timer, detail: Label::EMPTY });
                     write(number, current, 100, Happening::SoftirqEntry { source: softirq });
                     write(number, current, 900, Happening::SoftirqExit { source: softirq });
@@ -146,7 +154,10 @@ impl Default for Switching {
             if let Some(current) = cpu.current {
                 let (prev, prev_state) = (pid(number, current), ThreadState::SLEEPING);
                 let what = Happening::Switch { prev, prev_state, next: Pid::IDLE };
-                events.push((CpuId::new(number as u32), Event { time: Nanos::new(999_999_999), thread: prev, what }));
+                events.push((
+                    CpuId::new(number as u32),
+                    Event { time: Nanos::new(999_999_999), thread: prev, in_interrupt: false, what },
+                ));
                 switches += 1;
             }
         }

@@ -15,7 +15,7 @@ use crate::figures::Repetitions;
 use crate::interrupts::Interrupts;
 use crate::programs;
 use becalm_bundle::Bundle;
-use becalm_linux::ftrace::{CARRIED, Tracefs};
+use becalm_linux::ftrace::{CARRIED, EventFilter, Tracefs};
 use becalm_linux::sched;
 use becalm_measure::{Batch, Names, RecordPlan, Sink, record};
 use becalm_model::node::{CpuDoc, NodeDoc, Rung};
@@ -216,7 +216,9 @@ impl PurposeEvents {
             for name in group.events {
                 let event = purpose.folder.join("events").join(group.system).join(name);
                 if event.exists() {
-                    set(&event.join("filter"), group.filter)?;
+                    if let EventFilter::Expression(expression) = group.filter {
+                        set(&event.join("filter"), expression)?;
+                    }
                     purpose.events.push(event.join("enable"));
                 }
             }

@@ -99,7 +99,7 @@ fn detours(labels: &mut Labels) -> Vec<(i64, Vec<Event>)> {
                 if let Happening::Switch { next, .. } = what {
                     thread = next;
                 }
-                Event { time: time(at), thread: running, what }
+                Event { time: time(at), thread: running, in_interrupt: false, what }
             };
             (length, what.into_iter().enumerate().map(event).collect())
         })

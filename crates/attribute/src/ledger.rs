@@ -3,9 +3,9 @@
 use becalm_model::{Activity, Detour, Kind, Label, Labels, Platform, Step, root, unseen};
 use becalm_units::{CpuId, Nanos};
 
-use super::causes::Causes;
 use super::explanations::Explanations;
 use super::host::Host;
+use super::roots::RootLabels;
 
 /// A row of the current detour.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -189,7 +189,7 @@ impl Ledger {
         &mut self,
         t_min: Nanos,
         explanations: &mut Explanations,
-        causes: &mut Causes,
+        causes: &mut RootLabels,
         labels: &mut Labels,
     ) -> Closed<'_> {
         let length = self.credited - self.start;
@@ -224,7 +224,7 @@ impl Ledger {
         &mut self,
         duration: Nanos,
         explanations: &mut Explanations,
-        causes: &mut Causes,
+        causes: &mut RootLabels,
         labels: &mut Labels,
     ) {
         self.rows.clear();

@@ -68,7 +68,7 @@
 
 pub mod books;
 mod carried;
-mod causes;
+pub mod causes;
 mod explanations;
 mod feed;
 mod frame;
@@ -76,6 +76,7 @@ mod functions;
 mod host;
 mod ledger;
 mod presence;
+mod roots;
 mod stack;
 mod suspended;
 mod tally;
@@ -88,7 +89,6 @@ use becalm_model::{
 use becalm_units::Nanos;
 
 use self::carried::{CarriedFunction, CarrierEvent, Carriers, Vehicle};
-use self::causes::Causes;
 use self::explanations::Explanations;
 use self::feed::EventFeed;
 use self::frame::{Ending, Frame, What, saturating_sub};
@@ -96,6 +96,7 @@ use self::functions::Functions;
 pub use self::ledger::{AFTERMATH_LONGEST, AFTERMATH_STEPS};
 use self::ledger::{Closed, Entry, Ledger, LedgerRow};
 pub use self::presence::{Interruptions, Presence};
+use self::roots::RootLabels;
 use self::suspended::Suspended;
 pub use self::tally::Tally;
 use self::threads::Departure;
@@ -134,7 +135,7 @@ pub struct Attributor {
     completed: Nanos,
     /// Events before this instant have been replayed without knowing the steps.
     advanced: Nanos,
-    causes: Causes,
+    causes: RootLabels,
     explanations: Explanations,
     carriers: Carriers,
     functions: Functions,
@@ -214,7 +215,7 @@ impl Attributor {
             newest: LONG_AGO,
             completed: LONG_AGO,
             advanced: LONG_AGO,
-            causes: Causes::default(),
+            causes: RootLabels::default(),
             explanations: Explanations::default(),
             carriers: Carriers::new(labels),
             functions: Functions::default(),
@@ -424,7 +425,7 @@ impl Attributor {
                 self.pop(What::Work(work), source, Label::EMPTY, at, context);
             }
             Happening::Nmi { source, delta } => self.nmi(source, delta, at, context),
-            Happening::FunctionEntry { source, root, carrier, interrupt } => {
+            Happening::FunctionEntry { source, root, carrier, interrupt, .. } => {
                 self.enter_function(
                     CarriedFunction { name: source, root },
                     CarrierEvent { carrier, interrupt },
@@ -442,7 +443,13 @@ impl Attributor {
                 self.switch(left, throttled, next, at, context);
             }
             // Already handled at the entry of the interrupt, by lookahead.
-            Happening::Waking { .. } | Happening::Woken { .. } | Happening::Life(_) => self.credit(at),
+            Happening::Waking { .. }
+            | Happening::Woken { .. }
+            | Happening::Life(_)
+            | Happening::CallQueued { .. }
+            | Happening::InterruptSent { .. }
+            | Happening::WorkQueued { .. }
+            | Happening::SoftirqRaised { .. } => self.credit(at),
             Happening::Lost { .. } => {}
         }
     }

@@ -231,7 +231,14 @@ impl Presence {
                 self.stay(next, tasks);
             }
             // Handled above, or without a frame.
-            Happening::Nmi { .. } | Happening::Lost { .. } | Happening::Fault { .. } | Happening::Life(_) => {}
+            Happening::Nmi { .. }
+            | Happening::Lost { .. }
+            | Happening::Fault { .. }
+            | Happening::Life(_)
+            | Happening::CallQueued { .. }
+            | Happening::InterruptSent { .. }
+            | Happening::WorkQueued { .. }
+            | Happening::SoftirqRaised { .. } => {}
         }
         let is_interrupted = !self.stack.is_empty() || self.interrupts.is_some();
         match self.open {
@@ -477,7 +484,7 @@ mod tests {
         }
 
         fn at(&mut self, time: i64, thread: Pid, what: Happening) -> &mut Self {
-            let event = Event { time: Nanos::new(time), thread, what };
+            let event = Event { time: Nanos::new(time), thread, in_interrupt: false, what };
             self.presence.take(&event, &self.tasks, &mut self.labels, &mut self.found);
             self
         }
@@ -529,7 +536,7 @@ mod tests {
         let (resched, resched_end) = (world.irq("reschedule", true), world.irq("reschedule", false));
         let function = |world: &mut World, source: &str, root: &str| {
             let [source, root] = [source, root].map(|text| world.labels.intern(text));
-            Happening::FunctionEntry { source, root, carrier: Carrier::Timer, interrupt: Label::EMPTY }
+            Happening::FunctionEntry { source, root, carrier: Carrier::Timer, interrupt: Label::EMPTY, request: 0 }
         };
         let ends = Happening::FunctionExit { carrier: Carrier::Timer, interrupt: Label::EMPTY };
         let wakes = function(&mut world, "timer:hrtimer_wakeup", "");
@@ -566,7 +573,13 @@ mod tests {
         world.tasks.set(worker, Task { kind: Kind::Kthread, source: kworker, detail: Label::EMPTY });
         let timeout = |world: &mut World, name: &str| {
             let source = world.labels.intern(name);
-            Happening::FunctionEntry { source, root: Label::EMPTY, carrier: Carrier::Wheel, interrupt: Label::EMPTY }
+            Happening::FunctionEntry {
+                source,
+                root: Label::EMPTY,
+                carrier: Carrier::Wheel,
+                interrupt: Label::EMPTY,
+                request: 0,
+            }
         };
         let [wakes, delayed, alone] = ["timer:process_timeout", "timer:delayed_work_timer_fn", "timer:tcp_write_timer"]
             .map(|name| timeout(&mut world, name));

@@ -81,7 +81,7 @@ impl Simulation {
 
     fn write(&mut self, cpu: usize, what: Happening) {
         let thread = self.cpus[cpu].0.map_or(Pid::IDLE, pid);
-        self.events.push((cpu, Event { time: Nanos::new(self.now), thread, what }));
+        self.events.push((cpu, Event { time: Nanos::new(self.now), thread, in_interrupt: false, what }));
     }
 
     fn pass(&mut self, length: i64) {
@@ -437,7 +437,7 @@ fn a_quota_ends_with_the_period_timer_and_covers_what_the_group_was_kept_from() 
     let cpu = CpuId::new(0);
     let mut sums = Sums::default();
     let mut take = |time: i64, thread, what| {
-        books.take(cpu, &Event { time: Nanos::new(time), thread, what }, &mut labels, &mut sums);
+        books.take(cpu, &Event { time: Nanos::new(time), thread, in_interrupt: false, what }, &mut labels, &mut sums);
     };
     let switch = |prev, prev_state, next| Happening::Switch { prev, prev_state, next };
     take(0, Pid::IDLE, switch(Pid::IDLE, ThreadState::RUNNABLE, pid(0)));
@@ -448,7 +448,7 @@ fn a_quota_ends_with_the_period_timer_and_covers_what_the_group_was_kept_from() 
     take(
         510,
         Pid::IDLE,
-        Happening::FunctionEntry { source: timer, root: Label::EMPTY, carrier, interrupt: Label::EMPTY },
+        Happening::FunctionEntry { source: timer, root: Label::EMPTY, carrier, interrupt: Label::EMPTY, request: 0 },
     );
     take(520, Pid::IDLE, Happening::IrqExit { source: interrupt, detail: Label::EMPTY });
     take(550, Pid::IDLE, switch(Pid::IDLE, ThreadState::RUNNABLE, pid(0)));
@@ -465,7 +465,7 @@ fn a_division_within_a_gap_leaves_its_time_unknown() {
     let mut books = books(&mut labels);
     books.open(Nanos::ZERO, &labels);
     let mut take = |books: &mut Books, time, what| {
-        let event = Event { time: Nanos::new(time), thread: Pid::IDLE, what };
+        let event = Event { time: Nanos::new(time), thread: Pid::IDLE, in_interrupt: false, what };
         books.take(CpuId::new(0), &event, &mut labels, &mut Sums::default());
     };
     let switch = Happening::Switch { prev: Pid::IDLE, prev_state: ThreadState::RUNNABLE, next: pid(0) };
@@ -493,7 +493,7 @@ fn threads_that_ended_are_forgotten() {
     for round in 0..100 {
         let (at, child) = (Nanos::new(round * 1_000), Pid(1_000 + round as i32));
         let mut take = |cpu, offset, thread, what| {
-            let event = Event { time: at + Nanos::new(offset), thread, what };
+            let event = Event { time: at + Nanos::new(offset), thread, in_interrupt: false, what };
             books.take(CpuId::new(cpu), &event, &mut labels, &mut Sums::default());
         };
         let created = Life::Created { thread: child, name: Label::EMPTY, in_process: false };

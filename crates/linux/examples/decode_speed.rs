@@ -41,7 +41,12 @@ fn main() {
         .cycle()
         .take(EVENTS)
         .enumerate()
-        .map(|(index, what)| RawEvent { time: (1 << 40) + index as u64 * 977, pid: 100, what: *what })
+        .map(|(index, what)| RawEvent {
+            time: (1 << 40) + index as u64 * 977,
+            pid: 100,
+            in_interrupt: false,
+            what: *what,
+        })
         .collect();
     let pages = kernel.pages(&events);
     let mut best = f64::INFINITY;

@@ -51,6 +51,7 @@ fn config(buffer_kb: u32) -> InstanceConfig {
         subbuf_kb: None,
         faults: Faults::All,
         events: EVENTS,
+        concerned: CpuList::default(),
         threads: None,
     }
 }

@@ -81,6 +81,8 @@ pub struct Event {
     pub time: Nanos,
     /// The thread on the CPU when the kernel wrote the event: for a switch, the thread that leaves; meaningless for lost events.
     pub thread: Pid,
+    /// Whether an interrupt handler or a softirq wrote it, on top of that thread. `false` if the trace does not show that.
+    pub in_interrupt: bool,
     /// The kind of event, with the kernel's details.
     pub what: Happening,
 }
@@ -153,6 +155,8 @@ pub enum Happening {
         carrier: Carrier,
         /// The name of a timer interrupt without events of its own.
         interrupt: Label,
+        /// Identifies the request of a call from another CPU; 0 for all other functions, and if it is unknown.
+        request: u64,
     },
     /// The last function of an interrupt, or of the softirq `hrtimer`, returned. Other softirqs have no such event.
     FunctionExit {
@@ -177,6 +181,38 @@ pub enum Happening {
     },
     /// An event in the life of a thread, which says nothing about the time on the CPU.
     Life(Life),
+    /// A call of a function on another CPU is requested.
+    CallQueued {
+        /// The CPU that will call it.
+        cpu: CpuId,
+        /// The name of the function as a source.
+        function: Label,
+        /// The code that requests it.
+        site: Label,
+        /// As in [`Self::FunctionEntry`].
+        request: u64,
+    },
+    /// An interrupt is sent to another CPU.
+    InterruptSent {
+        /// The CPU that receives it.
+        cpu: CpuId,
+        /// The code that sends it.
+        site: Label,
+        /// Whether it makes that CPU call functions, whose requests are events of their own. Otherwise that CPU looks for a thread to run.
+        is_call: bool,
+    },
+    /// A work item is queued.
+    WorkQueued {
+        /// The name of its function, as in [`Self::WorkStart`].
+        source: Label,
+        /// The address of the work structure.
+        work: u64,
+    },
+    /// A softirq is requested on this CPU.
+    SoftirqRaised {
+        /// Its name, as in [`Self::SoftirqEntry`].
+        source: Label,
+    },
     /// A page fault started. The kernel does not report its end: the fault lasts until the thread makes progress.
     Fault {
         /// The code that faulted: `page_fault_user` or `page_fault_kernel`.
@@ -190,6 +226,9 @@ pub enum Happening {
         count: Option<u64>,
     },
 }
+
+/// Events are copied by the million: what is rare must not make all of them larger.
+const _: () = assert!(size_of::<Event>() == 40);
 
 /// Events in the lives of threads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

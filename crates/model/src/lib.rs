@@ -8,6 +8,7 @@
 pub mod activity;
 pub mod audit;
 pub mod carried;
+pub mod cause;
 mod clock;
 pub mod digest;
 mod document;

@@ -376,6 +376,7 @@ pub fn set_up(
         counter,
         events: if is_guest { ALL_ON_GUEST } else { ALL_ON_METAL },
         faults: Faults::None,
+        concerned: None,
         threads: None,
         symbols: None,
     };

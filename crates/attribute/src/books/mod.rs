@@ -432,7 +432,12 @@ impl Books {
                 }
             }
             Happening::Life(life) => self.live(place, life, at, labels, ledger),
-            Happening::FunctionExit { .. } | Happening::Lost { .. } => {}
+            Happening::FunctionExit { .. }
+            | Happening::CallQueued { .. }
+            | Happening::InterruptSent { .. }
+            | Happening::WorkQueued { .. }
+            | Happening::SoftirqRaised { .. }
+            | Happening::Lost { .. } => {}
         }
     }
 

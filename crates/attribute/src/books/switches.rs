@@ -114,8 +114,12 @@ impl SwitchRepair {
     fn bring(&mut self, came: Option<Nanos>, pass: &mut impl FnMut(Event)) {
         let (Some(next), Some(last), Some(prev)) = (self.found.take(), self.last, self.current) else { return };
         let prev_state = ThreadState::UNKNOWN;
-        let switch =
-            |time, prev, next| Event { time, thread: prev, what: Happening::Switch { prev, prev_state, next } };
+        let switch = |time, prev, next| Event {
+            time,
+            thread: prev,
+            in_interrupt: false,
+            what: Happening::Switch { prev, prev_state, next },
+        };
         match came {
             Some(came) => {
                 self.tally.repaired += 1;
@@ -141,7 +145,7 @@ mod tests {
     const OTHER: Pid = Pid(9);
 
     fn at(time: i64, thread: Pid, what: Happening) -> Event {
-        Event { time: Nanos::new(time), thread, what }
+        Event { time: Nanos::new(time), thread, in_interrupt: false, what }
     }
 
     fn accounted(time: i64, thread: Pid, ran: i64) -> Event {

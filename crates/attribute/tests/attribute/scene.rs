@@ -118,7 +118,7 @@ impl Scene {
     pub fn function_entry(&mut self, time: i64, carrier: Carrier, source: &str, interrupt: &str) -> Event {
         let root = carried::root(source).map(|(kind, source)| root::text(kind, source)).unwrap_or_default();
         let [source, root, interrupt] = [source, &root, interrupt].map(|text| self.labels.intern(text));
-        at(time, Happening::FunctionEntry { source, root, carrier, interrupt })
+        at(time, Happening::FunctionEntry { source, root, carrier, interrupt, request: 0 })
     }
 
     pub fn function_exit(&mut self, time: i64, carrier: Carrier, interrupt: &str) -> Event {
@@ -170,7 +170,7 @@ pub fn lost(time: i64, count: Option<u64>) -> Event {
 }
 
 pub fn at(time: i64, what: Happening) -> Event {
-    Event { time: Nanos::new(time), thread: UNSAID, what }
+    Event { time: Nanos::new(time), thread: UNSAID, in_interrupt: false, what }
 }
 
 /// The event, of that thread.

@@ -294,7 +294,7 @@ fn events(spans: &[Span], base: Pid) -> Vec<Event> {
             // Up to the next event; a loss after the last line does not matter.
             let time = events.last().map_or(UNKNOWN, |event| event.time).min(span.start);
             if time < UNKNOWN {
-                events.push(Event { time, thread: Pid::IDLE, what: Happening::Lost { count } });
+                events.push(Event { time, thread: Pid::IDLE, in_interrupt: false, what: Happening::Lost { count } });
             }
             continue;
         }
@@ -325,7 +325,7 @@ fn end(span: &Span, below: Pid, base: Pid) -> Option<Event> {
         Who::Thread(pid) => (pid, Happening::Switch { prev: pid, prev_state: ThreadState::RUNNABLE, next: base }),
         Who::Lost { .. } => return None,
     };
-    Some(Event { time: span.end, thread, what })
+    Some(Event { time: span.end, thread, in_interrupt: true, what })
 }
 
 fn begin(span: &Span, below: Pid, base: Pid) -> Option<Event> {
@@ -336,5 +336,5 @@ fn begin(span: &Span, below: Pid, base: Pid) -> Option<Event> {
         // Only its end is an event; it contains the length.
         Who::Nmi(_) | Who::Lost { .. } => return None,
     };
-    Some(Event { time: span.start, thread, what })
+    Some(Event { time: span.start, thread, in_interrupt: true, what })
 }

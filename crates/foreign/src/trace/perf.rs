@@ -37,17 +37,17 @@ impl PerfTrace {
         file.each(told, &mut |record| {
             match record {
                 PerfRecord::Event { cpu, time, bytes, place } => {
-                    let decoded = taught.decoder.record(bytes);
+                    let decoded = taught.decoder.record(bytes, time);
                     let decoded = decoded.map_err(|error| {
                         ReadError::byte(place, format!("the event here is not as it should be: {error}"))
                     })?;
-                    if let Some((pid, what)) = decoded {
-                        cpus.entry(cpu).or_default().push(RawEvent { time, pid, what });
+                    if let Some(event) = decoded {
+                        cpus.entry(cpu).or_default().push(event);
                     }
                 }
                 PerfRecord::Lost { cpu, time, count } => {
                     let what = RawHappening::Lost { count: Some(count) };
-                    cpus.entry(cpu).or_default().push(RawEvent { time, pid: 0, what });
+                    cpus.entry(cpu).or_default().push(RawEvent { time, pid: 0, in_interrupt: false, what });
                 }
                 PerfRecord::Name { tid, process, name } => {
                     log.set_process(Pid(tid), Pid(process));

@@ -208,7 +208,7 @@ fn lost_events_are_a_gap_in_which_nothing_is_known() {
         true => Happening::IrqEntry { source, detail: source },
         false => Happening::IrqExit { source, detail: source },
     };
-    let at = |time, thread, what| Event { time: Nanos::new(time), thread, what };
+    let at = |time, thread, what| Event { time: Nanos::new(time), thread, in_interrupt: false, what };
     let events = vec![
         at(0, own, irq(true)),
         at(10, own, irq(false)),

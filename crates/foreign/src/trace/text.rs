@@ -64,7 +64,7 @@ impl TextNamer {
             }
         }
         cpu.current = if let Happening::Switch { next, .. } = what { next } else { thread };
-        cpu.events.push(Event { time: event.time, thread, what });
+        cpu.events.push(Event { time: event.time, thread, in_interrupt: false, what });
         self.first = Some(self.first.map_or(event.time, |first| first.min(event.time)));
     }
 
@@ -116,7 +116,7 @@ impl TextNamer {
                 // The text has an address if its writer did not know the name.
                 let (source, root) =
                     function_source(carrier, Some(function).filter(|name| !name.starts_with("0x")), labels);
-                Happening::FunctionEntry { source, root, carrier, interrupt: labels.intern(UNTRACED_TIMER) }
+                Happening::FunctionEntry { source, root, carrier, interrupt: labels.intern(UNTRACED_TIMER), request: 0 }
             }
             TextHappening::FunctionExit { carrier } => {
                 Happening::FunctionExit { carrier, interrupt: labels.intern(UNTRACED_TIMER) }

@@ -25,8 +25,12 @@ const NO_PLAN: u16 = u16::MAX;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Common {
     kind: Int,
+    flags: Int,
     pid: Int,
 }
+
+/// An event in an interrupt handler or a softirq: `TRACE_FLAG_HARDIRQ` and `TRACE_FLAG_SOFTIRQ` of `include/linux/trace_events.h`.
+const IN_INTERRUPT: u64 = 0x08 | 0x10;
 
 /// The result of decoding one page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -43,6 +47,13 @@ pub struct PageSummary {
     pub first: Option<u64>,
     /// The time of the last record.
     pub last: Option<u64>,
+}
+
+/// The fields of a record.
+struct Record<'a> {
+    pid: i32,
+    in_interrupt: bool,
+    what: RawHappening<'a>,
 }
 
 /// A page that does not match the kernel's description.
@@ -80,7 +91,8 @@ impl Decoder {
     pub fn learn(&mut self, system: &str, format: &EventFormat) -> Result<bool, EventFormatError> {
         let look = Look(format);
         let Some(plan) = DecodingPlan::new(system, look, &mut self.vectors)? else { return Ok(false) };
-        let common = Common { kind: look.int("common_type")?, pid: look.int("common_pid")? };
+        let common =
+            Common { kind: look.int("common_type")?, flags: look.int("common_flags")?, pid: look.int("common_pid")? };
         if self.common.is_some_and(|known| known != common) {
             return Err(format.lacks("its common fields are not where those of the other events are".to_owned()));
         }
@@ -117,16 +129,17 @@ impl Decoder {
         if let Some(missed) = page.missed {
             summary.lost = true;
             summary.lost_events = missed.count.unwrap_or(0);
-            sink(RawEvent { time: page.stamp, pid: 0, what: RawHappening::Lost { count: missed.count } });
+            let what = RawHappening::Lost { count: missed.count };
+            sink(RawEvent { time: page.stamp, pid: 0, in_interrupt: false, what });
         }
         for record in page.records() {
             let record = record?;
             summary.first.get_or_insert(record.time);
             summary.last = Some(record.time);
             match self.happening(record.data, record.at)? {
-                Some((pid, what)) => {
+                Some(Record { pid, in_interrupt, what }) => {
                     summary.events += 1;
-                    sink(RawEvent { time: record.time, pid, what });
+                    sink(RawEvent { time: record.time, pid, in_interrupt, what });
                 }
                 None => summary.ignored += 1,
             }
@@ -145,22 +158,24 @@ impl Decoder {
         Ok(())
     }
 
-    /// Decodes a single record without a page, as perf provides them: the current thread, and what happened; `None` for an event that was never
-    /// learned. Fails on a record that ends before a field of its event.
-    pub fn record<'a>(&self, data: &'a [u8]) -> Result<Option<(i32, RawHappening<'a>)>, DecodeError> {
-        self.happening(data, 0)
+    /// Decodes a single record without a page, as perf provides them, with the time that belongs to it; `None` for an event that was never learned.
+    /// Fails on a record that ends before a field of its event.
+    pub fn record<'a>(&self, data: &'a [u8], time: u64) -> Result<Option<RawEvent<'a>>, DecodeError> {
+        let record = self.happening(data, 0)?;
+        Ok(record.map(|Record { pid, in_interrupt, what }| RawEvent { time, pid, in_interrupt, what }))
     }
 
     /// Decodes the record that starts at this offset in its page.
-    fn happening<'a>(&self, data: &'a [u8], at: usize) -> Result<Option<(i32, RawHappening<'a>)>, DecodeError> {
+    fn happening<'a>(&self, data: &'a [u8], at: usize) -> Result<Option<Record<'a>>, DecodeError> {
         let Some(common) = self.common else { return Ok(None) };
         let short = |id: u16| DecodeError::Short { at, length: data.len(), id };
         let id = common.kind.read(data).ok_or_else(|| short(0))? as u16;
         let plan = self.plan_of.get(usize::from(id)).and_then(|plan| self.plans.get(usize::from(*plan)));
         let Some(plan) = plan else { return Ok(None) };
         let pid = common.pid.read(data).ok_or_else(|| short(id))? as i32;
+        let in_interrupt = common.flags.read(data).ok_or_else(|| short(id))? & IN_INTERRUPT != 0;
         let what = plan.extract(data).ok_or_else(|| short(id))?;
-        Ok(Some((pid, what)))
+        Ok(Some(Record { pid, in_interrupt, what }))
     }
 }
 
@@ -183,7 +198,11 @@ mod tests {
             (comm.clone(), any::<[i32; 5]>(), comm).prop_map(|(p, i, n)| Happened::Switch(p, i, n)),
             (any::<bool>(), any::<[u32; 2]>()).prop_map(|(e, a)| Happened::Work(e, a)),
             (any::<bool>(), any::<[u32; 3]>()).prop_map(|(u, a)| Happened::Fault(u, a)),
-            (0_usize..4, any::<u32>()).prop_map(|(callback, function)| Happened::FunctionEntry(callback, function)),
+            (0_usize..4, any::<u32>(), any::<u32>()).prop_map(|(c, f, request)| Happened::FunctionEntry(c, f, request)),
+            any::<[u32; 4]>().prop_map(Happened::CallQueued),
+            any::<[u32; 3]>().prop_map(Happened::InterruptSent),
+            any::<[u32; 2]>().prop_map(Happened::WorkQueued),
+            (0_u32..10).prop_map(Happened::SoftirqRaised),
             any::<bool>().prop_map(Happened::FunctionExit),
             ("[a-z]{0,15}", any::<i32>()).prop_map(|(comm, pid)| Happened::Waking(comm, pid)),
         ]
@@ -201,7 +220,11 @@ mod tests {
         Switch(Vec<u8>, [i32; 5], Vec<u8>),
         Work(bool, [u32; 2]),
         Fault(bool, [u32; 3]),
-        FunctionEntry(usize, u32),
+        FunctionEntry(usize, u32, u32),
+        CallQueued([u32; 4]),
+        InterruptSent([u32; 3]),
+        WorkQueued([u32; 2]),
+        SoftirqRaised(u32),
         FunctionExit(bool),
         Waking(String, i32),
     }
@@ -238,11 +261,25 @@ mod tests {
                 Self::Work(false, a) => {
                     RawHappening::WorkEnd { work: u64::from(a[0]), function: Some(u64::from(a[1])) }
                 }
-                Self::FunctionEntry(callback, function) => RawHappening::FunctionEntry {
-                    callback: [Callback::HighResolutionTimer, Callback::Call, Callback::Timer, Callback::Tasklet]
-                        [*callback],
+                Self::FunctionEntry(callback, function, request) => {
+                    let callback =
+                        [Callback::HighResolutionTimer, Callback::Call, Callback::Timer, Callback::Tasklet][*callback];
+                    let request = if callback == Callback::Call { u64::from(*request) } else { 0 };
+                    RawHappening::FunctionEntry { callback, function: u64::from(*function), request }
+                }
+                Self::CallQueued([cpu, site, function, request]) => RawHappening::CallQueued {
+                    cpu: *cpu,
+                    site: u64::from(*site),
                     function: u64::from(*function),
+                    request: u64::from(*request),
                 },
+                Self::InterruptSent([cpu, site, callback]) => {
+                    RawHappening::InterruptSent { cpu: *cpu, site: u64::from(*site), callback: u64::from(*callback) }
+                }
+                Self::WorkQueued([work, function]) => {
+                    RawHappening::WorkQueued { work: u64::from(*work), function: u64::from(*function) }
+                }
+                Self::SoftirqRaised(vec) => RawHappening::SoftirqRaised { vec: *vec },
                 Self::FunctionExit(timer) => RawHappening::FunctionExit {
                     callback: if *timer { Callback::HighResolutionTimer } else { Callback::Call },
                 },
@@ -312,20 +349,20 @@ mod tests {
         #[test]
         fn what_is_written_is_decoded(
             wide: bool, size in prop_oneof![Just(4096_usize), Just(16384)],
-            all in proptest::collection::vec((0_u64..1 << 30, any::<i32>(), happening()), 1..200),
+            all in proptest::collection::vec((0_u64..1 << 30, any::<(i32, bool)>(), happening()), 1..200),
             lost in proptest::option::of(any::<u32>()),
         ) {
             let kernel = SynthKernel::new(if wide { Long::Bits64 } else { Long::Bits32 }, size);
             let mut time = 5_000;
-            let events: Vec<RawEvent<'_>> = all.iter().map(|(step, pid, what)| {
+            let events: Vec<RawEvent<'_>> = all.iter().map(|(step, (pid, in_interrupt), what)| {
                 time += step;
-                RawEvent { time, pid: *pid, what: what.raw(kernel.decoder()) }
+                RawEvent { time, pid: *pid, in_interrupt: *in_interrupt, what: what.raw(kernel.decoder()) }
             }).collect();
             let mut given = events.clone();
             if let Some(count) = lost {
                 let what = RawHappening::Lost { count: Some(u64::from(count)) };
                 let at = given.len() / 2;
-                given.insert(at, RawEvent { time: given[at].time, pid: 0, what });
+                given.insert(at, RawEvent { time: given[at].time, pid: 0, in_interrupt: false, what });
             }
             let pages = kernel.pages(&given);
             let mut decoded = Vec::new();
@@ -341,15 +378,15 @@ mod tests {
 
         #[test]
         fn mutated_pages_never_panic(
-            all in proptest::collection::vec((0_u64..1 << 30, any::<i32>(), happening()), 1..60),
+            all in proptest::collection::vec((0_u64..1 << 30, any::<(i32, bool)>(), happening()), 1..60),
             flips in proptest::collection::vec((0_usize..4096, any::<u8>()), 1..20),
             cut in 0_usize..5000,
         ) {
             let kernel = SynthKernel::new(Long::Bits64, 4096);
             let mut time = 0;
-            let events: Vec<RawEvent<'_>> = all.iter().map(|(step, pid, what)| {
+            let events: Vec<RawEvent<'_>> = all.iter().map(|(step, (pid, in_interrupt), what)| {
                 time += step;
-                RawEvent { time, pid: *pid, what: what.raw(kernel.decoder()) }
+                RawEvent { time, pid: *pid, in_interrupt: *in_interrupt, what: what.raw(kernel.decoder()) }
             }).collect();
             for mut page in kernel.pages(&events) {
                 for (at, value) in &flips {

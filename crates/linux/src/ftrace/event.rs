@@ -7,6 +7,8 @@ pub struct RawEvent<'a> {
     pub time: u64,
     /// The thread that was current on the CPU (`common_pid`); 0 for the idle thread and for [`RawHappening::Lost`].
     pub pid: i32,
+    /// Whether an interrupt handler or a softirq wrote it, on top of that thread (`common_flags`).
+    pub in_interrupt: bool,
     /// The event at that time.
     pub what: RawHappening<'a>,
 }
@@ -143,6 +145,8 @@ pub enum RawHappening<'a> {
         callback: Callback,
         /// The address of the function.
         function: u64,
+        /// The address of a call's data, by which the request is found; 0 for a call from the same CPU, and for all other functions.
+        request: u64,
     },
     /// The function of a high-resolution timer or of a call ended.
     FunctionExit {
@@ -219,6 +223,38 @@ pub enum RawHappening<'a> {
     Dirtied {
         /// How long it is made to wait, in ticks of the kernel; at most 0 if it is not.
         pause: i64,
+    },
+    /// A function call on another CPU is requested.
+    CallQueued {
+        /// The CPU that will call it.
+        cpu: u32,
+        /// The address of the code that requests it.
+        site: u64,
+        /// The address of the function.
+        function: u64,
+        /// The address of the call's data.
+        request: u64,
+    },
+    /// An interrupt is sent to another CPU.
+    InterruptSent {
+        /// The CPU that receives it.
+        cpu: u32,
+        /// The address of the code that sends it.
+        site: u64,
+        /// The address of the function that handles calls; 0 for an interrupt that makes the CPU look for another thread.
+        callback: u64,
+    },
+    /// A work item is queued.
+    WorkQueued {
+        /// The address of the work structure.
+        work: u64,
+        /// The address of its function.
+        function: u64,
+    },
+    /// A softirq is requested on this CPU.
+    SoftirqRaised {
+        /// Its number: the position of its line in /proc/softirqs.
+        vec: u32,
     },
     /// A page fault starts. The kernel does not report its end.
     PageFault {

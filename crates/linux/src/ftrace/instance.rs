@@ -67,6 +67,8 @@ pub struct InstanceConfig {
     pub faults: Faults,
     /// The recorded events, such as [`WANTED`](super::WANTED).
     pub events: &'static [&'static [EventGroup]],
+    /// The CPUs that [`EventFilter`](super::EventFilter) means; empty for filters that mean none.
+    pub concerned: CpuList,
     /// Record only events of these threads, and of those that they create; `None` records those of all.
     pub threads: Option<Vec<i32>>,
 }
@@ -248,13 +250,14 @@ impl Instance {
         let found = discover(&self.folder.join("events"), std::env::consts::ARCH, config.events)?;
         self.missing = found.missing;
         for (event, wanted) in found.present {
-            let filter = match config.faults {
-                _ if event.system != "exceptions" => Some(wanted.filter.to_owned()).filter(|filter| !filter.is_empty()),
-                Faults::All => None,
-                Faults::Of(name) => Some(format!("comm ~ \"{name}*\"")),
+            let filters = match config.faults {
+                _ if event.system != "exceptions" => wanted.filter.expressions(&config.concerned, &config.cpus),
+                Faults::All => Vec::new(),
+                Faults::Of(name) => vec![format!("comm ~ \"{name}*\"")],
                 Faults::None => continue,
             };
-            match self.enable(&event, filter.as_deref()) {
+            let is_required = wanted.filter.is_required() || event.system == "exceptions";
+            match self.enable(&event, &filters, is_required) {
                 Ok(()) => self.enabled.push(event),
                 Err(error) => self.missing.push(MissingEvent {
                     event: event.to_string(),
@@ -266,12 +269,20 @@ impl Instance {
         Ok(())
     }
 
-    fn enable(&mut self, event: &EventPath, filter: Option<&str>) -> Result<(), TracefsError> {
+    /// Enables an event with the first of the filters that this kernel accepts; without any if none of them is required.
+    fn enable(&mut self, event: &EventPath, filters: &[String], is_required: bool) -> Result<(), TracefsError> {
         let file = self.folder.join(format!("events/{event}/format"));
         let format = EventFormat::parse(&file.display().to_string(), &read(&file)?)?;
         if self.decoder.learn(&event.system, &format)? {
-            if let Some(filter) = filter {
-                self.set(&format!("events/{event}/filter"), filter)?;
+            let mut refused = None;
+            for filter in filters {
+                refused = self.set(&format!("events/{event}/filter"), filter).err();
+                if refused.is_none() {
+                    break;
+                }
+            }
+            if let Some(error) = refused.filter(|_| is_required) {
+                return Err(error);
             }
             self.set(&format!("events/{event}/enable"), "1")?;
         }
@@ -440,6 +451,7 @@ mod tests {
             subbuf_kb: None,
             faults: Faults::All,
             events: &[super::super::wanted::WANTED],
+            concerned: CpuList::default(),
             threads: None,
         }
     }

@@ -35,6 +35,6 @@ pub use reader::PageReader;
 pub use stats::CpuStats;
 pub use tracefs::{Tracefs, clocks, mount_point, printk_formats};
 pub use wanted::{
-    CALLS, CARRIED, Discovery, EventGroup, EventPath, FUNCTIONS, HOST, LIVES, MissingEvent, OWN_WORK, WANTED, discover,
-    discover_among,
+    CALLS, CARRIED, Discovery, EventFilter, EventGroup, EventPath, FUNCTIONS, HOST, LIVES, MissingEvent, OWN_WORK,
+    REQUESTERS, REQUESTS, WANTED, discover, discover_among,
 };

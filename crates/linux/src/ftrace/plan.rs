@@ -148,6 +148,7 @@ pub(super) enum DecodingPlan {
     FunctionEntry {
         callback: Callback,
         function: Int,
+        request: Option<Int>,
     },
     FunctionExit {
         callback: Callback,
@@ -191,6 +192,24 @@ pub(super) enum DecodingPlan {
     CallEnded,
     Dirtied {
         pause: Int,
+    },
+    CallQueued {
+        cpu: Int,
+        site: Int,
+        function: Int,
+        request: Int,
+    },
+    InterruptSent {
+        cpu: Int,
+        site: Int,
+        callback: Int,
+    },
+    WorkQueued {
+        work: Int,
+        function: Int,
+    },
+    SoftirqRaised {
+        vec: Int,
     },
     Fault {
         user: bool,
@@ -243,13 +262,28 @@ impl DecodingPlan {
                 let function = look.0.field("function").is_some().then(|| look.int("function")).transpose()?;
                 Self::WorkEnd { work: look.int("work")?, function }
             }
-            ("timer", "hrtimer_expire_entry") => {
-                Self::FunctionEntry { callback: Callback::HighResolutionTimer, function: look.int("function")? }
-            }
+            ("timer", "hrtimer_expire_entry") => Self::function(Callback::HighResolutionTimer, look.int("function")?),
             ("timer", "hrtimer_expire_exit") => Self::FunctionExit { callback: Callback::HighResolutionTimer },
-            ("csd", "csd_function_entry") => {
-                Self::FunctionEntry { callback: Callback::Call, function: look.int("func")? }
+            ("csd", "csd_function_entry") => Self::FunctionEntry {
+                callback: Callback::Call,
+                function: look.int("func")?,
+                request: Some(look.int("csd")?),
+            },
+            ("csd", "csd_queue_cpu") => Self::CallQueued {
+                cpu: look.int("cpu")?,
+                site: look.int("callsite")?,
+                function: look.int("func")?,
+                request: look.int("csd")?,
+            },
+            ("ipi", "ipi_send_cpu") => Self::InterruptSent {
+                cpu: look.int("cpu")?,
+                site: look.int("callsite")?,
+                callback: look.int("callback")?,
+            },
+            ("workqueue", "workqueue_queue_work") => {
+                Self::WorkQueued { work: look.int("work")?, function: look.int("function")? }
             }
+            ("irq", "softirq_raise") => Self::SoftirqRaised { vec: look.int("vec")? },
             ("csd", "csd_function_exit") => Self::FunctionExit { callback: Callback::Call },
             ("sched", "sched_waking") => Self::Waking { comm: look.text("comm")?, pid: look.int("pid")? },
             ("sched", "sched_wakeup" | "sched_wakeup_new") => Self::Woken {
@@ -275,12 +309,8 @@ impl DecodingPlan {
             ("raw_syscalls", "sys_enter") => Self::CallBegan { number: look.int("id")? },
             ("raw_syscalls", "sys_exit") => Self::CallEnded,
             ("writeback", "balance_dirty_pages") => Self::Dirtied { pause: look.int("pause")? },
-            ("timer", "timer_expire_entry") => {
-                Self::FunctionEntry { callback: Callback::Timer, function: look.int("function")? }
-            }
-            ("irq", "tasklet_entry") => {
-                Self::FunctionEntry { callback: Callback::Tasklet, function: look.int("func")? }
-            }
+            ("timer", "timer_expire_entry") => Self::function(Callback::Timer, look.int("function")?),
+            ("irq", "tasklet_entry") => Self::function(Callback::Tasklet, look.int("func")?),
             ("exceptions", "page_fault_user" | "page_fault_kernel") => Self::Fault {
                 user: event == "page_fault_user",
                 address: look.int("address")?,
@@ -289,6 +319,10 @@ impl DecodingPlan {
             },
             _ => return Ok(None),
         }))
+    }
+
+    const fn function(callback: Callback, function: Int) -> Self {
+        Self::FunctionEntry { callback, function, request: None }
     }
 
     /// The event in a record; `None` if the record is too short for it.
@@ -329,9 +363,29 @@ impl DecodingPlan {
                     None => None,
                 },
             },
-            Self::FunctionEntry { callback, function } => {
-                RawHappening::FunctionEntry { callback, function: function.read(data)? }
+            Self::FunctionEntry { callback, function, request } => RawHappening::FunctionEntry {
+                callback,
+                function: function.read(data)?,
+                request: match request {
+                    Some(request) => request.read(data)?,
+                    None => 0,
+                },
+            },
+            Self::CallQueued { cpu, site, function, request } => RawHappening::CallQueued {
+                cpu: cpu.read(data)? as u32,
+                site: site.read(data)?,
+                function: function.read(data)?,
+                request: request.read(data)?,
+            },
+            Self::InterruptSent { cpu, site, callback } => RawHappening::InterruptSent {
+                cpu: cpu.read(data)? as u32,
+                site: site.read(data)?,
+                callback: callback.read(data)?,
+            },
+            Self::WorkQueued { work, function } => {
+                RawHappening::WorkQueued { work: work.read(data)?, function: function.read(data)? }
             }
+            Self::SoftirqRaised { vec } => RawHappening::SoftirqRaised { vec: vec.read(data)? as u32 },
             Self::FunctionExit { callback } => RawHappening::FunctionExit { callback },
             Self::Waking { comm, pid } => RawHappening::Waking { comm: comm.read(data)?, pid: pid.read(data)? as i32 },
             Self::Woken { comm, pid, cpu, is_new } => RawHappening::Woken {

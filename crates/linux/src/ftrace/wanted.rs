@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use becalm_units::CpuList;
+
 use super::error::TracefsError;
 
 /// A group of events that show one kind of noise: one row of [`WANTED`].
@@ -16,10 +18,54 @@ pub struct EventGroup {
     pub architectures: &'static [&'static str],
     /// Whether it is missed on other architectures, because no other event shows the same there.
     pub missed_elsewhere: bool,
-    /// The tracefs filter that selects events, or empty for all.
-    pub filter: &'static str,
+    /// Which of its events are recorded.
+    pub filter: EventFilter,
     /// The activity that becalm cannot see without an event.
     pub unseen: &'static str,
+}
+
+/// A selection of an event's occurrences. A kernel that cannot filter in such a way records all of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EventFilter {
+    /// All.
+    All,
+    /// Those that match this expression of tracefs.
+    Expression(&'static str),
+    /// Those whose field with this name is one of [`InstanceConfig::concerned`](super::InstanceConfig::concerned), or negative: any CPU.
+    Concerned(&'static str),
+    /// Those on CPUs other than these.
+    Elsewhere,
+}
+
+/// A longer list of CPUs is not spelled out for kernels that cannot filter by a set of them.
+const MOST_SPELLED_OUT: usize = 16;
+
+impl EventFilter {
+    /// Whether the event is of no use without it.
+    pub(super) const fn is_required(self) -> bool {
+        matches!(self, Self::Expression(_))
+    }
+
+    /// The expressions to try, the best one first; empty for all events.
+    pub(super) fn expressions(self, concerned: &CpuList, online: &CpuList) -> Vec<String> {
+        let (field, cpus) = match self {
+            Self::All => return Vec::new(),
+            Self::Expression(expression) => return vec![expression.to_owned()],
+            Self::Concerned(field) => (field, concerned.clone()),
+            Self::Elsewhere => ("CPU", online.without(concerned)),
+        };
+        if cpus.is_empty() {
+            return Vec::new();
+        }
+        let any = if matches!(self, Self::Concerned(_)) { format!(" || {field} == -1") } else { String::new() };
+        let mut expressions = vec![format!("{field} & CPUS{{{cpus}}}{any}"), format!("{field} & CPUS{{{cpus}}}")];
+        if cpus.len() <= MOST_SPELLED_OUT {
+            let each: Vec<String> = cpus.iter().map(|cpu| format!("{field} == {cpu}")).collect();
+            expressions.extend([each.join(" || ") + &any, each.join(" || ")]);
+        }
+        expressions.dedup();
+        expressions
+    }
 }
 
 const X86: &[&str] = &["x86_64", "x86"];
@@ -31,7 +77,7 @@ pub const WANTED: &[EventGroup] = &[
         events: &["irq_handler_entry", "irq_handler_exit"],
         architectures: &[],
         missed_elsewhere: false,
-        filter: "",
+        filter: EventFilter::All,
         unseen: "device interrupts: their time counts as edge or unseen",
     },
     EventGroup {
@@ -39,7 +85,7 @@ pub const WANTED: &[EventGroup] = &[
         events: &["softirq_entry", "softirq_exit"],
         architectures: &[],
         missed_elsewhere: false,
-        filter: "",
+        filter: EventFilter::All,
         unseen: "softirqs: their time counts for the interrupt or thread that they ran in",
     },
     EventGroup {
@@ -47,7 +93,7 @@ pub const WANTED: &[EventGroup] = &[
         events: &[],
         architectures: X86,
         missed_elsewhere: false,
-        filter: "",
+        filter: EventFilter::All,
         unseen: "the CPU's own interrupts (timer tick, reschedule, function call): their time counts as edge or unseen",
     },
     EventGroup {
@@ -55,7 +101,7 @@ pub const WANTED: &[EventGroup] = &[
         events: &["nmi_handler"],
         architectures: X86,
         missed_elsewhere: true,
-        filter: "",
+        filter: EventFilter::All,
         unseen: "non-maskable interrupts (watchdog, profiling): their time counts for what they interrupted",
     },
     EventGroup {
@@ -63,7 +109,7 @@ pub const WANTED: &[EventGroup] = &[
         events: &["ipi_entry", "ipi_exit"],
         architectures: &["aarch64", "arm"],
         missed_elsewhere: false,
-        filter: "",
+        filter: EventFilter::All,
         unseen: "inter-processor interrupts: their time counts as edge or unseen",
     },
     EventGroup {
@@ -71,7 +117,7 @@ pub const WANTED: &[EventGroup] = &[
         events: &["sched_switch"],
         architectures: &[],
         missed_elsewhere: false,
-        filter: "",
+        filter: EventFilter::All,
         unseen: "other threads: the time that processes and kernel threads take counts as unseen",
     },
     EventGroup {
@@ -79,7 +125,7 @@ pub const WANTED: &[EventGroup] = &[
         events: &["workqueue_execute_start", "workqueue_execute_end"],
         architectures: &[],
         missed_elsewhere: false,
-        filter: "",
+        filter: EventFilter::All,
         unseen: "work items: a kernel worker's time is not split over what it executes",
     },
     EventGroup {
@@ -87,7 +133,7 @@ pub const WANTED: &[EventGroup] = &[
         events: &["page_fault_user", "page_fault_kernel"],
         architectures: &["x86_64", "x86", "riscv64"],
         missed_elsewhere: true,
-        filter: "",
+        filter: EventFilter::All,
         unseen: "page faults of the measured process: their time counts as unseen",
     },
 ];
@@ -99,7 +145,7 @@ pub const CARRIED: &[EventGroup] = &[
         events: &["hrtimer_expire_entry", "hrtimer_expire_exit"],
         architectures: &[],
         missed_elsewhere: false,
-        filter: "",
+        filter: EventFilter::All,
         unseen: "the purpose of timer interrupts: a tick looks like any other timer",
     },
     EventGroup {
@@ -107,7 +153,7 @@ pub const CARRIED: &[EventGroup] = &[
         events: &["csd_function_entry", "csd_function_exit"],
         architectures: &[],
         missed_elsewhere: false,
-        filter: "",
+        filter: EventFilter::All,
         unseen: "the purpose of interrupts from other CPUs: the functions that they call",
     },
     EventGroup {
@@ -115,7 +161,7 @@ pub const CARRIED: &[EventGroup] = &[
         events: &["timer_expire_entry"],
         architectures: &[],
         missed_elsewhere: false,
-        filter: "",
+        filter: EventFilter::All,
         unseen: "the purpose of timer softirqs: which timers expired",
     },
     EventGroup {
@@ -123,7 +169,7 @@ pub const CARRIED: &[EventGroup] = &[
         events: &["tasklet_entry"],
         architectures: &[],
         missed_elsewhere: false,
-        filter: "",
+        filter: EventFilter::All,
         unseen: "the tasklets that the softirqs tasklet and hi run",
     },
     EventGroup {
@@ -131,7 +177,7 @@ pub const CARRIED: &[EventGroup] = &[
         events: &["sched_waking", "sched_wakeup"],
         architectures: &[],
         missed_elsewhere: false,
-        filter: IN_INTERRUPT,
+        filter: EventFilter::Expression(IN_INTERRUPT),
         unseen: "the threads that interrupts and softirqs wake",
     },
 ];
@@ -146,7 +192,7 @@ pub const LIVES: &[EventGroup] = &[
         events: &["sched_waking"],
         architectures: &[],
         missed_elsewhere: false,
-        filter: "",
+        filter: EventFilter::All,
         unseen: "who wakes a thread, and how long a woken thread is on its way to a run queue",
     },
     EventGroup {
@@ -154,7 +200,7 @@ pub const LIVES: &[EventGroup] = &[
         events: &["sched_wakeup", "sched_wakeup_new"],
         architectures: &[],
         missed_elsewhere: false,
-        filter: "",
+        filter: EventFilter::All,
         unseen: "when a woken thread starts to wait for a CPU",
     },
     EventGroup {
@@ -162,7 +208,7 @@ pub const LIVES: &[EventGroup] = &[
         events: &["sched_migrate_task"],
         architectures: &[],
         missed_elsewhere: false,
-        filter: "",
+        filter: EventFilter::All,
         unseen: "on which CPU a thread waits",
     },
     EventGroup {
@@ -170,7 +216,7 @@ pub const LIVES: &[EventGroup] = &[
         events: &["task_newtask"],
         architectures: &[],
         missed_elsewhere: false,
-        filter: "",
+        filter: EventFilter::All,
         unseen: "which process a new thread belongs to",
     },
     EventGroup {
@@ -178,8 +224,96 @@ pub const LIVES: &[EventGroup] = &[
         events: &["task_rename"],
         architectures: &[],
         missed_elsewhere: false,
-        filter: "",
+        filter: EventFilter::All,
         unseen: "the names of programs that start during the recording",
+    },
+];
+
+/// Events that show who requests calls, interrupts, work items and softirqs. Their executions are in [`WANTED`] and [`CARRIED`].
+pub const REQUESTS: &[EventGroup] = &[
+    EventGroup {
+        system: "csd",
+        events: &["csd_queue_cpu"],
+        architectures: &[],
+        missed_elsewhere: false,
+        filter: EventFilter::Concerned("cpu"),
+        unseen: "who makes CPUs call functions",
+    },
+    EventGroup {
+        system: "ipi",
+        events: &["ipi_send_cpu"],
+        architectures: &[],
+        missed_elsewhere: false,
+        filter: EventFilter::Concerned("cpu"),
+        unseen: "who sends reschedule interrupts",
+    },
+    EventGroup {
+        system: "workqueue",
+        events: &["workqueue_queue_work"],
+        architectures: &[],
+        missed_elsewhere: false,
+        filter: EventFilter::Concerned("cpu"),
+        unseen: "who queues work items",
+    },
+    EventGroup {
+        system: "irq",
+        events: &["softirq_raise"],
+        architectures: &[],
+        missed_elsewhere: false,
+        filter: EventFilter::All,
+        unseen: "who requests softirqs",
+    },
+];
+
+/// Events that show who wakes threads, and what runs on the CPUs that are not measured: requests made there have a cause of their own.
+pub const REQUESTERS: &[EventGroup] = &[
+    EventGroup {
+        system: "sched",
+        events: &["sched_waking"],
+        architectures: &[],
+        missed_elsewhere: false,
+        filter: EventFilter::All,
+        unseen: "who wakes threads",
+    },
+    EventGroup {
+        system: "task",
+        events: &["task_newtask", "task_rename"],
+        architectures: &[],
+        missed_elsewhere: false,
+        filter: EventFilter::All,
+        unseen: "the names of programs that start during the recording",
+    },
+    EventGroup {
+        system: "irq",
+        events: &["irq_handler_entry", "irq_handler_exit", "softirq_entry", "softirq_exit"],
+        architectures: &[],
+        missed_elsewhere: false,
+        filter: EventFilter::Elsewhere,
+        unseen: "the interrupts and softirqs of other CPUs that make requests",
+    },
+    EventGroup {
+        system: "timer",
+        events: &["hrtimer_expire_entry", "hrtimer_expire_exit", "timer_expire_entry"],
+        architectures: &[],
+        missed_elsewhere: false,
+        filter: EventFilter::Elsewhere,
+        unseen: "the timers of other CPUs that make requests",
+    },
+    EventGroup {
+        system: "csd",
+        events: &["csd_function_entry", "csd_function_exit"],
+        architectures: &[],
+        missed_elsewhere: false,
+        filter: EventFilter::Elsewhere,
+        unseen: "the calls on other CPUs that make requests",
+    },
+    EventGroup {
+        system: "workqueue",
+        events: &["workqueue_execute_start", "workqueue_execute_end"],
+        architectures: &[],
+        missed_elsewhere: false,
+        filter: EventFilter::Elsewhere,
+        unseen: "the work items of other CPUs that make requests",
     },
 ];
 
@@ -189,7 +323,7 @@ pub const HOST: &[EventGroup] = &[EventGroup {
     events: &["sched_stat_runtime"],
     architectures: &[],
     missed_elsewhere: false,
-    filter: "",
+    filter: EventFilter::All,
     unseen: "time that the hypervisor takes from a running thread",
 }];
 
@@ -205,7 +339,7 @@ pub const OWN_WORK: &[EventGroup] = &[
         ],
         architectures: &[],
         missed_elsewhere: false,
-        filter: "",
+        filter: EventFilter::All,
         unseen: "reclaim: it counts for the program",
     },
     EventGroup {
@@ -213,7 +347,7 @@ pub const OWN_WORK: &[EventGroup] = &[
         events: &["mm_compaction_begin", "mm_compaction_end"],
         architectures: &[],
         missed_elsewhere: false,
-        filter: "",
+        filter: EventFilter::All,
         unseen: "compaction: it counts for the program",
     },
     EventGroup {
@@ -221,7 +355,7 @@ pub const OWN_WORK: &[EventGroup] = &[
         events: &["contention_begin", "contention_end"],
         architectures: &[],
         missed_elsewhere: false,
-        filter: "",
+        filter: EventFilter::All,
         unseen: "waits for locks of the kernel: they count for the program",
     },
     EventGroup {
@@ -229,7 +363,7 @@ pub const OWN_WORK: &[EventGroup] = &[
         events: &["balance_dirty_pages"],
         architectures: &[],
         missed_elsewhere: false,
-        filter: "",
+        filter: EventFilter::All,
         unseen: "that a thread is slowed down for writing too much: it counts as sleep",
     },
 ];
@@ -241,7 +375,7 @@ pub const CALLS: &[EventGroup] = &[
         events: &["sys_enter", "sys_exit"],
         architectures: &[],
         missed_elsewhere: false,
-        filter: "",
+        filter: EventFilter::All,
         unseen: "the system calls that threads run and sleep in",
     },
     EventGroup {
@@ -249,7 +383,7 @@ pub const CALLS: &[EventGroup] = &[
         events: &["page_fault_user", "page_fault_kernel"],
         architectures: &[],
         missed_elsewhere: false,
-        filter: "",
+        filter: EventFilter::All,
         unseen: "which sleeps are those of page faults",
     },
 ];
@@ -373,6 +507,22 @@ fn list(folder: &Path) -> Result<BTreeSet<String>, TracefsError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn filters_by_cpus_are_spelled_out_for_old_kernels() {
+        let (measured, online) = ("1".parse().unwrap(), "0-3".parse().unwrap());
+        let expressions = |filter: EventFilter| filter.expressions(&measured, &online);
+        assert_eq!(
+            expressions(EventFilter::Concerned("cpu")),
+            ["cpu & CPUS{1} || cpu == -1", "cpu & CPUS{1}", "cpu == 1 || cpu == -1", "cpu == 1"]
+        );
+        assert_eq!(expressions(EventFilter::Elsewhere), ["CPU & CPUS{0,2-3}", "CPU == 0 || CPU == 2 || CPU == 3"]);
+        assert!(expressions(EventFilter::All).is_empty());
+        assert!(EventFilter::Elsewhere.expressions(&online, &online).is_empty());
+        assert!(EventFilter::Concerned("cpu").expressions(&CpuList::default(), &online).is_empty());
+        let many = "0-99".parse().unwrap();
+        assert_eq!(EventFilter::Concerned("cpu").expressions(&many, &many).len(), 2);
+    }
 
     fn tree(events: &[&str]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();

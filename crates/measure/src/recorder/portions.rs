@@ -164,7 +164,7 @@ mod tests {
             10 => Happening::SoftirqEntry { source },
             _ => Happening::SoftirqExit { source },
         };
-        Event { time: Nanos::new(time), thread: prev, what }
+        Event { time: Nanos::new(time), thread: prev, in_interrupt: false, what }
     }
 
     proptest! {

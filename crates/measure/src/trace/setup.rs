@@ -65,6 +65,8 @@ pub struct TraceRequest<'a> {
     pub events: &'static [&'static [EventGroup]],
     /// Whose page faults are recorded.
     pub faults: Faults,
+    /// The CPUs that filters mean, if they mean any.
+    pub concerned: Option<&'a CpuList>,
     /// The threads whose events are recorded, with those that they create; `None` for all.
     pub threads: Option<Vec<i32>>,
     /// Names of the kernel's functions, if they have been read already.
@@ -81,6 +83,7 @@ impl<'a> TraceRequest<'a> {
             counter,
             events: &[WANTED, CARRIED],
             faults,
+            concerned: None,
             threads: None,
             symbols: plan.symbols.clone(),
         }
@@ -136,6 +139,7 @@ impl Tracing {
             subbuf_kb: Some(sub_buffer_kb(machine::cpu_list(root, "online").without(cpus).len())),
             faults: request.faults,
             events: request.events,
+            concerned: request.concerned.cloned().unwrap_or_default(),
             threads: request.threads.clone(),
         };
         let instance = Instance::create(&tracefs, &proc_root, &config, janitor)?;

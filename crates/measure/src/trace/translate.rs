@@ -61,6 +61,7 @@ pub struct Translator {
     works: NumberMap<u64, Label>,
     nmis: NumberMap<u64, Label>,
     ips: NumberMap<u64, Label>,
+    sites: NumberMap<u64, Label>,
     ipis: NumberMap<u64, Label>,
     functions: NumberMap<(Callback, u64), (Label, Label)>,
     calls: NumberMap<i64, Label>,
@@ -92,6 +93,7 @@ impl Translator {
             works: NumberMap::default(),
             nmis: NumberMap::default(),
             ips: NumberMap::default(),
+            sites: NumberMap::default(),
             ipis: strings.iter().map(|(address, text)| (*address, labels.intern(text))).collect(),
             functions: NumberMap::default(),
             calls: NumberMap::default(),
@@ -161,10 +163,24 @@ impl Translator {
                 let source = function.map_or(Label::EMPTY, |function| self.work(function, names));
                 Happening::WorkEnd { source, work }
             }
-            RawHappening::FunctionEntry { callback, function } => {
+            RawHappening::FunctionEntry { callback, function, request } => {
                 let (source, root) = self.carried(callback, function, &mut names.labels);
-                Happening::FunctionEntry { source, root, carrier: carrier(callback), interrupt: self.untraced_timer }
+                let interrupt = self.untraced_timer;
+                Happening::FunctionEntry { source, root, carrier: carrier(callback), interrupt, request }
             }
+            RawHappening::CallQueued { cpu, site, function, request } => {
+                let function = self.carried(Callback::Call, function, &mut names.labels).0;
+                let site = self.site(site, &mut names.labels);
+                Happening::CallQueued { cpu: CpuId::new(cpu), function, site, request }
+            }
+            RawHappening::InterruptSent { callback, cpu, site } => {
+                let site = self.site(site, &mut names.labels);
+                Happening::InterruptSent { cpu: CpuId::new(cpu), site, is_call: callback != 0 }
+            }
+            RawHappening::WorkQueued { work, function } => {
+                Happening::WorkQueued { source: self.work(function, names), work }
+            }
+            RawHappening::SoftirqRaised { vec } => Happening::SoftirqRaised { source: self.softirq(vec, names) },
             RawHappening::FunctionExit { callback } => {
                 Happening::FunctionExit { carrier: carrier(callback), interrupt: self.untraced_timer }
             }
@@ -211,7 +227,7 @@ impl Translator {
         };
         let thread = Pid(raw.pid);
         names.meet(thread);
-        Event { time, thread, what }
+        Event { time, thread, in_interrupt: raw.in_interrupt, what }
     }
 
     /// The source of a function by its address, and its fixed root.
@@ -267,6 +283,12 @@ impl Translator {
             .works
             .entry(function)
             .or_insert_with(|| names.labels.intern(&format!("kworker:{}", Self::function(symbols, function))))
+    }
+
+    /// The function that contains the code that requests something.
+    fn site(&mut self, address: u64, labels: &mut Labels) -> Label {
+        let symbols = self.symbols.as_deref();
+        *self.sites.entry(address).or_insert_with(|| labels.intern(&Self::function(symbols, address)))
     }
 
     fn instruction(&mut self, address: u64, names: &mut Names) -> Label {

@@ -287,6 +287,7 @@ fn trace_of(root: &Path, cpu: CpuId) -> Instance {
         subbuf_kb: None,
         faults: Faults::All,
         events: &[WANTED],
+        concerned: CpuList::default(),
         threads: None,
     };
     Instance::create(&tracefs, &root.join("proc"), &config, None).expect("an instance can be made")

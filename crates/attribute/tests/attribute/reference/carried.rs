@@ -42,7 +42,7 @@ impl Reference<'_> {
         // Only what the same thread wrote in this stretch counts, up to the next switch.
         let (thread, (_, end)) = (self.events[entry].thread, self.stretch(entry));
         let other = |at: &usize| {
-            let Event { time, thread: other, what } = self.events[*at];
+            let Event { time, thread: other, what, .. } = self.events[*at];
             other != thread || time >= end || matches!(what, Happening::Switch { .. })
         };
         let until = (entry + 1..self.end(span)).find(other).unwrap_or(self.end(span));

@@ -41,6 +41,7 @@ pub fn record_timer<T>(
         subbuf_kb: None,
         faults: Faults::All,
         events: &[WANTED],
+        concerned: becalm_units::CpuList::default(),
         threads: None,
     };
     let mut instance = Instance::create(&tracefs, &proc_root, &config, janitor)?;
@@ -147,7 +148,9 @@ mod tests {
 
     fn pairs(events: &[(u64, RawHappening<'_>)]) -> TicksDoc {
         let mut pairs = Pairs { timer: None, entered: None, record: TicksDoc::default() };
-        events.iter().for_each(|(time, what)| pairs.take(&RawEvent { time: *time, pid: 1, what: *what }));
+        events
+            .iter()
+            .for_each(|(time, what)| pairs.take(&RawEvent { time: *time, pid: 1, in_interrupt: false, what: *what }));
         pairs.record
     }
 

@@ -96,7 +96,9 @@ impl SynthKernel {
         let Some((_, format)) = self.formats.iter().find(|(_, format)| format.name == name) else {
             return Vec::new();
         };
-        ints.extend([("common_type", u64::from(format.id)), ("common_pid", event.pid as u64)]);
+        // In a hard interrupt, or with interrupts off (`TRACE_FLAG_IRQS_OFF`).
+        let flags = if event.in_interrupt { 0x08 } else { 0x01 };
+        ints.extend([("common_type", u64::from(format.id)), ("common_flags", flags), ("common_pid", event.pid as u64)]);
         let length = format.fields.iter().map(|field| field.offset + field.size).max().unwrap_or(0);
         let mut data = vec![0; length];
         for (field, value) in ints.iter().filter_map(|(name, value)| Some((format.field(name)?, value))) {
@@ -170,15 +172,31 @@ impl SynthKernel {
                 ints.extend([("work", work), ("function", function.unwrap_or(0))]);
                 "workqueue_execute_end".to_owned()
             }
-            RawHappening::FunctionEntry { callback, function } => {
+            RawHappening::FunctionEntry { callback, function, request } => {
                 let (field, name) = match callback {
                     Callback::HighResolutionTimer => ("function", "hrtimer_expire_entry"),
                     Callback::Timer => ("function", "timer_expire_entry"),
                     Callback::Tasklet => ("func", "tasklet_entry"),
                     Callback::Call => ("func", "csd_function_entry"),
                 };
-                ints.push((field, function));
+                ints.extend([(field, function), ("csd", request)]);
                 name.to_owned()
+            }
+            RawHappening::CallQueued { cpu, site, function, request } => {
+                ints.extend([("cpu", u64::from(cpu)), ("callsite", site), ("func", function), ("csd", request)]);
+                "csd_queue_cpu".to_owned()
+            }
+            RawHappening::InterruptSent { cpu, site, callback } => {
+                ints.extend([("cpu", u64::from(cpu)), ("callsite", site), ("callback", callback)]);
+                "ipi_send_cpu".to_owned()
+            }
+            RawHappening::WorkQueued { work, function } => {
+                ints.extend([("work", work), ("function", function), ("cpu", u64::MAX)]);
+                "workqueue_queue_work".to_owned()
+            }
+            RawHappening::SoftirqRaised { vec } => {
+                ints.push(("vec", u64::from(vec)));
+                "softirq_raise".to_owned()
             }
             RawHappening::FunctionExit { callback: Callback::Call } => "csd_function_exit".to_owned(),
             RawHappening::FunctionExit { .. } => "hrtimer_expire_exit".to_owned(),

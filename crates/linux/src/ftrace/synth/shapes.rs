@@ -98,6 +98,14 @@ const SHAPES: &[Shape] = &[
     ("irq", "tasklet_entry", &[(POINTER, "tasklet"), (POINTER, "func")]),
     ("csd", "csd_function_entry", &[(POINTER, "func"), (POINTER, "csd")]),
     ("csd", "csd_function_exit", &[(POINTER, "func"), (POINTER, "csd")]),
+    ("csd", "csd_queue_cpu", &[(UNSIGNED, "cpu"), (POINTER, "callsite"), (POINTER, "func"), (POINTER, "csd")]),
+    ("ipi", "ipi_send_cpu", &[(UNSIGNED, "cpu"), (POINTER, "callsite"), (POINTER, "callback")]),
+    (
+        "workqueue",
+        "workqueue_queue_work",
+        &[(POINTER, "work"), (POINTER, "function"), (C::Name, "workqueue"), (INT, "req_cpu"), (INT, "cpu")],
+    ),
+    ("irq", "softirq_raise", &[(UNSIGNED, "vec")]),
     ("exceptions", "page_fault_user", &[(WORD, "address"), (WORD, "ip"), (WORD, "error_code")]),
     ("exceptions", "page_fault_kernel", &[(WORD, "address"), (WORD, "ip"), (WORD, "error_code")]),
 ];
