@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
-use becalm_units::CpuId;
+use becalm_units::{CpuId, Named, Nanos};
 use parquet::column::writer::ColumnWriterImpl;
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
@@ -16,8 +16,9 @@ use super::draft::Draft;
 use super::error::plain_words;
 use super::order::{RowOrder, check_intervals};
 use super::phase::Phase;
-use super::schema::{ACTIVITIES, COSTS, DETOURS, GROUP_ROWS, PHASES, SAMPLES, SLICE_ROWS, Table};
-use becalm_model::{Activity, Detour, Kind, Labels, Sample};
+use super::schema::{ACTIVITIES, CAUSES, COSTS, DETOURS, GROUP_ROWS, PHASES, SAMPLES, SLICE_ROWS, Table};
+use becalm_model::cause::{Cause, Requester};
+use becalm_model::{Activity, Detour, Kind, Labels, Pid, Sample};
 
 /// A Parquet file being written.
 struct Encoder<'a> {
@@ -331,6 +332,27 @@ pub(super) fn rows<R>(
         encoder.write(&group, columns, &mut || {})?;
     }
     encoder.finish()
+}
+
+/// Writes the causes of activities. Panics on labels of another table than `labels`.
+pub(super) fn causes(draft: &Draft, causes: &[Cause], labels: &Labels) -> Result<(), BundleError> {
+    let texts = stored_names(labels.iter());
+    let kinds = stored_names(Kind::ALL.iter().map(|kind| kind.name()));
+    let requesters = stored_names(Requester::ALL.iter().map(|requester| requester.name()));
+    let columns = [
+        Accessor::Int32(|row: &Cause| stored_cpu(row.cpu)),
+        Accessor::Int64(|row| row.start.get()),
+        Accessor::Int64(|row| row.duration.get()),
+        Accessor::Names(|row| row.kind as usize, &kinds),
+        Accessor::Names(|row| row.source.index(), &texts),
+        Accessor::Names(|row| row.requester as usize, &requesters),
+        Accessor::Names(|row| row.by.index(), &texts),
+        Accessor::Int32(|row| if row.thread == Pid::IDLE { -1 } else { row.thread.0 }),
+        Accessor::Names(|row| row.context.index(), &texts),
+        Accessor::Names(|row| row.site.index(), &texts),
+        Accessor::Int64(|row| row.delay.map_or(-1, Nanos::get)),
+    ];
+    rows(draft, &CAUSES, causes, &columns)
 }
 
 /// Writes the samples of probes, each with its name and rounds.

@@ -6,6 +6,7 @@
 //!   detours/node=HOST/0000.parquet         cpu i32, start_ns i64, duration_ns i64, incomplete bool
 //!   activities/node=HOST/0000.parquet      cpu i32, detour i64, start_ns i64, self_ns i64, kind, source, detail
 //!   samples/node=HOST/0000.parquet         cpu i32, start_ns i64, duration_ns i64, work i64, incomplete bool
+//!   causes/node=HOST/0000.parquet          cpu i32, start_ns i64, duration_ns i64, kind, source, owner, by, thread i32, context, site, delay_ns i64
 //! ```
 //!
 //! A run consists of detours or, if the document's settings describe work, of samples. Statements about detours here then also apply to samples.
@@ -32,6 +33,7 @@
 
 mod batch;
 mod bounded;
+mod causes;
 mod contents;
 mod decode;
 mod density;
@@ -46,6 +48,7 @@ mod layout;
 mod names;
 pub mod node_document;
 mod node_part;
+mod node_tables;
 mod nodes;
 mod observed;
 mod order;
@@ -63,6 +66,7 @@ mod writer;
 
 pub use batch::{ActivityBatch, DetourBatch, SampleBatch};
 pub use bounded::Bounded;
+pub use causes::CauseTable;
 pub use contents::Contents;
 pub use decode::{fenced, is_decoding};
 pub use document::Stored;
@@ -77,8 +81,8 @@ pub use phase::Phase;
 pub use phases::{PhaseRun, PhaseWriter};
 pub use reader::{ActivityBatches, Bundle, DetourBatches, ReadProgress, SampleBatches};
 pub use schema::{
-    ACTIVITIES_SCHEMA, COSTS_SCHEMA, DETOURS_SCHEMA, OWNED_ACTIVITIES_SCHEMA, PHASES_SCHEMA, SAMPLES_SCHEMA,
-    STAYS_SCHEMA, THREAD_DETOURS_SCHEMA, THREADS_SCHEMA,
+    ACTIVITIES_SCHEMA, CAUSES_SCHEMA, COSTS_SCHEMA, DETOURS_SCHEMA, OWNED_ACTIVITIES_SCHEMA, PHASES_SCHEMA,
+    SAMPLES_SCHEMA, STAYS_SCHEMA, THREAD_DETOURS_SCHEMA, THREADS_SCHEMA,
 };
 pub use summary::{StoredNode, StoredNodes, SummaryBundle, SummaryWriter};
 pub use writer::BundleWriter;

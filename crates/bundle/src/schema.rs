@@ -34,6 +34,9 @@ pub const THREAD_DETOURS_SCHEMA: &str = "becalm.thread-detours/1";
 /// The version of the table of the activities in these that this program writes.
 pub const OWNED_ACTIVITIES_SCHEMA: &str = "becalm.owned-activities/1";
 
+/// The version of the table of causes that this program writes and reads.
+pub const CAUSES_SCHEMA: &str = "becalm.causes/1";
+
 /// The key under which Arrow's readers look for a schema.
 const ARROW_KEY: &str = "ARROW:schema";
 
@@ -227,6 +230,26 @@ pub(super) const OWNED_ACTIVITIES: Table = Table {
     arrow: include_str!("arrow/owned_activities.base64"),
 };
 
+/// One row per activity whose cause was recorded, see [`becalm_model::cause::Cause`]. `thread` and `delay_ns` are -1 if there is none.
+pub(super) const CAUSES: Table = Table {
+    name: "causes",
+    schema: CAUSES_SCHEMA,
+    columns: &[
+        column("cpu", Content::Cpu),
+        column("start_ns", Content::Rising),
+        column("duration_ns", Content::Length),
+        column("kind", Content::Name),
+        column(SOURCE, Content::Name),
+        column("owner", Content::Name),
+        column("by", Content::Name),
+        column("thread", Content::Rank),
+        column("context", Content::Name),
+        column("site", Content::Name),
+        column("delay_ns", Content::Length),
+    ],
+    arrow: include_str!("arrow/causes.base64"),
+};
+
 impl Content {
     /// The type of the column's values in a Parquet file.
     pub(super) const fn physical(self) -> Physical {
@@ -304,8 +327,18 @@ mod tests {
 
     #[test]
     fn arrow_would_describe_the_columns_alike() {
-        let tables =
-            [&DETOURS, &ACTIVITIES, &SAMPLES, &COSTS, &PHASES, &THREADS, &STAYS, &THREAD_DETOURS, &OWNED_ACTIVITIES];
+        let tables = [
+            &DETOURS,
+            &ACTIVITIES,
+            &SAMPLES,
+            &COSTS,
+            &PHASES,
+            &THREADS,
+            &STAYS,
+            &THREAD_DETOURS,
+            &OWNED_ACTIVITIES,
+            &CAUSES,
+        ];
         for table in tables {
             let data_type = |content| match content {
                 Content::Cpu | Content::Rank => DataType::Int32,

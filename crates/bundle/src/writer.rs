@@ -10,8 +10,9 @@ use super::held::HeldFolder;
 use super::order::RowOrder;
 use super::place::{MadeFolders, make_bundle};
 use super::reader::main_table;
-use super::schema::{ACTIVITIES, DETOURS, SAMPLES, Table};
+use super::schema::{ACTIVITIES, CAUSES, DETOURS, SAMPLES, Table};
 use super::{Bundle, BundleError, document, draft, layout, whole};
+use becalm_model::cause::Cause;
 use becalm_model::node::StoredRows;
 use becalm_model::{Activity, Detour, Labels, NodeDoc, Sample};
 
@@ -31,6 +32,7 @@ pub struct BundleWriter {
     activities: u64,
     rows_order: RowOrder,
     activities_order: RowOrder,
+    cause_segments: u32,
     reserve: Option<Reserve>,
     bytes_written: u64,
 }
@@ -53,10 +55,12 @@ impl BundleWriter {
             activities: 0,
             rows_order: RowOrder::default(),
             activities_order: RowOrder::default(),
+            cause_segments: 0,
             reserve: None,
             bytes_written: 0,
         };
-        for table in [writer.main, &ACTIVITIES] {
+        let causes = doc.tracing.as_ref().and_then(|tracing| tracing.causes.as_ref()).map(|_| &CAUSES);
+        for table in [Some(writer.main), Some(&ACTIVITIES), causes].into_iter().flatten() {
             let folder = writer.folder(table);
             made.make(&path.join(table.name))?;
             made.make(&folder)?;
@@ -108,6 +112,7 @@ impl BundleWriter {
             rows_order,
             // The numbers of their samples imply that they follow the earlier segments.
             activities_order: RowOrder::default(),
+            cause_segments: 0,
             bytes_written: 0,
         };
         writer.write_doc(doc)?;
@@ -215,6 +220,18 @@ impl BundleWriter {
         self.rows_order = rows_order;
         self.activities_order = activities_order;
         self.bytes_written += bytes;
+        Ok(())
+    }
+
+    /// Writes a segment of the table of causes, of which the document must have said at the start that there is one. Fails if the system refuses. Panics
+    /// on labels of another table than `labels`.
+    pub fn write_causes(&mut self, causes: &[Cause], labels: &Labels) -> Result<(), BundleError> {
+        let path = self.folder(&CAUSES).join(layout::segment(self.cause_segments));
+        let draft = Draft::for_held(&self.held, path)?;
+        encode::causes(&draft, causes, labels)?;
+        self.bytes_written += draft.sync()?;
+        draft.publish()?;
+        self.cause_segments += 1;
         Ok(())
     }
 

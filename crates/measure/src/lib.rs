@@ -13,6 +13,7 @@ mod plan;
 mod recorder;
 mod shelf;
 mod sink;
+mod spool;
 mod trace;
 pub mod work;
 
@@ -25,7 +26,8 @@ pub use plan::{AfterSetUp, LoopTask, PlannedCommand, RecordPlan, Threshold, Work
 pub use recorder::{Collector, Companion, HandOver, Pauses, Progress, Recording, TraceSide, record};
 pub use shelf::Shelf;
 pub use sink::{Batch, Sink, Unstored};
+pub use spool::Spool;
 pub use trace::{
-    Disturbance, Drained, EventClock, Names, SOFTIRQS, StandingTrace, TraceRequest, Tracing, Translator,
-    UNTRACED_TIMER, accounted_time, function_source,
+    Disturbance, Drained, EventClock, Names, RawCauses, RawTrace, SOFTIRQS, StandingTrace, TraceRequest, Tracing,
+    Translator, UNTRACED_TIMER, accounted_time, function_source,
 };

@@ -124,6 +124,8 @@ pub struct RecordPlan {
     pub policy: Policy,
     /// Whether to trace kernel activity.
     pub sources: bool,
+    /// Whether to record the causes of activities: the directory that keeps raw pages of the trace until the recording ends. Needs `sources`.
+    pub causes: Option<PathBuf>,
     /// The program to run during the recording.
     pub command: Option<PlannedCommand>,
     /// The longest time span of a segment of the bundle. A killed process loses its current segment. `None` means 10 s, or 60 s or 64 MiB of waiting
@@ -170,6 +172,7 @@ impl RecordPlan {
             task: LoopTask::Watch(Threshold::Auto),
             policy: Policy::Other,
             sources: true,
+            causes: None,
             command: None,
             segment: None,
             ring_bytes: 4 << 20,

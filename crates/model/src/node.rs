@@ -494,6 +494,25 @@ pub struct TracingDoc {
     /// How another program changed the trace; `None` if it stayed as becalm set it up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<TraceChange>,
+    /// The trace of requests; `None` if the causes of activities were not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub causes: Option<CausesDoc>,
+}
+
+/// The trace of requests, from which the causes of activities follow.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub struct CausesDoc {
+    /// The events that were recorded on all CPUs, `group/name`.
+    pub events: Vec<String>,
+    /// Events that this kernel does not have, and what remains unknown without each.
+    pub missing: Vec<String>,
+    /// Events that were taken.
+    pub taken: u64,
+    /// Events that were lost, as far as the kernel reports their number.
+    pub lost: u64,
+    /// The rows of the table of causes; `None` while it records, and forever if it was killed.
+    pub rows: Option<u64>,
 }
 
 impl NodeDoc {

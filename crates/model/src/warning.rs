@@ -61,6 +61,11 @@ warnings! {
         format!("the kernel cannot be traced, so causes are unknown: {why}"),
         "run becalm without arguments to see what is missing and how to get it";
 
+    /// The requests of activities cannot be traced, for this reason.
+    no_causes(why: &str) NoCauses:
+        format!("the causes of activities were not recorded: {why}"),
+        "record as root, and without another program that uses the kernel's trace";
+
     /// The stored detours are from kernel events only, before a window with a running loop.
     no_loop() NoLoop:
         "no loop ran: these are the stretches when interrupts, softirqs and kernel threads had the CPU, by the kernel's events \

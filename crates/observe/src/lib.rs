@@ -21,7 +21,6 @@ mod replay;
 pub mod report;
 #[cfg(feature = "schemas")]
 pub mod schemas;
-mod spool;
 pub mod summing;
 mod totals;
 pub mod words;

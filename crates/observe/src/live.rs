@@ -11,8 +11,8 @@ use becalm_command::output::PROGRAM;
 use becalm_linux::clock::{self, Anchor, Counter, MonotonicRaw};
 use becalm_linux::rights::RemainingRights;
 use becalm_linux::sysfs::cgroup::ThrottleCounts;
-use becalm_measure::describe_machine;
 use becalm_measure::machine::Host;
+use becalm_measure::{Spool, describe_machine};
 use becalm_model::Document;
 use becalm_record::Session;
 use becalm_units::fault::{self, Context};
@@ -24,7 +24,6 @@ use crate::look::{Lookout, SeenThread};
 use crate::merge::{Interjection, Merge, TraceBuffer, Until};
 use crate::recorder::{self, ObservePlan, TraceParts, Traces};
 use crate::replay::{Decoding, Pages, meet};
-use crate::spool::Spool;
 use crate::summing;
 
 /// The least time between two takings of pages: each disturbs those observed.

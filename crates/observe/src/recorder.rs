@@ -20,7 +20,7 @@ use becalm_linux::sched;
 use becalm_linux::sockets::{Await, wait_ready};
 use becalm_linux::sysfs::cgroup::ThrottleCounts;
 use becalm_measure::machine::{self, Host};
-use becalm_measure::{ClockLog, Companion, PlannedCommand, TraceRequest, Tracing, describe_machine};
+use becalm_measure::{ClockLog, Companion, PlannedCommand, Spool, TraceRequest, Tracing, describe_machine};
 use becalm_model::node::{ClockDoc, Ended, MachineDoc, TracingDoc, Warning};
 use becalm_model::warning;
 use becalm_record::Session;
@@ -32,7 +32,6 @@ use crate::choice::Choice;
 use crate::document::ObservedDoc;
 use crate::look::{Lookout, SeenAccount, SeenThread};
 use crate::merge::TraceBuffer;
-use crate::spool::Spool;
 
 /// How often pages are taken while there is room: taking them disturbs those observed.
 pub const INTERVAL: Duration = Duration::from_millis(500);

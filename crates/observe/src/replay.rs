@@ -6,7 +6,7 @@ use becalm_attribute::books::{Books, ThreadCounts, ThreadIdentity};
 use becalm_bundle::ObservedWriter;
 use becalm_linux::clock::Anchor;
 use becalm_linux::procfs::task::Schedstat;
-use becalm_measure::{EventClock, Names, Translator};
+use becalm_measure::{EventClock, Names, Spool, Translator};
 use becalm_model::{Event, Labels, Pid, ThreadState};
 use becalm_units::fault::{self, Context};
 use becalm_units::{CpuId, Nanos, Ticks, TicksToNanos};
@@ -14,7 +14,6 @@ use becalm_units::{CpuId, Nanos, Ticks, TicksToNanos};
 use crate::look::{SeenAccount, SeenThread};
 use crate::merge::{EventSource, Interjection, TraceBuffer, WorkedOut, feed};
 use crate::recorder::{Observation, TraceParts};
-use crate::spool::Spool;
 
 /// An observation, worked out.
 pub struct Replayed {

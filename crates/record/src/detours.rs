@@ -6,8 +6,9 @@ use std::sync::Arc;
 use becalm_attribute::Tally;
 use becalm_bundle::{BundleError, BundleWriter, HeldFolder};
 use becalm_measure::{Names, Shelf, Unstored};
+use becalm_model::cause::Cause;
 use becalm_model::node::{CpuDoc, NodeDoc};
-use becalm_model::{Activity, Detour, LoopThread, warning};
+use becalm_model::{Activity, Detour, Labels, LoopThread, warning};
 use becalm_units::Nanos;
 
 use crate::output::{BundleOutput, PART_ROWS, SEGMENT_ROWS, enter_unmatched};
@@ -175,6 +176,10 @@ impl Store for DetourStore {
         let Self { output: Some(output), cpus, .. } = self else { return Ok(()) };
         let so_far: Vec<_> = cpus.iter().enumerate().map(|(index, cpu)| cpu.so_far(output.cpu(index)?)).collect();
         output.note(so_far.into_iter())
+    }
+
+    fn take_causes(&mut self, causes: &[Cause], labels: &Labels) -> Result<(), BundleError> {
+        self.writer().map_or(Ok(()), |writer| writer.write_causes(causes, labels))
     }
 
     fn enter(&mut self, cpus: &mut [CpuDoc], tallies: &[Tally]) {

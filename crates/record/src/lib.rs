@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod causes;
 mod closing;
 mod detours;
 mod lane;

@@ -10,11 +10,12 @@ use becalm_linux::janitor::Janitor;
 use becalm_linux::realtime::{HeldUp, Holder, RealTimeLimits};
 use becalm_linux::sched::Policy;
 use becalm_linux::signals::StopSignals;
-use becalm_measure::{Batch, Companion, Names, Progress, RecordError, RecordPlan, Recording, Sink};
+use becalm_measure::{Batch, Companion, Names, Progress, RawCauses, RecordError, RecordPlan, Recording, Sink};
 use becalm_model::LoopThread;
 use becalm_model::node::{Ended, NodeDoc, Warning};
 use becalm_model::warning;
 
+use crate::causes::{self, CauseError};
 use crate::closing::closing_warnings;
 use crate::{Lane, Store};
 
@@ -60,10 +61,11 @@ impl Session {
         let policy = plan.policy;
         let mut recorder = Recorder { store, lanes: Vec::new() };
         match becalm_measure::record(plan, self.guard.clone(), &self.signals, &mut recorder, progress) {
-            Ok(Recording { node, command, names }) => Ok(Recorded {
+            Ok(Recording { node, command, names, causes }) => Ok(Recorded {
                 node,
                 command,
                 names,
+                causes,
                 store: recorder.store,
                 lanes: recorder.lanes,
                 root: self.root.clone(),
@@ -84,6 +86,7 @@ pub struct Recorded<S> {
     /// The store of the recorded data.
     pub store: S,
     names: Names,
+    causes: Option<RawCauses>,
     lanes: Vec<Lane>,
     root: PathBuf,
     policy: Policy,
@@ -92,6 +95,7 @@ pub struct Recorded<S> {
 impl<S: Store> Recorded<S> {
     /// Adds the results of attribution and the warnings to the document, and stores it.
     pub fn complete(&mut self) -> Result<(), S::Error> {
+        self.work_out_causes()?;
         let labels = &mut self.names.labels;
         let tallies: Vec<Tally> = self.lanes.iter_mut().map(|lane| lane.finish(labels)).collect();
         self.store.enter(&mut self.node.cpus, &tallies);
@@ -109,6 +113,23 @@ impl<S: Store> Recorded<S> {
         }
         self.node.warnings.extend(warnings);
         self.store.close(&mut self.node)
+    }
+}
+
+impl<S: Store> Recorded<S> {
+    /// Stores the causes of activities, if they were recorded.
+    fn work_out_causes(&mut self) -> Result<(), S::Error> {
+        let Self { node, causes, names, store, .. } = self;
+        let doc = node.tracing.as_mut().and_then(|tracing| tracing.causes.as_mut());
+        let (Some(raw), Some(doc)) = (causes.take(), doc) else { return Ok(()) };
+        match causes::work_out(&raw, names, doc, |rows, labels| store.take_causes(rows, labels)) {
+            Ok(()) => Ok(()),
+            Err(CauseError::Store(error)) => Err(error),
+            Err(CauseError::Pages(error)) => {
+                node.warnings.push(warning::no_causes(&format!("its pages cannot be read again: {error}")));
+                Ok(())
+            }
+        }
     }
 }
 

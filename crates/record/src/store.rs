@@ -2,8 +2,9 @@
 
 use becalm_attribute::Tally;
 use becalm_measure::Names;
-use becalm_model::LoopThread;
+use becalm_model::cause::Cause;
 use becalm_model::node::{CpuDoc, NodeDoc};
+use becalm_model::{Labels, LoopThread};
 
 use crate::LanePart;
 
@@ -22,6 +23,11 @@ pub trait Store {
 
     /// Every CPU's part of the segment is complete. `pause` is as above. If the segment cannot be stored, this fails and the recording ends.
     fn end_segment(&mut self, names: &Names, pause: &mut dyn FnMut()) -> Result<(), Self::Error>;
+
+    /// Takes a segment of the causes of activities, if they are recorded. Fails if they cannot be stored. Without an implementation they are dropped.
+    fn take_causes(&mut self, _causes: &[Cause], _labels: &Labels) -> Result<(), Self::Error> {
+        Ok(())
+    }
 
     /// Adds the counts of each CPU to its document. `tallies` are those of attribution, in the order of the lanes.
     fn enter(&mut self, cpus: &mut [CpuDoc], tallies: &[Tally]);

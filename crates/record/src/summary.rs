@@ -8,9 +8,10 @@ use becalm_attribute::Tally;
 use becalm_bundle::{BundleError, HeldFolder, SummaryWriter};
 use becalm_condense::{ActivityRow, Condenser};
 use becalm_measure::Names;
+use becalm_model::cause::Cause;
 use becalm_model::digest::DigestDoc;
 use becalm_model::node::{CpuDoc, Ended, NodeDoc};
-use becalm_model::{LoopThread, warning};
+use becalm_model::{Labels, LoopThread, warning};
 
 use crate::detours::DetourStore;
 use crate::{LanePart, Store};
@@ -164,6 +165,13 @@ impl Store for RecordingStore {
         match self {
             Self::Full(store) => store.end_segment(names, pause),
             Self::Summary(store) => store.end_segment(names, pause),
+        }
+    }
+
+    fn take_causes(&mut self, causes: &[Cause], labels: &Labels) -> Result<(), BundleError> {
+        match self {
+            Self::Full(store) => store.take_causes(causes, labels),
+            Self::Summary(store) => store.take_causes(causes, labels),
         }
     }
 

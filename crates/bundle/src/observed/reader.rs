@@ -1,17 +1,15 @@
 //! Reads the tables of observed threads.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use becalm_model::observed::{LifePart, ObservedRows, OwnedActivity, Owner, Stay, ThreadDetour, ThreadId};
-use becalm_model::{Kind, Label, Labels};
-use becalm_units::{CpuId, Named, Nanos};
+use becalm_model::{Label, Labels};
+use becalm_units::{CpuId, Nanos};
 
 use super::{ThreadRow, reason_from, thread};
-use crate::decode::TableDecoder;
-use crate::names::SourcePool;
-use crate::rows::{NameColumn, Rows};
-use crate::schema::{OWNED_ACTIVITIES, STAYS, THREAD_DETOURS, THREADS, Table};
-use crate::{BundleError, layout};
+use crate::BundleError;
+use crate::node_tables::{NodeTables, by_key, interned, kind, length, named};
+use crate::schema::{OWNED_ACTIVITIES, STAYS, THREAD_DETOURS, THREADS};
 
 /// The most threads of a recording: the books of more would not fit into memory.
 const MOST_THREADS: usize = 1 << 24;
@@ -19,21 +17,20 @@ const MOST_THREADS: usize = 1 << 24;
 /// The tables of a node's observed threads.
 #[derive(Clone, Debug)]
 pub struct ObservedTables {
-    bundle: PathBuf,
-    node: String,
+    tables: NodeTables,
     rows: ObservedRows,
 }
 
 impl ObservedTables {
     /// The tables of a node of the bundle in this directory, with the rows that its document tells.
     pub fn new(bundle: &Path, node: &str, rows: ObservedRows) -> Self {
-        Self { bundle: bundle.to_owned(), node: node.to_owned(), rows }
+        Self { tables: NodeTables::new(bundle, node), rows }
     }
 
     /// The threads, by their numbers. Fails if the table is missing, damaged, of another version, or contradicts the document.
     pub fn threads(&self, labels: &mut Labels) -> Result<Vec<ThreadRow>, BundleError> {
         let mut threads: Vec<ThreadRow> = Vec::new();
-        self.read(&THREADS, self.rows.threads, &mut |mut rows| {
+        self.tables.read(&THREADS, self.rows.threads, &mut |mut rows| {
             let numbers = rows.int32("thread")?;
             let (tids, processes, parents) = (rows.int32("tid")?, rows.int32("process")?, rows.int32("parent")?);
             let mut texts =
@@ -67,7 +64,7 @@ impl ObservedTables {
 
     /// Calls `each` for every stay, in the order of their ends. Fails as [`Self::threads`], and with its errors.
     pub fn stays(&self, labels: &mut Labels, each: &mut dyn FnMut(&Stay, &Labels)) -> Result<(), BundleError> {
-        self.read(&STAYS, self.rows.stays, &mut |mut rows| {
+        self.tables.read(&STAYS, self.rows.stays, &mut |mut rows| {
             let (threads, cpus) = (rows.int32("thread")?, rows.int32("cpu")?);
             let (starts, lengths) = (rows.int64("start_ns")?, rows.int64("duration_ns")?);
             let (parts, reasons) = (rows.names("state")?, rows.names("why")?);
@@ -105,11 +102,11 @@ impl ObservedTables {
     ) -> Result<(), BundleError> {
         let mut detours: Vec<ThreadDetour> = Vec::new();
         let mut first = 0_usize;
-        let segments = self.segments(&THREAD_DETOURS)?;
+        let segments = self.tables.segments(&THREAD_DETOURS)?;
         let mut counted = ObservedRows::default();
         for segment in 0..segments {
             detours.clear();
-            self.read_segment(&THREAD_DETOURS, segment, &mut |mut rows| {
+            self.tables.read_segment(&THREAD_DETOURS, segment, &mut |mut rows| {
                 let (threads, cpus) = (rows.int32("thread")?, rows.int32("cpu")?);
                 let (starts, lengths) = (rows.int64("start_ns")?, rows.int64("duration_ns")?);
                 for row in 0..threads.len() {
@@ -133,7 +130,7 @@ impl ObservedTables {
                 open.clear();
                 Ok(())
             };
-            self.read_segment(&OWNED_ACTIVITIES, segment, &mut |mut rows| {
+            self.tables.read_segment(&OWNED_ACTIVITIES, segment, &mut |mut rows| {
                 let (numbers, times, visits) = (rows.int64("detour")?, rows.int64("self_ns")?, rows.int64("visits")?);
                 let (owners, kinds) = (rows.names("owner")?, rows.names("kind")?);
                 let (owners_by_key, kinds_by_key) = (by_key(&owners, named::<Owner>), by_key(&kinds, kind));
@@ -165,7 +162,7 @@ impl ObservedTables {
                 Ok(())
             })?;
             let rest = |why| BundleError::Table {
-                path: self.file(&OWNED_ACTIVITIES, segment),
+                path: self.tables.file(&OWNED_ACTIVITIES, segment),
                 table: OWNED_ACTIVITIES.name,
                 why,
             };
@@ -176,8 +173,8 @@ impl ObservedTables {
             first += detours.len();
         }
         counted.detours = first as u64;
-        self.check_count(&THREAD_DETOURS, counted.detours, self.rows.detours)?;
-        self.check_count(&OWNED_ACTIVITIES, counted.activities, self.rows.activities)
+        self.tables.check_count(&THREAD_DETOURS, counted.detours, self.rows.detours)?;
+        self.tables.check_count(&OWNED_ACTIVITIES, counted.activities, self.rows.activities)
     }
 
     /// A thread of the table of threads.
@@ -185,79 +182,4 @@ impl ObservedTables {
         let known = thread(number).filter(|thread| u64::from(thread.0) < self.rows.threads);
         known.ok_or_else(|| format!("thread {number} is not in the table of threads"))
     }
-
-    fn segments(&self, table: &Table) -> Result<u32, BundleError> {
-        layout::count_segments(&layout::table_folder(&self.bundle, table.name, &self.node))
-    }
-
-    fn file(&self, table: &Table, segment: u32) -> PathBuf {
-        layout::table_folder(&self.bundle, table.name, &self.node).join(layout::segment(segment))
-    }
-
-    /// Reads all segments of a table, and compares the number of its rows.
-    fn read(
-        &self,
-        table: &'static Table,
-        expected: u64,
-        take: &mut dyn FnMut(Rows) -> Result<usize, String>,
-    ) -> Result<(), BundleError> {
-        let mut count = 0;
-        for segment in 0..self.segments(table)? {
-            self.read_segment(table, segment, &mut |rows| {
-                count += take(rows)? as u64;
-                Ok(())
-            })?;
-        }
-        self.check_count(table, count, expected)
-    }
-
-    fn read_segment(
-        &self,
-        table: &'static Table,
-        segment: u32,
-        take: &mut dyn FnMut(Rows) -> Result<(), String>,
-    ) -> Result<(), BundleError> {
-        let path = self.file(table, segment);
-        let mut decoder = TableDecoder::open(&path, table, &SourcePool::default())?;
-        while let Some(rows) = decoder.next().map_err(|cause| BundleError::parquet(&path, &cause))? {
-            take(rows).map_err(|why| BundleError::Table { path: path.clone(), table: table.name, why })?;
-        }
-        Ok(())
-    }
-
-    fn check_count(&self, table: &Table, found: u64, expected: u64) -> Result<(), BundleError> {
-        if found == expected {
-            return Ok(());
-        }
-        let path = layout::table_folder(&self.bundle, table.name, &self.node);
-        let why = format!("it has {found} rows, and the document tells of {expected}; copy the recording again");
-        Err(BundleError::Table { path, table: table.name, why })
-    }
-}
-
-/// The values of the names of a column, by key.
-fn by_key<T>(names: &NameColumn, value: impl Fn(&str) -> Option<T>) -> Vec<Option<T>> {
-    names.values().into_iter().map(value).collect()
-}
-
-fn named<T: Named>(name: &str) -> Option<T> {
-    T::ALL.iter().copied().find(|value| value.name() == name)
-}
-
-fn kind(name: &str) -> Option<Kind> {
-    name.parse().ok()
-}
-
-/// The names of a column's rows, interned.
-fn interned(names: &NameColumn, rows: usize, labels: &mut Labels) -> Vec<Label> {
-    let by_key: Vec<Label> = names.values().into_iter().map(|name| labels.intern(name)).collect();
-    (0..rows).map(|row| by_key[names.key(row)]).collect()
-}
-
-/// A length of time from `start`, which is not negative and has an end.
-fn length(start: i64, length: i64) -> Result<Nanos, String> {
-    if length < 0 || start.checked_add(length).is_none() {
-        return Err(format!("something starts at {start} ns and takes {length} ns"));
-    }
-    Ok(Nanos::new(length))
 }

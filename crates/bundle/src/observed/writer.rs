@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use becalm_model::cause::Cause;
 use becalm_model::observed::{LifePart, ObservedRows, OwnedActivity, Owner, Stay, ThreadDetour};
 use becalm_model::{Kind, Labels};
 use becalm_units::Named;
@@ -11,7 +12,7 @@ use crate::document::Stored;
 use crate::draft::Draft;
 use crate::encode::{self, Accessor, stored_cpu};
 use crate::place::{self, MadeFolders};
-use crate::schema::{OWNED_ACTIVITIES, STAYS, THREAD_DETOURS, THREADS, Table};
+use crate::schema::{CAUSES, OWNED_ACTIVITIES, STAYS, THREAD_DETOURS, THREADS, Table};
 use crate::{BundleError, document, draft, layout};
 
 /// Writes a node's observed threads. If nothing was stored, dropping the writer leaves nothing behind.
@@ -20,6 +21,7 @@ pub struct ObservedWriter {
     bundle: PathBuf,
     node: String,
     next_segment: u32,
+    cause_segments: u32,
     rows: ObservedRows,
     /// `None` once something is stored.
     made: Option<MadeFolders>,
@@ -34,6 +36,7 @@ impl ObservedWriter {
             bundle: bundle.to_owned(),
             node: doc.node().to_owned(),
             next_segment: 0,
+            cause_segments: 0,
             rows: ObservedRows::default(),
             made: Some(made),
         })
@@ -53,7 +56,7 @@ impl ObservedWriter {
     pub fn write_segment(&mut self, segment: &ObservedSegment, labels: &Labels) -> Result<(), BundleError> {
         let ObservedSegment { stays, detours, activities } = segment;
         let texts = encode::stored_names(labels.iter());
-        self.store(&STAYS, |draft| {
+        self.store(&STAYS, self.next_segment, |draft| {
             let parts = encode::stored_names(LifePart::ALL.iter().map(|part| part.name()));
             let reasons = encode::stored_names(REASONS);
             let columns = [
@@ -68,7 +71,7 @@ impl ObservedWriter {
             ];
             encode::rows(draft, &STAYS, stays, &columns)
         })?;
-        self.store(&THREAD_DETOURS, |draft| {
+        self.store(&THREAD_DETOURS, self.next_segment, |draft| {
             let columns = [
                 Accessor::Int32(|row: &ThreadDetour| number(Some(row.thread))),
                 Accessor::Int32(|row| stored_cpu(row.cpu)),
@@ -82,7 +85,7 @@ impl ObservedWriter {
             .iter()
             .map(|(place, row)| (i64::try_from(before + *place as u64).unwrap_or(i64::MAX), *row))
             .collect();
-        self.store(&OWNED_ACTIVITIES, |draft| {
+        self.store(&OWNED_ACTIVITIES, self.next_segment, |draft| {
             let owners = encode::stored_names(Owner::ALL.iter().map(|owner| owner.name()));
             let kinds = encode::stored_names(Kind::ALL.iter().map(|kind| kind.name()));
             let columns = [
@@ -103,12 +106,18 @@ impl ObservedWriter {
         Ok(())
     }
 
+    /// Writes a segment of the table of causes. Fails if the system refuses. Panics on labels of another table than `labels`.
+    pub fn write_causes(&mut self, causes: &[Cause], labels: &Labels) -> Result<(), BundleError> {
+        self.store(&CAUSES, self.cause_segments, |draft| encode::causes(draft, causes, labels))?;
+        self.cause_segments += 1;
+        Ok(())
+    }
+
     /// Writes the threads, and the document for the last time, which tells the rows of all tables. Fails if the document is invalid, or the system
     /// refuses.
     pub fn finish<D: Stored>(&mut self, doc: &D, threads: &[ThreadRow], labels: &Labels) -> Result<(), BundleError> {
         let texts = encode::stored_names(labels.iter());
-        self.next_segment = 0;
-        self.store(&THREADS, |draft| {
+        self.store(&THREADS, 0, |draft| {
             let columns = [
                 Accessor::Int32(|row: &ThreadRow| row.thread),
                 Accessor::Int32(|row| row.tid),
@@ -129,12 +138,17 @@ impl ObservedWriter {
         Ok(())
     }
 
-    fn store(&self, table: &Table, encode: impl FnOnce(&Draft) -> Result<(), BundleError>) -> Result<(), BundleError> {
+    fn store(
+        &self,
+        table: &Table,
+        segment: u32,
+        encode: impl FnOnce(&Draft) -> Result<(), BundleError>,
+    ) -> Result<(), BundleError> {
         let folder = layout::table_folder(&self.bundle, table.name, &self.node);
         let mut made = MadeFolders::new(&self.bundle);
         made.make(&self.bundle.join(table.name))?;
         made.make(&folder)?;
-        let draft = Draft::for_bundle(&self.bundle, folder.join(layout::segment(self.next_segment)))?;
+        let draft = Draft::for_bundle(&self.bundle, folder.join(layout::segment(segment)))?;
         encode(&draft)?;
         draft.sync()?;
         draft.publish()?;
@@ -146,9 +160,9 @@ impl ObservedWriter {
 impl Drop for ObservedWriter {
     fn drop(&mut self) {
         if self.made.is_some() {
-            for table in [&THREADS, &STAYS, &THREAD_DETOURS, &OWNED_ACTIVITIES] {
+            for table in [&THREADS, &STAYS, &THREAD_DETOURS, &OWNED_ACTIVITIES, &CAUSES] {
                 let folder = layout::table_folder(&self.bundle, table.name, &self.node);
-                for segment in 0..=self.next_segment {
+                for segment in 0..=self.next_segment.max(self.cause_segments) {
                     draft::remove(&self.bundle, &folder.join(layout::segment(segment)));
                 }
                 let _ = std::fs::remove_dir(&folder);

@@ -73,6 +73,10 @@ pub struct RecordArgs {
     #[arg(long)]
     summary: bool,
 
+    /// Record who requests interrupts and work, for becalm why
+    #[arg(long, conflicts_with_all = ["summary", "no_sources"])]
+    causes: bool,
+
     #[command(flatten)]
     ranks: RanksArgs,
 
@@ -104,11 +108,12 @@ impl Task for RecordArgs {
 /// Records a run, stores it and prints its report.
 fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
     let root = Path::new("/");
-    let plan = plan(&args, root)?;
+    let mut plan = plan(&args, root)?;
     let path = args.folder.place(args.output.as_ref(), args.node.as_deref(), root)?;
     refuse_place_of_root(&path, args.command_user.user().as_ref())?;
     // Fail before the measurement, not after.
     refuse_existing(&path)?;
+    plan.causes = args.causes.then(|| directory_of(&path));
     if let Some(program) = args.command.first() {
         refuse_missing(program)?;
     }
@@ -160,6 +165,11 @@ fn run(args: RecordArgs, out: &mut dyn Write) -> Result<Exit> {
         fault::bail!("the command '{}' ended with {how}; the recording is complete", args.command.join(" "));
     }
     Ok(limits(&args, summary.as_ref()))
+}
+
+/// The directory that contains this path.
+fn directory_of(path: &Path) -> PathBuf {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
 }
 
 /// The time before a given start at which the setup starts.

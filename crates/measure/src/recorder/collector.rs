@@ -20,6 +20,7 @@ use crate::loops::StepRing;
 use crate::machine::KernelCounters;
 use crate::shelf::Shelf;
 use crate::sink::{Batch, Sink, Unstored};
+use crate::spool::Spool;
 use crate::trace::{EventClock, Names, Occurrences, Translator, Window, Windows};
 use crate::work::AccumulatedMean;
 
@@ -169,12 +170,14 @@ impl<R: StepRing> CpuFeed<R> {
         steps
     }
 
+    /// Takes the pages that wait now, and passes each without its unused end.
     fn take_pages(
         &mut self,
         decoder: &Decoder,
         page: &mut [u8],
         everything: bool,
         pauses: &mut Pauses<'_>,
+        pass: &mut impl FnMut(&[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
         let Self { reader: Some(reader), waiting, .. } = self else { return Ok(()) };
         // The first page may be the rest of one that was half full at the last call. A second partial page is the one being written: its later events
@@ -187,6 +190,7 @@ impl<R: StepRing> CpuFeed<R> {
             let page = &page[..length];
             let used = decoder.used(page);
             partial += u32::from(used + LONGEST_RECORD < length);
+            pass(&page[..used])?;
             waiting.pages.extend_together(&page[..used]);
             waiting.lengths.push(used as u32);
             taken += 1;
@@ -206,6 +210,8 @@ struct Intake<R> {
     /// Finds the used size of a page; `None` if the kernel is not traced.
     decoder: Option<Decoder>,
     page: Vec<u8>,
+    /// Keeps all pages, for the causes of activities.
+    kept: Option<Spool>,
     /// The time of the last take.
     taken: Instant,
     /// Results of takes within a hand-over, which the next regular take reports.
@@ -224,13 +230,15 @@ impl<R: StepRing> Intake<R> {
     fn take(&mut self, everything: bool, pauses: &mut Pauses<'_>) -> io::Result<u64> {
         let mut taken = 0;
         let axis = self.axis;
-        for feed in &mut self.feeds {
+        for (index, feed) in self.feeds.iter_mut().enumerate() {
             // The order matters: the ring is complete up to `progress`, and all kernel events before `progress` are in the trace buffer, because the
             // loop wrote `progress` after them.
             let complete_until = feed.complete_until.max(axis.instant(feed.ring.readings().progress()));
             taken += feed.take_steps(axis, pauses);
             if let Some(decoder) = &self.decoder {
-                feed.take_pages(decoder, &mut self.page, everything, pauses)?;
+                let kept = &mut self.kept;
+                let mut keep = |page: &[u8]| kept.as_mut().map_or(Ok(()), |kept| kept.push(index, page));
+                feed.take_pages(decoder, &mut self.page, everything, pauses, &mut keep)?;
             }
             feed.complete_until = complete_until;
         }
@@ -393,7 +401,8 @@ impl<R: StepRing> Collector<R> {
         let counted = feeds.iter().map(|_| CpuTrace::default()).collect();
         let decoder = trace.as_ref().map(|trace| trace.decoder.clone());
         let handed = feeds.iter().map(|_| Backlog::with_room(STEPS_ROOM)).collect();
-        let intake = Intake { feeds, axis, decoder, page, taken: Instant::now(), unreported: Unreported::default() };
+        let intake =
+            Intake { feeds, axis, decoder, page, kept: None, taken: Instant::now(), unreported: Unreported::default() };
         Self {
             intake,
             trace,
@@ -404,6 +413,16 @@ impl<R: StepRing> Collector<R> {
             windows: Windows::default(),
             traced_until: None,
         }
+    }
+
+    /// Keeps all pages of the trace from now on, in a spool with a buffer per loop.
+    pub fn keep_pages(&mut self, spool: Spool) {
+        self.intake.kept = Some(spool);
+    }
+
+    /// The pages that were kept; `None` if none were.
+    pub const fn take_kept(&mut self) -> Option<Spool> {
+        self.intake.kept.take()
     }
 
     /// Allocates this much memory for steps before the loops start, because allocating it later would take time from them.

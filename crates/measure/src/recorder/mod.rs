@@ -27,7 +27,7 @@ use crate::error::RecordError;
 use crate::loops::{Loop, WatchLoop, WorkLoop};
 use crate::plan::{LoopTask, RecordPlan};
 use crate::sink::Sink;
-use crate::trace::Names;
+use crate::trace::{Names, RawCauses};
 
 /// The progress of a recording.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,6 +49,8 @@ pub struct Recording {
     pub command: Companion,
     /// All names.
     pub names: Names,
+    /// The traces from which the causes of activities follow; `None` if they were not recorded.
+    pub causes: Option<RawCauses>,
 }
 
 /// The caller's objects for a running recording.

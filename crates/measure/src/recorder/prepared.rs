@@ -20,7 +20,7 @@ use crate::loops::{LOOP_NAME, Loop, StepRing};
 use crate::machine::{self, Lookout};
 use crate::plan::RecordPlan;
 use crate::sink::Sink;
-use crate::trace::{Names, TraceRequest, Tracing};
+use crate::trace::{Names, RequestTrace, TraceRequest, Tracing, name_all_threads};
 
 /// How long the counter's rate is measured before the start.
 const CALIBRATION: Nanos = Nanos::from_millis(100);
@@ -37,6 +37,8 @@ pub struct Prepared<C, L: Loop> {
     pub(super) clock: ClockDoc,
     /// `None` if the kernel is not traced.
     pub(super) tracing: Option<Tracing>,
+    /// The trace of requests, if the causes of activities are recorded.
+    pub(super) requests: Option<RequestTrace>,
     /// Whether the trace is still as it was set up.
     pub(super) unchanged: Unchanged,
     /// One per CPU, in ascending order.
@@ -83,7 +85,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         let near = |cpu| becalm_linux::sysfs::cpu::node(&plan.root, cpu);
         let rings = cpus.iter().map(|cpu| L::Ring::with_bytes(plan.ring_bytes, near(cpu)).map(Arc::new));
         let rings = rings.collect::<Result<Vec<_>, _>>()?;
-        let names = Names::new(&plan.root);
+        let mut names = Names::new(&plan.root);
         let platform = machine::describe(&plan.root).platform();
         let (lookout, no_smis) = Lookout::open(&plan.root, &cpus, &free, platform);
         let mut tracing = match plan.sources {
@@ -99,6 +101,14 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
                 .missing
                 .push(format!("system management interrupts ({why}): they count as unseen, source long"));
         }
+        let requests = plan.causes.as_ref().zip(tracing.as_mut()).and_then(|(directory, tracing)| {
+            let symbols = tracing.symbols.clone();
+            let main = TraceRequest { symbols, ..TraceRequest::for_loops(&plan, &cpus, C::NAME, Faults::None) };
+            let requests = RequestTrace::set_up(&main, directory, &guard, &mut warnings)?;
+            tracing.doc.causes = Some(requests.doc());
+            name_all_threads(&plan.root, &mut names);
+            Some(requests)
+        });
         let kind = Arc::new(kind);
         let counter = PhantomData;
         Ok(Self {
@@ -108,6 +118,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
             calibration,
             clock,
             tracing,
+            requests,
             unchanged: Unchanged::since(Nanos::ZERO),
             rings,
             guard,

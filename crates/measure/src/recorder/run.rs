@@ -13,7 +13,7 @@ use becalm_linux::rights::{self, Lowered};
 use becalm_linux::sched::{self, Policy, SchedError};
 use becalm_linux::{signals, sysfs};
 use becalm_model::node::Ended;
-use becalm_model::{LoopThread, Step};
+use becalm_model::{LoopThread, Pid, Step};
 use becalm_units::{Nanos, Ticks, TicksToNanos};
 
 use super::collector::{Collector, HandOver, TraceSide};
@@ -29,7 +29,8 @@ use crate::loops::{Lanes, Loop, LoopCalibration as _};
 use crate::machine::KernelCounters;
 use crate::plan::AfterSetUp;
 use crate::sink::Sink;
-use crate::trace::{EventClock, Translator};
+use crate::spool::Spool;
+use crate::trace::{EventClock, RawCauses, RawTrace, Translator};
 
 /// The collector's interval if it has a CPU of its own.
 const QUIET_INTERVAL: Duration = Duration::from_millis(100);
@@ -90,6 +91,9 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         if let Some(tracing) = &self.tracing {
             tracing.instance.start().map_err(|source| RecordError::Trace("start the trace", source))?;
         }
+        if let Some(requests) = &self.requests {
+            requests.turn(true).map_err(|source| RecordError::Trace("start the trace of requests", source))?;
+        }
         self.unchanged = Unchanged::since(onset.axis.instant(Ticks::new(C::read())));
         let (start, over) = self.go(&lanes, &onset);
         let now = || onset.axis.instant(Ticks::new(C::read()));
@@ -108,6 +112,9 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         if let Some(tracing) = &self.tracing {
             // The last events are in the buffers now; a running trace would only add our own writes.
             let _ = tracing.instance.stop();
+        }
+        if let Some(requests) = &self.requests {
+            let _ = requests.turn(false);
         }
         collector.count_between(&before, Some(&after));
         drop(raised);
@@ -129,11 +136,12 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         }
         self.check_counters(&mut node, &before, &after, &collector);
         self.conclude(&mut node, &onset, &end, &measured, &collector);
+        let causes = self.raw_causes(&mut collector, &lanes, &onset, end)?;
         drop(collector);
         if let Some(tracing) = self.tracing.take() {
             tracing.instance.remove().map_err(|source| RecordError::Trace("remove the trace instance", source))?;
         }
-        Ok(Recording { node, command, names: self.names.clone() })
+        Ok(Recording { node, command, names: self.names.clone(), causes })
     }
 
     /// Takes waiting data from rings and trace, and checks that the trace is unchanged. Returns the number of steps taken.
@@ -146,6 +154,9 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
     ) -> Result<u64, RecordError<E>> {
         let before = now();
         let taken = collector.take(all, pauses);
+        if let Some(requests) = &mut self.requests {
+            requests.take(all).map_err(|source| RecordError::System("keep the trace of requests", source))?;
+        }
         let ended = self.tracing.as_ref().and_then(|tracing| self.unchanged.look(&tracing.instance, before, read));
         collector.trace_goes_on(ended);
         match taken {
@@ -153,6 +164,34 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
             Err(_) if ended.is_some() => Ok(0),
             taken => taken.map_err(|source| RecordError::System("read the kernel's trace", source)),
         }
+    }
+
+    /// The traces from which the causes of activities follow. Ends that of requests.
+    fn raw_causes<E>(
+        &mut self,
+        collector: &mut Collector<L::Ring>,
+        lanes: &Lanes<L>,
+        onset: &Onset,
+        end: Anchor,
+    ) -> Result<Option<RawCauses>, RecordError<E>> {
+        let (Some(requests), Some(tracing)) = (self.requests.take(), &self.tracing) else { return Ok(None) };
+        let Some(spool) = collector.take_kept() else { return Ok(None) };
+        let mut clock = EventClock::new(tracing.clock, C::NAME != MonotonicRaw::NAME, onset.axis, onset.anchor);
+        clock.advance(end);
+        let requests =
+            requests.finish(clock).map_err(|source| RecordError::Trace("remove the trace of requests", source))?;
+        let activities = RawTrace {
+            spool,
+            cpus: self.cpus.iter().collect(),
+            decoder: tracing.instance.decoder().clone(),
+            clock,
+            symbols: requests.symbols.clone(),
+            strings: tracing.strings.clone(),
+            untraced_timer: tracing.untraced_timer,
+        };
+        let own = lanes.iter().map(|lane| lane.pid()).chain([Pid(sched::current_tid())]);
+        let janitor = self.guard.as_ref().ok().map(|janitor| Pid(janitor.pid()));
+        Ok(Some(RawCauses { activities, requests, own: own.chain(janitor).collect() }))
     }
 
     /// Starts the loops' threads, which calibrate themselves and then sleep.
@@ -225,6 +264,10 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         };
         let rings = lanes.iter().map(|lane| (lane.cpu, Arc::clone(&lane.ring))).collect();
         let mut collector = Collector::new(rings, onset.axis, trace);
+        if let (Some(directory), Some(_), Some(tracing)) = (&self.plan.causes, &self.requests, &self.tracing) {
+            let spool = Spool::new(directory, self.cpus.len(), tracing.instance.page_size());
+            collector.keep_pages(spool.map_err(|source| RecordError::System("keep the kernel's trace", source))?);
+        }
         if self.free.is_empty() {
             collector.prepare(SHARED_PREPARED);
         }

@@ -3,6 +3,7 @@
 mod event_clock;
 mod names;
 mod occurrences;
+mod requests;
 mod setup;
 mod softirqs;
 mod standing;
@@ -11,6 +12,7 @@ mod translate;
 pub use event_clock::EventClock;
 pub use names::Names;
 pub use occurrences::{EventNames, Occurrences, Window, Windows};
+pub use requests::{RawCauses, RawTrace, RequestTrace, name_all_threads};
 pub use setup::{TraceRequest, Tracing};
 pub use standing::{Disturbance, Drained, StandingTrace};
 pub use translate::{SOFTIRQS, Translator, UNTRACED_TIMER, accounted_time, function_source};

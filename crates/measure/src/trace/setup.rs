@@ -116,7 +116,8 @@ impl Tracing {
         }
     }
 
-    fn try_set_up(
+    /// The same without a warning.
+    pub(super) fn try_set_up(
         request: &TraceRequest<'_>,
         janitor: Option<Arc<Janitor>>,
         warnings: &mut Vec<Warning>,
@@ -161,6 +162,7 @@ impl Tracing {
             buffer_bytes: u64::from(buffer_kb) << 10,
             event_cost_ns: event_cost,
             changed: None,
+            causes: None,
         };
         let strings = tracefs.strings().unwrap_or_default();
         let untraced_timer = untraced_timer.unwrap_or(UNTRACED_TIMER);

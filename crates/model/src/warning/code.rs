@@ -74,6 +74,7 @@ codes! {
     MemoryNotLocked: Shown,
     MissingEvents: None,
     NoBlame: None,
+    NoCauses: None,
     NoFreeCpu: None,
     NoHostName: None,
     NoJanitor: None,

@@ -1,5 +1,5 @@
-//! Raw pages of the kernel's trace. `becalm observe` keeps them in a file until the observation has ended, because decoding them earlier would take CPU
-//! time from those observed. `becalm top --observe` keeps them in memory until it has decoded them.
+//! Raw pages of the kernel's trace, in a file until the recording has ended, because decoding them earlier would take CPU time from what is measured;
+//! or in memory until they are decoded.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -80,13 +80,22 @@ impl Spool {
         {
             let used = decoder.used(&self.page[..length]);
             partial += u32::from(used + LONGEST_RECORD < length);
-            match &mut self.store {
-                Store::File(file) => file.write_all(&self.page[..used])?,
-                Store::Memory(bytes) => bytes.extend_from_slice(&self.page[..used]),
-            }
-            self.pages[buffer].push(SpooledPage { offset: self.length, length: used as u32 });
-            self.length += used as u64;
+            let page = std::mem::take(&mut self.page);
+            let pushed = self.push(buffer, &page[..used]);
+            self.page = page;
+            pushed?;
         }
+        Ok(())
+    }
+
+    /// Adds a page of a buffer, without its unused end. Fails if the file cannot be written.
+    pub fn push(&mut self, buffer: usize, page: &[u8]) -> io::Result<()> {
+        match &mut self.store {
+            Store::File(file) => file.write_all(page)?,
+            Store::Memory(bytes) => bytes.extend_from_slice(page),
+        }
+        self.pages[buffer].push(SpooledPage { offset: self.length, length: page.len() as u32 });
+        self.length += page.len() as u64;
         Ok(())
     }
 
