@@ -204,8 +204,9 @@ mod tests {
     }
 
     /// The libraries whose reports and warnings tell a user what to do next; `model` has those that are stored with a run.
-    const ADVISERS: [&str; 11] =
-        ["cost", "explain", "fleet", "inject", "live", "observe", "model", "report", "research", "tune", "watch"];
+    const ADVISERS: [&str; 12] = [
+        "cost", "explain", "fleet", "inject", "live", "observe", "model", "report", "research", "tune", "watch", "why",
+    ];
 
     /// The crates that have options of their own, and those for tests.
     const NO_LIBRARIES: [&str; 5] = ["cli", "command", "fixtures", "mpi", "testing"];
@@ -337,7 +338,7 @@ mod tests {
     fn every_parameter_that_an_error_names_is_an_option() {
         let known = known_options();
         let mut count = 0;
-        for name in ["analyze", "answer", "bundle", "cost", "explain", "foreign", "inject", "measure", "tune"] {
+        for name in ["analyze", "answer", "bundle", "cost", "explain", "foreign", "inject", "measure", "tune", "why"] {
             for (path, code) in product_code(name) {
                 for name in parameters(&code, &["Wording::new(", "with_fix(", "refused(", " => "]) {
                     count += 1;

@@ -59,6 +59,10 @@ pub struct ObserveArgs {
     #[arg(long, value_name = "WHAT", value_parser = PossibleValuesParser::new(["cgroup"]))]
     by: Option<String>,
 
+    /// Record who requests interrupts and work, for becalm why
+    #[arg(long)]
+    causes: bool,
+
     /// Kernel trace buffer per CPU, in KiB [default: 32768, or less to use at most 1/8 of the memory]
     #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(64..=4_194_304))]
     trace_buffer: Option<u32>,
@@ -162,6 +166,7 @@ fn plan(args: &ObserveArgs, choice: Choice, written: Vec<String>, path: &Path, r
         choice,
         duration,
         calls: args.syscalls,
+        causes: args.causes,
         buffer_bytes: args.trace_buffer.map_or_else(|| recorder::buffer_bytes(root), |kib| kib as usize * 1024),
         rights: left_as(user, command.is_some()),
         command,

@@ -181,6 +181,7 @@ fn start<C: Counter>(plan: LivePlan, session: &Session) -> fault::Result<LiveObs
         choice: choice.clone(),
         duration: None,
         calls: false,
+        causes: false,
         buffer_bytes: recorder::buffer_bytes(&root),
         command: None,
         rights,

@@ -5,9 +5,11 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use becalm_attribute::books::{Books, Ledger, MissingSwitches, SwitchRepair};
+use becalm_attribute::causes::CauseFinder;
 use becalm_bundle::{BundleError, ObservedSegment, ObservedWriter};
+use becalm_model::cause::Cause;
 use becalm_model::observed::{OwnedActivity, Stay, ThreadDetour};
-use becalm_model::{Event, Happening, Labels};
+use becalm_model::{Event, Happening, Labels, Tasks};
 use becalm_units::fault;
 use becalm_units::{CpuId, Nanos};
 
@@ -19,8 +21,24 @@ const SEGMENT_ROWS: usize = 1 << 20;
 pub struct TraceBuffer {
     /// The CPU.
     pub cpu: CpuId,
-    /// Whether it has the events of the chosen threads' own context, instead of those of all threads.
-    pub is_own: bool,
+    /// The events in it.
+    pub holds: BufferEvents,
+}
+
+/// The events of a trace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BufferEvents {
+    /// Those of all threads.
+    All,
+    /// Those of the chosen threads' own context.
+    Own,
+    /// Requests of interrupts, softirqs and work items.
+    Requests,
+}
+
+impl BufferEvents {
+    /// The traces of an observation, in order.
+    pub const ALL: [Self; 3] = [Self::All, Self::Own, Self::Requests];
 }
 
 /// The decoded events of several buffers.
@@ -31,6 +49,9 @@ pub trait EventSource {
 
     /// The names in the events passed so far.
     fn labels(&mut self) -> &mut Labels;
+
+    /// The threads in them, and all other names.
+    fn names(&mut self) -> (&Tasks, &mut Labels);
 }
 
 /// Something that is no event of the trace, at its place among these.
@@ -98,12 +119,27 @@ impl Stream {
     fn more(&mut self, number: usize, source: &mut impl EventSource) -> fault::Result<bool> {
         let Self { buffer, repair, events } = self;
         let mut pass = |event| events.push_back(event);
-        source.more(number, &mut |event| if buffer.is_own { pass(event) } else { repair.take(event, &mut pass) })
+        let is_repaired = buffer.holds == BufferEvents::All;
+        source.more(number, &mut |event| if is_repaired { repair.take(event, &mut pass) } else { pass(event) })
     }
+}
+
+/// The causes of activities, and how many events of requests they come from.
+#[derive(Debug)]
+pub struct FoundCauses {
+    finder: CauseFinder,
+    rows: Vec<Cause>,
+    /// Causes that were stored.
+    pub stored: u64,
+    /// Requests.
+    pub taken: u64,
+    /// Requests that were lost, as far as the kernel reports their number.
+    pub lost: u64,
 }
 
 /// Keeps the rows of the tables until a segment is full.
 struct Tables<'a> {
+    causes: Option<FoundCauses>,
     segment: ObservedSegment,
     writer: Option<&'a mut ObservedWriter>,
 }
@@ -125,12 +161,40 @@ impl Ledger for Tables<'_> {
 }
 
 impl Tables<'_> {
+    fn len(&self) -> usize {
+        self.segment.len() + self.causes.as_ref().map_or(0, |causes| causes.rows.len())
+    }
+
+    /// Takes an event of a CPU for the causes of activities.
+    fn take_for_causes(&mut self, buffer: TraceBuffer, event: &Event, source: &mut impl EventSource) {
+        let Some(FoundCauses { finder, rows, taken, lost, .. }) = &mut self.causes else { return };
+        match (buffer.holds, event.what) {
+            (BufferEvents::Own, _) => return,
+            (BufferEvents::All, _) => {}
+            // What runs on the CPU is still in the other trace.
+            (BufferEvents::Requests, Happening::Lost { count }) => {
+                *lost += count.unwrap_or(0);
+                return;
+            }
+            (BufferEvents::Requests, _) => *taken += 1,
+        }
+        let (tasks, labels) = source.names();
+        finder.take(buffer.cpu, event, tasks, labels, &mut |cause| rows.push(cause));
+    }
+
     fn write(&mut self, labels: &Labels) -> Result<(), BundleError> {
         if let Some(writer) = &mut self.writer
             && !self.segment.is_empty()
         {
             writer.write_segment(&self.segment, labels)?;
             self.segment = ObservedSegment::default();
+        }
+        if let (Some(writer), Some(causes)) = (&mut self.writer, &mut self.causes)
+            && !causes.rows.is_empty()
+        {
+            writer.write_causes(&causes.rows, labels)?;
+            causes.stored += causes.rows.len() as u64;
+            causes.rows.clear();
         }
         Ok(())
     }
@@ -152,7 +216,19 @@ impl<'a, T> Merge<'a, T> {
         writer: Option<&'a mut ObservedWriter>,
     ) -> Self {
         let streams = buffers.iter().map(|buffer| Stream::new(*buffer)).collect();
-        Self { streams, interjections, tables: Tables { segment: ObservedSegment::default(), writer } }
+        Self { streams, interjections, tables: Tables { causes: None, segment: ObservedSegment::default(), writer } }
+    }
+
+    /// Also finds the causes of activities.
+    #[must_use]
+    pub fn finding_causes(mut self, finder: CauseFinder) -> Self {
+        self.tables.causes = Some(FoundCauses { finder, rows: Vec::new(), stored: 0, taken: 0, lost: 0 });
+        self
+    }
+
+    /// The causes of activities, if they were to be found.
+    pub fn into_causes(self) -> Option<FoundCauses> {
+        self.tables.causes
     }
 
     /// Adds an interjection that is no earlier than those before.
@@ -193,18 +269,19 @@ impl<'a, T> Merge<'a, T> {
                 while let Some(due) = interjections.pop_front_if(|(at, _)| *at <= event.time) {
                     interject(due, books, source.labels(), tables);
                 }
-                let cpu = stream.buffer.cpu;
-                if stream.buffer.is_own {
-                    books.take_own(cpu, &event, source.labels(), tables);
-                } else {
-                    books.take(cpu, &event, source.labels(), tables);
+                let buffer = stream.buffer;
+                tables.take_for_causes(buffer, &event, source);
+                match buffer.holds {
+                    BufferEvents::All => books.take(buffer.cpu, &event, source.labels(), tables),
+                    BufferEvents::Own => books.take_own(buffer.cpu, &event, source.labels(), tables),
+                    BufferEvents::Requests => {}
                 }
                 if stream.events.is_empty() {
                     limit = limit.min(stream.fill(number, source, until)?);
                 }
             }
             heads.extend(stream.events.front().map(|event| Reverse((event.time, number))));
-            if tables.segment.len() >= SEGMENT_ROWS {
+            if tables.len() >= SEGMENT_ROWS {
                 tables.write(source.labels())?;
             }
         }
@@ -223,7 +300,8 @@ impl<'a, T> Merge<'a, T> {
     /// CPUs whose next event tells that others before it were lost.
     pub fn in_doubt(&self) -> Vec<CpuId> {
         let is_gap = |event: &Event| matches!(event.what, Happening::Lost { .. });
-        let in_doubt = |stream: &&Stream| !stream.buffer.is_own && stream.events.front().is_some_and(is_gap);
+        let in_doubt =
+            |stream: &&Stream| stream.buffer.holds == BufferEvents::All && stream.events.front().is_some_and(is_gap);
         self.streams.iter().filter(in_doubt).map(|stream| stream.buffer.cpu).collect()
     }
 

@@ -10,7 +10,7 @@ use becalm_command::output::PROGRAM;
 use becalm_command::progress::{Bar, Tail};
 use becalm_linux::clock::{self, Anchor, Calibration, Counter, MonotonicRaw, thread_time};
 use becalm_linux::ftrace::{
-    CALLS, EventGroup, FUNCTIONS, Faults, HOST, LIVES, OWN_WORK, PageReader, TraceClock, WANTED,
+    CALLS, EventGroup, FUNCTIONS, Faults, HOST, LIVES, OWN_WORK, PageReader, REQUESTS, TraceClock, WANTED,
 };
 use becalm_linux::memory;
 use becalm_linux::procfs::kallsyms::Kallsyms;
@@ -21,7 +21,7 @@ use becalm_linux::sockets::{Await, wait_ready};
 use becalm_linux::sysfs::cgroup::ThrottleCounts;
 use becalm_measure::machine::{self, Host};
 use becalm_measure::{ClockLog, Companion, PlannedCommand, Spool, TraceRequest, Tracing, describe_machine};
-use becalm_model::node::{ClockDoc, Ended, MachineDoc, TracingDoc, Warning};
+use becalm_model::node::{CausesDoc, ClockDoc, Ended, MachineDoc, TracingDoc, Warning};
 use becalm_model::warning;
 use becalm_record::Session;
 use becalm_units::fault::{self, Context};
@@ -31,7 +31,7 @@ use crate::accounts;
 use crate::choice::Choice;
 use crate::document::ObservedDoc;
 use crate::look::{Lookout, SeenAccount, SeenThread};
-use crate::merge::TraceBuffer;
+use crate::merge::{BufferEvents, TraceBuffer};
 
 /// How often pages are taken while there is room: taking them disturbs those observed.
 pub const INTERVAL: Duration = Duration::from_millis(500);
@@ -41,6 +41,8 @@ const WAKE_PERCENT: u32 = 50;
 pub const CALIBRATION: Nanos = Nanos::from_millis(100);
 /// The buffer of each CPU for what threads do in their own context.
 const OWN_BUFFER: usize = 4 << 20;
+/// The buffer of each CPU for requests.
+const REQUESTS_BUFFER: usize = 8 << 20;
 
 /// An observation as requested.
 #[derive(Debug)]
@@ -51,6 +53,8 @@ pub struct ObservePlan {
     pub duration: Option<Nanos>,
     /// Whether to record system calls and page faults.
     pub calls: bool,
+    /// Whether to record the causes of activities.
+    pub causes: bool,
     /// The size of the kernel's trace buffer per CPU, in bytes.
     pub buffer_bytes: usize,
     /// The program to run and observe.
@@ -389,7 +393,17 @@ pub fn set_up(
         ..all
     };
     let Some(second) = Tracing::set_up(&own, session.guard(), warnings) else { return Ok(None) };
-    let mut traces = Traces { readers: Vec::new(), traces: vec![first, second], wakes: true };
+    let requests = TraceRequest {
+        buffer_bytes: REQUESTS_BUFFER.min(plan.buffer_bytes),
+        events: &[REQUESTS],
+        faults: Faults::None,
+        threads: None,
+        symbols: first.symbols.clone(),
+        ..own
+    };
+    let third = if plan.causes { Tracing::for_requests(&requests, session.guard(), warnings) } else { None };
+    let all = [first, second].into_iter().chain(third).collect();
+    let mut traces = Traces { readers: Vec::new(), traces: all, wakes: true };
     for (number, trace) in traces.traces.iter_mut().enumerate() {
         for cpu in cpus.iter() {
             traces.readers.push((number, trace.instance.reader(cpu)?));
@@ -401,7 +415,11 @@ pub fn set_up(
 }
 
 pub fn buffers(traces: &Traces) -> Vec<TraceBuffer> {
-    traces.readers.iter().map(|(trace, reader)| TraceBuffer { cpu: reader.cpu(), is_own: *trace == 1 }).collect()
+    traces
+        .readers
+        .iter()
+        .map(|(trace, reader)| TraceBuffer { cpu: reader.cpu(), holds: BufferEvents::ALL[*trace] })
+        .collect()
 }
 
 pub fn parts(traces: &mut Traces) -> Vec<TraceParts> {
@@ -418,7 +436,12 @@ pub fn parts(traces: &mut Traces) -> Vec<TraceParts> {
 
 fn tracing_doc(traces: &Traces) -> TracingDoc {
     let mut doc = TracingDoc::default();
-    for trace in &traces.traces {
+    for (trace, holds) in traces.traces.iter().zip(BufferEvents::ALL) {
+        if holds == BufferEvents::Requests {
+            let TracingDoc { events, missing, .. } = trace.doc.clone();
+            doc.causes = Some(CausesDoc { events, missing, ..CausesDoc::default() });
+            continue;
+        }
         doc.clock.clone_from(&trace.doc.clock);
         doc.events.extend(trace.doc.events.iter().cloned());
         doc.missing.extend(trace.doc.missing.iter().cloned());

@@ -3,16 +3,17 @@
 use std::collections::VecDeque;
 
 use becalm_attribute::books::{Books, ThreadCounts, ThreadIdentity};
+use becalm_attribute::causes::CauseFinder;
 use becalm_bundle::ObservedWriter;
 use becalm_linux::clock::Anchor;
 use becalm_linux::procfs::task::Schedstat;
 use becalm_measure::{EventClock, Names, Spool, Translator};
-use becalm_model::{Event, Labels, Pid, ThreadState};
+use becalm_model::{Event, Labels, Pid, Tasks, ThreadState};
 use becalm_units::fault::{self, Context};
 use becalm_units::{CpuId, Nanos, Ticks, TicksToNanos};
 
 use crate::look::{SeenAccount, SeenThread};
-use crate::merge::{EventSource, Interjection, TraceBuffer, WorkedOut, feed};
+use crate::merge::{EventSource, FoundCauses, Interjection, Merge, TraceBuffer, WorkedOut};
 use crate::recorder::{Observation, TraceParts};
 
 /// An observation, worked out.
@@ -21,6 +22,8 @@ pub struct Replayed {
     pub worked: WorkedOut,
     /// The kernel's accounts and those of the books, of threads that slept at both looks.
     pub compared: Vec<ComparedAccount>,
+    /// The causes of activities, if they were recorded.
+    pub causes: Option<FoundCauses>,
     /// Pages that could not be decoded.
     pub broken_pages: u64,
     /// The axis of all times.
@@ -113,7 +116,7 @@ impl EventSource for Pages<'_> {
             return Ok(false);
         }
         next[buffer] += 1;
-        let which = usize::from(buffers[buffer].is_own);
+        let which = buffers[buffer].holds as usize;
         let decoded = traces[which].decoder.page(page, &mut |raw| {
             pass(translators[which].translate(&raw, clocks[which].instant(raw.time), names));
         });
@@ -123,6 +126,11 @@ impl EventSource for Pages<'_> {
 
     fn labels(&mut self) -> &mut Labels {
         self.decoding.labels()
+    }
+
+    fn names(&mut self) -> (&Tasks, &mut Labels) {
+        let Names { tasks, labels, .. } = &mut self.decoding.names;
+        (tasks, labels)
     }
 }
 
@@ -140,6 +148,7 @@ pub fn work_out(observation: &Observation, writer: Option<&mut ObservedWriter>) 
         .collect();
     let choose = Box::new(observation.choice.clone().function());
     let mut books = Books::new(choose, &throttled, observation.traces[0].has_calls, decoding.labels());
+    let finder = observation.tracing.causes.as_ref().map(|_| finder(observation, &mut decoding.names));
     let mut pages = Pages::new(&observation.spool, &observation.buffers, &observation.traces, &mut decoding);
     let span = (instant(observation.books.0), instant(observation.books.1));
     let mut compared = Comparison::default();
@@ -151,10 +160,26 @@ pub fn work_out(observation: &Observation, writer: Option<&mut ObservedWriter>) 
         }
     };
     let interjections = interjections(observation, instant);
-    let missing = feed(&mut pages, &observation.buffers, interjections, enter, &mut books, writer)?;
+    let mut merge = Merge::new(&observation.buffers, interjections, writer);
+    if let Some(finder) = finder {
+        merge = merge.finding_causes(finder);
+    }
+    merge.feed(&mut pages, None, enter, &mut books)?;
+    let missing = merge.missing();
+    let causes = merge.into_causes();
     let Decoding { names, broken_pages, .. } = decoding;
     let worked = WorkedOut { books, labels: names.labels, missing, span };
-    Ok(Replayed { worked, compared: compared.accounts, broken_pages, axis })
+    Ok(Replayed { worked, compared: compared.accounts, causes, broken_pages, axis })
+}
+
+/// Finds the causes of activities on all CPUs. Names the threads that were seen, because a request does not name who made it.
+fn finder(observation: &Observation, names: &mut Names) -> CauseFinder {
+    for seen in &observation.seen {
+        names.set_kernel(Pid(seen.stat.pid), seen.stat.kthread);
+        names.see(Pid(seen.stat.pid), seen.stat.comm.as_bytes());
+    }
+    let own: Vec<Pid> = observation.own.iter().copied().map(Pid).collect();
+    CauseFinder::new(None, &own, &mut names.labels)
 }
 
 /// Looks, accounts, and the start and the end of the books, in order of time.

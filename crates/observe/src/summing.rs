@@ -33,6 +33,10 @@ pub fn begun(observation: &Observation, choice: ChoiceDoc, program: &str) -> Obs
 pub fn complete(doc: &mut ObservedDoc, observation: &Observation, replayed: &Replayed) {
     doc.ended = Some(observation.ended);
     doc.clock.pairs = observation.clocks.pairs(replayed.axis);
+    let causes = doc.tracing.as_mut().and_then(|tracing| tracing.causes.as_mut());
+    if let (Some(doc), Some(found)) = (causes, &replayed.causes) {
+        (doc.taken, doc.lost, doc.rows) = (found.taken, found.lost, Some(found.stored));
+    }
     enter(doc, &replayed.worked);
     if doc.lost_events > 0 {
         doc.warnings.push(warning::lost_events(doc.lost_events, 0));

@@ -29,6 +29,7 @@ fn the_tables_are_read_as_they_were_written() {
     let doc = ObservedHead {
         schema: ObservedHead::SCHEMA.to_owned(),
         node: "n".to_owned(),
+        tracing: None,
         rows: ObservedRows::default(),
         warnings: Vec::new(),
     };

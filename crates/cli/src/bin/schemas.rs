@@ -17,6 +17,7 @@ fn main() -> std::io::Result<()> {
         becalm_observe::schemas::DOCUMENTS,
         becalm_research::schemas::DOCUMENTS,
         becalm_tune::schemas::DOCUMENTS,
+        becalm_why::schemas::DOCUMENTS,
     ];
     let documents: Vec<&Document> = lists.into_iter().flatten().collect();
     schemas::write(Path::new(&book), &documents)

@@ -53,6 +53,8 @@ commands! {
     Report(report::ReportArgs),
     #[cfg(feature = "observe")]
     Explain(becalm_explain::ExplainArgs),
+    #[cfg(feature = "why")]
+    Why(becalm_why::WhyArgs),
     Detours(detours::DetoursArgs),
     Compare(compare::CompareArgs),
     #[cfg(feature = "fleet")]
@@ -90,7 +92,7 @@ commands! {
 /// The groups of commands in the list of `becalm help`.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Measure", &["record", "observe", "top", "watch", "check"]),
-    ("Understand", &["report", "explain", "detours", "compare", "fleet", "predict"]),
+    ("Understand", &["report", "why", "explain", "detours", "compare", "fleet", "predict"]),
     ("Fix", &["tune", "bench"]),
     ("Files", &["import", "export", "condense"]),
     ("Research", &["inject", "work", "cost", "study", "paper"]),
@@ -114,7 +116,7 @@ pub fn list(root: &clap::Command) -> String {
 }
 
 /// The commands that need a feature: the feature, whether it is built in, and their names.
-const OPTIONAL: [(&str, bool, &[&str]); 8] = [
+const OPTIONAL: [(&str, bool, &[&str]); 9] = [
     ("cost", cfg!(feature = "cost"), &["cost"]),
     ("fleet", cfg!(feature = "fleet"), &["fleet"]),
     ("foreign", cfg!(feature = "foreign"), &["import", "export"]),
@@ -123,6 +125,7 @@ const OPTIONAL: [(&str, bool, &[&str]); 8] = [
     ("research", cfg!(feature = "research"), &["paper", "study"]),
     ("top", cfg!(feature = "top"), &["top"]),
     ("watch", cfg!(feature = "watch"), &["watch"]),
+    ("why", cfg!(feature = "why"), &["why"]),
 ];
 
 /// The error for a command that this becalm was built without; `None` for any other name.

@@ -7,9 +7,9 @@ use becalm_attribute::books::{Books, Choose, ThreadIdentity};
 use becalm_bundle::ObservedWriter;
 use becalm_measure::Names;
 use becalm_model::node::{Ended, Warning};
-use becalm_model::{Event, Kind, Label, Labels, Pid, warning};
+use becalm_model::{Event, Kind, Label, Labels, Pid, Tasks, warning};
 use becalm_observe::document::ObservedDoc;
-use becalm_observe::merge::{EventSource, Interjection, TraceBuffer, WorkedOut, feed};
+use becalm_observe::merge::{BufferEvents, EventSource, Interjection, TraceBuffer, WorkedOut, feed};
 use becalm_observe::{Choice, summing};
 use becalm_units::fault::{self, UsageError, Wording};
 use becalm_units::{CpuId, Nanos};
@@ -45,6 +45,10 @@ impl EventSource for TraceEvents<'_> {
 
     fn labels(&mut self) -> &mut Labels {
         &mut self.names.labels
+    }
+
+    fn names(&mut self) -> (&Tasks, &mut Labels) {
+        (&self.names.tasks, &mut self.names.labels)
     }
 }
 
@@ -154,7 +158,7 @@ fn keep_books(
     writer: Option<&mut ObservedWriter>,
 ) -> fault::Result<WorkedOut> {
     let interjections = interjections(log, names);
-    let buffer = |cpu: CpuId| TraceBuffer { cpu, is_own: false };
+    let buffer = |cpu: CpuId| TraceBuffer { cpu, holds: BufferEvents::All };
     let buffers: Vec<TraceBuffer> = trace.cpus().into_iter().map(buffer).collect();
     (0..buffers.len()).for_each(|index| trace.rewind(index));
     // No trace contains the kernel's counts of quotas, which decide about them.

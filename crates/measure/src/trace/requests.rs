@@ -46,17 +46,16 @@ impl RequestTrace {
             concerned: Some(main.cpus),
             ..main.clone()
         };
-        let set_up = || -> Result<Self, String> {
-            // What is missing is in the document, and the trace of the loops has warned of everything else.
-            let tracing = Tracing::try_set_up(&request, guard.as_ref().ok().cloned(), &mut Vec::new())
-                .map_err(|error| error.to_string())?;
+        let tracing = Tracing::for_requests(&request, guard, warnings)?;
+        let open = || -> Result<_, String> {
             let readers: Result<Vec<_>, _> = online.iter().map(|cpu| tracing.instance.reader(cpu)).collect();
             let readers = readers.map_err(|error| error.to_string())?;
             let spool = Spool::new(directory, readers.len(), tracing.instance.page_size())
                 .map_err(|error| format!("cannot keep its pages in {}: {error}", directory.display()))?;
-            Ok(Self { readers, tracing, spool })
+            Ok((readers, spool))
         };
-        set_up().map_err(|why| warnings.push(warning::no_causes(&why))).ok()
+        let (readers, spool) = open().map_err(|why| warnings.push(warning::no_causes(&why))).ok()?;
+        Some(Self { readers, tracing, spool })
     }
 
     /// Its part of the document at the start.

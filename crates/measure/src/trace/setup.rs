@@ -116,8 +116,18 @@ impl Tracing {
         }
     }
 
-    /// The same without a warning.
-    pub(super) fn try_set_up(
+    /// The same for a trace of requests beside another one, whose set-up has given all warnings but that there is no such trace.
+    pub fn for_requests(
+        request: &TraceRequest<'_>,
+        guard: &Result<Arc<Janitor>, String>,
+        warnings: &mut Vec<Warning>,
+    ) -> Option<Self> {
+        let guard = guard.as_ref().ok().cloned();
+        let tracing = Self::try_set_up(request, guard, &mut Vec::new());
+        tracing.map_err(|error| warnings.push(warning::no_causes(&error.to_string()))).ok()
+    }
+
+    fn try_set_up(
         request: &TraceRequest<'_>,
         janitor: Option<Arc<Janitor>>,
         warnings: &mut Vec<Warning>,

@@ -1,0 +1,261 @@
+//! Adds up the time that each cause brought about.
+
+use std::collections::{BTreeMap, HashMap};
+
+use becalm_account::{BatchOwners, SourceId, SourceIds};
+use becalm_bundle::{Bundle, BundleError, CauseTable, ObservedTables};
+use becalm_model::carried::TICK;
+use becalm_model::cause::{Cause, Requester};
+use becalm_model::{Kind, Label, Labels, Pid};
+use becalm_stats::median_low;
+use becalm_units::{CpuId, CpuList, Nanos};
+
+use crate::document::{CauseDoc, CoverageDoc, RequesterDoc};
+use crate::index::CauseIndex;
+
+/// What activities have in common that are one row of the report.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+struct Group {
+    source: SourceId,
+    requester: Requester,
+    by: Label,
+    context: Label,
+    site: Label,
+}
+
+impl Group {
+    fn new(source: SourceId, cause: Option<&Cause>) -> Self {
+        let (requester, by, context, site) = match cause {
+            Some(cause) => (cause.requester, cause.by, cause.context, cause.site),
+            None => (Requester::Unknown, Label::EMPTY, Label::EMPTY, Label::EMPTY),
+        };
+        Self { source, requester, by, context, site }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Sum {
+    count: u64,
+    total: Nanos,
+    whole: Nanos,
+    delays: Vec<i64>,
+    /// The thread that made the requests; `None` for several.
+    thread: Option<Pid>,
+}
+
+/// Sums by cause.
+#[derive(Debug, Default)]
+pub struct CauseSums {
+    index: CauseIndex,
+    labels: Labels,
+    ids: SourceIds,
+    groups: HashMap<Group, Sum>,
+}
+
+/// An activity of a detour.
+#[derive(Clone, Copy)]
+struct Row {
+    source: SourceId,
+    root: SourceId,
+    kind: Kind,
+    start: i64,
+    self_ns: i64,
+}
+
+/// Kinds of activities that something requests.
+const REQUESTED: [Kind; 5] = [Kind::Irq, Kind::Softirq, Kind::Workqueue, Kind::Kthread, Kind::Task];
+
+impl CauseSums {
+    /// Reads the causes of a node. Fails if they cannot be read.
+    pub fn new(table: &CauseTable) -> Result<Self, BundleError> {
+        let (mut labels, mut causes) = (Labels::new(), Vec::new());
+        table.read(&mut labels, &mut |cause| causes.push(cause))?;
+        Ok(Self { index: CauseIndex::new(causes), labels, ..Self::default() })
+    }
+
+    /// Adds the activities of a node's recording of CPUs. Fails if they cannot be read.
+    pub fn add_recording(&mut self, bundle: &Bundle, node: &str, cpus: &CpuList) -> Result<(), BundleError> {
+        let mut open: Option<(i32, i64)> = None;
+        let mut rows: Vec<Row> = Vec::new();
+        for batch in bundle.activities(node)? {
+            let batch = batch?;
+            let (sources, details) = (batch.source_values(), batch.detail_values());
+            let mut owners = BatchOwners::new(&sources, &details);
+            for row in 0..batch.len() {
+                let place = (batch.cpus()[row], batch.detours()[row]);
+                if open.is_some_and(|open| open != place) {
+                    self.add_detour(open, &mut rows);
+                }
+                open = Some(place);
+                if !cpus.contains(CpuId::new(place.0.unsigned_abs())) {
+                    continue;
+                }
+                let kind = batch.kind(row);
+                let owner = owners.owner(&mut self.ids, kind, batch.source_key(row), batch.detail_key(row));
+                let (start, self_ns) = (batch.starts()[row], batch.self_times()[row]);
+                rows.push(Row { source: owner.source, root: owner.root, kind, start, self_ns });
+            }
+        }
+        self.add_detour(open, &mut rows);
+        Ok(())
+    }
+
+    /// Adds the activities of a detour, and empties the list.
+    fn add_detour(&mut self, place: Option<(i32, i64)>, rows: &mut Vec<Row>) {
+        let Some((cpu, _)) = place else { return };
+        let cpu = CpuId::new(cpu.unsigned_abs());
+        let (mut groups, is_root) = (Vec::new(), |row: &Row| row.source == row.root && REQUESTED.contains(&row.kind));
+        for row in rows.iter().filter(|row| is_root(row)) {
+            let cause = self.index.at(cpu, row.kind, Nanos::new(row.start));
+            let group = Group::new(row.source, cause);
+            groups.push((row.source, row.start, group));
+            let (delay, thread) = (cause.and_then(|cause| cause.delay), cause.map(|cause| cause.thread));
+            self.sum(group, thread).add(1, Nanos::new(row.self_ns), delay);
+        }
+        // What is charged to a source belongs to its last activity before, or else to its first one after.
+        for row in rows.iter().filter(|row| !is_root(row)) {
+            let of_root = groups.iter().filter(|(source, ..)| *source == row.root);
+            let before = of_root.clone().filter(|(_, start, _)| *start <= row.start).max_by_key(|(_, start, _)| *start);
+            if let Some((.., group)) = before.or_else(|| of_root.min_by_key(|(_, start, _)| *start)) {
+                let group = *group;
+                self.groups.entry(group).or_default().whole += Nanos::new(row.self_ns);
+            } else if REQUESTED.contains(&self.ids.name(row.root).0) {
+                self.groups.entry(Group::new(row.root, None)).or_default().whole += Nanos::new(row.self_ns);
+            }
+        }
+        rows.clear();
+    }
+
+    /// Adds what had the CPUs instead of observed threads. Fails if it cannot be read.
+    pub fn add_observed(&mut self, tables: &ObservedTables, cpus: Option<&CpuList>) -> Result<(), BundleError> {
+        let Self { index, ids, groups, labels } = self;
+        let mut read = std::mem::take(labels);
+        tables.detours(&mut read, &mut |detour, rows, labels| {
+            if cpus.is_some_and(|cpus| !cpus.contains(detour.cpu)) {
+                return;
+            }
+            for row in rows.iter().filter(|row| REQUESTED.contains(&row.kind)) {
+                let source = ids.id(row.kind, labels.text(row.source));
+                let span = (detour.start, detour.start + detour.duration);
+                let found: Vec<(&Cause, Nanos)> = index.between((detour.cpu, row.kind, row.source), span).collect();
+                let all: i64 = found.iter().map(|(_, time)| time.get()).sum();
+                let mut left = (row.time, row.visits);
+                for (number, (cause, time)) in found.iter().enumerate() {
+                    // By the time of each, and the visits in their order.
+                    let is_last = number + 1 == found.len();
+                    let part = i128::from(row.time.get()) * i128::from(time.get()) / i128::from(all.max(1));
+                    let part = if is_last { left.0 } else { Nanos::new(part as i64) };
+                    let visits = if is_last { left.1 } else { left.1.min(1) };
+                    left = (left.0 - part, left.1 - visits);
+                    let group = Group::new(source, Some(cause));
+                    sum(groups, group, Some(cause.thread)).add(visits, part, cause.delay);
+                }
+                if found.is_empty() {
+                    sum(groups, Group::new(source, None), None).add(row.visits, row.time, None);
+                }
+            }
+        })?;
+        self.labels = read;
+        Ok(())
+    }
+
+    fn sum(&mut self, group: Group, thread: Option<Pid>) -> &mut Sum {
+        sum(&mut self.groups, group, thread)
+    }
+
+    /// How much has a known cause, without the tick.
+    pub fn coverage(&self) -> CoverageDoc {
+        let mut coverage = CoverageDoc::default();
+        for (group, sum) in &self.groups {
+            if self.ids.name(group.source).1 == TICK {
+                continue;
+            }
+            let known = group.requester != Requester::Unknown || group.context != Label::EMPTY;
+            coverage.activities += sum.count;
+            coverage.total_ns += sum.whole;
+            if known {
+                coverage.known += sum.count;
+                coverage.known_ns += sum.whole;
+            }
+        }
+        coverage
+    }
+
+    /// The causes of the sources that are wanted, those that brought about most time first.
+    pub fn causes(&self, is_wanted: impl Fn(Kind, &str) -> bool) -> Vec<CauseDoc> {
+        let text = |label| self.labels.text(label).to_owned();
+        let mut causes: Vec<CauseDoc> = self
+            .groups
+            .iter()
+            .map(|(group, sum)| (self.ids.name(group.source), group, sum))
+            .filter(|((kind, source), ..)| is_wanted(*kind, source))
+            .map(|((kind, source), group, sum)| CauseDoc {
+                kind,
+                source: source.to_owned(),
+                function: function(source).to_owned(),
+                by: text(group.by),
+                tid: sum.thread.filter(|thread| *thread != Pid::IDLE).map(|thread| thread.0),
+                owner: group.requester,
+                context: text(group.context),
+                site: text(group.site),
+                count: sum.count,
+                total_ns: sum.total,
+                whole_ns: sum.whole,
+                delay_median_ns: median(&sum.delays),
+            })
+            .collect();
+        let order = |cause: &CauseDoc| {
+            let CauseDoc { kind, source, by, context, site, .. } = cause.clone();
+            (std::cmp::Reverse(cause.whole_ns), kind, source, by, context, site)
+        };
+        causes.sort_by_cached_key(order);
+        causes
+    }
+}
+
+/// The sum of a group, with the thread of a further activity.
+fn sum(groups: &mut HashMap<Group, Sum>, group: Group, thread: Option<Pid>) -> &mut Sum {
+    let sum = groups.entry(group).or_default();
+    sum.thread = if sum.count == 0 || sum.thread == thread { thread } else { None };
+    sum
+}
+
+impl Sum {
+    fn add(&mut self, count: u64, own: Nanos, delay: Option<Nanos>) {
+        self.count += count;
+        self.total += own;
+        self.whole += own;
+        self.delays.extend(delay.map(Nanos::get));
+    }
+}
+
+fn median(delays: &[i64]) -> Option<Nanos> {
+    median_low(&mut delays.to_vec()).map(Nanos::new)
+}
+
+/// What a source runs: the part after its colon.
+fn function(source: &str) -> &str {
+    source.split_once(':').map_or(source, |(_, function)| function)
+}
+
+/// The same by those who made the requests, those who brought about most time first.
+pub fn requesters(causes: &[CauseDoc]) -> Vec<RequesterDoc> {
+    let mut all: BTreeMap<(Requester, &str), RequesterDoc> = BTreeMap::new();
+    for cause in causes {
+        let requester = all.entry((cause.owner, &cause.by)).or_insert_with(|| RequesterDoc {
+            by: cause.by.clone(),
+            owner: cause.owner,
+            count: 0,
+            whole_ns: Nanos::ZERO,
+            sources: Vec::new(),
+        });
+        requester.count += cause.count;
+        requester.whole_ns += cause.whole_ns;
+        if !requester.sources.contains(&cause.source) {
+            requester.sources.push(cause.source.clone());
+        }
+    }
+    let mut all: Vec<RequesterDoc> = all.into_values().collect();
+    all.sort_by_key(|requester| std::cmp::Reverse(requester.whole_ns));
+    all
+}
