@@ -215,7 +215,7 @@ fn a_timer_is_its_function() {
             // No function, and nothing raised it again.
             "softirq timer <- unknown  [] -",
             "task bash <- timer hrtimer_wakeup [] 130",
-            "kthread kworker <- unknown  [] -",
+            "kthread kworker <- unknown  [before the recording] -",
             "workqueue kworker:vmstat_update <- timer delayed_work_timer_fn [] 60",
             "task bash <- timer hrtimer_wakeup [] -",
             "workqueue kworker:vmstat_update <- timer delayed_work_timer_fn [] -",
@@ -310,10 +310,16 @@ fn lost_events_leave_no_wrong_causes() {
     scene.softirq(1, LOOP, "rcu", true).softirq(1, LOOP, "rcu", false);
     scene.irq(1, LOOP, "virtio1-req.0", "irq 25", false);
     assert_eq!(scene.causes(), ["softirq rcu <- unknown  [] -"]);
-    // A number that another thread gets does not inherit the wake-up of its predecessor.
+    // A number that another thread gets does not inherit the wake-up of its predecessor: its creator wakes it.
     scene.wake(0, DATABASE, SHELL);
     let created = Happening::Life(Life::Created { thread: SHELL, name: Label::EMPTY, in_process: false });
     scene.on(0, BECALM, created).switch(LOOP, 0, SHELL).switch(SHELL, 1, LOOP);
-    assert_eq!(scene.causes()[0], "task bash <- unknown  [] -");
+    assert_eq!(scene.causes()[0], "task bash <- becalm prog [] 10");
+    // One that is runnable when the trace starts, and one whose wake-up is not in the trace.
+    scene.switch(LOOP, 0, DATABASE).switch(DATABASE, 0, LOOP).switch(LOOP, 0, DATABASE).switch(DATABASE, 1, LOOP);
+    scene.switch(LOOP, 0, DATABASE).switch(DATABASE, 1, LOOP);
+    let databases: Vec<String> = scene.causes().into_iter().filter(|line| line.starts_with("task")).collect();
+    let before = "task postgres <- unknown  [before the recording] -";
+    assert_eq!(databases, [before, before, "task postgres <- unknown  [] -"]);
     assert_eq!(Requester::default(), Requester::Unknown);
 }

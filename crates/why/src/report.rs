@@ -116,8 +116,8 @@ impl WhyReport<'_> {
         let fields: Vec<_> = CAUSES.iter().collect();
         let all: Vec<CauseRow> = self.doc.causes.iter().map(|cause| CauseRow { cause: cause.clone() }).collect();
         let shown = if form.all() { all.len() } else { ROWS };
-        let table = Table::filled(&fields, &all)
-            .with_most_important(shown, |_| format!("the first {ROWS} of {}; --all shows all", all.len()));
+        let table =
+            Table::filled(&fields, &all).with_most_important(shown, |_| format!("the first {ROWS} of {}", all.len()));
         if form.all() { table } else { table.without_on_terminal(&["code"]) }
     }
 
@@ -126,8 +126,7 @@ impl WhyReport<'_> {
         let all = self.doc.requesters.iter().map(|requester| RequesterRow { requester: requester.clone() });
         let all: Vec<RequesterRow> = all.collect();
         let shown = if form.all() { all.len() } else { ROWS };
-        Table::filled(&fields, &all)
-            .with_most_important(shown, |_| format!("the first {ROWS} of {}; --all shows all", all.len()))
+        Table::filled(&fields, &all).with_most_important(shown, |_| format!("the first {ROWS} of {}", all.len()))
     }
 }
 

@@ -170,7 +170,7 @@ impl CauseSums {
             if self.ids.name(group.source).1 == TICK {
                 continue;
             }
-            let known = group.requester != Requester::Unknown || group.context != Label::EMPTY;
+            let known = group.requester != Requester::Unknown;
             coverage.activities += sum.count;
             coverage.total_ns += sum.whole;
             if known {

@@ -34,6 +34,7 @@ pub(super) struct Links {
     own: Vec<Pid>,
     idle: Label,
     interrupt: Label,
+    before: Label,
     unknown: Label,
     /// The names of activities as links.
     names: NumberMap<(Kind, Label), Label>,
@@ -49,6 +50,7 @@ impl Links {
             own: own.to_vec(),
             idle: labels.intern("idle"),
             interrupt: labels.intern("interrupt"),
+            before: labels.intern("before the recording"),
             unknown: labels.intern("?"),
             names: NumberMap::default(),
             lists: NumberMap::default(),
@@ -74,6 +76,11 @@ impl Links {
     /// A request in an interrupt or a softirq that the trace does not show.
     pub const fn in_interrupt(&self) -> Chain {
         Chain { context: self.interrupt, links: 1, ..Chain::end(Requester::Unknown, Label::EMPTY) }
+    }
+
+    /// Something requested before the trace started.
+    pub const fn before(&self) -> Chain {
+        Chain { context: self.before, ..self.in_interrupt() }
     }
 
     /// The chain of requests that are made in an activity, from the activity's own chain.

@@ -6,7 +6,8 @@
 //! - **A reschedule interrupt** is the youngest one sent to this CPU.
 //! - **A work item** is the youngest one queued with the same address and function, which is then used up.
 //! - **A softirq** is the youngest one raised on this CPU.
-//! - **A thread** that gets a CPU was woken by the youngest wake-up before it was queued. A thread that was preempted continues for the same reason.
+//! - **A thread** that gets a CPU was woken by the youngest wake-up before it was queued. A thread that was preempted continues for the same reason. One
+//!   that has been runnable since before the trace has no known cause, and says so.
 //! - **A timer** has its function; who set it is not known. **A device** has its interrupt.
 //!
 //! A request made in an interrupt, a softirq or a work item was not made by the thread on the CPU: it has the cause of that activity. So a chain ends
@@ -210,8 +211,11 @@ impl CauseFinder {
                 (cpu.current, cpu.stay, cpu.work) = (None, None, None);
             }
             Happening::Life(Life::Created { thread, .. }) => {
-                // The number may have been another thread's.
-                self.threads.insert(thread, WokenThread::default());
+                // The number may have been another thread's. Its creator wakes it for the first time.
+                let request = self.request(place, event, Label::EMPTY, tasks, labels);
+                let mut created = WokenThread::default();
+                created.wake(request);
+                self.threads.insert(thread, created);
             }
             Happening::InterruptSent { .. }
             | Happening::Woken { .. }
@@ -353,12 +357,13 @@ impl CauseFinder {
         }
         let thread = self.threads.entry(next).or_default();
         let is_first = thread.arrive();
-        let (request, work) = (thread.woken, thread.work);
+        let (request, work, has_slept) = (thread.woken, thread.work, thread.has_slept);
         let cpu = &mut self.cpus[place];
         cpu.work = work.map(|open| Row { start: at, delay: None, ..open.row });
         cpu.stay = tasks.get(next).map(|task| {
             let row = Row::new(at, task.kind, task.source, request);
-            Row { delay: row.delay.filter(|_| is_first), ..row }
+            let chain = if request.is_none() && !has_slept { self.links.before() } else { row.chain };
+            Row { chain, delay: row.delay.filter(|_| is_first), ..row }
         });
     }
 

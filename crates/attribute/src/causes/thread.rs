@@ -23,11 +23,14 @@ pub(super) struct WokenThread {
     has_run: bool,
     /// Whether it waits for a CPU because it was preempted.
     is_preempted: bool,
+    /// Whether it has slept or was woken since the trace started.
+    pub has_slept: bool,
     pub work: Option<OpenWork>,
 }
 
 impl WokenThread {
     pub fn wake(&mut self, request: Request) {
+        self.has_slept = true;
         if self.has_cpu {
             self.pending = Some(request);
         } else if !self.is_preempted {
@@ -45,6 +48,7 @@ impl WokenThread {
     pub const fn leave(&mut self, is_runnable: bool) {
         (self.has_cpu, self.is_preempted) = (false, is_runnable);
         let pending = self.pending.take();
+        self.has_slept |= !is_runnable;
         if !is_runnable {
             (self.woken, self.has_run) = (pending, false);
         }

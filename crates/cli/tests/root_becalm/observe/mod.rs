@@ -1,6 +1,7 @@
 //! `becalm observe` against the kernel's own accounts, and against planted noise with its own log.
 
 mod both;
+mod causes;
 mod live;
 mod lives;
 mod neighbors;
