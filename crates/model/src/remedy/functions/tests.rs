@@ -79,3 +79,43 @@ fn what_needs_a_machine_is_not_advised_elsewhere() {
         }
     }
 }
+
+/// The name of a carrier in the book.
+const fn carrier_name(carrier: Carrier) -> &'static str {
+    match carrier {
+        Carrier::Call => "IPI",
+        Carrier::Work => "work item",
+        Carrier::Timer | Carrier::Wheel => "timer",
+        Carrier::Tasklet => "tasklet",
+        Carrier::IrqWork => "irq_work",
+    }
+}
+
+/// `FUNCTIONS=overwrite cargo test -p becalm-model the_book_lists` writes the book's table again.
+#[test]
+fn the_book_lists_all_functions() {
+    const START: &str = "<!-- functions -->\n";
+    const END: &str = "<!-- end -->\n";
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/src/reference/functions.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let (before, rest) = page.split_once(START).unwrap();
+    let (_, after) = rest.split_once(END).unwrap();
+    let mut table = "| function | run by | effect | fix | families |\n| --- | --- | --- | --- | --- |\n".to_owned();
+    for row in Function::all() {
+        let names: Vec<String> = row.names.iter().map(|name| format!("`{name}`")).collect();
+        let families: Vec<String> = row.fix.families.iter().map(|family| format!("`{family}`")).collect();
+        let (carrier, advice) = (carrier_name(row.carrier), row.fix.advice.unwrap_or_default());
+        table.push_str(&format!(
+            "| {} | {carrier} | {} | {advice} | {} |\n",
+            names.join(", "),
+            row.does,
+            families.join(", ")
+        ));
+    }
+    let expected = format!("{before}{START}{table}{END}{after}");
+    if std::env::var_os("FUNCTIONS").is_some_and(|wanted| wanted == "overwrite") {
+        std::fs::write(path, &expected).unwrap();
+        return;
+    }
+    assert!(page == expected, "docs/src/reference/functions.md differs; FUNCTIONS=overwrite writes it again");
+}

@@ -113,7 +113,7 @@ pub(super) const ROWS: Rows = &[
     ordinary(&["neigh_timer_handler"], "checks whether a neighbor on the network can be reached").advised(SOCKETS),
     ordinary(
         &["clocksource_watchdog"],
-        "compares the time stamp counter with another clock, twice a second; before Linux 7 on each CPU in turn",
+        "compares the time stamp counter with another clock, twice a second; in Linux 6 on each CPU in turn",
     )
     .fix("boot with tsc=nowatchdog if the vendor guarantees a reliable time stamp counter"),
     ordinary(&["mce_timer_fn"], "looks for corrected hardware errors, every few minutes")

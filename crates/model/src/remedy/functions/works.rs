@@ -28,8 +28,6 @@ const fn writeback(names: &'static [&'static str], does: &'static str) -> Functi
 
 const ISOLATED_GROUPS: Advice =
     Some("raise memory.high and memory.max of the group, or isolate the CPUs with isolcpus= on Linux 6.12 or later");
-const PAGE_LISTS: Advice =
-    Some("avoid compaction, page migration, memory hotplug and drop_caches on the whole machine during the work");
 const GROUPS: Advice = Some("start and stop services, containers and logins before the work, not during it");
 const BPF: Advice = Some("load and remove BPF programs before the work, not during it");
 const KERNEL_MEMORY: Advice =
@@ -57,12 +55,13 @@ pub(super) const ROWS: Rows = &[
         .fix("raise vm.stat_interval")
         .by(&[Family::Vmstat]),
     work(&["lru_add_drain_per_cpu"], "moves pages from this CPU's cache to the machine's page lists")
-        .advised(PAGE_LISTS),
+        .fix("switch transparent huge pages off, and avoid compaction, page migration and drop_caches during the work")
+        .by(&[Family::Memory]),
     work(
         &["drain_local_pages_wq"],
         "returns free pages of this CPU to the machine, when memory is short (old kernels)",
     )
-    .advised(PAGE_LISTS),
+    .fix("keep memory free, and avoid compaction and memory hotplug during the work"),
     work(
         &["drain_local_stock", "drain_local_memcg_stock"],
         "returns memory that this CPU reserved for a control group, which has reached its limit",
