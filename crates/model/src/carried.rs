@@ -15,6 +15,10 @@ pub enum Carrier {
     Wheel,
     /// The softirq `tasklet` or `hi`. The kernel has no event at the end of their functions.
     Tasklet,
+    /// A work item, which a kworker runs.
+    Work,
+    /// The interrupt `irq_work`, for work that the kernel could not do at once. The kernel has no event of its functions.
+    IrqWork,
 }
 
 /// The source of the kernel's tick.
@@ -43,14 +47,24 @@ pub const BRINGING: [&str; 7] = [
     "timer:sched_rt_period_timer",
 ];
 
-/// The source of a function: `tick`, `timer:hrtimer_wakeup`, `timer:process_timeout`, `ipi:flush_tlb_func`. Tasklets keep their names.
+/// The source of a function: `tick`, `timer:hrtimer_wakeup`, `timer:process_timeout`, `ipi:flush_tlb_func`, `kworker:vmstat_update`. Tasklets
+/// keep their names.
 pub fn source(carrier: Carrier, function: &str) -> String {
     let name = plain(function);
     match carrier {
         Carrier::Timer if TICK_FUNCTIONS.contains(&name) => TICK.to_owned(),
-        Carrier::Timer | Carrier::Wheel => format!("timer:{name}"),
-        Carrier::Call => format!("ipi:{name}"),
-        Carrier::Tasklet => name.to_owned(),
+        _ => format!("{}{name}", prefix(carrier)),
+    }
+}
+
+/// The first part of the names of a carrier's sources.
+pub const fn prefix(carrier: Carrier) -> &'static str {
+    match carrier {
+        Carrier::Timer | Carrier::Wheel => "timer:",
+        Carrier::Call => "ipi:",
+        Carrier::Work => "kworker:",
+        Carrier::IrqWork => "irq_work:",
+        Carrier::Tasklet => "",
     }
 }
 
@@ -85,7 +99,7 @@ pub fn runs(kind: Kind, source: &str, carrier: Carrier) -> bool {
 }
 
 /// The name without a suffix of the compiler: `tick_sched_timer.isra.0`.
-fn plain(function: &str) -> &str {
+pub fn plain(function: &str) -> &str {
     function.split('.').next().unwrap_or(function)
 }
 
@@ -101,6 +115,7 @@ mod tests {
         assert_eq!(source(Carrier::Timer, "hrtimer_wakeup.cfi_jt"), "timer:hrtimer_wakeup");
         assert_eq!(source(Carrier::Wheel, "process_timeout"), "timer:process_timeout");
         assert_eq!(source(Carrier::Tasklet, "tcp_tasklet_func"), "tcp_tasklet_func");
+        assert_eq!(source(Carrier::Work, "vmstat_update.cold"), "kworker:vmstat_update");
         assert_eq!(root(&source(Carrier::Call, "rps_trigger_softirq")), Some((Kind::Softirq, "net_rx")));
         assert_eq!(root("timer:hrtimer_wakeup"), None);
     }

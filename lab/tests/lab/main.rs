@@ -7,6 +7,7 @@
 
 mod apply;
 mod comparison;
+mod functions;
 mod guests;
 mod matrix;
 mod osnoise;

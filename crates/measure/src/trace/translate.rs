@@ -282,7 +282,7 @@ impl Translator {
         *self
             .works
             .entry(function)
-            .or_insert_with(|| names.labels.intern(&format!("kworker:{}", Self::function(symbols, function))))
+            .or_insert_with(|| names.labels.intern(&carried::source(Carrier::Work, &Self::function(symbols, function))))
     }
 
     /// The function that contains the code that requests something.

@@ -85,7 +85,7 @@ fn what_plans_remove_is_what_the_catalogue_says() {
                 for noise in change.removes {
                     let fits = |known: &Known| {
                         let (row, own) = (known.remedy(), NoiseSource::from(*known));
-                        row.families.contains(&change.family)
+                        row.fix.families.contains(&change.family)
                             && (own == noise || own.matches(noise.kind, &noise.source))
                     };
                     let rows: Vec<Known> = Known::ALL.iter().copied().filter(fits).collect();
@@ -96,7 +96,7 @@ fn what_plans_remove_is_what_the_catalogue_says() {
         }
     }
     for known in Known::ALL {
-        for family in known.remedy().families {
+        for family in known.remedy().fix.families {
             assert!(removed.contains(&format!("{known:?} {family}")), "{known:?} is removed by no change of {family}");
         }
     }
