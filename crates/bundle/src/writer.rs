@@ -223,8 +223,8 @@ impl BundleWriter {
         Ok(())
     }
 
-    /// Writes a segment of the table of causes, of which the document must have said at the start that there is one. Fails if the system refuses. Panics
-    /// on labels of another table than `labels`.
+    /// Writes a segment of the table of causes, which the first document must have announced. Fails if the system refuses. Panics on labels of another
+    /// table than `labels`.
     pub fn write_causes(&mut self, causes: &[Cause], labels: &Labels) -> Result<(), BundleError> {
         let path = self.folder(&CAUSES).join(layout::segment(self.cause_segments));
         let draft = Draft::for_held(&self.held, path)?;

@@ -54,15 +54,15 @@ pub struct CauseDoc {
     pub kind: Kind,
     /// Their source.
     pub source: String,
-    /// What ran: the function of an interrupt, a timer or a work item; for others as `source`.
+    /// The function of an interrupt, a timer or a work item; for others as `source`.
     pub function: String,
-    /// Who made the requests: a thread, a device or a timer's function; empty if that is not known.
+    /// The requester: a thread, a device or a timer's function; empty if that is not known.
     pub by: String,
     /// The number of that thread; `None` for several, and if it is none.
     pub tid: Option<i32>,
-    /// What it is.
+    /// The kind of requester.
     pub owner: Requester,
-    /// What the requests passed through, the nearest first; or why the cause is not known.
+    /// The activities that the requests passed through, the nearest first; or why the cause is not known.
     pub context: String,
     /// The code that made the requests; empty if the kernel does not report it.
     pub site: String,
@@ -76,13 +76,13 @@ pub struct CauseDoc {
     pub delay_median_ns: Option<Nanos>,
 }
 
-/// What one requester did to the CPUs.
+/// The activities of one requester.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct RequesterDoc {
-    /// Who it is.
+    /// The requester, as in [`CauseDoc`].
     pub by: String,
-    /// What it is.
+    /// The kind of requester.
     pub owner: Requester,
     /// How many activities it requested.
     pub count: u64,

@@ -112,7 +112,7 @@ impl CauseSums {
             let (delay, thread) = (cause.and_then(|cause| cause.delay), cause.map(|cause| cause.thread));
             self.sum(group, thread).add(1, Nanos::new(row.self_ns), delay);
         }
-        // What is charged to a source belongs to its last activity before, or else to its first one after.
+        // Time that is charged to a source belongs to its last activity before, or else to its first one after.
         for row in rows.iter().filter(|row| !is_root(row)) {
             let of_root = groups.iter().filter(|(source, ..)| *source == row.root);
             let before = of_root.clone().filter(|(_, start, _)| *start <= row.start).max_by_key(|(_, start, _)| *start);
@@ -233,7 +233,7 @@ fn median(delays: &[i64]) -> Option<Nanos> {
     median_low(&mut delays.to_vec()).map(Nanos::new)
 }
 
-/// What a source runs: the part after its colon.
+/// The function in the name of a source: the part after its colon.
 fn function(source: &str) -> &str {
     source.split_once(':').map_or(source, |(_, function)| function)
 }

@@ -14,7 +14,7 @@ pub(super) struct OpenWork {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WokenThread {
-    /// The wake-up because of which it runs or waits.
+    /// The wake-up that made it run or wait.
     pub woken: Option<Request>,
     /// A wake-up while it has the CPU, which counts only if it then sleeps.
     pending: Option<Request>,

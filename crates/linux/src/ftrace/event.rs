@@ -145,7 +145,7 @@ pub enum RawHappening<'a> {
         callback: Callback,
         /// The address of the function.
         function: u64,
-        /// The address of a call's data, by which the request is found; 0 for a call from the same CPU, and for all other functions.
+        /// The address of a call's data, as in its request; 0 for a call from the same CPU, and for all other functions.
         request: u64,
     },
     /// The function of a high-resolution timer or of a call ended.

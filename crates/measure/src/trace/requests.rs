@@ -1,4 +1,4 @@
-//! The trace of requests beside that of the loops, for the causes of activities. Its pages are only kept while the loops run.
+//! The trace of requests, for the causes of activities. Its pages are only kept while the loops run.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -116,7 +116,7 @@ impl Tracing {
         }
     }
 
-    /// The same for a trace of requests beside another one, whose set-up has given all warnings but that there is no such trace.
+    /// The same for a trace of requests. The set-up of the main trace has given all other warnings: this one only warns if there is no trace.
     pub fn for_requests(
         request: &TraceRequest<'_>,
         guard: &Result<Arc<Janitor>, String>,
