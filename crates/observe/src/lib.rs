@@ -10,6 +10,7 @@ mod accounts;
 mod choice;
 mod command;
 mod compare;
+pub mod detours;
 pub mod document;
 mod lanes;
 mod live;
