@@ -28,6 +28,6 @@ pub mod words;
 
 pub use choice::{Choice, ChoiceArgs, ThreadArgs};
 pub use command::{ObserveArgs, report_stored};
-pub use compare::{CompareQuestion, are_observed};
+pub use compare::{CompareQuestion, are_observed, not_for_threads};
 pub use live::{LEAST_INTERVAL, LiveObservation, LivePlan};
 pub use totals::is_helper;

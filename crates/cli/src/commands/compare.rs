@@ -195,9 +195,7 @@ impl CompareArgs {
         let others =
             [("--record", self.record.is_some()), ("--metric", self.metric.as_slice() != [CheckedMetric::NoiseRatio])];
         match self.of_cpus().into_iter().chain(others).find(|(_, is_given)| *is_given) {
-            Some((option, _)) => Err(UsageError::new(format!(
-                "{option} is for recordings of becalm record, and these hold observed threads; leave it out"
-            ))),
+            Some((option, _)) => Err(becalm_observe::not_for_threads(option)),
             None => Ok(()),
         }
     }
@@ -287,7 +285,7 @@ fn compare_observed(args: &CompareArgs, out: &mut dyn Write) -> fault::Result<Ex
         nodes: [args.node_a.as_deref(), args.node_b.as_deref()],
         limit: args.fail_if_worse,
     };
-    let exceeded = question.answer(args.form.output(args.full)?, out)?;
+    let exceeded = question.answer(&mut Reader::new(args.form.output(args.full)?, out))?;
     exceeded.iter().for_each(|text| messages::say(format_args!("{text}")));
     Ok(if exceeded.is_none() { Exit::Done } else { Exit::LimitExceeded })
 }
