@@ -26,7 +26,7 @@ use self::record::{RecordedEnd, RecordedSide};
 ///
 /// A is before the change, B after it. `becalm compare --record 3 --output before` records A. After the change, `becalm compare --record 3
 /// before-?.becalm` records B and compares. One recording per side shows only large changes. Recordings of becalm observe, imported distributions and
-/// becalm-mpi jobs can also be compared.
+/// becalm-mpi jobs can also be compared. With a recording of becalm observe, --record observes the same threads again.
 #[derive(Args, Debug)]
 pub struct CompareArgs {
     /// Recordings before and after the change; before -- only those before it
@@ -192,8 +192,7 @@ impl CompareArgs {
     /// Refuses options that do not apply to observed threads.
     #[cfg(feature = "observe")]
     fn refuse_of_threads(&self) -> Result<(), UsageError> {
-        let others =
-            [("--record", self.record.is_some()), ("--metric", self.metric.as_slice() != [CheckedMetric::NoiseRatio])];
+        let others = [("--metric", self.metric.as_slice() != [CheckedMetric::NoiseRatio])];
         match self.of_cpus().into_iter().chain(others).find(|(_, is_given)| *is_given) {
             Some((option, _)) => Err(becalm_observe::not_for_threads(option)),
             None => Ok(()),
@@ -250,10 +249,11 @@ impl Task for CompareArgs {
 /// Reads all runs and prints the changes, or writes the page. Fails if a run cannot be read or lacks the requested part, the two have
 /// nothing in common, or the output cannot be written.
 fn run(args: CompareArgs, out: &mut dyn Write) -> fault::Result<Exit> {
-    if are_observed(&args)? {
-        return compare_observed(&args, out);
-    }
     let Some(number) = args.record else { return compare_runs(&args, out) };
+    // Before much time is spent.
+    if are_observed(&args)? {
+        args.refuse_of_threads()?;
+    }
     let side = RecordedSide::plan(number.into(), &args.runs, args.output.as_deref(), args.duration)?;
     if let RecordedEnd::Stopped = side.record()? {
         return Ok(Exit::Failed);
@@ -298,6 +298,14 @@ fn are_observed(args: &CompareArgs) -> fault::Result<bool> {
 }
 
 #[cfg(not(feature = "observe"))]
+impl CompareArgs {
+    /// Refuses all observed threads.
+    fn refuse_of_threads(&self) -> fault::Result<()> {
+        Err(becalm_command::built_without("observe").into())
+    }
+}
+
+#[cfg(not(feature = "observe"))]
 fn compare_observed(_: &CompareArgs, _: &mut dyn Write) -> fault::Result<Exit> {
     Err(becalm_command::built_without("observe").into())
 }
@@ -318,6 +326,9 @@ fn compare_distributions(_: &CompareArgs, _: &mut dyn Write) -> fault::Result<Ex
 }
 
 fn compare_runs(args: &CompareArgs, out: &mut dyn Write) -> fault::Result<Exit> {
+    if are_observed(args)? {
+        return compare_observed(args, out);
+    }
     let runs = [args.runs.as_slice(), &args.after].concat();
     if compare::are_jobs(&runs)? {
         args.refuse_of_jobs()?;
