@@ -53,8 +53,11 @@ fn ask(run: &Path, wanted: SourcesWanted, selection: Selection) -> Result<Shown,
     Ok(shown)
 }
 
-/// All detours of a recording with their numbers, and the starts of its waits.
-fn stored(run: &Path) -> (Vec<(u64, ThreadDetour, Vec<OwnedActivity>)>, Vec<i64>, Labels) {
+/// A detour with its number and its activities.
+type Numbered = (u64, ThreadDetour, Vec<OwnedActivity>);
+
+/// All detours of a recording, and the starts of its waits.
+fn stored(run: &Path) -> (Vec<Numbered>, Vec<i64>, Labels) {
     let doc = node_document::load::<ObservedDoc>(run, None).unwrap().doc;
     let tables = ObservedTables::new(run, &doc.node, doc.rows);
     let (mut all, mut waits, mut labels) = (Vec::new(), Vec::new(), Labels::new());
