@@ -18,7 +18,7 @@ use becalm_units::fault::{self, Context, Fault, Result, UsageError};
 use becalm_units::{ByteCount, Nanos};
 use clap::Args;
 
-use crate::observed::{self, ObservedSettings};
+use crate::observed::{self, ObservedFront, ObservedSettings};
 use crate::show::{LiveError, ViewSettings, show};
 use crate::watch::Front;
 
@@ -60,12 +60,12 @@ pub struct TopArgs {
     #[arg(long)]
     plain: bool,
 
-    /// Print all views of --iterations as one JSON document (becalm.top/1)
-    #[arg(long, requires = "iterations")]
+    /// Print JSON: one document of --iterations views; with --observe, a line per update
+    #[arg(long)]
     json: bool,
 
     /// Show where the time of chosen threads goes, as becalm observe does
-    #[arg(long, conflicts_with_all = ["MeasuringArgs", "json", "output", "folder", "keep"])]
+    #[arg(long, conflicts_with_all = ["MeasuringArgs", "output", "folder", "keep"])]
     observe: bool,
 
     #[command(flatten, next_help_heading = "Threads to observe, with --observe")]
@@ -97,6 +97,10 @@ fn run(args: &TopArgs) -> Result<Exit> {
         return Err(
             UsageError::new("--pid, --comm and --cgroup choose threads to observe: give --observe as well").into()
         );
+    }
+    if args.json && args.iterations.is_none() {
+        let text = "--json prints one document after the last view; give the number of views with --iterations N";
+        return Err(UsageError::new(text).into());
     }
     let settings = settings(args, root)?;
     // While the process has only one thread.
@@ -132,7 +136,11 @@ fn observe(args: &TopArgs, choice: Choice, root: &Path) -> Result<Exit> {
         let text = "--interval is below 500ms: with --observe, more frequent updates would disturb the threads";
         return Err(UsageError::new(text).into());
     }
-    let settings = ObservedSettings { updates: updates(args)?, interval: args.interval.to_std(), all: args.all };
+    let front = match (args.json, args.iterations) {
+        (true, iterations) => ObservedFront::Lines(iterations.unwrap_or(u32::MAX)),
+        (false, _) => updates(args)?.map_or(ObservedFront::Terminal, ObservedFront::Text),
+    };
+    let settings = ObservedSettings { front, interval: args.interval.to_std(), all: args.all };
     // While the process has only one thread.
     let session = Session::begin(root, true).context("cannot block signals")?;
     let rights = rights::left_as(User::from_sudo(), false);

@@ -1,5 +1,8 @@
 //! `becalm top --observe`: observes threads and shows, update by update, where their time went and who had the CPU instead.
 
+mod line;
+
+use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -27,6 +30,9 @@ use crate::screen::{Screen, output};
 use crate::since::{SinceStart, TakenTime};
 use crate::theme::Theme;
 
+#[cfg(feature = "schemas")]
+pub use line::TopObservedDocument;
+
 /// Rows of a table by default.
 const ROWS: usize = 20;
 
@@ -41,11 +47,22 @@ const KEYS: [(&str, &str); 8] = [
     ("since start", "sums of all updates"),
 ];
 
+/// The destination of updates.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ObservedFront {
+    /// A view on the terminal.
+    Terminal,
+    /// Tables on standard output, this many times.
+    Text(u32),
+    /// Lines of JSON on standard output, this many.
+    Lines(u32),
+}
+
 /// How to show an observation.
 #[derive(Clone, Copy, Debug)]
 pub struct ObservedSettings {
-    /// The number of updates as text; `None` for a view on the terminal.
-    pub updates: Option<u32>,
+    /// The destination of updates.
+    pub front: ObservedFront,
     /// The time between updates.
     pub interval: Duration,
     /// Whether threads that sleep all the time are shown as well.
@@ -214,9 +231,12 @@ struct Choices {
 /// Observes and shows until the user or a signal ends it. Fails if it cannot observe, or show.
 pub fn show(plan: LivePlan, session: &Session, settings: ObservedSettings) -> fault::Result<()> {
     let mut observation = LiveObservation::start(plan, session)?;
-    let shown = match settings.updates {
-        Some(updates) => as_text(&mut observation, session, settings, updates),
-        None => on_terminal(&mut observation, session, settings),
+    let shown = match settings.front {
+        ObservedFront::Text(updates) => {
+            as_text(&mut observation, session, settings, updates, &|shown, out| shown.print(out, settings.all))
+        }
+        ObservedFront::Lines(updates) => as_text(&mut observation, session, settings, updates, &line::print),
+        ObservedFront::Terminal => on_terminal(&mut observation, session, settings),
     };
     let ended = observation.end();
     shown.and(ended)
@@ -267,11 +287,13 @@ fn wait(
     Ok(session.signals().take().is_none())
 }
 
+/// Prints updates until there were this many, or a signal comes.
 fn as_text(
     observation: &mut LiveObservation,
     session: &Session,
     settings: ObservedSettings,
     updates: u32,
+    print: &dyn Fn(&Shown, &mut File) -> io::Result<()>,
 ) -> fault::Result<()> {
     let mut out = output().context("cannot print")?;
     let (mut rhythm, mut shown, mut printed) = (Rhythm::new(settings.interval), Shown::default(), 0);
@@ -283,7 +305,7 @@ fn as_text(
         {
             shown.since.add(&update);
             shown.update = update;
-            shown.print(&mut out, settings.all)?;
+            print(&shown, &mut out)?;
             printed += 1;
         }
     }

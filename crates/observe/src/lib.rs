@@ -10,6 +10,7 @@ mod accounts;
 mod choice;
 mod command;
 mod compare;
+pub mod detours;
 pub mod document;
 mod lanes;
 mod live;
@@ -27,6 +28,6 @@ pub mod words;
 
 pub use choice::{Choice, ChoiceArgs, ThreadArgs};
 pub use command::{ObserveArgs, report_stored};
-pub use compare::{CompareQuestion, are_observed};
+pub use compare::{CompareQuestion, are_observed, not_for_threads};
 pub use live::{LEAST_INTERVAL, LiveObservation, LivePlan};
 pub use totals::is_helper;

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use becalm_answer::compare::{self as comparison, CompareQuestion};
-use becalm_units::Nanos;
+use becalm_units::{Nanos, fault};
 use pyo3::prelude::*;
 
-use crate::caller::{self, Answer};
+use crate::caller::{self, Answer, Caller};
 use crate::values;
 
 /// The selected part of the runs of a side: node, CPUs.
@@ -33,6 +33,9 @@ pub fn compare(
     };
     caller::ask(py, |caller| {
         let runs = [question.before.as_slice(), &question.after].concat();
+        if becalm_observe::are_observed(&runs)? {
+            return compare_observed(&question, caller);
+        }
         if comparison::are_jobs(&runs)? {
             return comparison::jobs(&runs, caller);
         }
@@ -43,4 +46,22 @@ pub fn compare(
         }
         question.answer(caller).map(|_| ())
     })
+}
+
+/// Compares observed threads. Fails if arguments are given that are for recordings of CPUs.
+fn compare_observed(question: &CompareQuestion, caller: &mut Caller<'_>) -> fault::Result<()> {
+    let selections = [&question.selection_before, &question.selection_after];
+    let of_cpus = [
+        ("cpus=", selections.iter().any(|selection| selection.cpus.is_some())),
+        ("with_self=", selections.iter().any(|selection| selection.with_self)),
+    ];
+    if let Some((argument, _)) = of_cpus.into_iter().find(|(_, is_given)| *is_given) {
+        return Err(becalm_observe::not_for_threads(argument).into());
+    }
+    let question = becalm_observe::CompareQuestion {
+        sides: [&question.before, &question.after],
+        nodes: selections.map(|selection| selection.node.as_deref()),
+        limit: None,
+    };
+    question.answer(caller).map(|_| ())
 }

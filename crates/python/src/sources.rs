@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use becalm_answer::sources::{SourcesQuestion, SourcesWanted};
+use becalm_bundle::Contents;
 use becalm_units::Nanos;
 use pyo3::prelude::*;
 
@@ -31,5 +32,8 @@ pub fn sources(
         _ => SourcesWanted::Ranked { per_cpu },
     };
     let question = SourcesQuestion { run, selection: values::selection(node, cpus, with_self)?, wanted };
-    caller::ask(py, |caller| question.answer(caller))
+    caller::ask(py, |caller| match Contents::read(&question.run)? {
+        Contents::Observed => becalm_observe::detours::answer(&question, caller),
+        _ => question.answer(caller),
+    })
 }

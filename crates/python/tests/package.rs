@@ -47,6 +47,7 @@ fn write_runs(folder: &Path) {
     pages::write_all(folder);
     work::write_all(folder);
     observed::write_observed(folder);
+    observed::write_compared(folder);
     write_fleet(&folder.join("cluster.becalm"), Planted::SlowNode, 1);
     std::fs::create_dir(folder.join("costs")).unwrap();
     costs::write_costs(&folder.join("costs"));

@@ -89,6 +89,14 @@ class Answers(unittest.TestCase):
         self.same(becalm.compare("cluster", "cluster", node_before="n01", node_after="n02"),
                   "compare", "cluster", "cluster", "--node-a=n01", "--node-b=n02")
 
+    def test_observed_threads(self):
+        self.same(becalm.compare("solver-before", "solver-after"), "compare", "solver-before", "solver-after")
+        self.same(becalm.compare(["solver-before"], ["solver-after"], node_before="node1"),
+                  "compare", "solver-before", "solver-after", "--node-a=node1")
+        self.assertEqual(becalm.compare("solver-after", "solver-before")["takers"][0]["source"], "grem1")
+        self.same(becalm.sources("observed", longest=3), "detours", "observed", "--longest=3")
+        self.same(becalm.sources("observed", detour=7), "detours", "observed", "--detour=7")
+
     def test_summary_forms(self):
         self.assertEqual(command("condense", "busy", "-o", "short.becalm").returncode, 0)
         self.same(becalm.report("short"), "report", "short")
@@ -109,6 +117,14 @@ class Answers(unittest.TestCase):
             (lambda: becalm.sources("cluster", detour=(0, 7)), ("detours", "cluster", "--detour=0:7"), {"--node n00": "node='n00'"}),
             (lambda: becalm.compare("busy", "busy"), ("compare", "busy", "busy"),
              {"--cpus-a": "cpus_before=", "--cpus-b": "cpus_after="}),
+            (lambda: becalm.compare("solver-before", "busy"), ("compare", "solver-before", "busy"), {}),
+            (lambda: becalm.compare("solver-before", "printer"), ("compare", "solver-before", "printer"), {}),
+            (lambda: becalm.compare("solver-before", "solver-before"), ("compare", "solver-before", "solver-before"), {}),
+            (lambda: becalm.compare("solver-before", "solver-after", cpus=1), ("compare", "solver-before", "solver-after", "--cpus=1"),
+             {"--cpus": "cpus="}),
+            (lambda: becalm.sources("observed", detour=(1, 7)), ("detours", "observed", "--detour=1:7"), {"--detour 7": "detour=7"}),
+            (lambda: becalm.sources("observed"), ("report", "observed", "--sources"), {}),
+            (lambda: becalm.sources("observed", together_within_ns=0), ("detours", "observed", "--together"), {}),
             (lambda: becalm.predict(NOISE, blame=True), ("predict", NOISE, "--blame"),
              {"--blame": "blame=True", "--without": "without="}),
             (lambda: becalm.predict(NOISE, cpus=1), ("predict", NOISE, "--cpus=1"), {"--cpus": "cpus=", "--node": "node="}),

@@ -98,6 +98,7 @@ const HOLDERS: &[(&str, Holder)] = &[
     ("becalm report busy.becalm", Holder::As("report busy")),
     ("becalm explain", Holder::As("explain observed --spans steps.csv --by name")),
     ("becalm detours machine.becalm --together", Holder::As("detours twins --together")),
+    ("becalm detours solver.becalm --longest 1", Holder::As("detours observed --longest 1")),
     ("becalm detours", Holder::As("detours busy --longest 2")),
     ("becalm check busy.becalm", Holder::Exactly),
     ("becalm compare before.becalm after.becalm --html", Holder::As("compare busy quieter --html change.html")),

@@ -26,7 +26,7 @@ use self::record::{RecordedEnd, RecordedSide};
 ///
 /// A is before the change, B after it. `becalm compare --record 3 --output before` records A. After the change, `becalm compare --record 3
 /// before-?.becalm` records B and compares. One recording per side shows only large changes. Recordings of becalm observe, imported distributions and
-/// becalm-mpi jobs can also be compared.
+/// becalm-mpi jobs can also be compared. With a recording of becalm observe, --record observes the same threads again.
 #[derive(Args, Debug)]
 pub struct CompareArgs {
     /// Recordings before and after the change; before -- only those before it
@@ -192,12 +192,9 @@ impl CompareArgs {
     /// Refuses options that do not apply to observed threads.
     #[cfg(feature = "observe")]
     fn refuse_of_threads(&self) -> Result<(), UsageError> {
-        let others =
-            [("--record", self.record.is_some()), ("--metric", self.metric.as_slice() != [CheckedMetric::NoiseRatio])];
+        let others = [("--metric", self.metric.as_slice() != [CheckedMetric::NoiseRatio])];
         match self.of_cpus().into_iter().chain(others).find(|(_, is_given)| *is_given) {
-            Some((option, _)) => Err(UsageError::new(format!(
-                "{option} is for recordings of becalm record, and these hold observed threads; leave it out"
-            ))),
+            Some((option, _)) => Err(becalm_observe::not_for_threads(option)),
             None => Ok(()),
         }
     }
@@ -252,10 +249,11 @@ impl Task for CompareArgs {
 /// Reads all runs and prints the changes, or writes the page. Fails if a run cannot be read or lacks the requested part, the two have
 /// nothing in common, or the output cannot be written.
 fn run(args: CompareArgs, out: &mut dyn Write) -> fault::Result<Exit> {
-    if are_observed(&args)? {
-        return compare_observed(&args, out);
-    }
     let Some(number) = args.record else { return compare_runs(&args, out) };
+    // Before much time is spent.
+    if are_observed(&args)? {
+        args.refuse_of_threads()?;
+    }
     let side = RecordedSide::plan(number.into(), &args.runs, args.output.as_deref(), args.duration)?;
     if let RecordedEnd::Stopped = side.record()? {
         return Ok(Exit::Failed);
@@ -287,7 +285,7 @@ fn compare_observed(args: &CompareArgs, out: &mut dyn Write) -> fault::Result<Ex
         nodes: [args.node_a.as_deref(), args.node_b.as_deref()],
         limit: args.fail_if_worse,
     };
-    let exceeded = question.answer(args.form.output(args.full)?, out)?;
+    let exceeded = question.answer(&mut Reader::new(args.form.output(args.full)?, out))?;
     exceeded.iter().for_each(|text| messages::say(format_args!("{text}")));
     Ok(if exceeded.is_none() { Exit::Done } else { Exit::LimitExceeded })
 }
@@ -297,6 +295,14 @@ fn compare_observed(args: &CompareArgs, out: &mut dyn Write) -> fault::Result<Ex
 fn are_observed(args: &CompareArgs) -> fault::Result<bool> {
     let is_observed = |path: &PathBuf| matches!(Contents::read(path), Ok(Contents::Observed));
     Ok(args.runs.iter().chain(&args.after).any(is_observed))
+}
+
+#[cfg(not(feature = "observe"))]
+impl CompareArgs {
+    /// Refuses all observed threads.
+    fn refuse_of_threads(&self) -> fault::Result<()> {
+        Err(becalm_command::built_without("observe").into())
+    }
 }
 
 #[cfg(not(feature = "observe"))]
@@ -320,6 +326,9 @@ fn compare_distributions(_: &CompareArgs, _: &mut dyn Write) -> fault::Result<Ex
 }
 
 fn compare_runs(args: &CompareArgs, out: &mut dyn Write) -> fault::Result<Exit> {
+    if are_observed(args)? {
+        return compare_observed(args, out);
+    }
     let runs = [args.runs.as_slice(), &args.after].concat();
     if compare::are_jobs(&runs)? {
         args.refuse_of_jobs()?;

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use becalm_answer::sources::{DetourName, SourcesQuestion, SourcesWanted};
+use becalm_bundle::Contents;
 use becalm_command::arguments::{FormArgs, RunArgs};
 use becalm_command::reader::Reader;
 use becalm_command::{Exit, reading_task};
@@ -13,6 +14,8 @@ use clap::Args;
 ///
 /// A detour is an interruption of a CPU. Each line of a timeline is one kernel activity, or a remainder: `edge` is kernel entry, exit and cold
 /// caches, `unseen` is time without a kernel event (hypervisor, firmware, hardware), and `self` is becalm's own work.
+///
+/// Of a recording of becalm observe, it shows single waits and interruptions of threads, and who had the CPU meanwhile.
 #[derive(Args, Debug)]
 pub struct DetoursArgs {
     #[command(flatten)]
@@ -52,6 +55,17 @@ fn run(args: &DetoursArgs, out: &mut dyn Write) -> fault::Result<Exit> {
         _ => SourcesWanted::Longest(args.longest),
     };
     let question = SourcesQuestion { run: args.run.path.clone(), selection: args.run.selection(), wanted };
-    question.answer(&mut Reader::new(args.form.output(args.full)?, out))?;
+    answer(&question, &mut Reader::new(args.form.output(args.full)?, out))?;
     Ok(Exit::Done)
+}
+
+/// Answers a question about the sources of a recording, of CPUs or of observed threads.
+pub fn answer(question: &SourcesQuestion, reader: &mut Reader<'_>) -> fault::Result<()> {
+    match Contents::read(&question.run)? {
+        #[cfg(feature = "observe")]
+        Contents::Observed => becalm_observe::detours::answer(question, reader),
+        #[cfg(not(feature = "observe"))]
+        Contents::Observed => Err(becalm_command::built_without("observe").into()),
+        _ => question.answer(reader),
+    }
 }

@@ -20,6 +20,8 @@ use becalm_command::reading_task;
 use becalm_units::fault::{self, UsageError};
 use clap::Args;
 
+use super::detours;
+
 /// Show a recording; --html writes a page
 ///
 /// Prints how much time each CPU lost, to what, and how to remove it. Needs no privileges, and runs on any machine.
@@ -172,7 +174,7 @@ fn run(args: &ReportArgs, out: &mut dyn Write) -> fault::Result<Exit> {
     if args.sources {
         let wanted = SourcesWanted::Ranked { per_cpu: args.per_cpu };
         let question = SourcesQuestion { run: args.run.path.clone(), selection: args.run.selection(), wanted };
-        question.answer(&mut Reader::new(args.form.output(args.full)?, out))?;
+        detours::answer(&question, &mut Reader::new(args.form.output(args.full)?, out))?;
         return Ok(Exit::Done);
     }
     match Contents::read(&args.run.path)? {

@@ -12,4 +12,4 @@ mod tests;
 
 #[cfg(feature = "schemas")]
 pub use document::CompareObservedDoc;
-pub use question::{CompareQuestion, are_observed};
+pub use question::{CompareQuestion, are_observed, not_for_threads};

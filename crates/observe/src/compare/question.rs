@@ -1,11 +1,10 @@
 //! The question, and the recordings that it is about.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use becalm_analyze::compare::{Limit, exceeds};
+use becalm_answer::Asker;
 use becalm_bundle::Contents;
-use becalm_command::output::{Output, emit};
 use becalm_report::compare::limit_text;
 use becalm_units::Share;
 use becalm_units::fault::{self, UsageError};
@@ -44,10 +43,17 @@ pub fn are_observed(paths: &[PathBuf]) -> fault::Result<bool> {
     Ok(true)
 }
 
+/// The error for an option or argument that is only for recordings of CPUs.
+pub fn not_for_threads(option: &str) -> UsageError {
+    UsageError::new(format!(
+        "{option} is for recordings of becalm record, and these hold observed threads; leave it out"
+    ))
+}
+
 impl CompareQuestion<'_> {
-    /// Reads the recordings, prints the comparison, and returns the exceeded limit as a text. Fails if a recording cannot be read or is given
-    /// twice, the sides have no thread name in common, or `out` cannot be written.
-    pub fn answer(&self, output: Output, out: &mut dyn Write) -> fault::Result<Option<String>> {
+    /// Reads the recordings, shows the comparison, and returns the exceeded limit as a text. Fails if a recording cannot be read or is given
+    /// twice, the sides have no thread name in common, or the answer cannot be shown.
+    pub fn answer(&self, asker: &mut impl Asker) -> fault::Result<Option<String>> {
         let read = |side: usize| -> fault::Result<Vec<ReadRun>> {
             self.sides[side].iter().map(|path| ReadRun::read(path, self.nodes[side])).collect()
         };
@@ -59,7 +65,7 @@ impl CompareQuestion<'_> {
             let text = limit_text("time lost to others", Some(&compared.lives.total), share.ratio(), outcome);
             LimitedLoss { share: share.ratio(), outcome, text }
         });
-        emit(&CompareObservedReport { compared: &compared, limited: limited.as_ref() }, output, out)?;
+        asker.show(&CompareObservedReport { compared: &compared, limited: limited.as_ref() })?;
         Ok(limited.filter(|limited| limited.outcome == Limit::Exceeded).map(|limited| limited.text))
     }
 }

@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use becalm_analyze::compare::Verdict;
+use becalm_analyze::compare::{Basis, Verdict};
 use becalm_bundle::{ObservedSegment, ObservedWriter, ThreadRow};
 use becalm_model::node::{Ended, TracingDoc};
 use becalm_model::observed::{LifePart, ObservedRows, OwnedActivity, Owner, Stay, StayReason, ThreadDetour, ThreadId};
 use becalm_model::{Kind, Label, Labels};
 use becalm_report::text;
+use becalm_stats::{student_quantile, student_tail};
 use becalm_units::{CpuId, Nanos};
 use proptest::prelude::*;
 
@@ -129,13 +130,21 @@ fn write(bundle: &Path, lives: &[Life]) {
 
 /// Writes and compares two recordings.
 fn compared(a: &[Life], b: &[Life]) -> becalm_units::fault::Result<Compared> {
+    compared_sides([&[a], &[b]])
+}
+
+/// Writes and compares several recordings per side.
+fn compared_sides(sides: [&[&[Life]]; 2]) -> becalm_units::fault::Result<Compared> {
     let folder = tempfile::tempdir().unwrap();
-    let read = |name: &str, lives: &[Life]| {
-        let bundle = folder.path().join(name);
-        write(&bundle, lives);
-        vec![ReadRun::read(&bundle, None).unwrap()]
+    let read = |side: usize| {
+        let read = |(number, lives): (usize, &&[Life])| {
+            let bundle = folder.path().join(format!("{side}-{number}.becalm"));
+            write(&bundle, lives);
+            ReadRun::read(&bundle, None).unwrap()
+        };
+        sides[side].iter().enumerate().map(read).collect()
     };
-    Sides::new([read("a.becalm", a), read("b.becalm", b)])?.compared()
+    Sides::new([read(0), read(1)])?.compared()
 }
 
 /// A life with a wait in each of 200 steps, of changing length.
@@ -201,6 +210,53 @@ fn figures_are_the_plain_sums() {
     assert_eq!(found.takers[0].0.source, "grem1", "the largest difference is first");
     assert_eq!(found.sides.shown, [true, false]);
     assert_eq!(found.sides.alone, [vec![], vec!["extra".to_owned()]]);
+}
+
+/// The same figures by the textbook: geometric means, and Welch's test of the logarithms of one share per recording.
+#[test]
+fn several_recordings_are_compared_by_one_share_each() {
+    // Recordings of one side differ by far more than the steps within them.
+    let [before, after] = [vec![60_000, 90_000, 70_000, 50_000], vec![20_000, 30_000, 26_000]].map(|waits| {
+        waits.into_iter().map(|wait| vec![("solver", waiting(wait)), ("solver", waiting(wait / 2))]).collect::<Vec<_>>()
+    });
+    let [a, b] = [&before, &after].map(|side| side.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    let found = compared_sides([&a, &b]).unwrap();
+    assert_eq!(found.lives.basis, Basis::BetweenRuns);
+    let waits = |step: &Step| if let Step::Waits(one, _) = step { *one } else { 0 };
+    let taker = found.takers.iter().position(|(key, _)| key.source == "grem1").unwrap();
+    for (row, of) in [(&found.lives.total, lost as fn(&Step) -> i64), (&found.lives.takers[taker], waits)] {
+        // The mean of the logarithms, the variance of that mean, and its degrees of freedom.
+        let side = |runs: &[&[Life]]| {
+            let logs: Vec<f64> = runs.iter().map(|run| (sum(run, of) as f64 / sum(run, wall) as f64).ln()).collect();
+            let n = logs.len() as f64;
+            let mean = logs.iter().sum::<f64>() / n;
+            (mean, logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (n - 1.0) / n, n - 1.0)
+        };
+        let ((mean_a, variance_a, free_a), (mean_b, variance_b, free_b)) = (side(&a), side(&b));
+        let variance = variance_a + variance_b;
+        let freedom = variance.powi(2) / (variance_a.powi(2) / free_a + variance_b.powi(2) / free_b);
+        let half = student_quantile(0.025, freedom) * variance.sqrt();
+        let effect = row.effect.unwrap();
+        let shown = [row.a, row.b, effect.ratio, effect.ratio_low, effect.ratio_high].map(Option::unwrap);
+        let difference = mean_b - mean_a;
+        let expected = [mean_a, mean_b, difference, difference - half, difference + half].map(f64::exp);
+        for (shown, expected) in shown.into_iter().zip(expected) {
+            assert!((shown / expected - 1.0).abs() < 1e-9, "{shown} {expected}");
+        }
+        let p_value = 2.0 * student_tail(difference.abs() / variance.sqrt(), freedom);
+        assert!((row.p_value.unwrap() / p_value - 1.0).abs() < 1e-9, "{row:?} {p_value}");
+        assert_eq!(row.verdict, Verdict::Better);
+    }
+    // Times are sums over all recordings of a side.
+    for (side, runs) in [(0, &a), (1, &b)] {
+        let doc = LivesDoc::from(&found.sides.totals(side, None));
+        let all = |of: fn(&Step) -> i64| runs.iter().map(|run| sum(run, of)).sum::<i64>();
+        assert_eq!((doc.threads, doc.lost_ns.get(), doc.wall_ns.get()), (2 * runs.len() as u64, all(lost), all(wall)));
+        assert_eq!(found.takers[taker].1[side], all(waits));
+    }
+    let shown = text_of(&CompareObservedReport { compared: &found, limited: None });
+    let told = |name: &str| shown.lines().any(|line| line.contains(name));
+    assert!(["0-0.becalm", "0-3.becalm", "1-2.becalm"].into_iter().all(told), "{shown}");
 }
 
 #[test]

@@ -186,7 +186,8 @@ def sources(
     """Who took the time: the sources of a run, those that took most first.
 
     One of these asks for something else: ``detour``, a number or a pair of CPU and number, and ``longest``, so many, for single detours as
-    timelines; ``together_within_ns`` for what comes at once on several CPUs, or no further apart than that.
+    timelines; ``together_within_ns`` for what comes at once on several CPUs, or no further apart than that. Only the first two are for observed
+    threads.
 
     >>> sources = becalm.sources("busy")
     >>> for row in sources["sources"][:2]:
@@ -228,7 +229,8 @@ def compare(
 ) -> Document:
     """What changed between runs before and after: by how much, how sure that is, and whether anything is shown at all.
 
-    A side is one run or several. Rows have the figures of both sides, their change with its 95 % interval, and a verdict.
+    A side is one run or several. Rows have the figures of both sides, their change with its 95 % interval, and a verdict. Observed threads are
+    compared by the time that others took from them (``becalm.compare-observed/1``).
 
     >>> compared = becalm.compare("lively", "livelier")
     >>> noise = compared["rows"][0]

@@ -3,14 +3,20 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use becalm_bundle::Bundle;
+#[cfg(feature = "observe")]
+use becalm_bundle::node_document;
+use becalm_bundle::{Bundle, Contents};
 use becalm_command::child::{attend, becalm};
 use becalm_command::messages::say;
 use becalm_linux::placed::{ProgramStart, begin_in};
 use becalm_linux::procfs::kernel;
 use becalm_linux::relay::Relay;
+#[cfg(feature = "observe")]
+use becalm_model::node::Ended;
 use becalm_model::node::{NodeDoc, Rung};
 use becalm_model::node_name;
+#[cfg(feature = "observe")]
+use becalm_observe::document::{ChoiceDoc, ObservedDoc};
 use becalm_units::fault::{self, Context, Result, UsageError};
 use becalm_units::{CpuList, Nanos};
 
@@ -26,17 +32,17 @@ pub struct RecordedSide {
 /// The settings of each recording.
 #[derive(Debug)]
 struct Settings {
+    /// The command that records.
+    command: &'static str,
+    /// Its arguments, without those of all commands.
+    arguments: Vec<String>,
     duration: Nanos,
-    /// The settings of the first run; `None` without one.
-    like: Option<Like>,
 }
 
-#[derive(Debug)]
-struct Like {
-    cpus: CpuList,
-    sched: String,
-    threshold: String,
-    sources: bool,
+impl Default for Settings {
+    fn default() -> Self {
+        Self { command: "record", arguments: Vec::new(), duration: DURATION }
+    }
 }
 
 /// The result of recording.
@@ -52,8 +58,7 @@ impl RecordedSide {
     /// Plans recordings like the first of the runs before them, under unused names. Fails if that run cannot be repeated here, or a name is
     /// taken.
     pub fn plan(number: usize, before: &[PathBuf], output: Option<&Path>, duration: Option<Nanos>) -> Result<Self> {
-        let like = before.first().map(|path| settings_of(path)).transpose()?;
-        let (like, of_run) = like.map_or((None, DURATION), |(like, duration)| (Some(like), duration));
+        let settings = before.first().map(|path| settings_of(path)).transpose()?.unwrap_or_default();
         let stem = match (output, before.first()) {
             (Some(output), _) => stem(output),
             (None, Some(first)) => {
@@ -78,7 +83,8 @@ impl RecordedSide {
                 format!("{} exists already; give the new recordings another name with --output", taken.display());
             return Err(UsageError::new(text).into());
         }
-        Ok(Self { paths, settings: Settings { duration: duration.unwrap_or(of_run), like } })
+        let settings = Settings { duration: duration.unwrap_or(settings.duration), ..settings };
+        Ok(Self { paths, settings })
     }
 
     /// The recordings' paths in order.
@@ -90,21 +96,16 @@ impl RecordedSide {
     pub fn record(&self) -> Result<RecordedEnd> {
         let signals = Relay::block().context("cannot block signals")?;
         let all = self.paths.len();
+        let Settings { command: name, arguments, duration } = &self.settings;
         for (at, path) in self.paths.iter().enumerate() {
-            say(format_args!("recording {} of {all}, {}: {}", at + 1, self.settings.duration, path.display()));
+            say(format_args!("recording {} of {all}, {duration}: {}", at + 1, path.display()));
             let mut command = becalm()?;
-            command.args(["record", "--quiet", &format!("--duration={}", self.settings.duration)]);
-            if let Some(like) = &self.settings.like {
-                command.arg(format!("--cpus={}", like.cpus));
-                command.args([format!("--sched={}", like.sched), format!("--threshold={}", like.threshold)]);
-                if !like.sources {
-                    command.arg("--no-sources");
-                }
-            }
+            command.args([*name, "--quiet"]).arg(format!("--duration={duration}")).args(arguments);
             command.arg("--output").arg(path).stdin(Stdio::null()).stdout(Stdio::null());
             begin_in(&mut command, ProgramStart::default(), Some(&signals))?;
-            let child = command.spawn().context("cannot run becalm record")?;
-            let (status, signal) = attend(child, &signals).context("cannot wait for becalm record")?;
+            let child = command.spawn().with_context(|| format!("cannot run becalm {name}"))?;
+            let waited = attend(child, &signals).with_context(|| format!("cannot wait for becalm {name}"));
+            let (status, signal) = waited?;
             if signal.is_some() {
                 say(format_args!("interrupted in recording {} of {all}{}", at + 1, kept(&self.paths)));
                 return Ok(RecordedEnd::Stopped);
@@ -122,8 +123,11 @@ impl RecordedSide {
 
 /// Describes which of these recordings are kept.
 fn kept(paths: &[PathBuf]) -> String {
-    let kept: Vec<String> =
-        paths.iter().filter(|path| Bundle::open(path).is_ok()).map(|path| path.display().to_string()).collect();
+    let is_kept = |path: &&PathBuf| match Contents::read(path) {
+        Ok(Contents::Observed) => true,
+        _ => Bundle::open(path).is_ok(),
+    };
+    let kept: Vec<String> = paths.iter().filter(is_kept).map(|path| path.display().to_string()).collect();
     if kept.is_empty() { "; nothing was recorded".to_owned() } else { format!("; kept: {}", kept.join(" ")) }
 }
 
@@ -146,35 +150,75 @@ fn without_number(name: &str) -> &str {
     }
 }
 
-/// The settings and the length of a run.
-fn settings_of(path: &Path) -> Result<(Like, Nanos)> {
-    let bundle = Bundle::open(path)?;
-    let usage = |why: &str| UsageError::new(format!("cannot record like {}: {why}", path.display()));
-    let [doc] = bundle.nodes() else {
-        return Err(usage("it has several nodes; record on each of them, and give all runs").into());
-    };
+/// The refusal to record like this run.
+fn refusal(path: &Path, why: &str) -> UsageError {
+    UsageError::new(format!("cannot record like {}: {why}", path.display()))
+}
+
+/// Fails if a run is of another machine.
+fn refuse_elsewhere(path: &Path, node: &str) -> Result<()> {
     let here = node_name(&kernel::hostname(Path::new("/"))?);
-    if doc.node != here {
-        return Err(
-            usage(&format!("it is of node {}, and this is {here}; record on the same machine", doc.node)).into()
-        );
+    if node == here {
+        return Ok(());
     }
+    Err(refusal(path, &format!("it is of node {node}, and this is {here}; record on the same machine")).into())
+}
+
+/// The settings of a run.
+fn settings_of(path: &Path) -> Result<Settings> {
+    #[cfg(feature = "observe")]
+    if matches!(Contents::read(path), Ok(Contents::Observed)) {
+        return settings_of_threads(path);
+    }
+    let bundle = Bundle::open(path)?;
+    let [doc] = bundle.nodes() else {
+        return Err(refusal(path, "it has several nodes; record on each of them, and give all runs").into());
+    };
+    refuse_elsewhere(path, &doc.node)?;
     if !doc.settings.command.is_empty() {
         let text = "becalm does not start its command again; record both sides with becalm record";
-        return Err(usage(text).into());
+        return Err(refusal(path, text).into());
     }
     if doc.settings.work.is_some() || doc.cpus.is_empty() {
-        return Err(usage("it is not made by becalm record").into());
+        return Err(refusal(path, "it is not made by becalm record").into());
     }
-    Ok((
-        Like {
-            cpus: doc.cpus.iter().map(|cpu| cpu.cpu).collect(),
-            sched: doc.settings.sched.clone(),
-            threshold: doc.settings.threshold.clone(),
-            sources: doc.rung != Rung::Loop,
-        },
-        length_of(doc),
-    ))
+    let cpus: CpuList = doc.cpus.iter().map(|cpu| cpu.cpu).collect();
+    let (sched, threshold) = (&doc.settings.sched, &doc.settings.threshold);
+    let mut arguments = vec![format!("--cpus={cpus}"), format!("--sched={sched}"), format!("--threshold={threshold}")];
+    if doc.rung == Rung::Loop {
+        arguments.push("--no-sources".to_owned());
+    }
+    Ok(Settings { command: "record", arguments, duration: length_of(doc) })
+}
+
+/// The settings of observed threads.
+#[cfg(feature = "observe")]
+fn settings_of_threads(path: &Path) -> Result<Settings> {
+    let doc = node_document::load::<ObservedDoc>(path, None)?.doc;
+    refuse_elsewhere(path, &doc.node)?;
+    // An import does not know how the trace ended.
+    if matches!(doc.ended, None | Some(Ended::Unknown)) {
+        return Err(refusal(path, "it is no complete recording of becalm observe").into());
+    }
+    let ChoiceDoc { processes, names, groups, command, calls } = &doc.choice;
+    if !command.is_empty() {
+        let text = "becalm does not start its command again; observe both sides with becalm observe";
+        return Err(refusal(path, text).into());
+    }
+    if let Some(gone) = processes.iter().find(|number| !Path::new(&format!("/proc/{number}")).exists()) {
+        let text = format!("process {gone} has ended; observe both sides by name: becalm observe --comm NAME");
+        return Err(refusal(path, &text).into());
+    }
+    let processes = processes.iter().map(|number| format!("--pid={number}"));
+    let names = names.iter().map(|name| format!("--comm={name}"));
+    let groups = groups.iter().map(|group| format!("--cgroup={group}"));
+    let mut arguments: Vec<String> = processes.chain(names).chain(groups).collect();
+    if *calls {
+        arguments.push("--syscalls".to_owned());
+    }
+    // The books are some microseconds longer than planned.
+    let length = Nanos::from_millis((doc.duration_ns.get() / 1_000_000).max(1));
+    Ok(Settings { command: "observe", arguments, duration: length })
 }
 
 /// The planned length of a run, or else its actual one.
