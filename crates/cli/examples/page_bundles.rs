@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use becalm_fixtures::fleet::{Planted, write_fleet};
-use becalm_fixtures::{costs, observed, pages, phases, work};
+use becalm_fixtures::{causes, costs, observed, pages, phases, work};
 use becalm_report::Value;
 
 fn main() -> std::io::Result<()> {
@@ -20,6 +20,7 @@ fn main() -> std::io::Result<()> {
     pages::write_all(&folder);
     work::write_all(&folder);
     observed::write_observed(&folder);
+    causes::write_causes(&folder.join("causes.becalm"));
     becalm_fixtures::write_study(&folder.join("node1.study"));
     write_fleet(&folder.join("nodes.becalm"), Planted::SlowNodeAndBroken, 1);
     // Recordings use their default names.

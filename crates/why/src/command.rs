@@ -9,14 +9,14 @@ use becalm_command::arguments::FormArgs;
 use becalm_command::output::{PROGRAM, emit};
 use becalm_command::reading_task;
 use becalm_model::Kind;
-use becalm_model::node::CausesDoc;
+use becalm_model::node::{CausesDoc, MachineDoc};
 use becalm_units::fault::{self, UsageError, Wording};
 use becalm_units::{CpuList, cpus};
 use clap::Args;
 
 use crate::document::{SCHEMA, WhyDoc};
 use crate::report::WhyReport;
-use crate::sums::{CauseSums, requesters};
+use crate::sums::{CauseSums, functions, requesters};
 
 /// Show who requested what interrupted CPUs
 ///
@@ -64,7 +64,7 @@ fn run(args: &WhyArgs, out: &mut dyn Write) -> fault::Result<Exit> {
 }
 
 fn why(args: &WhyArgs) -> fault::Result<WhyDoc> {
-    let (node, list, recorded, sums) = match Contents::read(&args.run)? {
+    let (node, list, recorded, sums, machine) = match Contents::read(&args.run)? {
         Contents::Recording => recorded(args)?,
         Contents::Observed => observed(args)?,
         other => {
@@ -85,14 +85,15 @@ fn why(args: &WhyArgs) -> fault::Result<WhyDoc> {
         cpus: list,
         coverage: sums.coverage(),
         requesters: requesters(&causes),
+        functions: functions(&causes, &machine),
         causes,
         missing: recorded.missing,
         lost_events: recorded.lost,
     })
 }
 
-/// Node, CPUs, the trace of requests, and the sums.
-type Found = (String, String, CausesDoc, CauseSums);
+/// Node, CPUs, the trace of requests, the sums, and the machine.
+type Found = (String, String, CausesDoc, CauseSums, MachineDoc);
 
 fn recorded(args: &WhyArgs) -> fault::Result<Found> {
     let bundle = Bundle::open(&args.run)?;
@@ -116,7 +117,7 @@ fn recorded(args: &WhyArgs) -> fault::Result<Found> {
     }
     let mut sums = CauseSums::new(&CauseTable::new(bundle.path(), &doc.node, rows))?;
     sums.add_recording(&bundle, &doc.node, &chosen)?;
-    Ok((doc.node.clone(), cpus(&chosen), causes, sums))
+    Ok((doc.node.clone(), cpus(&chosen), causes, sums, doc.machine.clone()))
 }
 
 fn observed(args: &WhyArgs) -> fault::Result<Found> {
@@ -126,7 +127,7 @@ fn observed(args: &WhyArgs) -> fault::Result<Found> {
     let mut sums = CauseSums::new(&CauseTable::new(&loaded.bundle, &head.node, rows))?;
     sums.add_observed(&ObservedTables::new(&loaded.bundle, &head.node, head.rows), args.cpu.as_ref())?;
     let list = args.cpu.as_ref().map_or_else(|| "all CPUs".to_owned(), cpus);
-    Ok((head.node, list, causes, sums))
+    Ok((head.node, list, causes, sums, head.machine))
 }
 
 /// The trace of requests of a recording, and the rows of its causes. Fails if it has none.

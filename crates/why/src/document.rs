@@ -26,6 +26,8 @@ pub struct WhyDoc {
     pub causes: Vec<CauseDoc>,
     /// The same by those who made the requests.
     pub requesters: Vec<RequesterDoc>,
+    /// The kernel functions among the first sources, and what to do about them.
+    pub functions: Vec<FunctionDoc>,
     /// Events that the kernel lacks, and what remains unknown without each.
     pub missing: Vec<String>,
     /// Events of the trace of requests that were lost.
@@ -74,6 +76,18 @@ pub struct CauseDoc {
     pub whole_ns: Nanos,
     /// The median time from the request to the start; `None` if it is not known.
     pub delay_median_ns: Option<Nanos>,
+}
+
+/// A function of the kernel that took much time.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub struct FunctionDoc {
+    /// The source that runs it.
+    pub source: String,
+    /// Its effect, as a clause.
+    pub does: String,
+    /// What removes or reduces it on this machine; `None` if nothing is known to.
+    pub fix: Option<String>,
 }
 
 /// The activities of one requester.

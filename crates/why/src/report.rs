@@ -3,14 +3,14 @@
 use becalm_model::Kind;
 use becalm_model::cause::Requester;
 use becalm_report::form::field::fields;
-use becalm_report::form::section::{Block, Grade, Page, Section};
+use becalm_report::form::section::{Block, Grade, Page, Section, sentence};
 use becalm_report::form::table::Table;
 use becalm_report::form::value::{Value, grouped};
 use becalm_report::{Form, Report};
 use becalm_units::printable;
 use serde::Serialize;
 
-use crate::document::{CauseDoc, CoverageDoc, RequesterDoc, WhyDoc};
+use crate::document::{CauseDoc, CoverageDoc, FunctionDoc, RequesterDoc, WhyDoc};
 
 /// The rows of a table in the default report.
 const ROWS: usize = 20;
@@ -101,8 +101,9 @@ impl WhyReport<'_> {
                 percent(known_ns.get() as f64, total_ns.get() as f64)
             )
         };
-        let basis = "without the kernel's tick, whose cause is the tick itself".to_owned();
-        let mut blocks = vec![Block::Verdict { tone: Grade::Plain, text, basis }];
+        let basis = format!("{}, {}, without the kernel's tick", printable(&self.doc.node), self.doc.cpus);
+        let lead = Block::OnTerminal(vec![Block::Lead(basis.clone())]);
+        let mut blocks = vec![lead, Block::Verdict { tone: Grade::Plain, text, basis }];
         let lost = self.doc.lost_events;
         if lost > 0 {
             let text = format!("{} events of requests were dropped: some causes are not known", grouped(lost));
@@ -119,6 +120,15 @@ impl WhyReport<'_> {
         let table =
             Table::filled(&fields, &all).with_most_important(shown, |_| format!("the first {ROWS} of {}", all.len()));
         if form.all() { table } else { table.without_on_terminal(&["code"]) }
+    }
+
+    fn functions(&self) -> Option<Section> {
+        let text = |function: &FunctionDoc| {
+            let fix = function.fix.as_ref().map_or_else(String::new, |fix| format!(" {}", sentence(fix)));
+            format!("{} {}.{fix}", function.source, function.does)
+        };
+        let blocks = Block::texts(self.doc.functions.iter().map(text));
+        (!self.doc.functions.is_empty()).then(|| Section::named("functions", "What to do", blocks))
     }
 
     fn requesters(&self, form: Form) -> Table {
@@ -149,7 +159,10 @@ impl Report for WhyReport<'_> {
         let causes = Section::named("causes", "Causes", vec![Block::Table(self.causes(form))])
             .explained("delay: the median time from the request to its start");
         let requesters = Section::named("requesters", "Requesters", vec![Block::Table(self.requesters(form))]);
-        sections.push(if self.by_requester { requesters } else { causes });
+        if !doc.causes.is_empty() {
+            sections.push(if self.by_requester { requesters } else { causes });
+        }
+        sections.extend(self.functions());
         Page {
             title: format!("{}: who requested what ran", printable(&doc.node)),
             subtitle: doc.cpus.clone(),

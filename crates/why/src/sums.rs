@@ -6,11 +6,12 @@ use becalm_account::{BatchOwners, SourceId, SourceIds};
 use becalm_bundle::{Bundle, BundleError, CauseTable, ObservedTables};
 use becalm_model::carried::TICK;
 use becalm_model::cause::{Cause, Requester};
-use becalm_model::{Kind, Label, Labels, Pid};
+use becalm_model::node::MachineDoc;
+use becalm_model::{Kind, Label, Labels, Pid, remedy};
 use becalm_stats::median_low;
 use becalm_units::{CpuId, CpuList, Nanos};
 
-use crate::document::{CauseDoc, CoverageDoc, RequesterDoc};
+use crate::document::{CauseDoc, CoverageDoc, FunctionDoc, RequesterDoc};
 use crate::index::CauseIndex;
 
 /// What activities have in common that are one row of the report.
@@ -238,6 +239,25 @@ fn function(source: &str) -> &str {
     source.split_once(':').map_or(source, |(_, function)| function)
 }
 
+/// The functions of the first sources.
+const FUNCTIONS: usize = 3;
+
+/// What is known of the kernel functions that took most time on this machine.
+pub fn functions(causes: &[CauseDoc], machine: &MachineDoc) -> Vec<FunctionDoc> {
+    let mut found: Vec<FunctionDoc> = Vec::new();
+    for CauseDoc { kind, source, .. } in causes {
+        let is_new = found.iter().all(|known| known.source != *source);
+        if found.len() < FUNCTIONS
+            && is_new
+            && let Some(function) = remedy::function_of_source(*kind, source)
+        {
+            let fix = function.advice([machine]).map(ToOwned::to_owned);
+            found.push(FunctionDoc { source: source.clone(), does: function.does.to_owned(), fix });
+        }
+    }
+    found
+}
+
 /// The same by those who made the requests, those who brought about most time first.
 pub fn requesters(causes: &[CauseDoc]) -> Vec<RequesterDoc> {
     let mut all: BTreeMap<(Requester, &str), RequesterDoc> = BTreeMap::new();
@@ -258,4 +278,60 @@ pub fn requesters(causes: &[CauseDoc]) -> Vec<RequesterDoc> {
     let mut all: Vec<RequesterDoc> = all.into_values().collect();
     all.sort_by_key(|requester| std::cmp::Reverse(requester.whole_ns));
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use becalm_account::LabelOwners;
+
+    use super::*;
+
+    /// Sums by plain reading: the time of each source that something requests, by its kind and name.
+    fn plain(bundle: &Bundle) -> BTreeMap<(Kind, String), i64> {
+        let (mut sums, mut ids) = (BTreeMap::new(), SourceIds::default());
+        for batch in bundle.activities("node1").unwrap() {
+            let batch = batch.unwrap();
+            for row in 0..batch.len() {
+                let mut labels = Labels::new();
+                let [source, detail] = [batch.source(row), batch.detail(row)].map(|text| labels.intern(text));
+                let activity = becalm_model::Activity {
+                    cpu: CpuId::new(0),
+                    detour: 0,
+                    start: Nanos::ZERO,
+                    self_time: Nanos::ZERO,
+                    kind: batch.kind(row),
+                    source,
+                    detail,
+                };
+                let root = LabelOwners::default().owner(&mut ids, &labels, &activity).root;
+                let (kind, name) = ids.name(root);
+                if REQUESTED.contains(&kind) {
+                    *sums.entry((kind, name.to_owned())).or_default() += batch.self_times()[row];
+                }
+            }
+        }
+        sums
+    }
+
+    #[test]
+    fn no_time_is_lost_between_causes() {
+        let folder = tempfile::tempdir().unwrap();
+        becalm_fixtures::write_all(folder.path());
+        becalm_fixtures::causes::write_causes(&folder.path().join("causes.becalm"));
+        for name in ["causes", "busy", "twins"] {
+            let bundle = Bundle::open(&folder.path().join(format!("{name}.becalm"))).unwrap();
+            let causes = bundle.nodes()[0].tracing.as_ref().and_then(|tracing| tracing.causes.as_ref()?.rows);
+            let mut sums = match causes {
+                Some(rows) => CauseSums::new(&CauseTable::new(bundle.path(), "node1", rows)).unwrap(),
+                None => CauseSums::default(),
+            };
+            sums.add_recording(&bundle, "node1", &bundle.nodes()[0].cpus.iter().map(|cpu| cpu.cpu).collect()).unwrap();
+            let mut found = BTreeMap::new();
+            for cause in sums.causes(|_, _| true) {
+                *found.entry((cause.kind, cause.source)).or_default() += cause.whole_ns.get();
+            }
+            assert_eq!(found, plain(&bundle), "{name}");
+            assert_eq!(sums.coverage().known == 0, causes.is_none(), "{name}");
+        }
+    }
 }

@@ -16,7 +16,7 @@
 mod reader;
 mod writer;
 
-use becalm_model::node::{TracingDoc, Warning};
+use becalm_model::node::{MachineDoc, TracingDoc, Warning};
 use becalm_model::observed::{ObservedRows, OwnedActivity, Stay, StayReason, ThreadDetour, ThreadId};
 use becalm_model::{Document, Label, ThreadState};
 use serde::{Deserialize, Serialize};
@@ -35,6 +35,9 @@ pub struct ObservedHead {
     /// The kernel's trace; `None` if it could not be traced.
     #[serde(default)]
     pub tracing: Option<TracingDoc>,
+    /// The machine.
+    #[serde(default)]
+    pub machine: MachineDoc,
     /// The rows of the tables.
     pub rows: ObservedRows,
     /// The warnings.

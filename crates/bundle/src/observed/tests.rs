@@ -2,6 +2,8 @@ use becalm_model::observed::{LifePart, OwnedActivity, Owner, Stay, StayReason, T
 use becalm_model::{Kind, Labels};
 use becalm_units::{CpuId, Nanos};
 
+use becalm_model::node::MachineDoc;
+
 use super::*;
 
 fn row(thread: i32, label: Label) -> ThreadRow {
@@ -30,6 +32,7 @@ fn the_tables_are_read_as_they_were_written() {
         schema: ObservedHead::SCHEMA.to_owned(),
         node: "n".to_owned(),
         tracing: None,
+        machine: MachineDoc::default(),
         rows: ObservedRows::default(),
         warnings: Vec::new(),
     };

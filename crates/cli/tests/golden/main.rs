@@ -59,6 +59,7 @@ fn write_inputs(folder: &Path) {
     becalm_fixtures::write_all(folder);
     becalm_fixtures::work::write_all(folder);
     becalm_fixtures::costs::write_costs(folder);
+    becalm_fixtures::causes::write_causes(&folder.join("causes.becalm"));
     becalm_fixtures::observed::write_observed(folder);
     becalm_fixtures::observed::write_compared(folder);
     becalm_fixtures::steps::write_steps(folder);

@@ -6,7 +6,7 @@
 mod functions;
 mod sources;
 
-pub use functions::{Function, function};
+pub use functions::{Function, function, of_source as function_of_source};
 pub use sources::{Known, Remedy};
 
 use serde::{Deserialize, Serialize};

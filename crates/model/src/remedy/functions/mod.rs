@@ -95,7 +95,7 @@ pub fn function(carrier: Carrier, name: &str) -> Option<&'static Function> {
 }
 
 /// The row of a source that is named by a function: `ipi:flush_tlb_func`, `kworker:vmstat_update`, `timer:delayed_work_timer_fn`.
-pub(super) fn of_source(kind: Kind, source: &str) -> Option<&'static Function> {
+pub fn of_source(kind: Kind, source: &str) -> Option<&'static Function> {
     let named = |row: &&Function| {
         let name = source.strip_prefix(carried::prefix(row.carrier));
         row.names_kind(kind) && name.is_some_and(|name| row.names.contains(&name))
