@@ -312,9 +312,15 @@ fn lost_events_leave_no_wrong_causes() {
     assert_eq!(scene.causes(), ["softirq rcu <- unknown  [] -"]);
     // A number that another thread gets does not inherit the wake-up of its predecessor: its creator wakes it.
     scene.wake(0, DATABASE, SHELL);
-    let created = Happening::Life(Life::Created { thread: SHELL, name: Label::EMPTY, in_process: false });
+    let name = scene.label("bash");
+    let created = Happening::Life(Life::Created { thread: SHELL, name, in_process: false });
     scene.on(0, BECALM, created).switch(LOOP, 0, SHELL).switch(SHELL, 1, LOOP);
     assert_eq!(scene.causes()[0], "task bash <- becalm prog [] 10");
+    // It makes requests under its name of that time, whatever it is called later.
+    let name = scene.label("gzip");
+    scene.on(0, SHELL, Happening::Life(Life::Renamed { thread: SHELL, name })).wake(0, SHELL, BECALM);
+    scene.switch(LOOP, 0, BECALM).switch(BECALM, 1, LOOP);
+    assert_eq!(scene.causes()[1], "task prog <- program gzip [] 10");
     // One that is runnable when the trace starts, and one whose wake-up is not in the trace.
     scene.switch(LOOP, 0, DATABASE).switch(DATABASE, 0, LOOP).switch(LOOP, 0, DATABASE).switch(DATABASE, 1, LOOP);
     scene.switch(LOOP, 0, DATABASE).switch(DATABASE, 1, LOOP);

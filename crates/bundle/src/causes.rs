@@ -27,7 +27,7 @@ impl CauseTable {
     /// document.
     pub fn read(&self, labels: &mut Labels, each: &mut dyn FnMut(Cause)) -> Result<(), BundleError> {
         self.tables.read(&CAUSES, self.rows, &mut |mut rows| {
-            let (cpus, threads) = (rows.int32("cpu")?, rows.int32("thread")?);
+            let (cpus, tasks, threads) = (rows.int32("cpu")?, rows.int32("tid")?, rows.int32("by_tid")?);
             let (starts, lengths, delays) =
                 (rows.int64("start_ns")?, rows.int64("duration_ns")?, rows.int64("delay_ns")?);
             let (kinds, owners) = (rows.names("kind")?, rows.names("owner")?);
@@ -47,6 +47,7 @@ impl CauseTable {
                     duration: length(starts[row], lengths[row])?,
                     kind,
                     source: sources[row],
+                    task: Pid(tasks[row].max(0)),
                     requester,
                     by: names[row],
                     thread: Pid(threads[row].max(0)),

@@ -345,14 +345,20 @@ pub(super) fn causes(draft: &Draft, causes: &[Cause], labels: &Labels) -> Result
         Accessor::Int64(|row| row.duration.get()),
         Accessor::Names(|row| row.kind as usize, &kinds),
         Accessor::Names(|row| row.source.index(), &texts),
+        Accessor::Int32(|row| number(row.task)),
         Accessor::Names(|row| row.requester as usize, &requesters),
         Accessor::Names(|row| row.by.index(), &texts),
-        Accessor::Int32(|row| if row.thread == Pid::IDLE { -1 } else { row.thread.0 }),
+        Accessor::Int32(|row| number(row.thread)),
         Accessor::Names(|row| row.context.index(), &texts),
         Accessor::Names(|row| row.site.index(), &texts),
         Accessor::Int64(|row| row.delay.map_or(-1, Nanos::get)),
     ];
     rows(draft, &CAUSES, causes, &columns)
+}
+
+/// The number of a thread as stored.
+const fn number(thread: Pid) -> i32 {
+    if thread.0 == Pid::IDLE.0 { -1 } else { thread.0 }
 }
 
 /// Writes the samples of probes, each with its name and rounds.

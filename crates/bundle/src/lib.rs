@@ -6,7 +6,7 @@
 //!   detours/node=HOST/0000.parquet         cpu i32, start_ns i64, duration_ns i64, incomplete bool
 //!   activities/node=HOST/0000.parquet      cpu i32, detour i64, start_ns i64, self_ns i64, kind, source, detail
 //!   samples/node=HOST/0000.parquet         cpu i32, start_ns i64, duration_ns i64, work i64, incomplete bool
-//!   causes/node=HOST/0000.parquet          cpu i32, start_ns i64, duration_ns i64, kind, source, owner, by, thread i32, context, site, delay_ns i64
+//!   causes/node=HOST/0000.parquet          cpu i32, start_ns i64, duration_ns i64, kind, source, tid i32, owner, by, by_tid i32, context, site, delay_ns i64
 //! ```
 //!
 //! A run consists of detours or, if the document's settings describe work, of samples. Statements about detours here then also apply to samples.

@@ -230,7 +230,7 @@ pub(super) const OWNED_ACTIVITIES: Table = Table {
     arrow: include_str!("arrow/owned_activities.base64"),
 };
 
-/// One row per activity whose cause was recorded, see [`becalm_model::cause::Cause`]. `thread` and `delay_ns` are -1 if there is none.
+/// One row per activity whose cause was recorded, see [`becalm_model::cause::Cause`]. `tid`, `by_tid` and `delay_ns` are -1 if there is none.
 pub(super) const CAUSES: Table = Table {
     name: "causes",
     schema: CAUSES_SCHEMA,
@@ -240,9 +240,10 @@ pub(super) const CAUSES: Table = Table {
         column("duration_ns", Content::Length),
         column("kind", Content::Name),
         column(SOURCE, Content::Name),
+        column("tid", Content::Rank),
         column("owner", Content::Name),
         column("by", Content::Name),
-        column("thread", Content::Rank),
+        column("by_tid", Content::Rank),
         column("context", Content::Name),
         column("site", Content::Name),
         column("delay_ns", Content::Length),

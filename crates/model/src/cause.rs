@@ -53,6 +53,8 @@ pub struct Cause {
     pub kind: Kind,
     /// The name of the activity as a source: `ipi:flush_tlb_func`, `kworker:vmstat_update`, `block`, `sshd`.
     pub source: Label,
+    /// The thread, if the activity is one; otherwise [`Pid::IDLE`].
+    pub task: Pid,
     /// The end of the chain of requests.
     pub requester: Requester,
     /// Its name: that of the thread, the device or the timer's function. Empty if it is not known.

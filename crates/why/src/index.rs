@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use becalm_model::cause::Cause;
-use becalm_model::{Kind, Label};
+use becalm_model::{Kind, Label, Pid};
 use becalm_units::{CpuId, Nanos};
 
 /// Activities of one kind that can be nested in each other on a CPU.
@@ -12,6 +12,22 @@ const NESTED: usize = 8;
 /// The causes of a recording, by CPU and kind, in the order of their starts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CauseIndex(HashMap<(CpuId, Kind), Vec<Cause>>);
+
+/// An activity by its thread, or by its name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ran {
+    Thread(Pid),
+    Source(Label),
+}
+
+impl Ran {
+    fn is(self, cause: &Cause) -> bool {
+        match self {
+            Self::Thread(thread) => cause.task == thread,
+            Self::Source(source) => cause.source == source,
+        }
+    }
+}
 
 impl CauseIndex {
     /// The index of these causes.
@@ -32,10 +48,11 @@ impl CauseIndex {
         nearest.into_iter().find(|cause| cause.start + cause.duration >= start)
     }
 
-    /// The causes of the activities with this name between two instants, each with its time in there, the latest first.
+    /// The causes of the activities of this thread, or with this name, between two instants, each with its time in there, the latest first.
     pub fn between(
         &self,
-        (cpu, kind, source): (CpuId, Kind, Label),
+        (cpu, kind): (CpuId, Kind),
+        who: Ran,
         (start, end): (Nanos, Nanos),
     ) -> impl Iterator<Item = (&Cause, Nanos)> {
         let causes = self.0.get(&(cpu, kind)).map_or(&[][..], Vec::as_slice);
@@ -48,14 +65,13 @@ impl CauseIndex {
                 outside = if cause.start + cause.duration < start { outside + 1 } else { 0 };
                 outside < NESTED
             })
-            .filter(move |cause| cause.source == source && cause.start + cause.duration >= start)
+            .filter(move |cause| who.is(cause) && cause.start + cause.duration >= start)
             .map(move |cause| (cause, (cause.start + cause.duration).min(end) - cause.start.max(start)))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use becalm_model::Pid;
     use becalm_model::cause::Requester;
     use proptest::prelude::*;
 
@@ -68,6 +84,7 @@ mod tests {
             duration: Nanos::new(duration),
             kind: Kind::Irq,
             source,
+            task: Pid::IDLE,
             requester: Requester::Timer,
             by: Label::EMPTY,
             thread: Pid::IDLE,
@@ -109,8 +126,8 @@ mod tests {
             };
             let plain: Vec<i64> = causes.iter().rev().filter_map(overlap).collect();
             let index = CauseIndex::new(causes);
-            let place = (CpuId::new(1), Kind::Irq, Label::EMPTY);
-            let found = index.between(place, (Nanos::new(from), Nanos::new(to)));
+            let place = (CpuId::new(1), Kind::Irq);
+            let found = index.between(place, Ran::Source(Label::EMPTY), (Nanos::new(from), Nanos::new(to)));
             prop_assert_eq!(found.map(|(_, time)| time.get()).collect::<Vec<_>>(), plain);
         }
     }

@@ -12,7 +12,7 @@ use becalm_stats::median_low;
 use becalm_units::{CpuId, CpuList, Nanos};
 
 use crate::document::{CauseDoc, CoverageDoc, FunctionDoc, RequesterDoc};
-use crate::index::CauseIndex;
+use crate::index::{CauseIndex, Ran};
 
 /// What activities have in common that are one row of the report.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -51,6 +51,8 @@ pub struct CauseSums {
     labels: Labels,
     ids: SourceIds,
     groups: HashMap<Group, Sum>,
+    /// The last activity of each source on each CPU.
+    last: HashMap<(CpuId, SourceId), Group>,
 }
 
 /// An activity of a detour.
@@ -110,27 +112,35 @@ impl CauseSums {
             let cause = self.index.at(cpu, row.kind, Nanos::new(row.start));
             let group = Group::new(row.source, cause);
             groups.push((row.source, row.start, group));
+            self.last.insert((cpu, row.source), group);
             let (delay, thread) = (cause.and_then(|cause| cause.delay), cause.map(|cause| cause.thread));
             self.sum(group, thread).add(1, Nanos::new(row.self_ns), delay);
         }
-        // Time that is charged to a source belongs to its last activity before, or else to its first one after.
+        // Time that is charged to a source belongs to its last activity before in the detour, or else to its first one after.
         for row in rows.iter().filter(|row| !is_root(row)) {
             let of_root = groups.iter().filter(|(source, ..)| *source == row.root);
             let before = of_root.clone().filter(|(_, start, _)| *start <= row.start).max_by_key(|(_, start, _)| *start);
-            if let Some((.., group)) = before.or_else(|| of_root.min_by_key(|(_, start, _)| *start)) {
-                let group = *group;
-                self.groups.entry(group).or_default().whole += Nanos::new(row.self_ns);
-            } else if REQUESTED.contains(&self.ids.name(row.root).0) {
-                self.groups.entry(Group::new(row.root, None)).or_default().whole += Nanos::new(row.self_ns);
-            }
+            let group = match before.or_else(|| of_root.min_by_key(|(_, start, _)| *start)) {
+                Some((.., group)) => *group,
+                None if !REQUESTED.contains(&self.ids.name(row.root).0) => continue,
+                // The cold caches after an earlier detour.
+                None if row.kind == Kind::Edge => {
+                    let last = self.last.get(&(cpu, row.root)).copied();
+                    last.unwrap_or_else(|| Group::new(row.root, None))
+                }
+                // An interrupt that wakes a thread, which runs later.
+                None => Group::new(row.root, self.index.at(cpu, row.kind, Nanos::new(row.start))),
+            };
+            self.groups.entry(group).or_default().whole += Nanos::new(row.self_ns);
         }
         rows.clear();
     }
 
     /// Adds what had the CPUs instead of observed threads. Fails if it cannot be read.
     pub fn add_observed(&mut self, tables: &ObservedTables, cpus: Option<&CpuList>) -> Result<(), BundleError> {
-        let Self { index, ids, groups, labels } = self;
+        let Self { index, ids, groups, labels, .. } = self;
         let mut read = std::mem::take(labels);
+        let tids: Vec<Pid> = tables.threads(&mut read)?.iter().map(|thread| Pid(thread.tid)).collect();
         tables.detours(&mut read, &mut |detour, rows, labels| {
             if cpus.is_some_and(|cpus| !cpus.contains(detour.cpu)) {
                 return;
@@ -138,7 +148,11 @@ impl CauseSums {
             for row in rows.iter().filter(|row| REQUESTED.contains(&row.kind)) {
                 let source = ids.id(row.kind, labels.text(row.source));
                 let span = (detour.start, detour.start + detour.duration);
-                let found: Vec<(&Cause, Nanos)> = index.between((detour.cpu, row.kind, row.source), span).collect();
+                let who = match row.thread.filter(|_| matches!(row.kind, Kind::Task | Kind::Kthread)) {
+                    Some(thread) => Ran::Thread(tids[thread.0 as usize]),
+                    None => Ran::Source(row.source),
+                };
+                let found: Vec<(&Cause, Nanos)> = index.between((detour.cpu, row.kind), who, span).collect();
                 let all: i64 = found.iter().map(|(_, time)| time.get()).sum();
                 let mut left = (row.time, row.visits);
                 for (number, (cause, time)) in found.iter().enumerate() {

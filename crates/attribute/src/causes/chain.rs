@@ -58,8 +58,8 @@ impl Links {
         }
     }
 
-    /// A request that a thread makes for itself.
-    pub fn thread(&self, pid: Pid, tasks: &Tasks, _: &mut Labels) -> Chain {
+    /// A request that a thread makes for itself. `name` is the one that it has since an event.
+    pub fn thread(&self, pid: Pid, name: Option<Label>, tasks: &Tasks) -> Chain {
         if pid == Pid::IDLE {
             return Chain::end(Requester::Kernel, self.idle);
         }
@@ -70,7 +70,9 @@ impl Links {
             Some(Kind::Kthread) => Requester::Kernel,
             _ => Requester::Program,
         };
-        Chain { thread: pid, ..Chain::end(requester, task.map_or(self.unknown, |task| task.source)) }
+        let named = if requester == Requester::Program { name } else { None };
+        let by = named.or(task.map(|task| task.source)).unwrap_or(self.unknown);
+        Chain { thread: pid, ..Chain::end(requester, by) }
     }
 
     /// A request in an interrupt or a softirq that the trace does not show.

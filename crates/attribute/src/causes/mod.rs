@@ -67,6 +67,7 @@ struct Row {
     start: Nanos,
     kind: Kind,
     source: Label,
+    task: Pid,
     chain: Chain,
     site: Label,
     delay: Option<Nanos>,
@@ -78,12 +79,12 @@ impl Row {
         let chain = request.map(|request| request.chain).unwrap_or_default();
         let site = request.map_or(Label::EMPTY, |request| request.site);
         let delay = request.map(|request| (start - request.at).max(Nanos::ZERO));
-        Self { start, kind, source, chain, site, delay }
+        Self { start, kind, source, task: Pid::IDLE, chain, site, delay }
     }
 
     /// An activity that is its own cause.
     const fn own(start: Nanos, kind: Kind, source: Label, chain: Chain) -> Self {
-        Self { start, kind, source, chain, site: Label::EMPTY, delay: None }
+        Self { start, kind, source, task: Pid::IDLE, chain, site: Label::EMPTY, delay: None }
     }
 }
 
@@ -183,25 +184,25 @@ impl CauseFinder {
                 self.arrive(place, next, at, tasks);
             }
             Happening::Waking { thread } | Happening::Woken { thread, is_new: true, .. } => {
-                let request = self.request(place, event, Label::EMPTY, tasks, labels);
+                let request = self.request(place, event, Label::EMPTY, tasks);
                 self.threads.entry(thread).or_default().wake(request);
             }
             Happening::CallQueued { cpu, function, site, request: id } => {
-                let request = self.request(place, event, site, tasks, labels);
+                let request = self.request(place, event, site, tasks);
                 let target = self.place(cpu);
                 insert(&mut self.cpus[target].calls, id, (function, request));
             }
             Happening::InterruptSent { cpu, site, is_call: false } => {
-                let request = self.request(place, event, site, tasks, labels);
+                let request = self.request(place, event, site, tasks);
                 let target = self.place(cpu);
                 self.cpus[target].reschedule = Some(request);
             }
             Happening::WorkQueued { source, work } => {
-                let request = self.request(place, event, Label::EMPTY, tasks, labels);
+                let request = self.request(place, event, Label::EMPTY, tasks);
                 insert(&mut self.works, work, (source, request));
             }
             Happening::SoftirqRaised { source } => {
-                let request = self.request(place, event, Label::EMPTY, tasks, labels);
+                let request = self.request(place, event, Label::EMPTY, tasks);
                 self.cpus[place].raised.insert(source, request);
             }
             Happening::Lost { .. } => {
@@ -210,10 +211,13 @@ impl CauseFinder {
                 cpu.raised.clear();
                 (cpu.current, cpu.stay, cpu.work) = (None, None, None);
             }
-            Happening::Life(Life::Created { thread, .. }) => {
+            Happening::Life(Life::Renamed { thread, name }) => {
+                self.threads.entry(thread).or_default().name = Some(name);
+            }
+            Happening::Life(Life::Created { thread, name, .. }) => {
                 // The number may have been another thread's. Its creator wakes it for the first time.
-                let request = self.request(place, event, Label::EMPTY, tasks, labels);
-                let mut created = WokenThread::default();
+                let request = self.request(place, event, Label::EMPTY, tasks);
+                let mut created = WokenThread::named(name);
                 created.wake(request);
                 self.threads.insert(thread, created);
             }
@@ -238,14 +242,19 @@ impl CauseFinder {
         place
     }
 
+    /// The name of a thread since an event named it.
+    fn name(&self, pid: Pid) -> Option<Label> {
+        self.threads.get(&pid)?.name
+    }
+
     /// A request that is made now.
-    fn request(&mut self, place: usize, event: &Event, site: Label, tasks: &Tasks, labels: &mut Labels) -> Request {
+    fn request(&mut self, place: usize, event: &Event, site: Label, tasks: &Tasks) -> Request {
         let chain = match self.cpus[place].stack.last() {
             Some(frame) => frame.chain,
             None if event.in_interrupt => self.links.in_interrupt(),
             None => match self.threads.get(&event.thread).and_then(|thread| thread.work.as_ref()) {
                 Some(work) => work.inner,
-                None => self.links.thread(event.thread, tasks, labels),
+                None => self.links.thread(event.thread, self.name(event.thread), tasks),
             },
         };
         Request { at: event.time, chain, site }
@@ -363,7 +372,7 @@ impl CauseFinder {
         cpu.stay = tasks.get(next).map(|task| {
             let row = Row::new(at, task.kind, task.source, request);
             let chain = if request.is_none() && !has_slept { self.links.before() } else { row.chain };
-            Row { chain, delay: row.delay.filter(|_| is_first), ..row }
+            Row { task: next, chain, delay: row.delay.filter(|_| is_first), ..row }
         });
     }
 
@@ -385,11 +394,11 @@ impl CauseFinder {
     }
 
     fn report(&self, place: usize, row: Option<Row>, at: Nanos, found: &mut impl FnMut(Cause)) {
-        let Some(Row { start, kind, source, chain, site, delay }) = row else { return };
+        let Some(Row { start, kind, source, task, chain, site, delay }) = row else { return };
         if self.cpus[place].is_measured {
             let Chain { requester, by, thread, context, .. } = chain;
             let (cpu, duration) = (CpuId::new(place as u32), (at - start).max(Nanos::ZERO));
-            found(Cause { cpu, start, duration, kind, source, requester, by, thread, context, site, delay });
+            found(Cause { cpu, start, duration, kind, source, task, requester, by, thread, context, site, delay });
         }
     }
 }

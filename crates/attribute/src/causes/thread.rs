@@ -1,5 +1,7 @@
 //! A thread, as far as its wake-ups and its work items are concerned.
 
+use becalm_model::Label;
+
 use super::chain::Chain;
 use super::{Request, Row};
 
@@ -14,6 +16,8 @@ pub(super) struct OpenWork {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WokenThread {
+    /// Its name since an event named it. Other events are decoded ahead of their time.
+    pub name: Option<Label>,
     /// The wake-up that made it run or wait.
     pub woken: Option<Request>,
     /// A wake-up while it has the CPU, which counts only if it then sleeps.
@@ -29,6 +33,11 @@ pub(super) struct WokenThread {
 }
 
 impl WokenThread {
+    /// A new thread.
+    pub fn named(name: Label) -> Self {
+        Self { name: Some(name), ..Self::default() }
+    }
+
     pub fn wake(&mut self, request: Request) {
         self.has_slept = true;
         if self.has_cpu {

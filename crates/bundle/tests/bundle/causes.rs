@@ -22,6 +22,7 @@ fn causes_are_read_as_they_were_written() {
         duration: Nanos::new(7),
         kind: Kind::Irq,
         source,
+        task: if start == 1 { Pid(7) } else { Pid::IDLE },
         requester,
         by,
         thread: if requester == Requester::Program { Pid(42) } else { Pid::IDLE },

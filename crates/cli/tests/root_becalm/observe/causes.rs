@@ -98,6 +98,8 @@ fn planted_requests_are_those_of_the_thread_that_makes_them() {
             let planter = thread::Builder::new().name("wy-plant".to_owned());
             let plant = move || {
                 sched::pin_current_thread(first_cpu()).unwrap();
+                // The others are there by then.
+                thread::sleep(Duration::from_millis(500));
                 for act in 0..3 {
                     for _ in 0..PLANTED {
                         thread::sleep(APART);
