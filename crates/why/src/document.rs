@@ -84,7 +84,7 @@ pub struct CauseDoc {
 pub struct FunctionDoc {
     /// The source that runs it.
     pub source: String,
-    /// Its effect, as a clause.
+    /// Its effect: a clause that starts with a verb.
     pub does: String,
     /// What removes or reduces it on this machine; `None` if nothing is known to.
     pub fix: Option<String>,

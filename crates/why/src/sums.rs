@@ -256,7 +256,7 @@ fn function(source: &str) -> &str {
 /// The functions of the first sources.
 const FUNCTIONS: usize = 3;
 
-/// What is known of the kernel functions that took most time on this machine.
+/// The kernel functions that took most time, with their fixes on this machine.
 pub fn functions(causes: &[CauseDoc], machine: &MachineDoc) -> Vec<FunctionDoc> {
     let mut found: Vec<FunctionDoc> = Vec::new();
     for CauseDoc { kind, source, .. } in causes {
