@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use becalm_linux::ftrace::{
     CALLS, Callback, Decoder, EventFormat, EventGroup, FUNCTIONS, Faults, HOST, Instance, InstanceConfig, InstanceName,
-    LIVES, OWN_WORK, OwnWork, RawEvent, RawHappening, TraceClock, Tracefs, TracefsError, WANTED, remove_dead,
+    LIVES, OWN_WORK, OwnWork, REQUESTS, RawEvent, RawHappening, TraceClock, Tracefs, TracefsError, WANTED, remove_dead,
 };
 use becalm_testing::{skip, wait_until};
 use becalm_units::{CpuId, CpuList};
@@ -40,7 +40,7 @@ fn all_cpus() -> CpuList {
 }
 
 /// All events that becalm decodes, once each.
-const EVENTS: &[&[EventGroup]] = &[WANTED, FUNCTIONS, LIVES, HOST, OWN_WORK, CALLS.split_at(1).0];
+const EVENTS: &[&[EventGroup]] = &[WANTED, FUNCTIONS, LIVES, HOST, OWN_WORK, CALLS.split_at(1).0, REQUESTS];
 
 fn config(buffer_kb: u32) -> InstanceConfig {
     let clock = if cfg!(target_arch = "x86_64") { TraceClock::X86Tsc } else { TraceClock::MonoRaw };
@@ -212,6 +212,10 @@ fn rendered(decoder: &Decoder, what: &RawHappening<'_>) -> (String, Vec<String>)
             };
             (format!("{event}_{}", if began { "begin" } else { "end" }), vec![])
         }
+        RawHappening::CallQueued { cpu, .. } => ("csd_queue_cpu".to_owned(), vec![format!("cpu={cpu} callsite=")]),
+        RawHappening::InterruptSent { cpu, .. } => ("ipi_send_cpu".to_owned(), vec![format!("cpu={cpu} callsite=")]),
+        RawHappening::WorkQueued { .. } => ("workqueue_queue_work".to_owned(), vec![" function=".to_owned()]),
+        RawHappening::SoftirqRaised { vec } => ("softirq_raise".to_owned(), vec![format!("vec={vec} [")]),
         RawHappening::CallBegan { number } => ("sys_enter".to_owned(), vec![format!("NR {number} (")]),
         RawHappening::CallEnded => ("sys_exit".to_owned(), vec!["NR ".to_owned()]),
         RawHappening::Dirtied { pause } => ("balance_dirty_pages".to_owned(), vec![format!(" pause={pause} ")]),

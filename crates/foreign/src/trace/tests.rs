@@ -172,7 +172,10 @@ fn threads_that_count_as_programs_are_told_with_their_time() {
     let order = [10, 20, 10, 30, 10, 40, 10, 0];
     for (at, pair) in order.windows(2).enumerate() {
         let what = Happening::Switch { prev: Pid(pair[0]), prev_state: ThreadState::RUNNABLE, next: Pid(pair[1]) };
-        times.take(CpuId::new(0), &Event { time: Nanos::new(at as i64 * 100), thread: Pid(pair[0]), what });
+        times.take(
+            CpuId::new(0),
+            &Event { time: Nanos::new(at as i64 * 100), thread: Pid(pair[0]), in_interrupt: false, what },
+        );
     }
     let told = [("solver".to_owned(), Nanos::new(300)), ("odd_kthread".to_owned(), Nanos::new(100))];
     assert_eq!(times.programs(names), told);

@@ -37,6 +37,7 @@ impl PlantedTrace {
             buffer_bytes: 0,
             event_cost_ns: None,
             changed: None,
+            causes: None,
         };
         Self {
             names: Names::new(Path::new("/nowhere")),
@@ -103,7 +104,7 @@ impl Trace for PlantedTrace {
     fn drain(&mut self, take: &mut Take<'_>) -> io::Result<Drained> {
         self.readings += 1;
         let (source, detail) = (self.names.labels.intern("disk"), Label::EMPTY);
-        let event = |time, what| Event { time, thread: Pid(7), what };
+        let event = |time, what| Event { time, thread: Pid(7), in_interrupt: false, what };
         let start = Nanos::from_micros(10);
         let interrupt = [
             event(start, Happening::IrqEntry { source, detail }),
