@@ -14,7 +14,7 @@ pub struct MeasuringArgs {
     #[arg(short, long, value_name = "LIST", allow_hyphen_values = true)]
     cpus: Option<CpuList>,
 
-    /// Shortest detour: a time, or auto for three times the 99th percentile of the loop's own steps
+    /// Shortest detour: a time, or auto: 3 times the 99th percentile of the loop's steps
     #[arg(long, value_name = "auto|TIME", default_value = "auto", allow_hyphen_values = true)]
     threshold: Threshold,
 
@@ -30,7 +30,7 @@ pub struct MeasuringArgs {
     #[arg(long, value_name = "KIB", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(4..=4_194_304))]
     pub buffer: u32,
 
-    /// Kernel trace buffer per measured CPU, in KiB [default: 16384, or less to use at most 1/16 of the memory]
+    /// Kernel trace buffer per CPU, in KiB [default: 16384, at most 1/16 of the memory]
     #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(64..=4_194_304))]
     trace_buffer: Option<u32>,
 }

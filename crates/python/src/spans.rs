@@ -14,6 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
+use pyo3::types::PyIterator;
 use rustix::time::{ClockId, clock_gettime};
 
 /// The variable that names the file.
@@ -178,13 +179,51 @@ impl Span {
         let Some(start) = OPEN.with_borrow_mut(Vec::pop) else {
             return Err(PyRuntimeError::new_err("the span was not entered on this thread"));
         };
-        let mut spans = spans();
-        spans.kept.push(EndedSpan { tid: tid(), name: self.name, start, end });
-        if spans.kept.len() >= KEPT || end - spans.written >= INTERVAL_NS {
-            spans.written = end;
-            spans.write()?;
+        Ok(keep(self.name, start, end)?)
+    }
+
+    /// The items of an iterable. The time until the next one is asked for is a span, without the time to get it.
+    fn over(&self, items: &Bound<'_, PyAny>) -> PyResult<SpannedItems> {
+        Ok(SpannedItems { name: self.name, items: items.try_iter()?.unbind(), start: Cell::new(None) })
+    }
+}
+
+/// Keeps a span of this thread, and writes those that are kept if it is time. Fails if they cannot be written.
+fn keep(name: u32, start: i64, end: i64) -> io::Result<()> {
+    let mut spans = spans();
+    spans.kept.push(EndedSpan { tid: tid(), name, start, end });
+    if spans.kept.len() >= KEPT || end - spans.written >= INTERVAL_NS {
+        spans.written = end;
+        spans.write()?;
+    }
+    Ok(())
+}
+
+/// Items whose treatment is a span each: `for batch in becalm.span("step").over(batches):`
+#[pyclass(module = "becalm", unsendable)]
+pub struct SpannedItems {
+    name: u32,
+    items: Py<PyIterator>,
+    /// The start of the current span.
+    start: Cell<Option<i64>>,
+}
+
+#[pymethods]
+impl SpannedItems {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if let Some(start) = self.start.take() {
+            keep(self.name, start, now())?;
         }
-        Ok(())
+        let item = self.items.bind(py).clone().next().transpose()?;
+        // The clock last: only the body of the loop counts.
+        if item.is_some() {
+            self.start.set(Some(now()));
+        }
+        Ok(item)
     }
 }
 

@@ -69,6 +69,41 @@ class Spans(unittest.TestCase):
         starts = [int(row["start_ns"]) for row in rows]
         self.assertEqual(starts, sorted(starts))
 
+    def test_each_iteration_is_a_span(self):
+        text = '''
+import time, becalm
+def items():
+    for number in range(3):
+        time.sleep(0.3)
+        yield number
+seen = []
+for number in becalm.span("step").over(items()):
+    time.sleep(0.01)
+    seen.append(number)
+assert seen == [0, 1, 2]
+for number in becalm.span("left").over([1, 2, 3]):
+    if number == 2:
+        break
+assert list(becalm.span("none").over([])) == []
+try:
+    becalm.span("no").over(7)
+except TypeError:
+    pass
+def failing():
+    yield 1
+    raise ValueError
+try:
+    list(becalm.span("failing").over(failing()))
+except ValueError:
+    pass
+'''
+        rows = spans_of(text, "spans-5.csv")
+        self.assertEqual([row["name"] for row in rows], ["step", "step", "step", "left", "failing"])
+        for row in rows[:3]:
+            self.assertGreater(int(row["duration_ns"]), 10_000_000)
+            # The time to get an item does not count.
+            self.assertLess(int(row["duration_ns"]), 300_000_000)
+
     def test_a_file_of_others_is_not_replaced(self):
         Path("spans-3.csv").write_text("kept")
         failed = subprocess.run(

@@ -5,7 +5,7 @@
 //! time, and undo it.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -85,6 +85,40 @@ fn root_a_killed_recording_keeps_its_segments_and_its_janitor_cleans_up() {
     for (cpu, observed) in observed(&report) {
         assert!(observed >= least, "CPU {cpu}: {observed}, {stored} segments");
     }
+}
+
+#[test]
+fn root_a_recording_with_causes_leaves_no_instance_and_says_what_it_lacks() {
+    let Some(_alone) = alone() else { return };
+    let folder = folder();
+    let start = |name: &str| {
+        let bundle = folder.path().join(name);
+        let mut running = Running::start(recording(&bundle, &["--causes", "--cpus", "0", "--duration", "4s"]));
+        running.wait_for_start(&bundle);
+        let pid = running.pid();
+        running.wait_until("both traces are there", || instances_of(pid).len() == 2);
+        (bundle, running)
+    };
+    let refused = |bundle: &Path, words: &[&str]| {
+        run_becalm(&["why", path(bundle)]).expect(2, words);
+        report(bundle);
+    };
+    // Killed: the end checks that neither instance nor process remains.
+    let (bundle, running) = start("killed");
+    running.signal("KILL");
+    running.end();
+    refused(&bundle, &["did not end", "--causes"]);
+    // Another program takes the events of requests away.
+    let (bundle, running) = start("changed");
+    let switches = instances_of(running.pid())
+        .into_iter()
+        .map(|name| Path::new(INSTANCES).join(name).join("events/irq/softirq_raise/enable"));
+    let is_on = |switch: &PathBuf| fs::read_to_string(switch).is_ok_and(|text| text.trim() == "1");
+    let switch = switches.into_iter().find(is_on).expect("one of the traces records requests");
+    fs::write(&switch, "0").unwrap();
+    running.end().expect(0, &[]);
+    assert!(warning_codes(&document(&bundle)).contains(&"no_causes"), "{:#}", document(&bundle));
+    refused(&bundle, &["--causes"]);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use becalm_linux::rights::{self, Lowered};
 use becalm_linux::sched::{self, Policy, SchedError};
 use becalm_linux::{signals, sysfs};
 use becalm_model::node::Ended;
-use becalm_model::{LoopThread, Pid, Step};
+use becalm_model::{LoopThread, NodeDoc, Pid, Step, warning};
 use becalm_units::{Nanos, Ticks, TicksToNanos};
 
 use super::collector::{Collector, HandOver, TraceSide};
@@ -136,7 +136,7 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         }
         self.check_counters(&mut node, &before, &after, &collector);
         self.conclude(&mut node, &onset, &end, &measured, &collector);
-        let causes = self.raw_causes(&mut collector, &lanes, &onset, end)?;
+        let causes = self.raw_causes(&mut collector, &lanes, &onset, end, &mut node)?;
         drop(collector);
         if let Some(tracing) = self.tracing.take() {
             tracing.instance.remove().map_err(|source| RecordError::Trace("remove the trace instance", source))?;
@@ -166,20 +166,27 @@ impl<C: Counter, L: Loop> Prepared<C, L> {
         }
     }
 
-    /// The traces from which the causes of activities follow. Ends that of requests.
+    /// The traces from which the causes of activities follow; `None`, with a warning, if another program changed that of requests, which ends.
     fn raw_causes<E>(
         &mut self,
         collector: &mut Collector<L::Ring>,
         lanes: &Lanes<L>,
         onset: &Onset,
         end: Anchor,
+        node: &mut NodeDoc,
     ) -> Result<Option<RawCauses>, RecordError<E>> {
         let (Some(requests), Some(tracing)) = (self.requests.take(), &self.tracing) else { return Ok(None) };
         let Some(spool) = collector.take_kept() else { return Ok(None) };
         let mut clock = EventClock::new(tracing.clock, C::NAME != MonotonicRaw::NAME, onset.axis, onset.anchor);
         clock.advance(end);
+        let changed = requests.changed();
         let requests =
             requests.finish(clock).map_err(|source| RecordError::Trace("remove the trace of requests", source))?;
+        if !changed.is_empty() {
+            let why = format!("another program changed becalm's trace ({})", warning::changed_files(&changed));
+            node.warnings.push(warning::no_causes(&why));
+            return Ok(None);
+        }
         let activities = RawTrace {
             spool,
             cpus: self.cpus.iter().collect(),

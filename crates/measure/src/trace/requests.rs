@@ -46,7 +46,7 @@ impl RequestTrace {
             concerned: Some(main.cpus),
             ..main.clone()
         };
-        let tracing = Tracing::for_requests(&request, guard, warnings)?;
+        let mut tracing = Tracing::for_requests(&request, guard, warnings)?;
         let open = || -> Result<_, String> {
             let readers: Result<Vec<_>, _> = online.iter().map(|cpu| tracing.instance.reader(cpu)).collect();
             let readers = readers.map_err(|error| error.to_string())?;
@@ -55,6 +55,7 @@ impl RequestTrace {
             Ok((readers, spool))
         };
         let (readers, spool) = open().map_err(|why| warnings.push(warning::no_causes(&why))).ok()?;
+        tracing.instance.watch_changes(&online);
         Some(Self { readers, tracing, spool })
     }
 
@@ -78,6 +79,11 @@ impl RequestTrace {
             self.spool.take(buffer, reader, self.tracing.instance.decoder(), everything)?;
         }
         Ok(())
+    }
+
+    /// The files that another program used to change the trace; empty if it is unchanged.
+    pub fn changed(&self) -> Vec<String> {
+        self.tracing.instance.changed()
     }
 
     /// Ends the trace. Fails if it cannot be removed.

@@ -1,9 +1,9 @@
 """The part of becalm that is made of its crates. What people call is in the package above it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 __all__ = [
     "VERSION",
@@ -21,6 +21,8 @@ __all__ = [
     "sources",
     "span",
 ]
+
+_T = TypeVar("_T")
 
 VERSION: str
 
@@ -111,6 +113,7 @@ class span:
 
     def __new__(cls, name: str) -> span: ...
     def __enter__(self) -> span: ...
+    def over(self, items: Iterable[_T]) -> Iterator[_T]: ...
     def __exit__(self, _kind: object = None, _value: object = None, _trace: object = None) -> None: ...
 
 def flush_spans() -> None: ...

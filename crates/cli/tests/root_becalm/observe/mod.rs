@@ -1,5 +1,6 @@
 //! `becalm observe` against the kernel's own accounts, and against planted noise with its own log.
 
+mod again;
 mod both;
 mod causes;
 mod live;

@@ -46,7 +46,7 @@ pub(super) const ROWS: Rows = &[
     irq_work(&["perf_pending_irq", "perf_pending_event"], "wakes a profiler that waits for samples")
         .fix("end perf sessions and profilers"),
     irq_work(&["wake_up_klogd_work_func"], "wakes readers of the kernel's messages, or prints messages")
-        .fix("find the cause of frequent kernel messages (dmesg --follow), and remove it"),
+        .fix("find the cause of frequent kernel messages (dmesg), and remove it"),
     irq_work(&["sugov_irq_work"], "starts a change of frequency (governor schedutil)")
         .advised(GOVERNOR)
         .by(&[Family::Frequency]),
