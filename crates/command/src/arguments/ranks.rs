@@ -10,7 +10,7 @@ use clap::Args;
 /// The parallel program whose slowdown is shown.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct RanksArgs {
-    /// Show the cost to N processes (ranks) that synchronize every 1 ms [default: those of the job]
+    /// Show the cost to N processes (ranks) that synchronize every 1 ms [default: of the job]
     #[arg(long, value_name = "N", value_parser = ranks, allow_hyphen_values = true)]
     ranks: Option<u64>,
 }
