@@ -1,4 +1,4 @@
-# The functions of the kernel, by which becalm knows fixes.
+# Counts the kernel functions that the catalogue of fixes lists.
 #: kernel stock
 
 uname -r >release

@@ -157,7 +157,7 @@ fn a_call_belongs_to_the_thread_that_requested_it() {
 }
 
 #[test]
-fn a_work_item_belongs_to_whoever_queued_it_last() {
+fn a_work_item_belongs_to_the_thread_that_queued_it_last() {
     let mut scene = Scene::new();
     scene.queue(0, SHELL, "kworker:wb_workfn", 1).queue(0, DATABASE, "kworker:wb_workfn", 1).wake(0, DATABASE, KWORKER);
     scene.switch(LOOP, 0, KWORKER).work(1, "kworker:wb_workfn", 1, true).work(1, "kworker:wb_workfn", 1, false);

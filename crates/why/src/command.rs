@@ -146,7 +146,7 @@ fn kept(args: &WhyArgs, causes: Option<&CausesDoc>) -> fault::Result<(CausesDoc,
     }
 }
 
-/// Whether a source, or the function in its name, is the wanted one; a final `*` stands for any ending.
+/// Whether a source, or the function in its name, is the wanted one; a final `*` matches any ending.
 fn fits(wanted: &str, source: &str) -> bool {
     let function = source.split_once(':').map_or(source, |(_, function)| function);
     let fits = |name: &str| wanted.strip_suffix('*').map_or(wanted == name, |start| name.starts_with(start));

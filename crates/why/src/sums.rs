@@ -131,7 +131,8 @@ impl CauseSums {
                 // An interrupt that wakes a thread, which runs later.
                 None => Group::new(row.root, self.index.at(cpu, row.kind, Nanos::new(row.start))),
             };
-            self.groups.entry(group).or_default().whole += Nanos::new(row.self_ns);
+            let sum = self.groups.entry(group).or_default();
+            sum.whole = sum.whole.saturating_add(Nanos::new(row.self_ns));
         }
         rows.clear();
     }
@@ -153,12 +154,12 @@ impl CauseSums {
                     None => Ran::Source(row.source),
                 };
                 let found: Vec<(&Cause, Nanos)> = index.between((detour.cpu, row.kind), who, span).collect();
-                let all: i64 = found.iter().map(|(_, time)| time.get()).sum();
+                let all: i128 = found.iter().map(|(_, time)| i128::from(time.get())).sum();
                 let mut left = (row.time, row.visits);
                 for (number, (cause, time)) in found.iter().enumerate() {
                     // By the time of each, and the visits in their order.
                     let is_last = number + 1 == found.len();
-                    let part = i128::from(row.time.get()) * i128::from(time.get()) / i128::from(all.max(1));
+                    let part = i128::from(row.time.get()) * i128::from(time.get()) / all.max(1);
                     let part = if is_last { left.0 } else { Nanos::new(part as i64) };
                     let visits = if is_last { left.1 } else { left.1.min(1) };
                     left = (left.0 - part, left.1 - visits);
@@ -186,11 +187,11 @@ impl CauseSums {
                 continue;
             }
             let known = group.requester != Requester::Unknown;
-            coverage.activities += sum.count;
-            coverage.total_ns += sum.whole;
+            coverage.activities = coverage.activities.saturating_add(sum.count);
+            coverage.total_ns = coverage.total_ns.saturating_add(sum.whole);
             if known {
-                coverage.known += sum.count;
-                coverage.known_ns += sum.whole;
+                coverage.known = coverage.known.saturating_add(sum.count);
+                coverage.known_ns = coverage.known_ns.saturating_add(sum.whole);
             }
         }
         coverage
@@ -237,9 +238,10 @@ fn sum(groups: &mut HashMap<Group, Sum>, group: Group, thread: Option<Pid>) -> &
 
 impl Sum {
     fn add(&mut self, count: u64, own: Nanos, delay: Option<Nanos>) {
-        self.count += count;
-        self.total += own;
-        self.whole += own;
+        // A damaged recording may have any numbers.
+        self.count = self.count.saturating_add(count);
+        self.total = self.total.saturating_add(own);
+        self.whole = self.whole.saturating_add(own);
         self.delays.extend(delay.map(Nanos::get));
     }
 }
@@ -283,8 +285,8 @@ pub fn requesters(causes: &[CauseDoc]) -> Vec<RequesterDoc> {
             whole_ns: Nanos::ZERO,
             sources: Vec::new(),
         });
-        requester.count += cause.count;
-        requester.whole_ns += cause.whole_ns;
+        requester.count = requester.count.saturating_add(cause.count);
+        requester.whole_ns = requester.whole_ns.saturating_add(cause.whole_ns);
         if !requester.sources.contains(&cause.source) {
             requester.sources.push(cause.source.clone());
         }

@@ -22,7 +22,7 @@ use crate::{Kind, not_traced, unseen};
 pub struct NoiseSource {
     /// The kind of the activity.
     pub kind: Kind,
-    /// The name of the source; a final `*` stands for any ending.
+    /// The name of the source; a final `*` matches any ending.
     pub source: String,
 }
 

@@ -10,7 +10,7 @@ use crate::family::Family;
 pub struct Remedy {
     /// The kind of the activity.
     pub kind: Kind,
-    /// The name of the source; a final `*` stands for any ending.
+    /// The name of the source; a final `*` matches any ending.
     pub source: &'static str,
     /// What removes or reduces it. Without advice, that of a later matching row applies.
     pub fix: Fix,

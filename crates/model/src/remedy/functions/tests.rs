@@ -56,7 +56,7 @@ fn sources_of_plans_have_the_fixes_of_their_functions() {
         let functions = Function::all().filter(|function| {
             let prefix = carried::prefix(function.carrier);
             let beginning = row.source.strip_suffix('*').unwrap_or(row.source);
-            // The pattern that stands for all functions of a carrier is no rule for one of them.
+            // A pattern for all functions of a carrier is not the row of one of them.
             let is_rule = beginning.len() > prefix.len() && row.fix.advice.is_some();
             is_rule
                 && function.names_kind(row.kind)
