@@ -7,6 +7,7 @@ use becalm_bundle::{Bundle, BundleError, CauseTable, ObservedTables};
 use becalm_model::carried::TICK;
 use becalm_model::cause::{Cause, Requester};
 use becalm_model::node::MachineDoc;
+use becalm_model::observed::OwnedActivity;
 use becalm_model::{Kind, Label, Labels, Pid, remedy};
 use becalm_stats::median_low;
 use becalm_units::{CpuId, CpuList, Nanos};
@@ -146,10 +147,14 @@ impl CauseSums {
             if cpus.is_some_and(|cpus| !cpus.contains(detour.cpu)) {
                 return;
             }
-            for row in rows.iter().filter(|row| REQUESTED.contains(&row.kind)) {
+            // A CPU's way out of idle is the row of no thread.
+            let is_thread = |kind| matches!(kind, Kind::Task | Kind::Kthread);
+            let is_requested =
+                |row: &&OwnedActivity| REQUESTED.contains(&row.kind) && (row.thread.is_some() || !is_thread(row.kind));
+            for row in rows.iter().filter(is_requested) {
                 let source = ids.id(row.kind, labels.text(row.source));
                 let span = (detour.start, detour.start + detour.duration);
-                let who = match row.thread.filter(|_| matches!(row.kind, Kind::Task | Kind::Kthread)) {
+                let who = match row.thread.filter(|_| is_thread(row.kind)) {
                     Some(thread) => Ran::Thread(tids[thread.0 as usize]),
                     None => Ran::Source(row.source),
                 };
