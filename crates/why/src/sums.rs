@@ -355,4 +355,27 @@ mod tests {
             assert_eq!(sums.coverage().known == 0, causes.is_none(), "{name}");
         }
     }
+
+    #[test]
+    fn time_that_threads_waited_is_divided_among_causes() {
+        let folder = tempfile::tempdir().unwrap();
+        becalm_fixtures::observed::write_observed(folder.path());
+        let path = folder.path().join("observed.becalm");
+        let head = becalm_bundle::node_document::load::<becalm_bundle::ObservedHead>(&path, None).unwrap().doc;
+        let tables = ObservedTables::new(&path, &head.node, head.rows);
+        let mut plain = BTreeMap::new();
+        tables
+            .detours(&mut Labels::new(), &mut |_, rows, labels| {
+                for row in rows.iter().filter(|row| REQUESTED.contains(&row.kind)) {
+                    *plain.entry((row.kind, labels.text(row.source).to_owned())).or_default() += row.time.get();
+                }
+            })
+            .unwrap();
+        assert!(plain.remove(&(Kind::Kthread, "idle_exit".to_owned())).is_some());
+        let mut sums = CauseSums::default();
+        sums.add_observed(&tables, None).unwrap();
+        let found =
+            sums.causes(|_, _| true).into_iter().map(|cause| ((cause.kind, cause.source), cause.whole_ns.get()));
+        assert_eq!(found.collect::<BTreeMap<_, i64>>(), plain);
+    }
 }
