@@ -143,7 +143,16 @@ fn a_call_belongs_to_the_thread_that_requested_it() {
     assert_eq!((cause.start, cause.duration, cause.thread), (Nanos::new(start), Nanos::new(30), DATABASE));
     assert_eq!(scene.labels.text(cause.site), "smp_call_function_many_cond");
     scene.causes();
-    // A request is used up, and one of another function is not taken for it.
+    // A request is used up.
+    scene.call(DATABASE, "flush_tlb_func", 0x10);
+    for _ in 0..2 {
+        scene.irq(1, LOOP, "call_function_single", "vector 251", true);
+        scene.function(LOOP, Carrier::Call, "ipi:flush_tlb_func", 0x10).function_ends(LOOP, Carrier::Call);
+        scene.irq(1, LOOP, "call_function_single", "vector 251", false);
+    }
+    let owners: Vec<Requester> = scene.found.drain(..).map(|cause| cause.requester).collect();
+    assert_eq!(owners, [Requester::Program, Requester::Unknown]);
+    // One of another function is not taken for it.
     scene.call(SHELL, "ipi_mb", 0x10);
     for _ in 0..2 {
         scene.irq(1, LOOP, "call_function_single", "vector 251", true);
@@ -262,7 +271,9 @@ fn a_wake_up_of_a_running_thread_counts_if_it_then_sleeps() {
     let mut scene = Scene::new();
     scene.wake(0, DATABASE, SHELL).switch(LOOP, 0, SHELL);
     // Void: the shell is preempted, and did not sleep.
-    scene.wake(0, BECALM, SHELL).switch(SHELL, 0, LOOP).switch(LOOP, 0, SHELL);
+    scene.wake(0, BECALM, SHELL).switch(SHELL, 0, LOOP);
+    // Nothing, because it waits already.
+    scene.wake(0, BECALM, SHELL).switch(LOOP, 0, SHELL);
     scene.wake(0, BECALM, SHELL).switch(SHELL, 1, LOOP).switch(LOOP, 0, SHELL).switch(SHELL, 1, LOOP);
     // Not known, because no wake-up is in the trace.
     scene.switch(LOOP, 0, SHELL).switch(SHELL, 1, LOOP);

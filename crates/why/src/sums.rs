@@ -363,19 +363,39 @@ mod tests {
         let path = folder.path().join("observed.becalm");
         let head = becalm_bundle::node_document::load::<becalm_bundle::ObservedHead>(&path, None).unwrap().doc;
         let tables = ObservedTables::new(&path, &head.node, head.rows);
-        let mut plain = BTreeMap::new();
-        tables
-            .detours(&mut Labels::new(), &mut |_, rows, labels| {
-                for row in rows.iter().filter(|row| REQUESTED.contains(&row.kind)) {
-                    *plain.entry((row.kind, labels.text(row.source).to_owned())).or_default() += row.time.get();
-                }
-            })
-            .unwrap();
+        let (mut plain, mut labels, mut causes) = (BTreeMap::<_, i64>::new(), Labels::new(), Vec::new());
+        let tids: Vec<Pid> = tables.threads(&mut labels).unwrap().iter().map(|thread| Pid(thread.tid)).collect();
+        let mut take = |detour: &becalm_model::observed::ThreadDetour, rows: &[OwnedActivity], labels: &Labels| {
+            for row in rows.iter().filter(|row| REQUESTED.contains(&row.kind)) {
+                *plain.entry((row.kind, labels.text(row.source).to_owned())).or_default() += row.time.get();
+                // Three in each wait, so shares of its time are rounded.
+                causes.extend((0..3).map(|number| Cause {
+                    cpu: detour.cpu,
+                    start: detour.start + Nanos::new(7 * number),
+                    duration: Nanos::new(7),
+                    kind: row.kind,
+                    source: row.source,
+                    task: row.thread.map_or(Pid::IDLE, |thread| tids[thread.0 as usize]),
+                    requester: Requester::Timer,
+                    by: row.source,
+                    thread: Pid::IDLE,
+                    context: Label::EMPTY,
+                    site: Label::EMPTY,
+                    delay: None,
+                }));
+            }
+        };
+        tables.detours(&mut labels, &mut take).unwrap();
         assert!(plain.remove(&(Kind::Kthread, "idle_exit".to_owned())).is_some());
-        let mut sums = CauseSums::default();
-        sums.add_observed(&tables, None).unwrap();
-        let found =
-            sums.causes(|_, _| true).into_iter().map(|cause| ((cause.kind, cause.source), cause.whole_ns.get()));
-        assert_eq!(found.collect::<BTreeMap<_, i64>>(), plain);
+        let with = CauseSums { index: CauseIndex::new(causes), labels, ..CauseSums::default() };
+        for (mut sums, is_known) in [(CauseSums::default(), false), (with, true)] {
+            sums.add_observed(&tables, None).unwrap();
+            let mut found = BTreeMap::new();
+            for cause in sums.causes(|_, _| true) {
+                *found.entry((cause.kind, cause.source)).or_default() += cause.whole_ns.get();
+            }
+            assert_eq!(found, plain);
+            assert_eq!(sums.coverage().known > 0, is_known);
+        }
     }
 }
